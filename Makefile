@@ -1,0 +1,34 @@
+# The set-up and the commands that the README names. `make help` lists them.
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup compare test check dashboard clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+
+setup: $(READY) ## make .venv with the tested versions
+
+$(READY): pyproject.toml constraints.txt
+	python3 -m venv $(VENV)
+	$(PYTHON) -m pip install --quiet -c constraints.txt -e '.[test]'
+	touch $(READY)
+
+compare: $(READY) ## the default comparison: breast cancer, softmax, three schemes
+	$(PYTHON) -m harness
+
+test: $(READY) ## the tests
+	$(PYTHON) -m pytest -n 2
+
+check: $(READY) ## format, lint and types, as pre-commit and CI run them
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+
+dashboard: $(READY) ## MLflow's UI on this machine, with the link to the last comparison
+	$(PYTHON) -m results dashboard
+
+clean: ## remove .venv and caches; recorded runs stay
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache *.egg-info

@@ -1,0 +1,14 @@
+"""Costs: plain autograd functions of scores, never of weights.
+
+A cost takes scores `(R, C, p)` and the targets `(p,)` of any block of p points, and returns the
+SUM over those points, one number per run `(R,)`; the harness divides by the number of points.
+Targets are -1/+1 or real numbers where a point has one score (C = 1), class indices 0..C-1
+otherwise.
+"""
+
+from costs.least_squares import least_squares
+from costs.misclassifications import count_misclassified
+from costs.multiclass_softmax import multiclass_softmax
+from costs.softmax import softmax
+
+__all__ = ["count_misclassified", "least_squares", "multiclass_softmax", "softmax"]

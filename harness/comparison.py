@@ -1,0 +1,113 @@
+"""The comparison from Python: the engine that the command line runs, on arrays, without a store."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from datasets import Dataset, UserError, make_dataset
+from harness.choices import build, locate, options
+from harness.experiment import Job, run
+from harness.settings import Settings, number
+
+
+def compare(
+    x: Any,
+    y: Any,
+    cost: Any = "softmax",
+    normalizers: Iterable[Any] = ("identity", "standard", "pca_sphere"),
+    step_sizes: Sequence[float] = (0.001, 0.01, 0.1, 1.0, 10.0),
+    iterations: int = 100,
+    *,
+    optimizer: str = "gradient_descent",
+    l2: float = 0.0,
+    start: Any = "zeros",
+    start_scale: float = 0.1,
+    starts: int = 1,
+    seed: int = 0,
+    precision: str = "float64",
+) -> pd.DataFrame:
+    """Descend one cost under every normalizer and step size; return one row a run and iteration.
+
+    x: points (P, N), an array or a pandas frame, one point per row. y: targets (P,); labels of
+    any kind for a cost of classes, numbers for `least_squares` on more than two distinct values.
+    cost: a name under `conf/cost`, or a function of scores and targets. normalizers: names under
+    `conf/normalizer`, or scikit-learn transformers. The other settings are those of the command
+    line. Columns: normalizer, step_size, iteration, cost (mean over points), misclassifications
+    (NaN for regression), verdict. A diverged run has rows up to its last finite iteration.
+    Raises `UserError`, a ValueError, on a value that is out of its range.
+    """
+    function = locate("cost", options("cost", cost)["_target_"]) if isinstance(cost, str) else cost
+    settings = Settings(
+        step_sizes=tuple(step_sizes),
+        iterations=iterations,
+        start=start,
+        start_scale=start_scale,
+        starts=starts,
+        seed=seed,
+        precision=precision,
+    )
+    data = _dataset(x, y, function)
+    frames = []
+    for normalizer in normalizers:
+        scheme = (
+            build("normalizer", options("normalizer", normalizer))
+            if isinstance(normalizer, str)
+            else _clone(normalizer)
+        )
+        job = Job(
+            dataset=data,
+            cost=function,
+            normalizer=scheme,
+            optimizer=build("optimizer", options("optimizer", optimizer)),
+            settings=settings,
+            l2=number("l2", l2, least=0),
+        )
+        name = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
+        for step in run(job).steps:
+            costs = step.histories["train/cost"]
+            frames.append(
+                pd.DataFrame(
+                    {
+                        "normalizer": name,
+                        "step_size": step.step_size,
+                        "iteration": np.arange(len(costs)),
+                        "cost": costs,
+                        "misclassifications": step.histories.get(
+                            "train/misclassifications", np.full(len(costs), np.nan)
+                        ),
+                        "verdict": step.verdict,
+                    }
+                )
+            )
+    if not frames:
+        raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")
+    return pd.concat(frames, ignore_index=True)
+
+
+def _clone(normalizer: Any) -> Any:
+    from sklearn.base import clone
+
+    return clone(normalizer)
+
+
+def _dataset(x: Any, y: Any, cost: Any) -> Dataset:
+    """Return arrays or frames as a data set: labels are encoded, numbers of regression kept."""
+    names = [str(column) for column in x.columns] if hasattr(x, "columns") else None
+    targets = np.asarray(y)
+    tasks = getattr(cost, "tasks", ())
+    labels = np.unique(targets) if targets.ndim == 1 else targets
+    numeric = np.issubdtype(targets.dtype, np.number)
+    regression = numeric and "regression" in tasks and (len(tasks) == 1 or len(labels) > 2)
+    if regression or targets.ndim != 1:
+        return make_dataset("x", x, targets, source="arrays", feature_names=names)
+    classes, indices = np.unique(targets, return_inverse=True)
+    return make_dataset(
+        "x",
+        x,
+        indices,
+        source="arrays",
+        feature_names=names,
+        class_names=[str(label) for label in classes],
+    )

@@ -1,0 +1,34 @@
+"""Errors of the command line in one line: the setting, its value, the rule, the remedy."""
+
+import re
+
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
+
+from datasets.dataset import UserError
+
+
+def one_line(error: BaseException) -> str | None:
+    """Return what a user's mistake was, in one line; None for an error that is a bug."""
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(cause)
+    for link in chain:
+        if isinstance(link, UserError):
+            return " ".join(str(link).split())
+    if not isinstance(error, (HydraException, OmegaConfBaseException)):
+        return None
+    text = str(error)
+    missing = re.search(r"Could not find '(.+?)/([^/']+)'", text)
+    if missing:
+        group, option = missing.groups()
+        names = ", ".join(line.strip() for line in text.splitlines() if re.match(r"^\t\S+$", line))
+        return f"{group}={option}: no such option; choose one of {names}"
+    unknown = re.search(r"Could not override '([^']+)'", text)
+    if unknown:
+        return (
+            f"{unknown[1]}: no such setting; python -m harness --cfg job lists them, "
+            "python -m harness --help the choices"
+        )
+    text = text.replace("You may", "you may")
+    return " ".join(text.split())

@@ -1,0 +1,17 @@
+"""Gradient descent with a fixed step size."""
+
+from optimizers.contract import Array, Optimizer, State
+
+
+def gradient_descent() -> Optimizer:
+    """Return the rule `w <- w - a g`, where a is the step size and g the gradient at w."""
+
+    def init(weights: Array) -> State:
+        return ()
+
+    def step(
+        weights: Array, gradient: Array, state: State, step_size: Array
+    ) -> tuple[Array, State]:
+        return weights - step_size * gradient, state
+
+    return Optimizer(init, step)

@@ -1,0 +1,1 @@
+"""Figures: a table in, a matplotlib `Figure` out, one module each, no global state."""
