@@ -16,9 +16,11 @@ def one_line(error: BaseException) -> str | None:
     for link in chain:
         if isinstance(link, UserError):
             return " ".join(str(link).split())
+    text = str(error)
+    if text.startswith(("Only one of --run", "The --resolve flag")):  # Hydra's own, on its flags
+        return " ".join(text.split())
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
         return None
-    text = str(error)
     missing = re.search(r"Could not find '(.+?)/([^/']+)'", text)
     if missing:
         group, option = missing.groups()

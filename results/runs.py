@@ -10,6 +10,7 @@ import pandas as pd
 
 HISTORIES = ("train/cost", "train/misclassifications", "test/cost", "test/misclassifications")
 DEFAULT_STORE = "sqlite:///mlflow.db"
+SQLITE = "sqlite:///"
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,12 @@ class Sweep:
 def connect(store: str) -> Any:
     """Return MLflow's client for a store that exists; raises LookupError where it does not."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    if store.startswith("sqlite:///"):
-        path = Path(store.removeprefix("sqlite:///")).absolute()
-        if not path.is_file():
-            raise LookupError(
-                f"--store {store}: there is no database at {path}; "
-                "run python -m harness there first, or name another store"
-            )
-        store = f"sqlite:///{path}"
+    store = _absolute(store)
+    if store.startswith(SQLITE) and not Path(store.removeprefix(SQLITE)).is_file():
+        raise LookupError(
+            f"--store {store}: there is no such database; "
+            "run python -m harness there first, or name another store"
+        )
     import logging
 
     from mlflow import MlflowClient
@@ -77,6 +76,12 @@ def connect(store: str) -> Any:
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     return MlflowClient(tracking_uri=store)
+
+
+def _absolute(store: str) -> str:
+    if not store.startswith(SQLITE):
+        return store
+    return f"{SQLITE}{Path(store.removeprefix(SQLITE)).absolute()}"
 
 
 def last_sweep_id(store: str) -> str:
@@ -97,7 +102,24 @@ def load(store: str, sweep_id: str) -> Sweep:
         raise LookupError(f"sweep {sweep_id}: is not in {store}; python -m results list shows them")
     rows = [_row(run, names[run.info.experiment_id]) for run in runs]
     table = pd.DataFrame(rows).sort_values(["started", "run_id"], ignore_index=True)
-    return Sweep(store, sweep_id, _labelled(table))
+    return Sweep(_absolute(store), sweep_id, _labelled(table))
+
+
+def sweeps(store: str) -> pd.DataFrame:
+    """Return one row a sweep and experiment, the latest first: sweep, experiment, jobs, command."""
+    client = connect(store)
+    names = {found.experiment_id: found.name for found in client.search_experiments()}
+    rows = [
+        {
+            "sweep": run.data.tags["sweep_id"],
+            "experiment": names[run.info.experiment_id],
+            "status": run.info.status,
+            "jobs": run.data.tags.get("jobs", ""),
+            "command": run.data.tags.get("command", ""),
+        }
+        for run in _search(client, "tags.role = 'sweep'")
+    ]
+    return pd.DataFrame(rows, columns=["sweep", "experiment", "status", "jobs", "command"])
 
 
 def _search(client: Any, query: str, most: int | None = None) -> list[Any]:

@@ -48,7 +48,7 @@ def text(table: pd.DataFrame) -> str:
         "steps": "{:.0f}",
         "diverged": "{:.0f}",
     }
-    words = ("experiment", "scheme", "verdict")
+    words = ("experiment", "scheme", "verdict", "sweep", "status", "command")
     columns = []
     for name in table.columns:
         shape = formats.get(name, "{}")

@@ -1,0 +1,37 @@
+"""What several tests share: the command line as a process, and small data."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Return a function that runs `python -m MODULE ...` in an empty folder of its own."""
+
+    def run(module, *arguments, folder=tmp_path, timeout=120, **environment):
+        return subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    return run
+
+
+@pytest.fixture
+def two_classes():
+    """Points (60, 3) of two overlapping classes, features of different ranges, and labels."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 60)
+    x = (rng.standard_normal((60, 3)) + y[:, None]) * [1.0, 10.0, 0.1] + [0.0, 5.0, 1.0]
+    return x, y

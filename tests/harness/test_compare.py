@@ -1,0 +1,110 @@
+"""The comparison from Python."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import RobustScaler
+
+from datasets import UserError
+from harness import compare
+
+COLUMNS = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]
+
+
+def test_the_numbers_that_the_field_knows():
+    from sklearn.datasets import load_breast_cancer
+
+    x, y = load_breast_cancer(return_X_y=True)
+    frame = compare(x, y, normalizers=["standard", "pca_sphere"], step_sizes=[1, 10], iterations=50)
+    last = frame[frame.iteration == 50].set_index(["normalizer", "step_size"])
+    assert last.loc[("standard", 1), "cost"] == pytest.approx(0.067773, abs=5e-7)
+    assert last.loc[("standard", 1), "misclassifications"] == 8
+    assert last.loc[("pca_sphere", 10), "cost"] == pytest.approx(0.052400, abs=5e-7)
+    assert last.loc[("pca_sphere", 10), "misclassifications"] == 8
+
+
+def test_the_frame_is_tidy(two_classes):
+    frame = compare(*two_classes, step_sizes=[0.1, 1], iterations=5)
+    assert list(frame.columns) == COLUMNS
+    assert len(frame) == 3 * 2 * 6
+    assert list(frame.normalizer.unique()) == ["identity", "standard", "pca_sphere"]
+
+
+def test_frames_and_labels_of_any_kind_are_taken(two_classes):
+    x, y = two_classes
+    named = pd.DataFrame(x, columns=["length", "width", "depth"])
+    words = pd.Series(np.where(y == 1, "yes", "no"))
+    pd.testing.assert_frame_equal(
+        compare(named, words, step_sizes=[1], iterations=3),
+        compare(x, y, step_sizes=[1], iterations=3),
+    )
+
+
+def test_a_transformer_and_a_function_of_ones_own_are_taken(two_classes):
+    import autograd.numpy as anp
+
+    def exponential(scores, targets):
+        return anp.sum(anp.exp(-targets * scores[:, 0]), axis=-1)
+
+    frame = compare(*two_classes, cost=exponential, normalizers=[RobustScaler()], step_sizes=[0.01])
+    assert set(frame.normalizer) == {"RobustScaler"}
+    assert frame.cost.iloc[0] == 1.0
+    assert frame.cost.iloc[-1] < 1.0
+
+
+def test_regression_has_no_misclassifications():
+    x = np.arange(10.0)[:, None]
+    frame = compare(x, 2 * x[:, 0] + 1, "least_squares", ["standard"], [0.1], 10)
+    assert frame.misclassifications.isna().all()
+
+
+def test_starts_of_their_own_seed_repeat(two_classes):
+    settings = {"start": "normal", "starts": 3, "step_sizes": [1], "iterations": 5}
+    first = compare(*two_classes, seed=1, **settings)
+    pd.testing.assert_frame_equal(first, compare(*two_classes, seed=1, **settings))
+    assert not first.cost.equals(compare(*two_classes, seed=2, **settings).cost)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"step_sizes": []}, "step_sizes=[]: is empty"),
+        ({"step_sizes": [1, 1]}, "stands in it twice"),
+        ({"step_sizes": [0]}, "not positive"),
+        ({"step_sizes": [float("nan")]}, "not positive and finite"),
+        ({"step_sizes": ["a"]}, "not a number"),
+        ({"iterations": -3}, "iterations=-3: must be 0 or more"),
+        ({"iterations": 2.5}, "must be a whole number"),
+        ({"seed": -1}, "seed=-1: must be 0 or more"),
+        ({"l2": -1}, "l2=-1: must be a finite number, 0 or more"),
+        ({"start": [1, 2]}, "has 2 weights; it takes 1 x 4"),
+        ({"start": "ones"}, "must be zeros, normal, or a list"),
+        ({"starts": 3}, "use start=normal"),
+        ({"precision": "float16"}, "must be one of float64, float32"),
+        ({"cost": "hinge"}, "cost=hinge: no such option; choose one of"),
+        ({"normalizers": ["sphere"]}, "normalizer=sphere: no such option"),
+        ({"normalizers": []}, "normalizers=[]: is empty"),
+    ],
+)
+def test_a_mistake_is_named(two_classes, settings, words):
+    with pytest.raises(UserError) as caught:
+        compare(*two_classes, **settings)
+    assert words in str(caught.value)
+
+
+def test_points_that_no_one_can_descend_are_refused(two_classes):
+    x, y = two_classes
+    broken = x.copy()
+    broken[7, 1] = np.nan
+    with pytest.raises(UserError, match="feature 'x1' of point 7 is nan"):
+        compare(broken, y)
+    with pytest.raises(UserError, match="all points are of one class"):
+        compare(x, np.ones(60))
+    with pytest.raises(UserError, match="does not fit the targets"):
+        compare(x, np.arange(60) % 3)
+
+
+def test_an_empty_step_of_zero_iterations_has_the_start_alone(two_classes):
+    frame = compare(*two_classes, step_sizes=[1], iterations=0)
+    np.testing.assert_allclose(frame.cost, np.log(2))
+    assert set(frame.misclassifications) == {60}

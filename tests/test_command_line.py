@@ -1,0 +1,245 @@
+"""`python -m harness` and `python -m results` as a user meets them: as processes."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from mlflow import MlflowClient
+
+from tests.conftest import ROOT
+
+
+def of_role(client, experiment, role):
+    found = client.get_experiment_by_name(experiment)
+    return list(
+        client.search_runs([found.experiment_id], f"tags.role = '{role}'", max_results=1000)
+    )
+
+
+@pytest.fixture(scope="module")
+def default_sweep(tmp_path_factory):
+    """The default comparison with fewer iterations, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("sweep")
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "iterations=30"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, done, MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
+
+
+def test_the_default_sweep_is_recorded_in_three_roles(default_sweep):
+    _, _, client = default_sweep
+    name = "breast_cancer-softmax"
+    (sweep,) = of_role(client, name, "sweep")
+    schemes = of_role(client, name, "scheme")
+    steps = of_role(client, name, "step")
+    assert sweep.data.tags["command"] == "python -m harness iterations=30"
+    assert {"version.numpy", "version.mlflow", "version.python"} <= set(sweep.data.tags)
+    assert {run.data.tags["normalizer"] for run in schemes} == {
+        "identity",
+        "standard",
+        "pca_sphere",
+    }
+    assert len(schemes) == 3
+    assert len(steps) == 3 * 10
+    assert {run.data.tags["mlflow.parentRunId"] for run in schemes} == {sweep.info.run_id}
+    assert {run.data.tags["mlflow.parentRunId"] for run in steps} == {
+        run.info.run_id for run in schemes
+    }
+    assert {run.info.status for run in [sweep, *schemes, *steps]} == {"FINISHED"}
+    for run in steps:
+        history = client.get_metric_history(run.info.run_id, "train/cost")
+        assert [point.step for point in history] == list(range(31))
+        assert run.data.tags["verdict"] in ("settled", "unsettled", "cycling")
+
+
+def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(default_sweep):
+    _, _, client = default_sweep
+    for scheme in of_role(client, "breast_cancer-softmax", "scheme"):
+        assert scheme.data.params["dataset"] == "breast_cancer"
+        assert scheme.data.params["cost"] == "softmax"
+        assert scheme.data.params["normalizer"] == scheme.data.tags["normalizer"]
+        assert scheme.data.params["iterations"] == "30"
+        assert scheme.inputs.dataset_inputs[0].dataset.name == "breast_cancer"
+        (best,) = client.search_runs(
+            [scheme.info.experiment_id],
+            f"tags.best = 'true' and tags.`mlflow.parentRunId` = '{scheme.info.run_id}'",
+        )
+        assert best.data.tags["step_size"] == scheme.data.tags["step_size"]
+        for key in ("train/cost", "train/misclassifications"):
+            assert [
+                (point.step, point.value)
+                for point in client.get_metric_history(scheme.info.run_id, key)
+            ] == [
+                (point.step, point.value)
+                for point in client.get_metric_history(best.info.run_id, key)
+            ]
+        metrics = scheme.data.metrics
+        assert metrics["final/train_cost"] == metrics["train/cost"]
+        assert {"time/fit_seconds", "time/descent_seconds"} <= set(metrics)
+
+
+def test_the_sweep_ends_in_a_table_and_a_figure(default_sweep):
+    folder, done, client = default_sweep
+    (figure,) = folder.glob("outputs/*/histories.png")
+    assert str(figure) in done.stdout
+    assert "http://127.0.0.1:5000/#/experiments/" in done.stdout
+    table = [line.split() for line in done.stdout.splitlines() if line.startswith("pca_sphere")]
+    assert len(table) == 1
+    (sweep,) = of_role(client, "breast_cancer-softmax", "sweep")
+    artifacts = {item.path for item in client.list_artifacts(sweep.info.run_id)}
+    assert {"histories.png", "histories.svg"} <= artifacts
+    assert (folder / "mlartifacts").is_dir()
+    assert not (folder / "mlruns").exists()
+    # In a pipe progress is plain lines, one a job at least.
+    assert done.stderr.count("job 2 of 3: breast_cancer softmax standard") >= 1
+    assert "\r" not in done.stderr
+
+
+def test_nothing_that_is_not_finite_is_logged(command, tmp_path):
+    done = command(
+        "harness",
+        "dataset=breast_cancer",
+        "cost=least_squares",
+        "normalizer=identity",
+        "step_sizes=[1e-8,1e8]",
+    )
+    assert done.returncode == 0, done.stderr
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    steps = of_role(client, "breast_cancer-least_squares", "step")
+    words = {run.data.tags["step_size"]: run.data.tags for run in steps}
+    assert words["1e+08"]["verdict"] == "diverged"
+    assert "stopped being finite at step" in words["1e+08"]["reason"]
+    with sqlite3.connect(tmp_path / "mlflow.db") as connection:
+        (bad,) = connection.execute(
+            "select count(*) from metrics where is_nan or abs(value) > 1e308"
+        ).fetchone()
+    connection.close()
+    assert bad == 0
+
+
+def test_test_points_have_histories(command, tmp_path):
+    done = command("harness", "dataset.test_fraction=0.25", "normalizer=standard", "step_sizes=[1]")
+    assert done.returncode == 0, done.stderr
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    (scheme,) = of_role(client, "breast_cancer-softmax", "scheme")
+    history = client.get_metric_history(scheme.info.run_id, "test/cost")
+    assert [point.step for point in history] == list(range(101))
+    assert scheme.data.metrics["final/test_misclassifications"] <= 0.1 * 142
+    assert "test cost" in done.stdout
+
+
+MISTAKES = {
+    "normalizer=foo": "normalizer=foo: no such option; choose one of",
+    "typo=1": "typo: no such setting",
+    "dataset.typo=1": "dataset.typo: no such setting",
+    "+typo.key=1": "+typo.key=1: adds a setting that nothing reads",
+    "iterations=-3": "iterations=-3: must be 0 or more",
+    "iterations=many": "iterations=many: must be a whole number",
+    "seed=-1": "seed=-1: must be 0 or more",
+    "step_sizes=[]": "step_sizes=[]: is empty",
+    "step_sizes=[0.1,0.1]": "0.1 stands in it twice",
+    "step_sizes=[-1]": "-1 is not positive",
+    "step_sizes=[0]": "0 is not positive",
+    "step_sizes=[inf]": "inf is not positive and finite",
+    "step_sizes=[nan]": "nan is not positive and finite",
+    "step_sizes=${decades:2,1}": "must run upwards",
+    "dataset=digits": "cost=softmax: does not fit the targets of digits (multiclass, 10 classes)",
+    "dataset.test_fraction=1": "dataset.test_fraction=1: must be",
+    "cost.l2=-1": "cost.l2=-1: must be",
+    "tracking.uri=sqlite:////proc/none/mlflow.db": "the store cannot be opened",
+    "normalizer=glob(zzz*)": "is a sweep of no jobs",
+    "iterations=[1": "'[1'",
+}
+
+
+@pytest.mark.parametrize("argument", MISTAKES)
+def test_a_mistake_is_one_line_and_leaves_nothing(command, tmp_path, argument):
+    done = command("harness", argument)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("normbench: ")
+    assert MISTAKES[argument] in line
+    assert list(tmp_path.rglob("*.db")) == []
+    assert list(tmp_path.glob("outputs/*")) == []
+
+
+def test_help_is_quick_and_speaks_of_normbench():
+    code = (
+        "import sys, runpy; sys.argv = ['harness', *{words}]\n"
+        "try: runpy.run_module('harness', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "slow = {{'mlflow', 'sklearn', 'matplotlib', 'pandas', 'autograd'}} & set(sys.modules)\n"
+        "assert not slow, slow"
+    )
+    for words in (["--help"], ["--cfg", "job"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(words=words)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+    helped = subprocess.run(
+        [sys.executable, "-m", "harness", "--help"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
+    assert helped.count("\n  python -m harness") >= 4
+    assert "normalizer: " in helped
+    assert "what does a normalization scheme do to gradient descent" in helped
+
+
+def test_results_draw_the_last_sweep_again(default_sweep, command, tmp_path):
+    folder, _, _ = default_sweep
+    store = f"sqlite:///{folder}/mlflow.db"
+    done = command("results", "--store", store, "--out", str(tmp_path / "again"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "again" / "histories.png").is_file()
+    listed = command("results", "list", "--store", store)
+    assert "breast_cancer-softmax" in listed.stdout
+    for arguments in (["--store", "sqlite:///none.db"], ["nosuch", "--store", store]):
+        failed = command("results", *arguments)
+        assert failed.returncode == 2
+        assert len(failed.stderr.splitlines()) == 1
+
+
+def test_one_failed_job_does_not_stop_the_others(command, tmp_path):
+    done = command("harness", "-m", "iterations=5,-3", "normalizer=standard", "step_sizes=[1]")
+    assert done.returncode == 2
+    assert "1 of 2 jobs failed" in done.stdout
+    assert "iterations=-3: must be 0 or more" in done.stdout
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    schemes = of_role(client, "breast_cancer-softmax", "scheme")
+    assert sorted(run.info.status for run in schemes) == ["FAILED", "FINISHED"]
+    (failed,) = [run for run in schemes if run.info.status == "FAILED"]
+    assert failed.data.tags["verdict"] == "failed"
+    assert [item.path for item in client.list_artifacts(failed.info.run_id)] == ["traceback.txt"]
+
+
+def test_many_first_starts_at_once_lose_nothing(tmp_path):
+    arguments = [sys.executable, "-m", "harness", "normalizer=standard", "step_sizes=[1]"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    started = [
+        subprocess.Popen(
+            [*arguments, f"iterations={number}"],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    for process in started:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    assert len(of_role(client, "breast_cancer-softmax", "step")) == 4
