@@ -41,7 +41,12 @@ def build(group: str, choice: Mapping[str, Any]) -> Any:
     An option that the function does not take, or that it refuses with a ValueError, is a user's
     mistake.
     """
-    arguments = {key: value for key, value in choice.items() if key != "_target_"}
+    # YAML has lists alone; scikit-learn takes tuples for ranges.
+    arguments = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in choice.items()
+        if key != "_target_"
+    }
     made = locate(group, choice.get("_target_"))
     try:
         return made(**arguments)

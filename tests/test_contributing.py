@@ -11,9 +11,7 @@ import pytest
 from tests.conftest import ROOT
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-SECTIONS = {
-    title: body for title, body in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S)
-}
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S))
 FILE = re.compile(r"^`([^`\n]+)`\n\n```\w+\n(.*?)^```", re.M | re.S)
 COMMAND = re.compile(r"^```\n(.*?)^```", re.M | re.S)
 
