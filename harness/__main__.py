@@ -7,6 +7,9 @@ import sys
 def main() -> None:
     """Run the command; exit 0, 1 where a job failed, 2 on a user's mistake, 130 on Ctrl-C."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions come here whole, to be told in one line
+    from harness import kernels
+
+    kernels.choose()
     import hydra
     from hydra.core.plugins import Plugins
     from hydra.errors import HydraException

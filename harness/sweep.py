@@ -291,8 +291,10 @@ def _parameters(config: DictConfig) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    python = sys.version.split()[0]
-    return {"version.python": python, **{f"version.{name}": version(name) for name in LIBRARIES}}
+    from harness.kernels import in_use
+
+    found = {f"version.{name}": version(name) for name in LIBRARIES}
+    return {"version.python": sys.version.split()[0], **found, "blas": in_use()}
 
 
 def _commit() -> dict[str, str]:

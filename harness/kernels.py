@@ -1,0 +1,78 @@
+"""The linear-algebra kernels: better ones chosen before numpy loads, and those that ran told.
+
+OpenBLAS names its kernels from the processor's model, and takes AVX2 ones on some processors that
+have AVX-512; the variable OPENBLAS_CORETYPE overrules it, if it is set before numpy is imported.
+"""
+
+import ctypes
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+VARIABLE = "OPENBLAS_CORETYPE"
+NARROW = {"haswell", "zen", "sandybridge", "nehalem", "prescott", "excavator"}
+NEEDED = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
+
+
+def choose() -> None:
+    """Set OPENBLAS_CORETYPE where the processor has AVX-512 and OpenBLAS would not use it.
+
+    Nothing is done where the user has set it, numpy is loaded already, or numpy has another
+    library than its own OpenBLAS.
+    """
+    if VARIABLE in os.environ or "numpy" in sys.modules or not _has_avx512():
+        return
+    if (_chosen() or "").lower() in NARROW:
+        os.environ[VARIABLE] = "SkylakeX"
+
+
+def in_use() -> str:
+    """Return what computes matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`."""
+    from threadpoolctl import threadpool_info
+
+    found = {
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}, "
+        f"{pool['num_threads']} threads"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    }
+    return "; ".join(sorted(found))
+
+
+def _has_avx512() -> bool:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("flags"):
+                return set(line.split()) >= NEEDED
+    except OSError:
+        pass
+    return False
+
+
+def _chosen() -> str | None:
+    """Return the kernels that numpy's OpenBLAS chooses by itself; None where it cannot be told.
+
+    Asked in a forked child: the choice is made once a process, when the library is loaded.
+    """
+    spec = importlib.util.find_spec("numpy")
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent.parent / "numpy.libs"
+    library = next(iter(sorted(folder.glob("libscipy_openblas64_*.so"))), None)
+    if library is None or not hasattr(os, "fork"):
+        return None
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            name = ctypes.CDLL(str(library)).scipy_openblas_get_corename64_
+            name.restype = ctypes.c_char_p
+            os.write(writing, name())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read().decode(errors="replace")
+    os.waitpid(child, 0)
+    return told or None
