@@ -1,0 +1,1 @@
+"""Benchmarks: both sides in turns, on the same work, checked to have computed the same."""

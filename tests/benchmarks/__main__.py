@@ -1,0 +1,163 @@
+"""`make bench`: one table of ratios, each with its target, and a JSON of the same.
+
+python -m tests.benchmarks [--turns N] [--only WORD] [--json FILE]; the data is found by
+NORMBENCH_DATA, or in `../shared/data` beside the checkout.
+"""
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from harness import kernels
+
+kernels.choose()
+
+import numpy as np  # noqa: E402  (after the kernels are chosen)
+
+from tests.benchmarks import sides  # noqa: E402
+from tests.benchmarks.commands import command_rows  # noqa: E402
+from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402
+from tests.benchmarks.turns import in_turns, ratio  # noqa: E402
+
+GRID = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.2, 0.5, 1.0])
+TARGETS = {  # runs: (float64, float32), at most
+    1: (1.25, 1.3),
+    9: (1.2, 1.25),
+    32: (1.2, 1.25),
+}
+Row = dict[str, Any]
+
+
+def main() -> int:
+    """Print the table; exit 1 where two sides did not compute the same."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--only", default="", help="rows whose name holds this word")
+    parser.add_argument("--json", type=Path, help="where to write the table as JSON")
+    options = parser.parse_args()
+    print(kernels.in_use(), file=sys.stderr)
+    rows = []
+    for group in (step_rows, framework_rows, small_rows, size_rows, command_rows):
+        for row in group(options.turns, options.only):
+            rows.append(row)
+            print(line(row), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps({"blas": kernels.in_use(), "rows": rows}, indent=1))
+    return 0
+
+
+def line(row: Row) -> str:
+    """Return a row of the table: what, ratio, target, whether it was met."""
+    if row.get("ratio") is None:
+        return f"{row['name']:62}  {row['note']}"
+    bound = f"{row['sense']} {row['target']:g}" if "target" in row else "reported"
+    met = {True: "met", False: "MISSED", None: ""}[row.get("met")]
+    return f"{row['name']:62}  {row['ratio']:7.2f}  {bound:14} {met}"
+
+
+def judged(name: str, value: float, sense: str = "", target: float | None = None) -> Row:
+    """Return a row with its verdict."""
+    row: Row = {"name": name, "ratio": value}
+    if target is not None:
+        met = value <= target if sense == "at most" else value >= target
+        row |= {"sense": sense, "target": target, "met": bool(met)}
+    return row
+
+
+def step_rows(turns: int, only: str) -> Iterator[Row]:
+    """One step over the two products alone, on MNIST t10k."""
+    for number, precision in enumerate(("float64", "float32")):
+        for runs, targets in TARGETS.items():
+            name = f"step over its two products, {runs} runs, {precision}"
+            if only not in name:
+                continue
+            work = mnist_work(runs, precision)
+            found = in_turns(
+                {"ours": lambda w=work: sides.ours(w), "floor": sides.products(work)}, turns
+            )
+            value = ratio(found["ours"], found["floor"])
+            yield judged(name, value, "at most", targets[number])
+
+
+def framework_rows(turns: int, only: str) -> Iterator[Row]:
+    """The textbook's loop, PyTorch and JAX over ours, on MNIST t10k."""
+    wanted: list[tuple[str, int, dict[str, float | None]]] = [
+        ("textbook", 9, {"float64": 6.5, "float32": 12}),
+        ("pytorch", 9, {"float64": 2.2, "float32": 2.5}),
+        ("jax", 1, {"float64": None, "float32": None}),
+        ("jax", 9, {"float64": 0.85, "float32": 0.85}),
+        ("jax", 32, {"float64": 1.1, "float32": 1.1}),
+    ]
+    for side, runs, targets in wanted:
+        for precision, target in targets.items():
+            name = f"{side} over ours, {runs} runs, {precision}"
+            if only not in name:
+                continue
+            package = {"pytorch": "torch", "jax": "jax"}.get(side)
+            if package and importlib.util.find_spec(package) is None:
+                yield {"name": name, "ratio": None, "note": f"{package} is not installed"}
+                continue
+            work = mnist_work(runs, precision)
+            other: Callable[[], Any] = (
+                (lambda w=work: sides.textbook(w))
+                if side == "textbook"
+                else getattr(sides, side)(work)
+            )
+            check_same(sides.ours(work), other(), precision, name)
+            few = max(3, turns // 3) if side == "textbook" else turns
+            found = in_turns({"other": other, "ours": lambda w=work: sides.ours(w)}, few)
+            yield judged(name, ratio(found["other"], found["ours"]), "at least", target)
+
+
+def small_rows(turns: int, only: str) -> Iterator[Row]:
+    """The textbook's loop over ours on small data: 9 step sizes x 20 starts x 1,000 iterations."""
+    name = "textbook over ours, breast cancer, 180 runs, 1,000 iterations"
+    if only not in name:
+        return
+    x, y = breast_cancer()
+    start = 0.1 * np.random.default_rng(0).standard_normal((20, 1, x.shape[1] + 1))
+    work = sides.Work(x, y, np.tile(start, (9, 1, 1)), np.repeat(GRID, 20), 1000)
+    check_same(sides.ours(work), sides.textbook(work), "float64", name)
+    found = in_turns(
+        {"textbook": lambda: sides.textbook(work), "ours": lambda: sides.ours(work)}, 2
+    )
+    yield judged(name, ratio(found["textbook"], found["ours"]), "at least", 20)
+
+
+def size_rows(turns: int, only: str) -> Iterator[Row]:
+    """60,000 points over 10,000, per step."""
+    name = "60,000 points over 10,000, per step, 9 runs, float64"
+    if only not in name:
+        return
+    small, large = mnist_work(9, "float64"), mnist_work(9, "float64", "train")
+    found = in_turns(
+        {"large": lambda: sides.ours(large), "small": lambda: sides.ours(small)},
+        max(3, turns // 3),
+    )
+    yield judged(name, ratio(found["large"], found["small"]), "at most", 6.6)
+
+
+def mnist_work(runs: int, precision: str, part: str = "t10k") -> sides.Work:
+    """Return 5 iterations of `runs` runs on contrast-normalized digits."""
+    x, y = mnist(part, precision)
+    step_sizes = np.resize(GRID, runs) if runs > 1 else np.array([0.5])
+    start = 0.01 * np.random.default_rng(0).standard_normal((runs, 10, x.shape[1] + 1))
+    return sides.Work(x, y, start.astype(x.dtype), step_sizes, 5)
+
+
+def check_same(one: sides.Histories, other: sides.Histories, precision: str, name: str) -> None:
+    """Exit with 1 unless both sides computed the same histories, to rounding."""
+    tolerance = 1e-9 if precision == "float64" else 2e-3
+    costs = np.allclose(one[0], other[0], rtol=tolerance)
+    counts = np.abs(np.asarray(one[1], float) - other[1]).max()
+    # A point on the boundary may fall to either side in float32.
+    if not costs or counts > (0 if precision == "float64" else 10):
+        sys.exit(f"{name}: the two sides differ: {np.abs(one[0] - other[0]).max()}, {counts}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

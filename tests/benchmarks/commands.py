@@ -1,0 +1,96 @@
+"""Whole commands: what `python -m harness` costs beside the descent, in time and in memory."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.benchmarks.data import folder
+from tests.benchmarks.turns import in_turns
+
+ROOT = Path(__file__).resolve().parents[2]
+IMPORTS = "import numpy, scipy, autograd, hydra, mlflow, matplotlib.figure, sklearn, pandas"
+PEAK = (
+    "import resource, runpy, sys\n"
+    "sys.argv = ['harness', *sys.argv[1:]]\n"
+    "try: runpy.run_module('harness', run_name='__main__')\n"
+    "except SystemExit as end: assert not end.code, end.code\n"
+    "print('PEAK', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.__stderr__)"
+)
+PEAK_OF_IMPORTS = (
+    f"{IMPORTS}\nimport resource, sys\nfrom mlflow.store.tracking import sqlalchemy_store\n"
+    "print('PEAK', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.__stderr__)"
+)
+
+
+def command_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of whole commands."""
+    if only in "command over imports":
+        yield _overhead(turns)
+    if only in "peak memory":
+        yield _memory()
+
+
+def _python(code: list[str], work_folder: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *code],
+        cwd=work_folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return done.stderr
+
+
+def _overhead(turns: int) -> dict[str, Any]:
+    """Seconds of `python -m harness` on an existing database over importing the same libraries."""
+    with tempfile.TemporaryDirectory() as work_folder:
+        found = in_turns(
+            {
+                "command": lambda: _python(["-m", "harness"], work_folder),
+                "imports": lambda: _python(["-c", IMPORTS], work_folder),
+            },
+            max(3, turns // 3),
+        )
+    seconds = median(a - b for a, b in zip(found["command"], found["imports"], strict=True))
+    return {
+        "name": "python -m harness over its imports, seconds",
+        "ratio": seconds,
+        "sense": "at most",
+        "target": 3,
+        "met": seconds <= 3,
+    }
+
+
+def _memory() -> dict[str, Any]:
+    """Peak memory on MNIST 60,000 in float32, less that of the imports, over the data's bytes."""
+    arguments = [
+        "dataset=mnist",
+        "dataset.subset=train60k",
+        f"data_dir={folder()}",
+        "cost=multiclass_softmax",
+        "precision=float32",
+        "iterations=3",
+        "step_sizes=[0.01,0.1,1]",
+        "normalizer=standard",
+    ]
+    with tempfile.TemporaryDirectory() as work_folder:
+        peaks = [
+            int(_python(["-c", *code], work_folder).rsplit("PEAK", 1)[1])
+            for code in ([PEAK, *arguments], [PEAK_OF_IMPORTS])
+        ]
+    value = (peaks[0] - peaks[1]) * 1024 / (60_000 * 784 * 4)
+    return {
+        "name": "peak memory, MNIST 60,000, float32, over the data's bytes",
+        "ratio": value,
+        "sense": "at most",
+        "target": 2.2,
+        "met": value <= 2.2,
+    }
