@@ -4,11 +4,28 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
+from numpy.typing import NDArray
 
-from costs.declaration import declare
+from costs.declaration import declare, total
+from costs.misclassifications import count_misclassified, take_own
 
 
-@declare("binary", "multiclass", "regression")
+def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Turn scores into `2 (s - y)` in place; return sums and counts. See `declare`."""
+    if scores.shape[1] == 1:
+        counts = count_misclassified(scores, targets)
+        scores -= targets
+    else:
+        own = take_own(scores, targets)
+        counts = own.counts
+        scores.reshape(-1)[own.places] = own.score - 1
+    flat = scores.reshape(len(scores), -1)
+    values = np.vecdot(flat, flat) if flat.dtype == np.float64 else total(flat * flat)
+    scores *= 2
+    return values, counts
+
+
+@declare("binary", "multiclass", "regression", fused=_fused)
 def least_squares(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `(s - y)^2`, without a factor 1/2, `(R,)`.
 

@@ -4,11 +4,30 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
+from numpy.typing import NDArray
 
-from costs.declaration import declare
+from costs.declaration import declare, total
+from costs.misclassifications import take_own
 
 
-@declare("binary", "multiclass", score_per_class=True)
+def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Turn scores into `softmax(s) - e_y` in place; return sums and counts. See `declare`."""
+    own = take_own(scores, targets)
+    flat = scores.reshape(-1)
+    largest = np.maximum(own.score, own.rival)
+    shifted = own.score - largest
+    scores -= largest[:, None]
+    flat[own.places] = shifted
+    np.exp(scores, out=scores)
+    # A product with ones: half the time of a sum over the short axis.
+    sums = np.ones(scores.shape[1], scores.dtype) @ scores
+    values = total(np.log(sums) - shifted)
+    scores *= (1 / sums)[:, None]
+    flat[own.places] = flat.take(own.places, mode="clip") - 1
+    return values, own.counts
+
+
+@declare("binary", "multiclass", score_per_class=True, fused=_fused)
 def multiclass_softmax(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `logsumexp(s) - s_y`, in nats, `(R,)`.
 

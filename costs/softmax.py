@@ -3,11 +3,30 @@
 from typing import Any
 
 import autograd.numpy as anp
+import numpy as np
+from numpy.typing import NDArray
 
-from costs.declaration import declare
+from costs.declaration import declare, total
+from costs.misclassifications import count_false
 
 
-@declare("binary")
+def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Turn scores into `-y sigma(-y s)` in place; return sums and counts. See `declare`."""
+    scores *= -targets
+    t = scores[:, 0]
+    counts = count_false(t < 0)
+    # Above the cap, log(1 + e^t) = t and sigma(t) = 1 to rounding, and e^t would overflow.
+    cap = np.log(np.finfo(t.dtype).max) - 1
+    beyond = total(np.maximum(t - cap, 0)) if np.any(t.max(axis=1) > cap) else 0.0
+    np.minimum(t, cap, out=t)
+    np.exp(t, out=t)
+    values = total(np.log1p(t)) + beyond
+    t /= t + 1
+    scores *= -targets
+    return values, counts
+
+
+@declare("binary", fused=_fused)
 def softmax(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `log(1 + exp(-y s))`, in nats, `(R,)`.
 

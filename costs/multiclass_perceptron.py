@@ -1,0 +1,36 @@
+"""The multiclass perceptron cost."""
+
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+from numpy.typing import NDArray
+
+from costs.declaration import declare, total
+from costs.misclassifications import take_own
+
+
+def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Turn scores into `[s = max s] - e_y` in place; return sums and counts. See `declare`."""
+    own = take_own(scores, targets)
+    flat = scores.reshape(-1)
+    flat[own.places] = own.score
+    largest = np.maximum(own.score, own.rival)
+    values = total(largest - own.score)
+    np.copyto(scores, scores == largest[:, None])
+    sharing = np.ones(scores.shape[1], scores.dtype) @ scores
+    scores *= (1 / np.maximum(sharing, 1))[:, None]  # none share a NaN
+    flat[own.places] = flat.take(own.places, mode="clip") - 1
+    return values, own.counts
+
+
+@declare("binary", "multiclass", score_per_class=True, fused=_fused)
+def multiclass_perceptron(scores: Any, targets: Any) -> Any:
+    """Return the sum over points of `max(s) - s_y`, `(R,)`.
+
+    scores: `(R, C, p)`; targets: `(p,)`, class indices. Where k scores share the largest value,
+    the derivative of `max` is 1/k at each: a sub-gradient, autograd's own, and one that lets a
+    descent leave zero weights. Watt, Borhani, Katsaggelos, Machine Learning Refined, section 7.3.
+    """
+    own = scores[:, targets, np.arange(len(targets))]
+    return anp.sum(anp.max(scores, axis=1) - own, axis=-1)

@@ -1,0 +1,33 @@
+"""The two-class perceptron cost, also called the ReLU cost."""
+
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+from numpy.typing import NDArray
+
+from costs.declaration import declare, total
+from costs.misclassifications import count_false
+
+
+def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Turn scores into `-y [-y s > 0]` in place; return sums and counts. See `declare`."""
+    scores *= -targets
+    t = scores[:, 0]
+    counts = count_false(t < 0)
+    values = total(np.maximum(t, 0))
+    # Twice the step function, as a sum of comparisons: `heaviside` branches, and is slower.
+    np.add(t > 0, t >= 0, out=t, dtype=t.dtype)
+    scores *= targets * -0.5
+    return values, counts
+
+
+@declare("binary", fused=_fused)
+def perceptron(scores: Any, targets: Any) -> Any:
+    """Return the sum over points of `max(0, -y s)`, `(R,)`.
+
+    scores: `(R, 1, p)`; targets: `(p,)`, -1 or +1. At `s = 0` the derivative is `-y / 2`, half
+    way between the slopes of both sides: a sub-gradient, autograd's own, and one that lets a
+    descent leave zero weights. Watt, Borhani, Katsaggelos, Machine Learning Refined, section 6.4.
+    """
+    return anp.sum(anp.maximum(0.0, -targets * scores[:, 0]), axis=-1)

@@ -1,0 +1,32 @@
+"""The two-class squared-margin cost: the squared hinge of support vector machines."""
+
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+from numpy.typing import NDArray
+
+from costs.declaration import declare, total
+from costs.misclassifications import count_false
+
+
+def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Turn scores into `-2 y max(0, 1 - y s)` in place; return sums and counts. See `declare`."""
+    scores *= -targets
+    t = scores[:, 0]
+    counts = count_false(t < 0)
+    t += 1
+    np.maximum(t, 0, out=t)
+    values = total(t * t)
+    scores *= -2 * targets
+    return values, counts
+
+
+@declare("binary", fused=_fused)
+def squared_margin(scores: Any, targets: Any) -> Any:
+    """Return the sum over points of `max(0, 1 - y s)^2`, without a factor 1/2, `(R,)`.
+
+    scores: `(R, 1, p)`; targets: `(p,)`, -1 or +1. Watt, Borhani, Katsaggelos, Machine Learning
+    Refined, sections 6.4 and 6.5.
+    """
+    return anp.sum(anp.maximum(0.0, 1.0 - targets * scores[:, 0]) ** 2, axis=-1)

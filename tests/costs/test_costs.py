@@ -1,0 +1,214 @@
+"""Every cost under conf/cost: its formula, its derivative, its count, at every kind of score."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from autograd.core import make_vjp
+from scipy.special import expit
+from scipy.special import softmax as probabilities
+
+import costs
+from costs import count_misclassified
+from harness.choices import locate, options
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+NAMES = sorted(file.stem for file in (CONF / "cost").glob("*.yaml"))
+COSTS = {name: locate("cost", options("cost", name)["_target_"]) for name in NAMES}
+# A cost's name, and a number of scores a point that it takes.
+CASES = [
+    (name, classes)
+    for name, cost in COSTS.items()
+    for classes in (1, 2, 3, 10)
+    if (classes > 1 if cost.score_per_class else classes == 1 or "multiclass" in cost.tasks)
+]
+SCORES = ("random", "tied", "zero", "far", "mixed")
+PRECISIONS = (np.float64, np.float32)
+# Measured against the plain formula, the largest of all cases: 2 eps times the scores' size.
+EPS = 8
+
+
+def targets_for(name, classes, points, rng, dtype=np.float64):
+    if classes > 1:
+        return rng.integers(0, classes, points)
+    if "binary" in COSTS[name].tasks:
+        return rng.choice([-1.0, 1.0], points).astype(dtype)
+    return np.round(2 * rng.standard_normal(points)).astype(dtype)
+
+
+def scores_for(kind, shape, rng, dtype=np.float64):
+    """Return scores `(R, C, p)` of a kind; the small whole numbers of `tied` meet everywhere."""
+    made = {
+        "random": lambda: 3 * rng.standard_normal(shape),
+        "tied": lambda: np.round(rng.standard_normal(shape)),
+        "zero": lambda: np.zeros(shape),
+        "far": lambda: rng.choice([-1e4, 1e4], shape),
+        "mixed": lambda: rng.choice([-1e4, -1.0, 0.0, 1e-20, 1.0, 30.0, 1e4], shape),
+    }
+    return made[kind]().astype(dtype)
+
+
+def plain_derivative(formula, scores, targets):
+    """Return values and derivative of the plain formula, by autograd, in float64."""
+    pull_back, values = make_vjp(lambda s: formula(s, targets), scores.astype(np.float64))
+    return values, pull_back(np.ones(len(scores)))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(4)
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize("runs", [1, 4])
+@pytest.mark.parametrize("kind", SCORES)
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_the_fused_pass_is_the_plain_formula(name, classes, kind, runs, dtype, rng):
+    cost = COSTS[name]
+    scores = scores_for(kind, (runs, classes, 57), rng, dtype)
+    targets = targets_for(name, classes, 57, rng, dtype)
+    wanted, derivative = plain_derivative(cost.formula, scores, targets)
+    counted = count_misclassified(scores, targets)
+    block = scores.copy()
+    values, counts = cost.fused(block, targets)
+    eps = EPS * np.finfo(dtype).eps
+    assert values.dtype == np.float64
+    np.testing.assert_allclose(values, wanted, rtol=eps, atol=eps)
+    np.testing.assert_allclose(block, derivative, rtol=eps, atol=eps)
+    if "regression" not in cost.tasks or classes > 1:
+        np.testing.assert_array_equal(counts, counted)
+
+
+@pytest.mark.parametrize("kind", SCORES)
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_a_run_in_a_stack_is_the_run_alone(name, classes, kind, rng):
+    scores = scores_for(kind, (5, classes, 40), rng)
+    targets = targets_for(name, classes, 40, rng)
+    scores[3] = np.nan  # a run that is lost
+    together = scores.copy()
+    values, counts = COSTS[name].fused(together, targets)
+    for r in (0, 1, 2, 4):
+        alone = scores[r : r + 1].copy()
+        value, count = COSTS[name].fused(alone, targets)
+        assert values[r] == value[0]
+        np.testing.assert_array_equal(together[r], alone[0])
+        assert count is None or counts[r] == count[0]
+    assert np.isnan(values[3])
+    assert counts is None or counts[3] == 40
+
+
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_autograd_sees_the_fused_derivative_and_the_plain_one_behind_it(name, classes, rng):
+    cost = COSTS[name]
+    scores = scores_for("random", (2, classes, 20), rng)
+    targets = targets_for(name, classes, 20, rng)
+    direction = rng.standard_normal(scores.shape)
+
+    def second(function):
+        def slope(s):
+            return make_vjp(lambda t: function(t, targets), s)[0](np.ones(len(scores))) + 0 * s
+
+        return make_vjp(slope, scores)[0](direction)
+
+    np.testing.assert_array_equal(cost(scores, targets), cost.formula(scores, targets))
+    weight = np.array([0.5, -3.0])
+    given = make_vjp(lambda s: cost(s, targets), scores)[0](weight)
+    _, derivative = plain_derivative(cost.formula, scores, targets)
+    # Measured: 4e-16.
+    np.testing.assert_allclose(given, weight[:, None, None] * derivative, rtol=1e-14, atol=1e-14)
+    np.testing.assert_array_equal(second(cost), second(cost.formula))
+
+
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_the_derivative_is_the_difference_quotient(name, classes, rng):
+    """At scores with no kink within the step; measured, the largest error is 2e-8."""
+    cost = COSTS[name]
+    scores = rng.permuted(np.linspace(-2.013, 2.017, 2 * classes * 15)).reshape(2, classes, 15)
+    targets = targets_for(name, classes, 15, rng)
+    derivative = scores.copy()
+    cost.fused(derivative, targets)
+    step = 1e-6
+    for place in np.ndindex(classes, 15):
+        moved = np.zeros(scores.shape)
+        moved[(slice(None), *place)] = step
+        quotient = cost(scores + moved, targets) - cost(scores - moved, targets)
+        np.testing.assert_allclose(
+            derivative[(slice(None), *place)], quotient / (2 * step), rtol=0, atol=2e-7
+        )
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS)
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_a_block_is_the_sum_of_its_points(name, classes, dtype, rng):
+    scores = scores_for("random", (3, classes, 30), rng, dtype)
+    targets = targets_for(name, classes, 30, rng, dtype)
+    whole, _ = COSTS[name].fused(scores.copy(), targets)
+    parts = [
+        COSTS[name].fused(scores[:, :, part].copy(), targets[part])[0]
+        for part in (slice(0, 7), slice(7, 30))
+    ]
+    # What is left is the rounding of each point: measured, 3e-16 and 6e-9.
+    np.testing.assert_allclose(sum(parts), whole, rtol=8 * np.finfo(dtype).eps)
+
+
+CLOSED_FORMS = {
+    "softmax": lambda s, y: (np.logaddexp(0, -y * s), -y * expit(-y * s)),
+    "perceptron": lambda s, y: (np.maximum(0, -y * s), -y * np.heaviside(-y * s, 0.5)),
+    "squared_margin": lambda s, y: (
+        np.maximum(0, 1 - y * s) ** 2,
+        -2 * y * np.maximum(0, 1 - y * s),
+    ),
+    "least_absolute_deviations": lambda s, y: (abs(s - y), np.sign(s - y)),
+    "least_squares": lambda s, y: ((s - y) ** 2, 2 * (s - y)),
+}
+
+
+@pytest.mark.parametrize("kind", SCORES)
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_one_score_a_point_has_its_closed_form(name, kind, rng):
+    scores = scores_for(kind, (3, 1, 50), rng)
+    targets = targets_for(name, 1, 50, rng)
+    values, derivative = CLOSED_FORMS[name](scores[:, 0], targets)
+    found, _ = COSTS[name].fused(scores, targets)
+    np.testing.assert_allclose(found, values.sum(axis=1), rtol=1e-14)
+    np.testing.assert_allclose(scores[:, 0], derivative, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("kind", SCORES)
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_multiclass_derivatives_have_their_closed_forms(classes, kind, rng):
+    scores = scores_for(kind, (3, classes, 50), rng)
+    targets = rng.integers(0, classes, 50)
+    one_hot = (np.arange(classes)[:, None] == targets).astype(float)
+    largest = scores == scores.max(axis=1, keepdims=True)
+    wanted = {
+        "multiclass_softmax": probabilities(scores, axis=1) - one_hot,
+        "multiclass_perceptron": largest / largest.sum(axis=1, keepdims=True) - one_hot,
+        "least_squares": 2 * (scores - one_hot),
+    }
+    for name, derivative in wanted.items():
+        block = scores.copy()
+        COSTS[name].fused(block, targets)
+        np.testing.assert_allclose(block, derivative, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize(("two", "many"), [("softmax", "multiclass_softmax")])
+@pytest.mark.parametrize("kind", SCORES)
+def test_two_classes_are_the_two_class_cost_of_the_difference(two, many, kind, rng):
+    """`s = s_1 - s_0`, y = 2 k - 1; the derivative with s_1 is that with s, with s_0 its minus."""
+    scores = scores_for(kind, (3, 2, 50), rng)
+    classes = rng.integers(0, 2, 50)
+    difference = scores[:, 1:] - scores[:, :1]
+    values, _ = COSTS[many].fused(scores, classes)
+    found, _ = COSTS[two].fused(difference, 2.0 * classes - 1)
+    np.testing.assert_allclose(values, found, rtol=1e-13)
+    np.testing.assert_allclose(scores[:, 1:], difference, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(scores[:, :1], -difference, rtol=1e-12, atol=1e-15)
+
+
+def test_what_counts_as_misclassified():
+    one = np.array([[[2.0, -1.0, 0.0, 0.0, np.nan]]])
+    assert count_misclassified(one, np.array([1.0, 1, 1, -1, 1])) == 4
+    three = np.array([[[1.0, 1, 0, 0], [1, 1, 0, 2], [0, 0, 0, 1]]])
+    assert count_misclassified(three, np.array([0, 1, 2, 1])) == 2
+    assert costs.multiclass_softmax.fused(three, np.array([0, 1, 2, 1]))[1] == 2
