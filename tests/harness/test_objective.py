@@ -1,0 +1,183 @@
+"""The objective: values, gradients and Hessians of every cost, whatever the blocks."""
+
+from pathlib import Path
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+
+import costs
+from harness import objective
+from harness.choices import locate, options
+from harness.objective import Objective
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+NAMES = sorted(file.stem for file in (CONF / "cost").glob("*.yaml"))
+COSTS = {name: locate("cost", options("cost", name)["_target_"]) for name in NAMES}
+CASES = [
+    (name, classes)
+    for name, cost in COSTS.items()
+    for classes in (1, 3)
+    if (classes > 1 if cost.score_per_class else classes == 1 or "multiclass" in cost.tasks)
+]
+POINTS, FEATURES, RUNS = 41, 4, 3
+
+
+def pseudo_huber(scores, targets):
+    """Stand in for a user's own cost: smooth, and nothing but autograd."""
+    return anp.sum(anp.sqrt(1 + (scores[:, 0] - targets) ** 2) - 1, axis=-1)
+
+
+def problem(cost, classes, rng, l2=0.0, dtype=np.float64):
+    """Return an objective and weights `(R, C, N + 1)`, away from every kink."""
+    x = rng.standard_normal((POINTS, FEATURES)).astype(dtype)
+    tasks = getattr(cost, "tasks", ("regression",))
+    if classes > 1:
+        targets = rng.integers(0, classes, POINTS)
+    elif "binary" in tasks:
+        targets = rng.choice([-1.0, 1.0], POINTS).astype(dtype)
+    else:
+        targets = rng.standard_normal(POINTS).astype(dtype)
+    weights = rng.standard_normal((RUNS, classes, FEATURES + 1)).astype(dtype)
+    classify = classes > 1 or "binary" in tasks
+    return Objective(cost, x, targets, classify, l2), weights
+
+
+def plain(cost):
+    """Return the cost as autograd alone knows it."""
+    return getattr(cost, "formula", cost)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_a_gradient_is_the_difference_quotient_of_the_costs(name, classes, l2, rng):
+    train, weights = problem(COSTS[name], classes, rng, l2)
+    gradient = train.evaluate(weights).gradient
+    step = 1e-6
+    for place in np.ndindex(weights.shape[1:]):
+        moved = np.zeros(weights.shape)
+        moved[(slice(None), *place)] = step
+        quotient = (train.costs(weights + moved) - train.costs(weights - moved)) / (2 * step)
+        # Measured: 3e-9.
+        np.testing.assert_allclose(gradient[(slice(None), *place)], quotient, rtol=0, atol=5e-8)
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_a_hessian_is_the_difference_quotient_of_the_gradients(name, classes, l2, rng):
+    train, weights = problem(COSTS[name], classes, rng, l2)
+    size = classes * (FEATURES + 1)
+    hessian = train.hessian(weights)
+    assert hessian.shape == (RUNS, size, size)
+    step = 1e-6
+    for number in range(size):
+        moved = np.zeros((1, size))
+        moved[0, number] = step
+        moved = moved.reshape(1, *weights.shape[1:])
+        up, down = (train.evaluate(weights + sign * moved).gradient for sign in (1, -1))
+        quotient = ((up - down) / (2 * step)).reshape(RUNS, size)
+        # Measured: 3e-9.
+        np.testing.assert_allclose(hessian[:, number], quotient, rtol=0, atol=5e-8)
+
+
+def gram(x):
+    design = np.insert(x, 0, 1, axis=1)
+    return design.T @ design / len(x)
+
+
+def test_least_squares_has_twice_the_gram_matrix_for_its_hessian(rng):
+    train, weights = problem(costs.least_squares, 1, rng)
+    for hessian in train.hessian(weights):
+        np.testing.assert_allclose(hessian, 2 * gram(train.x), rtol=1e-12, atol=1e-14)
+
+
+def test_softmax_has_a_quarter_of_the_gram_matrix_at_zero(rng):
+    train, weights = problem(costs.softmax, 1, rng)
+    np.testing.assert_allclose(
+        train.hessian(0 * weights)[0], gram(train.x) / 4, rtol=1e-12, atol=1e-14
+    )
+
+
+def test_multiclass_softmax_has_its_closed_form_at_zero_and_is_flat_under_a_shift(rng):
+    classes = 3
+    train, weights = problem(costs.multiclass_softmax, classes, rng)
+    middle = (np.eye(classes) - 1 / classes) / classes
+    wanted = np.kron(middle, gram(train.x))
+    np.testing.assert_allclose(train.hessian(0 * weights)[0], wanted, rtol=1e-12, atol=1e-14)
+    for hessian in train.hessian(weights):
+        eigenvalues = np.linalg.eigvalsh(hessian)
+        assert np.sum(abs(eigenvalues) < 1e-14) == FEATURES + 1  # measured: 3e-17
+        # Boehning's bound on the curvature, anywhere.
+        assert eigenvalues[-1] <= np.linalg.eigvalsh(gram(train.x))[-1] / 2
+
+
+@pytest.mark.parametrize("far", [1e4, -1e4])
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_far_scores_have_finite_derivatives(name, classes, far, rng):
+    train, weights = problem(COSTS[name], classes, rng)
+    here = train.evaluate(far * weights)
+    assert np.isfinite(here.costs).all()
+    assert np.isfinite(here.gradient).all()
+    assert np.isfinite(train.hessian(far * weights)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("points_a_block", [1, 7, POINTS])
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_blocks_change_nothing(name, classes, points_a_block, dtype, rng, monkeypatch):
+    train, weights = problem(COSTS[name], classes, rng, 0.1, dtype)
+    whole = train.evaluate(weights)
+    curvature = train.hessian(weights)
+    width = np.dtype(dtype).itemsize * (FEATURES + RUNS * classes)
+    monkeypatch.setattr(objective, "BLOCK_BYTES", points_a_block * width)
+    parts = train.evaluate(weights)
+    tolerance = 20 * np.finfo(dtype).eps  # measured: 4 eps
+    np.testing.assert_allclose(parts.costs, whole.costs, rtol=tolerance)
+    np.testing.assert_allclose(parts.gradient, whole.gradient, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(train.hessian(weights), curvature, rtol=tolerance, atol=tolerance)
+    if train.classify:
+        np.testing.assert_array_equal(parts.misclassifications, whole.misclassifications)
+    assert parts.gradient.dtype == dtype
+
+
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_autograd_alone_gives_the_same(name, classes, rng):
+    """A user's cost goes through autograd, the built-in ones through their fused pass."""
+    train, weights = problem(COSTS[name], classes, rng, 0.1)
+    other = Objective(plain(COSTS[name]), train.x, train.targets, train.classify, train.l2)
+    assert not hasattr(other.cost, "fused")
+    here, there = train.evaluate(weights), other.evaluate(weights)
+    np.testing.assert_allclose(here.costs, there.costs, rtol=1e-14)  # measured: 3e-16
+    np.testing.assert_allclose(here.gradient, there.gradient, rtol=1e-13, atol=1e-15)
+    np.testing.assert_array_equal(here.misclassifications, there.misclassifications)
+    np.testing.assert_allclose(other.costs(weights), here.costs, rtol=1e-14)
+    np.testing.assert_array_equal(train.hessian(weights), other.hessian(weights))
+
+
+def test_a_cost_of_ones_own_is_any_autograd_function(rng):
+    cost = locate("cost", f"{__name__}.pseudo_huber")
+    train, weights = problem(cost, 1, rng)
+    residual = (train.x @ weights[0, 0, 1:] + weights[0, 0, 0]) - train.targets
+    here = train.evaluate(weights)
+    np.testing.assert_allclose(here.costs[0], np.mean(np.sqrt(1 + residual**2) - 1), rtol=1e-13)
+    slope = residual / np.sqrt(1 + residual**2)
+    wanted = np.insert(train.x, 0, 1, axis=1).T @ slope / POINTS
+    np.testing.assert_allclose(here.gradient[0, 0], wanted, rtol=1e-12, atol=1e-15)
+    design = np.insert(train.x, 0, 1, axis=1) * ((1 + residual**2) ** -0.75)[:, None]
+    np.testing.assert_allclose(train.hessian(weights)[0], design.T @ design / POINTS, rtol=1e-11)
+
+
+def test_the_points_and_weights_are_left_as_they_were(rng):
+    for name, classes in CASES:
+        train, weights = problem(COSTS[name], classes, rng)
+        before = [array.copy() for array in (train.x, train.targets, weights)]
+        train.evaluate(weights)
+        train.costs(weights)
+        train.hessian(weights)
+        for array, kept in zip((train.x, train.targets, weights), before):
+            np.testing.assert_array_equal(array, kept)
