@@ -55,8 +55,9 @@ def descend(
     alive = np.arange(runs)
     weights, state = start, optimizer.init(start)
     steps = step_sizes.reshape(-1, 1, 1).astype(start.dtype)
-    # Overflow is what a diverging run does; it is recorded, not warned of.
-    with np.errstate(over="ignore", invalid="ignore"):
+    extra = (train,) if optimizer.uses_objective else ()
+    # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for k in range(iterations + 1):
             here = train.evaluate(weights, with_gradient=k < iterations)
             finite = np.isfinite(here.costs)
@@ -74,7 +75,7 @@ def descend(
             if k == iterations or not len(alive):
                 break
             assert here.gradient is not None
-            weights, state = optimizer.step(weights, here.gradient, state, steps)
+            weights, state = optimizer.step(weights, here.gradient, state, steps, *extra)
     return record.histories(diverged_at, final)
 
 

@@ -2,10 +2,34 @@
 
 `init(weights)` returns the state: a tuple of arrays whose first axis is the runs, so that a run
 that diverged can leave. `step(weights, gradient, state, step_size)` returns the next weights and
-state. Weights and gradient are `(R, C, N + 1)`, bias first; step_size is `(R, 1, 1)`.
+state, in new arrays. Weights and gradient are `(R, C, N + 1)`, bias first; step_size is
+`(R, 1, 1)`. A rule that needs costs or second derivatives says `uses_objective`.
 """
 
-from optimizers.contract import Optimizer, State
+from optimizers.adam import adam
+from optimizers.contract import Objective, Optimizer, State
+from optimizers.diminishing import diminishing
 from optimizers.gradient_descent import gradient_descent
+from optimizers.line_search import line_search
+from optimizers.momentum import momentum
+from optimizers.nesterov import nesterov
+from optimizers.newton import newton
+from optimizers.normalized import normalized
+from optimizers.rmsprop import rmsprop
+from optimizers.sign import sign
 
-__all__ = ["Optimizer", "State", "gradient_descent"]
+__all__ = [
+    "Objective",
+    "Optimizer",
+    "State",
+    "adam",
+    "diminishing",
+    "gradient_descent",
+    "line_search",
+    "momentum",
+    "nesterov",
+    "newton",
+    "normalized",
+    "rmsprop",
+    "sign",
+]

@@ -1,7 +1,9 @@
-"""The contract that every step rule fulfils."""
+"""The contract that every step rule fulfils, and the checks of its options."""
 
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
@@ -9,8 +11,54 @@ Array = NDArray[Any]
 State = tuple[Array, ...]
 
 
+class Objective(Protocol):
+    """What a step rule may ask of the objective, at weights `(R, C, N + 1)`."""
+
+    def costs(self, weights: Array) -> Array:
+        """Return the costs `(R,)`."""
+
+    def hessian(self, weights: Array) -> Array:
+        """Return the second derivatives `(R, C (N + 1), C (N + 1))`."""
+
+
 class Optimizer(NamedTuple):
-    """A step rule: `init(weights) -> state` and `step(weights, gradient, state, step_size)`."""
+    """A step rule: `init(weights) -> state` and `step(weights, gradient, state, step_size)`.
+
+    A rule that `uses_objective` is called with it in the end: `step(..., step_size, objective)`.
+    """
 
     init: Callable[[Array], State]
-    step: Callable[[Array, Array, State, Array], tuple[Array, State]]
+    step: Callable[..., tuple[Array, State]]
+    uses_objective: bool = False
+
+
+def share(name: str, value: Any) -> float:
+    """Return value; raise `ValueError` unless it is a number from 0 to below 1."""
+    if not _finite(value) or not 0 <= value < 1:
+        raise ValueError(f"{name}={value}: must be a number, 0 or more and below 1")
+    return float(value)
+
+
+def inner_share(name: str, value: Any) -> float:
+    """Return value; raise `ValueError` unless it is a number strictly between 0 and 1."""
+    if not _finite(value) or not 0 < value < 1:
+        raise ValueError(f"{name}={value}: must be a number, above 0 and below 1")
+    return float(value)
+
+
+def at_least_zero(name: str, value: Any) -> float:
+    """Return value; raise `ValueError` unless it is a finite number, 0 or more."""
+    if not _finite(value) or value < 0:
+        raise ValueError(f"{name}={value}: must be a finite number, 0 or more")
+    return float(value)
+
+
+def count(name: str, value: Any) -> int:
+    """Return value; raise `ValueError` unless it is a whole number, 1 or more."""
+    if not _finite(value) or value != int(value) or value < 1:
+        raise ValueError(f"{name}={value}: must be a whole number, 1 or more")
+    return int(value)
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

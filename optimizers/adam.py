@@ -1,0 +1,33 @@
+"""Adam: momentum over the running size of each coordinate's gradient."""
+
+import numpy as np
+
+from optimizers.contract import Array, Optimizer, State, at_least_zero, share
+
+
+def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 1e-8) -> Optimizer:
+    """Return the rule `w <- w - a m' / (sqrt(v') + e)`, at step k = 1, 2, ...
+
+    `m <- b m + (1 - b) g` and `v <- c v + (1 - c) g^2` from zero, freed of their start by
+    `m' = m / (1 - b^k)`, `v' = v / (1 - c^k)`. mean_decay: b, square_decay: c, each 0 <= . < 1.
+    epsilon: e, 0 or more, outside the root. State: m, v and k `(R,)`. Raises `ValueError` for an
+    option out of range. Kingma and Ba, Adam (ICLR 2015), algorithm 1.
+    """
+    b, c = share("mean_decay", mean_decay), share("square_decay", square_decay)
+    e = at_least_zero("epsilon", epsilon)
+
+    def init(weights: Array) -> State:
+        zero = np.zeros_like(weights)
+        return zero, zero, np.zeros(len(weights), dtype=weights.dtype)
+
+    def step(
+        weights: Array, gradient: Array, state: State, step_size: Array
+    ) -> tuple[Array, State]:
+        m = b * state[0] + (1 - b) * gradient
+        v = c * state[1] + (1 - c) * gradient**2
+        k = state[2] + 1
+        power = k[:, None, None]
+        mean, square = m / (1 - b**power), v / (1 - c**power)
+        return weights - step_size * mean / (np.sqrt(square) + e), (m, v, k)
+
+    return Optimizer(init, step)

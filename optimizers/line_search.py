@@ -1,0 +1,41 @@
+"""Gradient descent with a backtracking line search, each run its own."""
+
+import numpy as np
+
+from optimizers.contract import Array, Objective, Optimizer, State, count, inner_share
+
+
+def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -> Optimizer:
+    """Return the rule `w <- w - t g`, t the first of `a, a s, a s^2, ...` that Armijo accepts.
+
+    Accepted is `cost(w - t g) <= cost(w) - c t |g|^2`. The search of every step begins anew at
+    the step size a. decrease: c, shrink: s, both above 0 and below 1. trials: how many t are
+    tried; where none is accepted, which at a minimum is rounding's doing, the weights stay.
+    Raises `ValueError` for an option out of range. Nocedal and Wright, Numerical Optimization
+    (2006), algorithm 3.1.
+    """
+    c, s = inner_share("decrease", decrease), inner_share("shrink", shrink)
+    most = count("trials", trials)
+
+    def init(weights: Array) -> State:
+        return ()
+
+    def step(
+        weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
+    ) -> tuple[Array, State]:
+        here = objective.costs(weights)
+        slope = np.einsum("rcn,rcn->r", gradient, gradient, dtype=np.float64)
+        found, t = weights.copy(), step_size.copy()
+        open_runs = np.arange(len(weights))
+        for _ in range(most):
+            ahead = weights[open_runs] - t[open_runs] * gradient[open_runs]
+            wanted = here[open_runs] - c * t[open_runs, 0, 0] * slope[open_runs]
+            accepted = objective.costs(ahead) <= wanted
+            found[open_runs[accepted]] = ahead[accepted]
+            open_runs = open_runs[~accepted]
+            if not len(open_runs):
+                break
+            t[open_runs] *= s
+        return found, state
+
+    return Optimizer(init, step, uses_objective=True)

@@ -1,0 +1,25 @@
+"""Nesterov's accelerated gradient descent, with a fixed momentum."""
+
+from optimizers.contract import Array, Optimizer, State, share
+
+
+def nesterov(momentum: float = 0.9) -> Optimizer:
+    """Return the rule `v+ = w - a g(w)`, `w+ <- v+ + m (v+ - v)`, with v = w at first.
+
+    The weights w, whose costs make the history, are the points ahead at which Nesterov's method
+    takes its gradients. momentum: m, 0 <= m < 1; 0 is gradient descent. State: v. Raises
+    `ValueError` for an m out of range. Nesterov, Introductory Lectures on Convex Optimization
+    (2004), section 2.2, constant step scheme III.
+    """
+    m = share("momentum", momentum)
+
+    def init(weights: Array) -> State:
+        return (weights,)
+
+    def step(
+        weights: Array, gradient: Array, state: State, step_size: Array
+    ) -> tuple[Array, State]:
+        behind = weights - step_size * gradient
+        return behind + m * (behind - state[0]), (behind,)
+
+    return Optimizer(init, step)

@@ -1,0 +1,27 @@
+"""RMSProp: each coordinate's step over the running size of its gradient."""
+
+import numpy as np
+
+from optimizers.contract import Array, Optimizer, State, at_least_zero, share
+
+
+def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
+    """Return the rule `v <- d v + (1 - d) g^2`, `w <- w - a g / (sqrt(v) + e)`, v = 0 at first.
+
+    decay: d, 0 <= d < 1. epsilon: e, 0 or more, outside the root; 0 divides by zero where a
+    gradient is 0 throughout. State: v. Raises `ValueError` for an option out of range. Tieleman
+    and Hinton, lecture 6.5 of Neural Networks for Machine Learning (2012); Watt, Borhani,
+    Katsaggelos, Machine Learning Refined, appendix A.4.
+    """
+    d, e = share("decay", decay), at_least_zero("epsilon", epsilon)
+
+    def init(weights: Array) -> State:
+        return (np.zeros_like(weights),)
+
+    def step(
+        weights: Array, gradient: Array, state: State, step_size: Array
+    ) -> tuple[Array, State]:
+        v = d * state[0] + (1 - d) * gradient**2
+        return weights - step_size * gradient / (np.sqrt(v) + e), (v,)
+
+    return Optimizer(init, step)
