@@ -10,15 +10,15 @@ def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 
 
     `m <- b m + (1 - b) g` and `v <- c v + (1 - c) g^2` from zero, freed of their start by
     `m' = m / (1 - b^k)`, `v' = v / (1 - c^k)`. mean_decay: b, square_decay: c, each 0 <= . < 1.
-    epsilon: e, 0 or more, outside the root. State: m, v and k `(R,)`. Raises `ValueError` for an
-    option out of range. Kingma and Ba, Adam (ICLR 2015), algorithm 1.
+    epsilon: e, 0 or more, outside the root. State: m, v and k `(R, 1, 1)`. Raises `ValueError`
+    for an option out of range. Kingma and Ba, Adam (ICLR 2015), algorithm 1.
     """
     b, c = share("mean_decay", mean_decay), share("square_decay", square_decay)
     e = at_least_zero("epsilon", epsilon)
 
     def init(weights: Array) -> State:
         zero = np.zeros_like(weights)
-        return zero, zero, np.zeros(len(weights), dtype=weights.dtype)
+        return zero, zero, np.zeros((len(weights), 1, 1))
 
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array
@@ -26,8 +26,9 @@ def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 
         m = b * state[0] + (1 - b) * gradient
         v = c * state[1] + (1 - c) * gradient**2
         k = state[2] + 1
-        power = k[:, None, None]
-        mean, square = m / (1 - b**power), v / (1 - c**power)
+        # In float64 whatever the weights' type: 1 - 0.999 in float32 has four digits.
+        mean = m / (1 - b**k).astype(m.dtype)
+        square = v / (1 - c**k).astype(v.dtype)
         return weights - step_size * mean / (np.sqrt(square) + e), (m, v, k)
 
     return Optimizer(init, step)

@@ -1,0 +1,365 @@
+"""Step rules on a quadratic, `1/2 sum h w^2`, whose histories are known to the last digit."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import gamma, rgamma
+
+import optimizers
+from datasets import UserError
+from harness.choices import build, options
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+NAMES = sorted(file.stem for file in (CONF / "optimizer").glob("*.yaml"))
+CURVATURES = np.array([0.1, 0.5, 1.0, 4.0])
+LARGEST, SMALLEST = CURVATURES.max(), CURVATURES.min()
+KAPPA = LARGEST / SMALLEST
+
+
+class Quadratic:
+    """The cost `1/2 sum h w^2` of weights `(R, 2, 2)`, its minimum 0 at w = 0."""
+
+    def __init__(self, curvatures=CURVATURES):
+        self.h = curvatures.reshape(2, 2)
+
+    def costs(self, weights):
+        return 0.5 * np.sum(self.h * weights**2, axis=(1, 2))
+
+    def gradient(self, weights):
+        return (self.h * weights).astype(weights.dtype)
+
+    def hessian(self, weights):
+        return np.tile(np.diag(self.h.reshape(-1)), (len(weights), 1, 1))
+
+
+def default(name):
+    return build("optimizer", options("optimizer", name))
+
+
+def path(optimizer, start, step_sizes, steps, cost=None):
+    """Return the weights of every step, `(steps + 1, R, 2, 2)`."""
+    cost = cost or Quadratic()
+    weights, state = start, optimizer.init(start)
+    sizes = np.reshape(step_sizes, (-1, 1, 1)).astype(start.dtype)
+    extra = (cost,) if optimizer.uses_objective else ()
+    seen = [weights]
+    for _ in range(steps):
+        weights, state = optimizer.step(weights, cost.gradient(weights), state, sizes, *extra)
+        assert isinstance(state, tuple)
+        assert all(len(array) == len(weights) for array in state)
+        seen.append(weights)
+    return np.array(seen)
+
+
+def rate(weights, first, last):
+    """Return the factor by which the largest weight shrinks in a step, over many."""
+    size = abs(weights).max(axis=(1, 2, 3))
+    return (size[last] / size[first]) ** (1 / (last - first))
+
+
+@pytest.fixture
+def start():
+    return np.random.default_rng(6).standard_normal((3, 2, 2))
+
+
+# What every rule keeps.
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rule_has_a_factory_of_its_name(name):
+    assert options("optimizer", name)["_target_"] == f"optimizers.{name}"
+    assert isinstance(default(name), optimizers.Optimizer)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_do_not_notice_one_another(name, start):
+    sizes = np.array([0.01, 0.3, 1e200])  # the last one is soon lost
+    with np.errstate(all="ignore"):
+        together = path(default(name), start, sizes, 12)
+        for r in (0, 1):
+            alone = path(default(name), start[r : r + 1], sizes[r : r + 1], 12)
+            np.testing.assert_array_equal(together[:, r], alone[:, 0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_minimum_is_a_fixed_point(name):
+    zero = np.zeros((2, 2, 2))
+    np.testing.assert_array_equal(path(default(name), zero, [0.1, 1.0], 5), 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_rule_is_given_stays_as_it_was(name, start):
+    optimizer, cost = default(name), Quadratic()
+    weights, state = start, optimizer.init(start)
+    extra = (cost,) if optimizer.uses_objective else ()
+    for _ in range(3):
+        given = (weights, cost.gradient(weights), np.full((3, 1, 1), 0.1), *state)
+        kept = [array.copy() for array in given]
+        result = optimizer.step(given[0], given[1], state, given[2], *extra)
+        for array, before in zip(given, kept):
+            np.testing.assert_array_equal(array, before)
+        weights, state = result
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_single_precision_stays_single(name, start):
+    weights = path(default(name), start.astype(np.float32), [0.1, 0.1, 0.1], 3)
+    assert weights.dtype == np.float32
+    exact = path(default(name), start, [0.1, 0.1, 0.1], 3)
+    np.testing.assert_allclose(weights, exact, rtol=2e-6, atol=2e-7)  # measured: 3e-7
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_small_step_goes_down(name, start):
+    weights = path(default(name), start, [0.01, 0.01, 0.01], 8)
+    costs = np.array([Quadratic().costs(w) for w in weights])
+    assert (np.diff(costs, axis=0) < 0).all()
+
+
+WRONG = [
+    ("momentum", "momentum", 1.0),
+    ("momentum", "momentum", -0.1),
+    ("momentum", "momentum", True),
+    ("nesterov", "momentum", "fast"),
+    ("rmsprop", "decay", 1),
+    ("rmsprop", "epsilon", -1e-8),
+    ("adam", "mean_decay", 1.5),
+    ("adam", "square_decay", float("nan")),
+    ("adam", "epsilon", float("inf")),
+    ("line_search", "decrease", 0),
+    ("line_search", "shrink", 1),
+    ("line_search", "trials", 0),
+    ("line_search", "trials", 2.5),
+    ("newton", "ridge", -1),
+    ("newton", "rigde", 1),
+]
+
+
+@pytest.mark.parametrize(("name", "option", "value"), WRONG)
+def test_a_wrong_option_is_refused_by_name(name, option, value):
+    choice = {**options("optimizer", name), option: value}
+    with pytest.raises(UserError, match=option) as caught:
+        build("optimizer", choice)
+    assert str(value) in str(caught.value)
+
+
+# What each rule does.
+
+
+def test_gradient_descent_shrinks_each_direction_by_its_factor(start):
+    sizes = np.array([0.05, 0.3, 0.45])
+    weights = path(optimizers.gradient_descent(), start, sizes, 30)
+    factor = 1 - sizes[:, None, None] * Quadratic().h
+    np.testing.assert_allclose(weights[30], factor**30 * start, rtol=1e-13)
+
+
+def test_diminishing_steps_follow_the_gamma_function(start):
+    """`prod_{j<=k} (1 - c/j) = Gamma(k + 1 - c) / (Gamma(1 - c) k!)`, about `k^-c`: c = a h."""
+    sizes = np.array([0.6, 0.9, 1.1])
+    weights = path(optimizers.diminishing(), start, sizes, 50)
+    c = sizes[:, None, None] * Quadratic().h
+    wanted = gamma(51 - c) * rgamma(1 - c) / gamma(51) * start
+    np.testing.assert_allclose(weights[50], wanted, rtol=1e-12)  # measured: 2e-14
+
+
+def test_diminishing_steps_settle_where_a_fixed_one_diverges(start):
+    sizes = np.full(3, 4 / LARGEST)
+    fixed = path(optimizers.gradient_descent(), start, sizes, 200)
+    smaller = path(optimizers.diminishing(), start, sizes, 200)
+    assert abs(fixed[-1]).max() > 1e80
+    assert abs(smaller[-1][:, 1, 1]).max() < 1e-10
+    assert (abs(smaller[-1]) < abs(start)).all()
+
+
+def powers(matrix, start, steps):
+    """Return the first entry of `matrix^steps (w, w)` for every weight and its matrix."""
+    both = np.stack([start, start], axis=-1)[..., None]
+    return (np.linalg.matrix_power(matrix, steps) @ both)[..., :, 0]
+
+
+def companion(first, second):
+    """Return the matrices of `w+ = first w + second w-`, `(..., 2, 2)`."""
+    rows = [np.stack([first, second], -1), np.stack([np.ones_like(first), 0 * first], -1)]
+    return np.stack(rows, axis=-2)
+
+
+def test_momentum_has_polyaks_spectral_rate(start):
+    """At the best step and momentum every direction shrinks by sqrt(m) a step."""
+    root = np.sqrt(KAPPA)
+    m = ((root - 1) / (root + 1)) ** 2
+    a = 4 / (np.sqrt(LARGEST) + np.sqrt(SMALLEST)) ** 2
+    weights = path(optimizers.momentum(m), start, np.full(3, a), 400)
+    matrix = companion(1 + m - a * Quadratic().h, np.full((2, 2), -m))
+    np.testing.assert_allclose(abs(np.linalg.eigvals(matrix)), np.sqrt(m), rtol=1e-6)
+    np.testing.assert_allclose(weights[60], powers(matrix, start, 60)[..., 0], atol=1e-12)
+    # The double root of the two outermost directions adds a factor k: (400 / 200)^(1 / 200).
+    assert rate(weights, 200, 400) == pytest.approx(np.sqrt(m), rel=5e-3)
+
+
+@pytest.mark.parametrize("m", [0.0, 0.5, 0.9])
+def test_momentum_converges_exactly_below_its_threshold(m, start):
+    threshold = 2 * (1 + m) / LARGEST
+    weights = path(optimizers.momentum(m), start, threshold * np.array([0.99, 1.0, 1.01]), 4000)
+    below, at, above = abs(weights[-1, :, 1, 1])
+    assert below < 1e-8
+    assert 1e-3 < at < 1e3
+    assert above > 1e8
+
+
+def test_nesterov_has_its_spectral_rate(start):
+    """At a = 1 / L and `m = (sqrt k - 1) / (sqrt k + 1)` the slowest shrinks by `1 - 1/sqrt k`."""
+    root = np.sqrt(KAPPA)
+    m, a = (root - 1) / (root + 1), 1 / LARGEST
+    weights = path(optimizers.nesterov(m), start, np.full(3, a), 300)
+    c = 1 - a * Quadratic().h
+    matrix = companion(c * (1 + m), -c * m)
+    now, before = np.moveaxis(powers(matrix, start, 40), -1, 0)
+    np.testing.assert_allclose(weights[40], (1 + m) * now - m * before, rtol=1e-10, atol=1e-15)
+    assert abs(np.linalg.eigvals(matrix)).max() == pytest.approx(1 - 1 / root, rel=1e-6)
+    assert rate(weights, 150, 300) == pytest.approx(1 - 1 / root, rel=6e-3)
+
+
+@pytest.mark.parametrize("m", [0.0, 0.5, 0.9])
+def test_nesterov_converges_exactly_below_its_threshold(m, start):
+    """The root at -1: `1 + c (1 + 2 m) = 0`, so that `a L = 2 (1 + m) / (1 + 2 m)`."""
+    threshold = 2 * (1 + m) / (1 + 2 * m) / LARGEST
+    weights = path(optimizers.nesterov(m), start, threshold * np.array([0.99, 1.0, 1.01]), 3000)
+    below, at, above = abs(weights[-1, :, 1, 1])
+    assert below < 1e-8
+    assert 1e-3 < at < 1e3
+    assert above > 1e8
+
+
+@pytest.mark.parametrize("name", ["momentum", "nesterov"])
+def test_no_momentum_is_gradient_descent(name, start):
+    sizes = np.array([0.05, 0.3, 0.45])
+    np.testing.assert_array_equal(
+        path(getattr(optimizers, name)(0), start, sizes, 20),
+        path(optimizers.gradient_descent(), start, sizes, 20),
+    )
+
+
+class Slope:
+    """The cost `sum g w`: one gradient everywhere."""
+
+    g = np.array([[1e-3, -1.0], [30.0, 1e5]])
+
+    def gradient(self, weights):
+        return np.broadcast_to(self.g, weights.shape)
+
+
+@pytest.mark.parametrize("name", ["adam", "sign"])
+def test_on_a_slope_every_step_is_the_step_size_in_every_coordinate(name, start):
+    rule = optimizers.adam(epsilon=0) if name == "adam" else optimizers.sign()
+    sizes = np.array([0.01, 0.1, 1.0])
+    moves = np.diff(path(rule, start, sizes, 25, Slope()), axis=0)
+    wanted = np.broadcast_to(-sizes[:, None, None] * np.sign(Slope.g), moves.shape)
+    np.testing.assert_allclose(moves, wanted, rtol=1e-12)  # measured: 2e-14, of the difference
+
+
+def test_on_a_slope_rmsprop_comes_down_to_the_step_size(start):
+    """`v = (1 - d^k) g^2`, so that step k is `a / sqrt(1 - d^k)` in every coordinate."""
+    sizes, d = np.array([0.01, 0.1, 1.0]), 0.9
+    moves = np.diff(path(optimizers.rmsprop(d, 0), start, sizes, 40, Slope()), axis=0)
+    k = np.arange(1, 41)[:, None, None, None]
+    wanted = -sizes[:, None, None] * np.sign(Slope.g) / np.sqrt(1 - d**k)
+    np.testing.assert_allclose(moves, wanted, rtol=1e-12)
+
+
+def test_sign_descent_ends_in_a_cycle_of_two_within_one_step(start):
+    sizes = np.array([0.01, 0.1, 0.3])
+    weights = path(optimizers.sign(), start, sizes, 600)
+    assert (abs(weights[-1]) <= sizes[:, None, None]).all()
+    np.testing.assert_allclose(weights[-1], weights[-3], atol=1e-12)
+    moved = abs(weights[-1] - weights[-2])
+    np.testing.assert_allclose(moved, np.broadcast_to(sizes[:, None, None], moved.shape))
+
+
+def test_rmsprop_ends_in_a_cycle_of_half_a_step_about_the_minimum(start):
+    """At w = -a/2, +a/2, ... the gradient has one size, its root mean square, and a step is a."""
+    sizes = np.array([0.01, 0.1, 0.3])
+    weights = path(optimizers.rmsprop(epsilon=0), start, sizes, 2000)
+    np.testing.assert_allclose(
+        abs(weights[-1]), np.broadcast_to(sizes[:, None, None] / 2, (3, 2, 2)), rtol=1e-5
+    )
+
+
+def test_adam_comes_within_a_step_of_the_minimum_and_stays(start):
+    sizes = np.array([0.003, 0.01, 0.03])
+    weights = path(optimizers.adam(), start, sizes, 4000)
+    assert (abs(weights[3000:]) < sizes[:, None, None]).all()
+
+
+def test_normalized_steps_have_one_length_and_come_near_the_minimum(start):
+    """The distance from it shrinks as long as `|g| > a L / 2`: `w'g >= |g|^2 / L`."""
+    sizes = np.array([0.01, 0.1, 0.3])
+    weights = path(optimizers.normalized(), start, sizes, 1000)
+    lengths = np.linalg.norm(np.diff(weights, axis=0).reshape(1000, 3, 4), axis=-1)
+    np.testing.assert_allclose(lengths, np.broadcast_to(sizes, lengths.shape), rtol=1e-11)
+    slopes = np.linalg.norm((Quadratic().h * weights).reshape(-1, 3, 4), axis=-1)
+    assert (slopes.min(axis=0) <= LARGEST * sizes / 2).all()
+    distances = np.linalg.norm(weights.reshape(-1, 3, 4), axis=-1)
+    closer = np.diff(distances, axis=0) < 0
+    assert closer[slopes[:-1] > LARGEST * sizes / 2].all()
+
+
+@pytest.mark.parametrize("shrink", [0.3, 0.5, 0.8])
+def test_every_step_of_a_line_search_is_the_first_that_armijo_accepts(shrink, start):
+    cost, c, sizes = Quadratic(), 0.2, np.array([0.1, 1.0, 1e6])
+    weights = path(optimizers.line_search(c, shrink, 200), start, sizes, 15)
+    for here, there in pairwise(weights):
+        gradient = cost.gradient(here)
+        squared = np.sum(gradient**2, axis=(1, 2))
+        t = np.sum((here - there) * gradient, axis=(1, 2)) / squared
+        backs = np.log(t / sizes) / np.log(shrink)
+        np.testing.assert_allclose(backs, np.round(backs), atol=1e-8)
+        assert (cost.costs(there) <= cost.costs(here) - c * t * squared * (1 - 1e-12)).all()
+        for r in np.flatnonzero(np.round(backs) > 0):
+            before = (here - t[r] / shrink * gradient)[r : r + 1]
+            promised = cost.costs(here)[r] - c * t[r] / shrink * squared[r]
+            assert cost.costs(before)[0] > promised
+    assert (np.diff([cost.costs(w) for w in weights], axis=0) < 0).all()
+
+
+def test_a_line_search_converges_from_any_first_step_and_keeps_the_bound(start):
+    """A step is at least `2 s (1 - c) / L`: the gap shrinks by `1 - 4 c s (1 - c) / kappa`."""
+    c, s = 0.25, 0.5
+    weights = path(optimizers.line_search(c, s, 100), start, [1.0, 1e3, 1e9], 300)
+    costs = np.array([Quadratic().costs(w) for w in weights])
+    bound = 1 - 4 * c * s * (1 - c) / KAPPA
+    assert (costs[1:] <= bound * costs[:-1]).all()
+
+
+def test_a_line_search_without_an_acceptable_step_stays(start):
+    weights = path(optimizers.line_search(trials=1), start, [0.1, 1e3, 0.1], 1)
+    np.testing.assert_array_equal(weights[1, 1], start[1])
+    assert (weights[1, [0, 2]] != start[[0, 2]]).all()
+
+
+def test_newton_is_there_in_one_step_and_damped_shrinks_by_the_damping(start):
+    sizes = np.array([1.0, 0.5, 0.1])
+    weights = path(optimizers.newton(0), start, sizes, 20)
+    np.testing.assert_allclose(weights[1, 0], 0, atol=1e-15)
+    for r in (1, 2):
+        np.testing.assert_allclose(weights[20, r], (1 - sizes[r]) ** 20 * start[r], rtol=1e-13)
+
+
+def test_newtons_ridge_shortens_each_direction_by_its_share(start):
+    weights = path(optimizers.newton(0.5), start, [1.0, 1.0, 1.0], 1)
+    h = Quadratic().h
+    np.testing.assert_allclose(weights[1], 0.5 / (h + 0.5) * start, rtol=1e-13)
+
+
+def test_a_singular_matrix_costs_newton_that_run_alone(start):
+    class Flat(Quadratic):
+        def hessian(self, weights):
+            curved = weights[:, :1, :1] > 0
+            return super().hessian(weights) * curved
+
+    start = abs(start)
+    start[1] *= -1
+    weights = path(optimizers.newton(0), start, np.ones(3), 1, Flat())
+    assert np.isnan(weights[1, 1]).all()
+    np.testing.assert_allclose(weights[1, [0, 2]], 0, atol=1e-15)
