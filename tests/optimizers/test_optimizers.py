@@ -108,7 +108,7 @@ def test_single_precision_stays_single(name, start):
     weights = path(default(name), start.astype(np.float32), [0.1, 0.1, 0.1], 3)
     assert weights.dtype == np.float32
     exact = path(default(name), start, [0.1, 0.1, 0.1], 3)
-    np.testing.assert_allclose(weights, exact, rtol=2e-6, atol=2e-7)  # measured: 3e-7
+    np.testing.assert_allclose(weights, exact, rtol=2e-6, atol=2e-7)  # measured: 4e-7, of 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -193,7 +193,7 @@ def test_momentum_has_polyaks_spectral_rate(start):
     weights = path(optimizers.momentum(m), start, np.full(3, a), 400)
     matrix = companion(1 + m - a * Quadratic().h, np.full((2, 2), -m))
     np.testing.assert_allclose(abs(np.linalg.eigvals(matrix)), np.sqrt(m), rtol=1e-6)
-    np.testing.assert_allclose(weights[60], powers(matrix, start, 60)[..., 0], atol=1e-12)
+    np.testing.assert_allclose(weights[60], powers(matrix, start, 60)[..., 0], rtol=1e-11)
     # The double root of the two outermost directions adds a factor k: (400 / 200)^(1 / 200).
     assert rate(weights, 200, 400) == pytest.approx(np.sqrt(m), rel=5e-3)
 

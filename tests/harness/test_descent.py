@@ -1,0 +1,353 @@
+"""Descent against a second implementation: one run at a time, autograd on the whole cost.
+
+Nothing here is the project's but what is tested: costs are functions of the weights, written
+after the textbook in other terms than `costs`, and the step rules are loops over one run.
+"""
+
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import grad, jacobian
+from autograd.scipy.special import logsumexp
+
+from harness.choices import build, locate, options
+from harness.descent import descend
+from harness.objective import Objective
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+
+
+def names(group):
+    return sorted(file.stem for file in (CONF / group).glob("*.yaml"))
+
+
+COSTS = {name: locate("cost", options("cost", name)["_target_"]) for name in names("cost")}
+CASES = [
+    (name, classes)
+    for name, cost in COSTS.items()
+    for classes in (1, 3)
+    if (classes > 1 if cost.score_per_class else classes == 1 or "multiclass" in cost.tasks)
+]
+POINTS, FEATURES, L2 = 24, 3, 0.01
+STEP_SIZES = np.array([1e-3, 0.1, 0.5, 1e4, 1e14, 1e308])
+ITERATIONS = 12
+
+
+# The costs again. anp.abs has derivative 0 at 0, so `(|t| + t) / 2` has 1/2.
+
+
+def margins(scores, y):
+    return y * scores[:, 0]
+
+
+def positive(t):
+    return (anp.abs(t) + t) / 2
+
+
+def own(scores, y):
+    return anp.stack([scores[i, k] for i, k in enumerate(y)])
+
+
+PLAIN = {
+    "softmax": lambda s, y: anp.sum(logsumexp(anp.stack([0 * s[:, 0], -margins(s, y)]), axis=0)),
+    "perceptron": lambda s, y: anp.sum(positive(-margins(s, y))),
+    "squared_margin": lambda s, y: anp.sum(positive(1 - margins(s, y)) ** 2),
+    "least_absolute_deviations": lambda s, y: anp.sum(anp.abs(s[:, 0] - y)),
+    "least_squares": lambda s, y: (
+        anp.sum((s - np.eye(s.shape[1])[y]) ** 2) if s.shape[1] > 1 else anp.sum((s[:, 0] - y) ** 2)
+    ),
+    "multiclass_softmax": lambda s, y: anp.sum(logsumexp(s, axis=1) - own(s, y)),
+    "multiclass_perceptron": lambda s, y: anp.sum(anp.max(s, axis=1) - own(s, y)),
+}
+
+
+@dataclass
+class Problem:
+    """A cost of one run's weights (C, N + 1), by its name; it keeps the gradients that it found."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    l2: float
+    found: dict = field(default_factory=dict)
+
+    def scores(self, w):
+        return anp.dot(self.x, w[:, 1:].T) + w[:, 0]
+
+    def total(self, w):
+        penalty = len(self.x) * self.l2 * anp.sum(w[:, 1:] ** 2)
+        return PLAIN[self.name](self.scores(w), self.y) + penalty
+
+    def cost(self, w):
+        return self.total(w) / len(self.x)
+
+    def slope(self, w):
+        # Divided at last: a sum of +1 and -1 is 0 or not, and sign descent sees which.
+        return grad(self.total)(w) / len(self.x)
+
+    def gradient(self, w):
+        if w.tobytes() not in self.found:
+            self.found[w.tobytes()] = self.slope(w)
+        return self.found[w.tobytes()]
+
+    def hessian(self, w):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # autograd warns where a gradient is constant
+            return jacobian(self.slope)(w).reshape(w.size, w.size)
+
+    def misclassified(self, w):
+        scores = self.scores(w)
+        if scores.shape[1] == 1:
+            return sum(np.sign(s) != k for s, k in zip(scores[:, 0], self.y))
+        return sum(list(row).index(max(row)) != k for row, k in zip(scores, self.y))
+
+
+# The step rules again: each yields the weights of one run, from the start on.
+
+
+def gradient_descent(f, w, a):
+    while True:
+        yield w
+        w = w - a * f.gradient(w)
+
+
+def diminishing(f, w, a):
+    k = 0
+    while True:
+        yield w
+        k += 1
+        w = w - (a / k) * f.gradient(w)
+
+
+def momentum(f, w, a, m=0.9):
+    velocity = 0 * w
+    while True:
+        yield w
+        velocity = m * velocity - a * f.gradient(w)
+        w = w + velocity
+
+
+def nesterov(f, w, a, m=0.9):
+    velocity = 0 * w
+    while True:
+        yield w
+        g = f.gradient(w)
+        velocity, before = m * velocity - a * g, velocity
+        w = w + velocity + m * (velocity - before)
+
+
+def rmsprop(f, w, a, d=0.9, e=1e-8):
+    v = 0
+    while True:
+        yield w
+        g = f.gradient(w)
+        v = d * v + (1 - d) * g * g
+        w = w - a / (v**0.5 + e) * g
+
+
+def adam(f, w, a, b=0.9, c=0.999, e=1e-8):
+    m = v = k = 0
+    while True:
+        yield w
+        g, k = f.gradient(w), k + 1
+        m, v = b * m + (1 - b) * g, c * v + (1 - c) * g * g
+        w = w - a * (m / (1 - b**k)) / ((v / (1 - c**k)) ** 0.5 + e)
+
+
+def normalized(f, w, a):
+    while True:
+        yield w
+        g = f.gradient(w)
+        w = w - a * (g / np.linalg.norm(g)) if g.any() else w
+
+
+def sign(f, w, a):
+    while True:
+        yield w
+        w = w - a * np.sign(f.gradient(w))
+
+
+def line_search(f, w, a, c=1e-4, s=0.5, trials=50):
+    while True:
+        yield w
+        g = f.gradient(w)
+        for t in (a * s**i for i in range(trials)):
+            if f.cost(w - t * g) <= f.cost(w) - c * t * np.sum(g * g):
+                w = w - t * g
+                break
+
+
+def newton(f, w, a, r=1e-7):
+    while True:
+        yield w
+        matrix = f.hessian(w) + r * np.eye(w.size)
+        w = w - a * np.linalg.solve(matrix, f.gradient(w).reshape(-1)).reshape(w.shape)
+
+
+RULES = {
+    rule.__name__: rule
+    for rule in (
+        gradient_descent,
+        diminishing,
+        momentum,
+        nesterov,
+        rmsprop,
+        adam,
+        normalized,
+        sign,
+        line_search,
+        newton,
+    )
+}
+
+
+def alone(f, rule, start, step_size):
+    """Return costs and counts of one run, up to where it stops being finite."""
+    costs, counts = [], []
+    with np.errstate(all="ignore"):
+        for k, w in enumerate(rule(f, start, step_size)):
+            # The last step has no gradient to ask for.
+            finite = np.isfinite(f.cost(w)) and (
+                k == ITERATIONS or np.isfinite(f.gradient(w)).all()
+            )
+            if not finite:
+                break
+            costs.append(f.cost(w))
+            counts.append(f.misclassified(w))
+            if k == ITERATIONS:
+                break
+    return np.array(costs), np.array(counts)
+
+
+def data(name, classes, rng):
+    x = rng.standard_normal((POINTS, FEATURES))
+    if classes > 1:
+        return x, rng.choice(classes, POINTS, p=[0.5, 0.3, 0.2])
+    if "binary" in COSTS[name].tasks:
+        return x, np.where(x[:, 0] + 0.5 * rng.standard_normal(POINTS) > 0.3, 1.0, -1.0)
+    return x, x @ rng.standard_normal(FEATURES) + 0.3 * rng.standard_normal(POINTS)
+
+
+def tolerance(optimizer, step_size):
+    """Return how far apart, relatively, two histories may be that differ in rounding alone.
+
+    Measured: below 1e-12 at moderate step sizes. RMSProp's steps of 1e14 cancel one another, 2e-8.
+    Newton divides a perceptron's gradient, whose second derivative is zero, by the ridge of 1e-7
+    and adds it to weights of size 1: 4e-8.
+    """
+    return 1e-6 if optimizer == "newton" or step_size > 1 else 1e-11
+
+
+# From zero weights every score ties; from the others, none does. Twelve steps are enough for
+# 1e14 to overflow least squares, and few enough that no run's rounding grows to chaos: an undamped
+# Newton's step from here does, on the multiclass softmax.
+@pytest.mark.parametrize("start_scale", [0.0, 0.5])
+@pytest.mark.parametrize("optimizer", names("optimizer"))
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_histories_are_those_of_a_plain_loop(name, classes, optimizer, start_scale):
+    rng = np.random.default_rng(7)
+    x, y = data(name, classes, rng)
+    start = start_scale * rng.standard_normal((classes, FEATURES + 1))
+    train = Objective(COSTS[name], x, y, classifies(name, classes), L2)
+    rule = build("optimizer", options("optimizer", optimizer))
+    stack = np.tile(start, (len(STEP_SIZES), 1, 1))
+    found = descend(train, None, rule, stack, STEP_SIZES, ITERATIONS)
+    assert optimizer == "line_search" or (found.diverged_at >= 0).any()
+    for run, step_size in enumerate(STEP_SIZES):
+        costs, counts = alone(Problem(name, x, y, L2), RULES[optimizer], start, step_size)
+        wanted = np.full(ITERATIONS + 1, np.nan)
+        wanted[: len(costs)] = costs
+        assert found.diverged_at[run] == (len(costs) if len(costs) <= ITERATIONS else -1)
+        np.testing.assert_allclose(
+            found.cost[run], wanted, rtol=tolerance(optimizer, step_size), atol=1e-13
+        )
+        if train.classify:
+            np.testing.assert_array_equal(found.misclassifications[run, : len(costs)], counts)
+
+
+def classifies(name, classes):
+    return classes > 1 or "binary" in COSTS[name].tasks
+
+
+@pytest.mark.parametrize("optimizer", names("optimizer"))
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_a_run_of_a_grid_is_the_run_alone(name, classes, optimizer):
+    """To rounding: a product of stacked weights adds up in another order. Measured: 3e-15."""
+    rng = np.random.default_rng(8)
+    x, y = data(name, classes, rng)
+    start = 0.5 * rng.standard_normal((1, classes, FEATURES + 1))
+    train = Objective(COSTS[name], x, y, classifies(name, classes), L2)
+    rule = build("optimizer", options("optimizer", optimizer))
+    sizes = np.array([1e-3, 0.1, 1e308])
+    together = descend(train, train, rule, np.tile(start, (3, 1, 1)), sizes, ITERATIONS)
+    for run in (0, 1):
+        single = descend(train, train, rule, start, sizes[run : run + 1], ITERATIONS)
+        for part in ("cost", "test_cost", "weights"):
+            np.testing.assert_allclose(
+                getattr(together, part)[run], getattr(single, part)[0], rtol=1e-12
+            )
+        assert single.diverged_at[0] == together.diverged_at[run] == -1
+
+
+CURVED = [("least_squares", 1), ("least_squares", 3), ("softmax", 1), ("squared_margin", 1)]
+
+
+@pytest.mark.parametrize("damping", [1.0, 0.5])
+@pytest.mark.parametrize(("name", "classes"), CURVED)
+def test_newton_takes_the_same_course_in_every_affine_picture_of_the_data(name, classes, damping):
+    """`z = A (x - m)` with `v = A^-T w`, `v0 = w0 + m'w` has the same scores, step after step.
+
+    For the costs that are curved in every direction, without ridge.
+    """
+    rng = np.random.default_rng(9)
+    x, y = data(name, classes, rng)
+    w = 0.1 * rng.standard_normal((1, classes, FEATURES + 1))
+    rule = build("optimizer", {**options("optimizer", "newton"), "ridge": 0})
+
+    def history(points, start):
+        train = Objective(COSTS[name], points, y, classifies(name, classes))
+        return descend(train, None, rule, start, np.array([damping]), 8)
+
+    plain = history(x, w)
+    assert plain.cost[0, -1] < plain.cost[0, 0]
+    shear = np.eye(FEATURES) + np.triu(np.full((FEATURES, FEATURES), 2.0), 1)
+    for matrix in (np.diag([10.0, 1.0, 0.01]), shear, rng.standard_normal((FEATURES, FEATURES))):
+        m = rng.standard_normal(FEATURES)
+        v = np.concatenate(
+            [w[:, :, :1] + (w[:, :, 1:] @ m)[:, :, None], w[:, :, 1:] @ np.linalg.inv(matrix)], -1
+        )
+        image = history((x - m) @ matrix.T, v)
+        # Measured: 4e-14.
+        np.testing.assert_allclose(image.cost, plain.cost, rtol=1e-12)
+        np.testing.assert_array_equal(image.misclassifications, plain.misclassifications)
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_newton_solves_least_squares_in_one_step(classes):
+    rng = np.random.default_rng(10)
+    x, y = data("least_squares", classes, rng)
+    design = np.insert(x, 0, 1, axis=1)
+    wanted = np.eye(classes)[y] if classes > 1 else y[:, None]
+    solution, *_ = np.linalg.lstsq(design, wanted, rcond=None)
+    rule = build("optimizer", {**options("optimizer", "newton"), "ridge": 0})
+    train = Objective(COSTS["least_squares"], x, y, classes > 1)
+    start = rng.standard_normal((1, classes, FEATURES + 1))
+    found = descend(train, None, rule, start, np.array([1.0]), 1)
+    np.testing.assert_allclose(found.weights[0], solution.T, rtol=1e-10, atol=1e-14)
+
+
+def test_a_singular_newton_step_retires_its_run_alone():
+    """Without ridge the multiclass perceptron, which is flat, has no Newton step at all."""
+    rng = np.random.default_rng(11)
+    x, y = data("multiclass_perceptron", 3, rng)
+    rule = build("optimizer", {**options("optimizer", "newton"), "ridge": 0})
+    train = Objective(COSTS["multiclass_perceptron"], x, y, True)
+    start = rng.standard_normal((2, 3, FEATURES + 1))
+    found = descend(train, None, rule, start, np.array([0.1, 1.0]), 5)
+    np.testing.assert_array_equal(found.diverged_at, 1)
+    assert np.isfinite(found.cost[:, 0]).all()
+    np.testing.assert_array_equal(found.weights, start)
