@@ -54,9 +54,9 @@ def take_own(scores: Array, targets: Array) -> Own:
     flat[places] = -np.inf
     rival = scores.max(axis=1)
     counts = count_false(own > rival)
-    runs_tied, tied = np.nonzero(own == rival)
-    if len(tied):
-        first_rival = np.argmax(scores[runs_tied, :, tied] == rival[runs_tied, tied, None], axis=1)
-        won = runs_tied[targets[tied] < first_rival]
-        counts -= np.bincount(won, minlength=runs)
+    tied = own == rival
+    if tied.any():
+        run, point = np.nonzero(tied)
+        first_rival = np.argmax(scores[run, :, point] == rival[run, point, None], axis=1)
+        counts -= np.bincount(run[targets[point] < first_rival], minlength=runs)
     return Own(places, own, rival, counts)

@@ -20,8 +20,9 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     beyond = total(np.maximum(t - cap, 0)) if np.any(t.max(axis=1) > cap) else 0.0
     np.minimum(t, cap, out=t)
     np.exp(t, out=t)
-    values = total(np.log1p(t)) + beyond
-    t /= t + 1
+    scratch = np.log1p(t)
+    values = total(scratch) + beyond
+    t /= np.add(t, 1, out=scratch)
     scores *= -targets
     return values, counts
 
