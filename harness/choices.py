@@ -1,7 +1,7 @@
 """Choices by name: an option's file under `conf/`, and the object that it describes."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,7 @@ def build(group: str, choice: Mapping[str, Any]) -> Any:
     An option that the function does not take, or that it refuses with a ValueError, is a user's
     mistake.
     """
-    # YAML has lists alone; scikit-learn takes tuples for ranges.
-    arguments = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in choice.items()
-        if key != "_target_"
-    }
+    arguments = {key: _range(value) for key, value in choice.items() if key != "_target_"}
     made = locate(group, choice.get("_target_"))
     try:
         return made(**arguments)
@@ -55,3 +50,38 @@ def build(group: str, choice: Mapping[str, Any]) -> Any:
     except (TypeError, ValueError) as error:
         shown = ", ".join(f"{group}.{key}={value}" for key, value in arguments.items())
         raise UserError(f"{shown or group}: {' '.join(str(error).split())}") from error
+
+
+def chain(schemes: Any) -> Any:
+    """Return the named schemes one after the other, as a scikit-learn pipeline.
+
+    schemes: a list of names under `conf/normalizer`, each alone or with settings of its own, as in
+    `["standard", {"pca": {"components": 2}}]`. Raises `UserError` on an empty list, or a name or
+    a setting that does not exist.
+    """
+    from sklearn.pipeline import make_pipeline
+
+    if isinstance(schemes, str) or not isinstance(schemes, Sequence) or not schemes:
+        raise UserError(
+            f"normalizer.schemes={schemes}: must be a list of one scheme or more, "
+            "such as [standard,pca]"
+        )
+    return make_pipeline(*(_link(entry) for entry in schemes))
+
+
+def _link(entry: Any) -> Any:
+    """Return the scheme that an entry of a chain stands for."""
+    named = {entry: None} if isinstance(entry, str) else entry
+    if not isinstance(named, Mapping) or len(named) != 1:
+        raise UserError(
+            f"normalizer.schemes: {entry} is not a scheme; give a name, or a name with its "
+            "settings, such as {pca:{components:2}}"
+        )
+    ((name, settings),) = named.items()
+    return build("normalizer", options("normalizer", name) | (settings or {}))
+
+
+def _range(value: Any) -> Any:
+    """Return a list of numbers as a tuple, which scikit-learn wants where it takes a range."""
+    numbers = isinstance(value, list) and all(isinstance(entry, (int, float)) for entry in value)
+    return tuple(value) if numbers else value

@@ -11,6 +11,7 @@ from datasets import Dataset, UserError
 from harness import convergence
 from harness.descent import Histories, Progress, descend
 from harness.objective import Cost, Objective
+from harness.scheme import check_scheme, normalize
 from harness.settings import Settings
 from optimizers import Optimizer
 
@@ -64,7 +65,8 @@ class Outcome:
 
 
 def check(job: Job) -> None:
-    """Raise `UserError` where the job's cost does not fit its targets."""
+    """Raise `UserError` for what cannot be a scheme, or a cost that does not fit the targets."""
+    check_scheme(job.normalizer)
     tasks = getattr(job.cost, "tasks", ALL_TASKS)
     data = job.dataset
     if data.task not in tasks:
@@ -87,7 +89,7 @@ def run(job: Job, progress: Progress | None = None) -> Outcome:
     check(job)
     settings = job.settings
     tick = time.perf_counter()
-    z, z_test = _normalize(job)
+    z, z_test = normalize(job.normalizer, job.dataset.x, job.dataset.x_test, settings.precision)
     fit_seconds = time.perf_counter() - tick
     classes, targets, test_targets = _encode(job, z.dtype)
     classify = job.dataset.task != "regression"
@@ -116,23 +118,6 @@ def run(job: Job, progress: Progress | None = None) -> Outcome:
         fit_seconds=fit_seconds,
         descent_seconds=descent_seconds,
     )
-
-
-def _normalize(job: Job) -> tuple[Array, Array]:
-    """Fit the scheme on the training points; return training and test points in the run's type."""
-    data = job.dataset
-    try:
-        job.normalizer.fit(data.x)
-        parts = [
-            job.normalizer.transform(part) if len(part) else None for part in (data.x, data.x_test)
-        ]
-    except ValueError as error:
-        name = type(job.normalizer).__name__
-        raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
-    z = np.ascontiguousarray(parts[0], dtype=job.settings.precision)
-    if parts[1] is None:
-        return z, z[:0]
-    return z, np.ascontiguousarray(parts[1], dtype=job.settings.precision)
 
 
 def _encode(job: Job, dtype: Any) -> tuple[int, Array, Array]:

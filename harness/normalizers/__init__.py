@@ -1,9 +1,27 @@
-"""Schemes that no library has: the whitening family, as scikit-learn transformers.
+"""Schemes that no library has, as scikit-learn transformers: the whitening family and its kin.
 
 Conventions of every scheme: variance divides by P; statistics come from the training points
 alone, in float64 whatever the type of the points; the points keep their type.
 """
 
-from harness.normalizers.whitening import PCASphere
+from harness.normalizers.quantile import Quantile
+from harness.normalizers.whitening import (
+    CholeskySphere,
+    LedoitWolfSphere,
+    PCACorSphere,
+    PCARotation,
+    PCASphere,
+    ZCACorSphere,
+    ZCASphere,
+)
 
-__all__ = ["PCASphere"]
+__all__ = [
+    "PCARotation",
+    "PCASphere",
+    "ZCASphere",
+    "CholeskySphere",
+    "PCACorSphere",
+    "ZCACorSphere",
+    "LedoitWolfSphere",
+    "Quantile",
+]

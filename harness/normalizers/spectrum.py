@@ -1,6 +1,7 @@
-"""The eigendecomposition that the whitening family shares."""
+"""The one eigendecomposition that every linear scheme is made of."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,28 +9,116 @@ from scipy import linalg
 
 Array = NDArray[np.float64]
 BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Spectrum(NamedTuple):
+    """The second moments of points (P, N): `T^-1/2 S T^-1/2 = V D V'`, with T = I or diag(S).
+
+    mean: (N,). scales: (N,), the roots of T's entries. values: (N,), the diagonal of D,
+    decreasing, not negative. vectors: (M, N), the eigenvectors as rows; M < N where only those of
+    values above rounding level were formed.
+    """
+
+    mean: Array
+    scales: Array
+    values: Array
+    vectors: Array
+
+
+def spectrum(x: NDArray[Any], correlation: bool = False, complete: bool = False) -> Spectrum:
+    """Return the spectrum of the covariance of points x (P, N), or of their correlation.
+
+    In float64 whatever the type of x. With fewer points than features it comes from the small
+    matrix `Xc Xc' / P` (P, P), which has the same nonzero eigenvalues, unless `complete` asks for
+    the eigenvectors of the others, too.
+    """
+    if len(x) < x.shape[1] and not complete:
+        return _from_points(x, correlation)
+    mean, covariance = mean_and_covariance(x)
+    scales, constant = _scales(len(x), mean, np.diag(covariance), correlation)
+    covariance[constant] = covariance[:, constant] = 0.0
+    covariance /= scales * scales[:, None]
+    values, vectors = eigendecomposition(covariance)
+    return Spectrum(mean, scales, values, vectors)
+
+
+def rounding(features: int) -> float:
+    """Return the share of the largest eigenvalue that is rounding: N times machine epsilon.
+
+    And 10 times at least: zero eigenvalues were measured up to 1.0 N eps at N = 2, 0.5 at N = 5
+    and 0.07 at N = 30.
+    """
+    return max(features, 10) * EPS
 
 
 def mean_and_covariance(x: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the mean `(N,)` and the covariance `Xc'Xc / P` `(N, N)`, in float64.
+    """Return the mean `(N,)` and the covariance `Xc'Xc / P` `(N, N)` of points, in float64.
 
-    From centred points: the one-pass formula loses directions of small variance.
+    From centred points: the one-pass formula loses directions of small variance. What the first
+    mean left over, by its own rounding, is taken off at the end.
     """
     mean = x.mean(axis=0, dtype=np.float64)
-    covariance = np.zeros((x.shape[1], x.shape[1]))
-    for first in range(0, len(x), BLOCK):
-        centred = x[first : first + BLOCK] - mean
+    rest, covariance = np.zeros_like(mean), np.zeros((len(mean), len(mean)))
+    workspace = np.empty((min(BLOCK, len(x)), len(mean)))
+    for block in blocks(len(x)):
+        centred = np.subtract(x[block], mean, out=workspace[: block.stop - block.start])
+        rest += centred.sum(axis=0)
         covariance += centred.T @ centred
-    return mean, covariance / len(x)
+    rest /= len(x)
+    return mean + rest, covariance / len(x) - np.outer(rest, rest)
 
 
-def eigendecomposition(covariance: Array) -> tuple[Array, Array]:
-    """Return eigenvalues `(N,)`, decreasing and not negative, and eigenvectors `(N, N)` as rows.
+def blocks(points: int) -> Iterator[slice]:
+    """Yield slices that cover the points, so that no float64 copy of them all is made."""
+    for first in range(0, points, BLOCK):
+        yield slice(first, min(first + BLOCK, points))
 
-    Each eigenvector's largest-magnitude entry is positive, so that the result does not depend on
+
+def eigendecomposition(matrix: Array) -> tuple[Array, Array]:
+    """Return eigenvalues `(N,)`, decreasing and not negative, and eigenvectors `(N, N)` as rows."""
+    values, vectors = linalg.eigh(matrix, driver="evd", check_finite=False)
+    return np.maximum(values[::-1], 0.0), fix_signs(vectors.T[::-1])
+
+
+def fix_signs(rows: Array) -> Array:
+    """Return the rows, each with the sign that makes its largest-magnitude entry positive.
+
+    Of entries that tie up to rounding the first decides, so that the result does not depend on
     the linear-algebra library.
     """
-    values, vectors = linalg.eigh(covariance, driver="evd")
-    rows = vectors.T[::-1]
-    largest = rows[np.arange(len(rows)), np.argmax(np.abs(rows), axis=1)]
-    return np.maximum(values[::-1], 0.0), rows * np.where(largest < 0, -1.0, 1.0)[:, None]
+    size = np.abs(rows)
+    first = np.argmax(size >= (1 - 1e-6) * size.max(axis=1, keepdims=True), axis=1)
+    return rows * np.where(rows[np.arange(len(rows)), first] < 0, -1.0, 1.0)[:, None]
+
+
+def _scales(
+    points: int, mean: Array, variance: Array, correlation: bool
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the roots of T's entries (N,), and the mask of constant features, of scale 1.
+
+    A constant feature's variance can come out as its mean's rounding, squared.
+    """
+    constant = variance <= points * EPS * variance + (points * mean * EPS) ** 2
+    if not correlation:
+        return np.ones_like(mean), constant
+    return np.sqrt(np.where(constant, 1.0, variance)), constant
+
+
+def _from_points(x: NDArray[Any], correlation: bool) -> Spectrum:
+    """Return the spectrum by way of `Xc Xc' / P = U D U'`: an eigenvector is `Xc' u`, scaled."""
+    mean = x.mean(axis=0, dtype=np.float64)
+    centred = x - mean
+    rest = centred.mean(axis=0)
+    centred -= rest
+    mean += rest
+    variance = np.einsum("pn,pn->n", centred, centred) / len(x)
+    scales, constant = _scales(len(x), mean, variance, correlation)
+    centred[:, constant] = 0.0
+    centred /= scales
+    found, left = eigendecomposition(centred @ centred.T / len(x))
+    values = np.zeros(x.shape[1])
+    values[: len(found)] = found
+    vectors = left[found > rounding(x.shape[1]) * found[0]] @ centred
+    vectors /= np.sqrt(np.einsum("mn,mn->m", vectors, vectors))[:, None]
+    return Spectrum(mean, scales, values, fix_signs(vectors))

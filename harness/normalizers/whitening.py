@@ -1,28 +1,44 @@
-"""Whitening: linear schemes after which every live direction has variance 1."""
+"""The linear schemes `z = A (x - m)`: one base, and a line or two a member for its A.
+
+Source of the family: Kessy, Lewin, Strimmer, "Optimal whitening and decorrelation", The American
+Statistician 72 (2018). All whitenings with ridge 0 are rotations of one another, `A'A = S^-1`.
+"""
 
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.covariance import ledoit_wolf_shrinkage
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from harness.normalizers.spectrum import eigendecomposition, mean_and_covariance
+from harness.normalizers.spectrum import Array, Spectrum, blocks, rounding, spectrum
+
+TYPES = [np.float64, np.float32]
 
 
-class PCASphere(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """PCA sphering: `z = (D + ridge I)^-1/2 V' (x - m)`, components by decreasing variance.
+class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The base: fit, transform, inverse; a member says what A is, in `_matrix`.
 
-    ridge: added to every eigenvalue of the covariance, in squared units of the inputs.
+    Every A is a rotation of the half `B = (D + ridge I)^-1/2 V' T^-1/2`, (k, N), a row for each
+    of the k live directions, where `T^-1/2 S T^-1/2 = V D V'` and T = I, or the variances for the
+    members on the correlation matrix. Dropped directions are mapped to zero.
+
+    ridge: added to every eigenvalue, in squared units of what is decomposed.
     rtol: a direction whose eigenvalue is at most rtol times the largest carries nothing but
-    rounding on the training points, and is mapped to zero; None for N times machine epsilon.
+    rounding on the training points, and is dropped; None for N times machine epsilon (10 times
+    at least).
 
-    Learned: `mean_` (N,), `eigenvalues_` (N,), `components_` (N, N) with one eigenvector a row,
-    `dropped_` (N,) the mask of dropped directions. Raises ValueError on a negative option.
-    Source: Watt, Borhani, Katsaggelos, Machine Learning Refined, section 9.5; Kessy, Lewin,
-    Strimmer, The American Statistician 72 (2018).
+    Learned: `mean_` (N,), `scale_` (N,), `eigenvalues_` (N,) decreasing, `components_` (M, N) one
+    eigenvector a row (M < N where fewer points than features leave the others unformed),
+    `dropped_` (N,) the mask of dropped directions, `matrix_` A (k or N, N). Raises ValueError on
+    an option out of its range. Source: see the module.
     """
+
+    _correlation = False
+    _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
 
     def __init__(self, ridge: float = 1e-7, rtol: float | None = None) -> None:
         self.ridge = ridge
@@ -30,37 +46,229 @@ class PCASphere(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn mean and spectrum from points X (P, N), P at least 2; return self."""
-        for name, value in (("ridge", self.ridge), ("rtol", self.rtol)):
-            if value is not None and not (isinstance(value, Real) and 0 <= value < np.inf):
-                raise ValueError(f"{name}={value!r} must be a finite number, 0 or more")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        self.mean_, covariance = mean_and_covariance(X)
-        self.eigenvalues_, self.components_ = eigendecomposition(covariance)
-        rtol = len(covariance) * np.finfo(np.float64).eps if self.rtol is None else self.rtol
+        self._check_options()
+        X = validate_data(self, X, dtype=TYPES, ensure_min_samples=2)
+        found = self._spectrum(X)
+        self.mean_, self.scale_, self.eigenvalues_, self.components_ = found
+        rtol = rounding(X.shape[1]) if self.rtol is None else self.rtol
+        self._n_features_out = self._width()
         self.dropped_ = self.eigenvalues_ <= rtol * self.eigenvalues_[0]
-        self._n_features_out = len(self.components_)
+        self.dropped_[self._n_features_out :] = True
+        self.matrix_ = self._matrix(self._live() / (self._divisors()[:, None] * self.scale_))
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """Return the sphered points (P, N), in the type of X."""
+        """Return `A (x - m)` for points X (P, N), in their type; zeros in dropped directions."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        matrix = self.components_ / self._scales()[:, None]
-        # Centred in float64: a large offset would take the digits of a float32 with it.
-        return ((X - self.mean_) @ matrix.T).astype(X.dtype, copy=False)
+        X = validate_data(self, X, dtype=TYPES, reset=False)
+        z = np.zeros((len(X), self._n_features_out), dtype=X.dtype)
+        live = z[:, : len(self.matrix_)]
+        # In float64, a block at a time: float32 would lose an offset's digits, and those of the
+        # directions of small variance.
+        for block in blocks(len(X)):
+            live[block] = (X[block] - self.mean_) @ self.matrix_.T
+        return z
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points (P, N) in the space of the inputs; dropped directions at their mean."""
         check_is_fitted(self)
-        X = np.asarray(X)
-        scales = np.where(self.dropped_, 0.0, self._scales())
-        return ((X * scales) @ self.components_ + self.mean_).astype(X.dtype, copy=False)
+        X = check_array(X, dtype=TYPES)
+        if X.shape[1] != self._n_features_out:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} gives and takes back "
+                f"{self._n_features_out}"
+            )
+        half_inverse = self.scale_[:, None] * self._live().T * self._divisors()
+        rotation = self.matrix_ @ half_inverse
+        x = (X[:, : len(rotation)] @ rotation) @ half_inverse.T + self.mean_
+        return x.astype(X.dtype, copy=False)
 
-    def _scales(self) -> NDArray[np.float64]:
-        """Return the divisor of each direction (N,): infinite where it is dropped."""
-        return np.where(self.dropped_, np.inf, np.sqrt(self.eigenvalues_ + self.ridge))
+    def _matrix(self, half: Array) -> Array:
+        """Return A, (k, N) or (N, N), given the half B (k, N)."""
+        raise NotImplementedError
+
+    def _spectrum(self, x: NDArray[Any]) -> Spectrum:
+        return spectrum(x, self._correlation, self._complete)
+
+    def _width(self) -> int:
+        """Return the number of features of the output."""
+        return len(self.mean_)
+
+    def _divisors(self) -> Array:
+        """Return the divisor of each live direction (k,)."""
+        return np.sqrt(self.eigenvalues_[~self.dropped_] + self.ridge)
+
+    def _live(self) -> Array:
+        """Return the eigenvectors of the live directions (k, N)."""
+        return self.components_[: np.count_nonzero(~self.dropped_)]
+
+    def _check_options(self) -> None:
+        _check("ridge", self.ridge, np.inf)
+        if self.rtol is not None:
+            _check("rtol", self.rtol, 1.0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class PCASphere(Whitening):
+    """PCA sphering: `A = (D + ridge I)^-1/2 V'`, components by decreasing variance.
+
+    Options, learned attributes and errors: `Whitening`. Source: also Watt, Borhani, Katsaggelos,
+    Machine Learning Refined, section 9.5, with ridge 1e-7.
+    """
+
+    def _matrix(self, half: Array) -> Array:
+        return half
+
+
+class ZCASphere(Whitening):
+    """ZCA sphering: `A = V (D + ridge I)^-1/2 V'`, the whitening closest to the inputs.
+
+    Options, learned attributes, errors and source: `Whitening`.
+    """
+
+    def _matrix(self, half: Array) -> Array:
+        return self._live().T @ half
+
+
+class PCACorSphere(PCASphere):
+    """PCA-cor sphering: `A = (Q + ridge I)^-1/2 G' T^-1/2` with the correlation `R = G Q G'`.
+
+    The ridge is added to the correlation's eigenvalues; a constant feature keeps scale 1.
+    Options, learned attributes, errors and source: `Whitening`.
+    """
+
+    _correlation = True
+
+
+class ZCACorSphere(ZCASphere):
+    """ZCA-cor sphering: `A = G (Q + ridge I)^-1/2 G' T^-1/2`, closest to the standardized inputs.
+
+    The ridge is added to the correlation's eigenvalues; a constant feature keeps scale 1.
+    Options, learned attributes, errors and source: `Whitening`.
+    """
+
+    _correlation = True
+
+
+class CholeskySphere(Whitening):
+    """Cholesky sphering: `A = L'` with `L L' = (S + ridge I)^-1`, L lower triangular, diagonal > 0.
+
+    With k live directions of N, A is the row echelon form (k, N) with positive pivots for which
+    `A'A` is the pseudo-inverse; the N - k last features of the output are zero.
+    Options, learned attributes, errors and source: `Whitening`.
+    """
+
+    def _matrix(self, half: Array) -> Array:
+        return triangle(half)
+
+
+class LedoitWolfSphere(PCASphere):
+    """PCA sphering of the shrunk covariance `(1 - delta) S + delta (tr S / N) I`.
+
+    delta is scikit-learn's Ledoit-Wolf estimate, learned as `shrinkage_`; `eigenvalues_` are the
+    shrunk ones, so that no direction is dropped where delta > 0. Options, other learned
+    attributes and errors: `Whitening`. Source: Ledoit, Wolf, "A well-conditioned estimator for
+    large-dimensional covariance matrices", Journal of Multivariate Analysis 88 (2004).
+    """
+
+    _complete = True
+
+    def _spectrum(self, x: NDArray[Any]) -> Spectrum:
+        found = super()._spectrum(x)
+        self.shrinkage_ = float(ledoit_wolf_shrinkage(x - found.mean, assume_centered=True))
+        target = self.shrinkage_ * found.values.mean()
+        return found._replace(values=(1 - self.shrinkage_) * found.values + target)
+
+
+class PCARotation(Whitening):
+    """The first principal components, rotated and not scaled: `A = V_k'`.
+
+    components: how many; a whole number from 1 to N, or a number between 0 and 1 for as many as
+    hold that share of the variance, or None for all. rtol: as in `Whitening`; a dropped direction
+    gives zeros. Learned attributes: `Whitening`. Raises ValueError on an option out of its range.
+    Source: Watt, Borhani, Katsaggelos, Machine Learning Refined, section 8.3.
+    """
+
+    def __init__(self, components: float | None = None, rtol: float | None = None) -> None:
+        self.components = components
+        self.rtol = rtol
+
+    def _matrix(self, half: Array) -> Array:
+        return half
+
+    def _divisors(self) -> Array:
+        return np.ones(np.count_nonzero(~self.dropped_))
+
+    def _width(self) -> int:
+        features = len(self.mean_)
+        if self.components is None:
+            return features
+        if self.components >= 1:
+            if self.components <= features:
+                return int(self.components)
+            raise ValueError(
+                f"components={self.components} is more than the {features} features of the data; "
+                f"choose {features} or fewer, or null for all"
+            )
+        held = np.cumsum(self.eigenvalues_)
+        return min(int(np.searchsorted(held, self.components * held[-1])) + 1, features)
+
+    def _check_options(self) -> None:
+        if self.rtol is not None:
+            _check("rtol", self.rtol, 1.0)
+        value = self.components
+        if value is None:
+            return
+        wrong = isinstance(value, bool) or not isinstance(value, Real)
+        if wrong or not (0 < value < 1 or (value >= 1 and value % 1 == 0)):
+            raise ValueError(
+                f"components={value!r} must be a whole number, 1 or more, or a share of the "
+                "variance between 0 and 1, or null for all"
+            )
+
+
+def triangle(rows: Array) -> Array:
+    """Return the row echelon form R `(k, N)`, pivots positive, for which `R'R` = rows'rows.
+
+    rows: `(k, N)` of rank k. Without dependent columns this is the triangle of a QR
+    decomposition. Where a column depends on those before it, the row waits for the next one
+    (Householder, column by column): the form stays unique, and does not hang on rounding.
+    """
+    rows = rows[::-1]  # large rows first: the small ones keep their digits
+    if len(rows) == rows.shape[1]:
+        (found,) = linalg.qr(rows, mode="r", check_finite=False)
+    else:
+        found = _echelon(rows.copy())
+    pivots = found[np.arange(len(found)), np.argmax(found != 0, axis=1)]
+    return found * np.where(pivots < 0, -1.0, 1.0)[:, None]
+
+
+def _echelon(rows: Array) -> Array:
+    """Reduce rows (k, N) in place by reflections; return them."""
+    sizes = np.linalg.norm(rows, axis=0)
+    row = 0
+    for column in range(rows.shape[1]):
+        if row == len(rows):
+            break
+        mirror = rows[row:, column].copy()
+        size = np.linalg.norm(mirror)
+        if size <= 1e-9 * sizes[column]:
+            rows[row:, column] = 0.0
+            continue
+        mirror[0] += np.copysign(size, mirror[0])
+        mirror *= np.sqrt(2) / np.linalg.norm(mirror)
+        rows[row:, column:] -= np.outer(mirror, mirror @ rows[row:, column:])
+        rows[row + 1 :, column] = 0.0
+        row += 1
+    return rows
+
+
+def _check(name: str, value: Any, below: float) -> None:
+    wrong = isinstance(value, bool) or not isinstance(value, Real)
+    if wrong or not 0 <= float(value) < below:
+        rule = "a finite number, 0 or more" + ("" if np.isinf(below) else f" and below {below:g}")
+        raise ValueError(f"{name}={value!r} must be {rule}")

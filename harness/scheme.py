@@ -1,0 +1,83 @@
+"""A scheme in a job: refused where it cannot be one; fitted on the training points alone."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.dataset import UserError
+
+Array = NDArray[Any]
+
+
+def check_scheme(scheme: Any) -> None:
+    """Raise `UserError` unless the scheme is a transformer that learns from points alone."""
+    from sklearn.utils import get_tags
+
+    name = type(scheme).__name__
+    if isinstance(scheme, type) or not (hasattr(scheme, "fit") and hasattr(scheme, "transform")):
+        raise UserError(
+            f"normalizer {name}: is not a transformer, with fit and transform; "
+            "name one in normalizer._target_, such as sklearn.preprocessing.StandardScaler"
+        )
+    if hasattr(scheme, "__sklearn_tags__") and get_tags(scheme).target_tags.required:
+        raise UserError(
+            f"normalizer {name}: learns from the targets, which a normalization scheme does not "
+            "see (the cost would be compared on points that know its answer); "
+            "choose a transformer that learns from points alone"
+        )
+
+
+def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, Array]:
+    """Fit the scheme on points x (P, N); return x and x_test (Q, N) transformed, as dtype.
+
+    Raises `UserError` that names the scheme where it refuses the points, or gives anything but
+    one row of finite numbers a point.
+    """
+    name = type(scheme).__name__
+    given = [_read_only(part) for part in (x, x_test)]
+    try:
+        # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            scheme.fit(given[0])
+            parts = [scheme.transform(part) if len(part) else None for part in given]
+    except (ValueError, TypeError) as error:
+        raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
+    z = _points(name, parts[0], len(x), dtype)
+    return z, z[:0] if parts[1] is None else _points(name, parts[1], len(x_test), dtype)
+
+
+def _read_only(x: Array) -> Array:
+    """Return a view that a scheme cannot write on: other jobs use the same points."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+def _points(name: str, given: Any, count: int, dtype: Any) -> Array:
+    """Return what a scheme gave as contiguous points (P, M), checked."""
+    if hasattr(given, "toarray"):
+        raise UserError(
+            f"normalizer {name}: gives sparse points; set its option for dense ones "
+            "(often sparse_output=False)"
+        )
+    shape = np.shape(given)
+    if len(shape) != 2 or shape[0] != count or shape[1] < 1:
+        raise UserError(
+            f"normalizer {name}: gives shape {shape} for {count} points; a scheme gives one row "
+            "of one number or more a point"
+        )
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = np.ascontiguousarray(given, dtype=dtype)
+            finite = np.isfinite(z.sum()) or np.isfinite(z).all()
+    except (TypeError, ValueError) as error:
+        raise UserError(f"normalizer {name}: gives points that are not numbers") from error
+    if not finite:
+        raise UserError(
+            f"normalizer {name}: gives points that are not finite in {np.dtype(dtype).name}; "
+            "choose another scheme, or drop the features that it cannot take"
+        )
+    return z
