@@ -1,5 +1,6 @@
 """A scheme in a job: refused where it cannot be one; fitted on the training points alone."""
 
+import inspect
 import warnings
 from typing import Any
 
@@ -13,20 +14,29 @@ Array = NDArray[Any]
 
 def check_scheme(scheme: Any) -> None:
     """Raise `UserError` unless the scheme is a transformer that learns from points alone."""
-    from sklearn.utils import get_tags
-
-    name = type(scheme).__name__
+    name = getattr(scheme, "__name__", type(scheme).__name__)
     if isinstance(scheme, type) or not (hasattr(scheme, "fit") and hasattr(scheme, "transform")):
         raise UserError(
             f"normalizer {name}: is not a transformer, with fit and transform; "
             "name one in normalizer._target_, such as sklearn.preprocessing.StandardScaler"
         )
-    if hasattr(scheme, "__sklearn_tags__") and get_tags(scheme).target_tags.required:
+    if _needs_targets(scheme):
         raise UserError(
-            f"normalizer {name}: learns from the targets, which a normalization scheme does not "
-            "see (the cost would be compared on points that know its answer); "
-            "choose a transformer that learns from points alone"
+            f"normalizer {name}: learns from the targets, and a normalization scheme sees the "
+            "points alone; choose a transformer that does without targets"
         )
+
+
+def _needs_targets(scheme: Any) -> bool:
+    """Return whether a transformer, or a step of a pipeline, says that its fit takes targets."""
+    from sklearn.utils import get_tags
+
+    if hasattr(scheme, "__sklearn_tags__") and get_tags(scheme).target_tags.required:
+        return True
+    y = inspect.signature(scheme.fit).parameters.get("y") if hasattr(scheme, "fit") else None
+    steps = (step for _, step in getattr(scheme, "steps", ()))
+    needed = y is not None and y.default is inspect.Parameter.empty
+    return needed or any(_needs_targets(step) for step in steps)
 
 
 def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, Array]:
@@ -43,7 +53,7 @@ def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, 
             warnings.simplefilter("ignore", RuntimeWarning)
             scheme.fit(given[0])
             parts = [scheme.transform(part) if len(part) else None for part in given]
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
     z = _points(name, parts[0], len(x), dtype)
     return z, z[:0] if parts[1] is None else _points(name, parts[1], len(x_test), dtype)

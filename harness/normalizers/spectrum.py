@@ -76,7 +76,12 @@ def blocks(points: int) -> Iterator[slice]:
 
 
 def eigendecomposition(matrix: Array) -> tuple[Array, Array]:
-    """Return eigenvalues `(N,)`, decreasing and not negative, and eigenvectors `(N, N)` as rows."""
+    """Return eigenvalues `(N,)`, decreasing and not negative, and eigenvectors `(N, N)` as rows.
+
+    Raises ValueError where the matrix is not finite.
+    """
+    if not np.isfinite(matrix).all():
+        raise ValueError("the squares of the features overflow; divide them by a constant first")
     values, vectors = linalg.eigh(matrix, driver="evd", check_finite=False)
     return np.maximum(values[::-1], 0.0), fix_signs(vectors.T[::-1])
 
