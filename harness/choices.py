@@ -71,14 +71,15 @@ def chain(schemes: Any) -> Any:
 
 def _link(entry: Any) -> Any:
     """Return the scheme that an entry of a chain stands for."""
-    named = {entry: None} if isinstance(entry, str) else entry
-    if not isinstance(named, Mapping) or len(named) != 1:
+    named = {entry: {}} if isinstance(entry, str) else entry
+    alone = isinstance(named, Mapping) and len(named) == 1
+    if not alone or not isinstance(next(iter(named.values())), Mapping):
         raise UserError(
             f"normalizer.schemes: {entry} is not a scheme; give a name, or a name with its "
             "settings, such as {pca:{components:2}}"
         )
     ((name, settings),) = named.items()
-    return build("normalizer", options("normalizer", name) | (settings or {}))
+    return build("normalizer", options("normalizer", name) | dict(settings))
 
 
 def _range(value: Any) -> Any:

@@ -42,11 +42,12 @@ def _needs_targets(scheme: Any) -> bool:
 def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, Array]:
     """Fit the scheme on points x (P, N); return x and x_test (Q, N) transformed, as dtype.
 
-    Raises `UserError` that names the scheme where it refuses the points, or gives anything but
-    one row of finite numbers a point.
+    The scheme works in float64 whatever the type of the points. Raises `UserError` that names
+    the scheme where it refuses the points, or gives anything but one row of finite numbers a
+    point.
     """
     name = type(scheme).__name__
-    given = [_read_only(part) for part in (x, x_test)]
+    given = [_read_only(_widen(scheme, part)) for part in (x, x_test)]
     try:
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -57,6 +58,16 @@ def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, 
         raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
     z = _points(name, parts[0], len(x), dtype)
     return z, z[:0] if parts[1] is None else _points(name, parts[1], len(x_test), dtype)
+
+
+def _widen(scheme: Any, x: Array) -> Array:
+    """Return the points in float64, for a scheme that would learn from float32 in float32.
+
+    scikit-learn's power transform does, and loses half of its digits or all of them.
+    """
+    if getattr(scheme, "fits_in_float64", False):
+        return x
+    return x.astype(np.float64, copy=False)
 
 
 def _read_only(x: Array) -> Array:

@@ -31,7 +31,7 @@ def spectrum(x: NDArray[Any], correlation: bool = False, complete: bool = False)
 
     In float64 whatever the type of x. With fewer points than features it comes from the small
     matrix `Xc Xc' / P` (P, P), which has the same nonzero eigenvalues, unless `complete` asks for
-    the eigenvectors of the others, too.
+    the eigenvectors of the others, too. Raises ValueError where squares overflow.
     """
     if len(x) < x.shape[1] and not complete:
         return _from_points(x, correlation)
@@ -76,12 +76,7 @@ def blocks(points: int) -> Iterator[slice]:
 
 
 def eigendecomposition(matrix: Array) -> tuple[Array, Array]:
-    """Return eigenvalues `(N,)`, decreasing and not negative, and eigenvectors `(N, N)` as rows.
-
-    Raises ValueError where the matrix is not finite.
-    """
-    if not np.isfinite(matrix).all():
-        raise ValueError("the squares of the features overflow; divide them by a constant first")
+    """Return eigenvalues `(N,)`, decreasing and not negative, and eigenvectors `(N, N)` as rows."""
     values, vectors = linalg.eigh(matrix, driver="evd", check_finite=False)
     return np.maximum(values[::-1], 0.0), fix_signs(vectors.T[::-1])
 
@@ -104,6 +99,8 @@ def _scales(
 
     A constant feature's variance can come out as its mean's rounding, squared.
     """
+    if not np.isfinite(variance).all():
+        raise ValueError("the squares of the features overflow; divide them by a constant first")
     constant = variance <= points * EPS * variance + (points * mean * EPS) ** 2
     if not correlation:
         return np.ones_like(mean), constant

@@ -37,6 +37,7 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     an option out of its range. Source: see the module.
     """
 
+    fits_in_float64 = True  # of its own accord, without a float64 copy of the points
     _correlation = False
     _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
 

@@ -1,0 +1,171 @@
+"""What cannot be a scheme is refused by name, in one line; any other transformer is a scheme."""
+
+import numpy as np
+import pytest
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_selection import SelectKBest
+from sklearn.manifold import TSNE
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    OneHotEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    SplineTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.svm import SVC
+
+from datasets import UserError
+from harness.choices import build
+from harness.comparison import compare
+from harness.scheme import check_scheme, normalize
+
+X = np.random.default_rng(0).standard_normal((40, 3))
+Y = np.arange(40) % 2
+
+
+class Doubled:
+    """A user's own transformer, without scikit-learn's base classes."""
+
+    def fit(self, x):
+        return self
+
+    def transform(self, x):
+        return 2 * x
+
+
+class Gaps(Doubled):
+    def transform(self, x):
+        return np.where(x > 1, np.nan, x)
+
+
+class Short(Doubled):
+    def transform(self, x):
+        return x[1:]
+
+
+class Flat(Doubled):
+    def transform(self, x):
+        return x[:, 0]
+
+
+class Words(Doubled):
+    def transform(self, x):
+        return np.full(x.shape, "word")
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        LinearDiscriminantAnalysis(),
+        TargetEncoder(),
+        PLSRegression(),
+        make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()),
+        make_pipeline(LinearDiscriminantAnalysis(), StandardScaler()),
+    ],
+    ids=lambda scheme: type(scheme).__name__,
+)
+def test_a_scheme_that_learns_from_targets_is_refused(scheme):
+    with pytest.raises(UserError, match=f"{type(scheme).__name__}: learns from the targets"):
+        compare(X, Y, normalizers=[scheme], step_sizes=[1.0], iterations=1)
+
+
+@pytest.mark.filterwarnings("ignore:k=10 is greater")  # scikit-learn's, before it refuses
+def test_a_scheme_that_asks_for_targets_when_fitted_is_refused():
+    with pytest.raises(UserError, match=r"SelectKBest: .*requires y"):
+        compare(X, Y, normalizers=[SelectKBest()], step_sizes=[1.0], iterations=1)
+
+
+@pytest.mark.parametrize("thing", [SVC(), TSNE(), StandardScaler, np, 3, "standard"])
+def test_what_is_not_a_transformer_is_refused(thing):
+    with pytest.raises(UserError, match="is not a transformer"):
+        check_scheme(thing)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "reason"),
+    [
+        (OneHotEncoder(handle_unknown="ignore"), "sparse points"),
+        (Gaps(), "not finite"),
+        (Short(), r"shape \(39, 3\) for 40 points"),
+        (Flat(), r"shape \(40,\)"),
+        (Words(), "not numbers"),
+        (PowerTransformer("box-cox"), "strictly positive"),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_what_a_scheme_gives_is_checked(scheme, reason):
+    check_scheme(scheme)
+    with pytest.raises(UserError, match=f"normalizer {type(scheme).__name__}: .*{reason}") as found:
+        normalize(scheme, X, X, "float64")
+    assert "\n" not in str(found.value)
+
+
+def test_test_points_are_checked_too():
+    with pytest.raises(UserError, match="Gaps: gives points that are not finite"):
+        normalize(Gaps(), np.zeros((4, 3)), X, "float64")
+
+
+def test_numbers_that_float32_cannot_hold_are_refused():
+    with pytest.raises(UserError, match="not finite in float32"):
+        normalize(Doubled(), 1e300 * X, X, "float32")
+
+
+@pytest.mark.parametrize(
+    "scheme", [Doubled(), PolynomialFeatures(), SplineTransformer()], ids=lambda s: type(s).__name__
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_any_other_transformer_is_a_scheme(scheme, dtype):
+    check_scheme(scheme)
+    z, z_test = normalize(scheme, X, X[:0], dtype)
+    assert z.dtype == z_test.dtype == dtype
+    assert z.flags.c_contiguous
+    assert (len(z), len(z_test)) == (40, 0)
+
+
+# Chains of named schemes.
+
+
+def chain(*schemes):
+    return build("normalizer", {"_target_": "harness.choices.chain", "schemes": list(schemes)})
+
+
+def test_a_chain_is_its_schemes_one_after_the_other():
+    names = ["standard", {"pca": {"components": 2}}]
+    expected = X
+    for entry in names:
+        expected = chain(entry).fit_transform(expected)
+    np.testing.assert_array_equal(chain(*names).fit_transform(X), expected)
+    assert expected.shape == (40, 2)
+
+
+def test_a_chain_may_hold_a_chain():
+    np.testing.assert_array_equal(
+        chain("chain", "minmax").fit_transform(X),
+        chain("standard", "pca", "minmax").fit_transform(X),
+    )
+
+
+@pytest.mark.parametrize(
+    ("schemes", "message"),
+    [
+        ([], "one scheme or more"),
+        (["nonsense"], "normalizer=nonsense: no such option"),
+        ([{"pca": {"components": 2}, "standard": {}}], "is not a scheme"),
+        ([3], "is not a scheme"),
+        ([["standard"]], "is not a scheme"),
+        ([{"pca": {"nonsense": 2}}], "nonsense"),
+        ([{"pca": 2}], "is not a scheme"),
+    ],
+)
+def test_a_chain_of_anything_else_is_refused(schemes, message):
+    with pytest.raises(UserError, match=message):
+        chain(*schemes)
+
+
+def test_a_list_of_numbers_is_a_range():
+    # Settings come as lists; scikit-learn wants a tuple.
+    choice = {"_target_": "sklearn.preprocessing.RobustScaler", "quantile_range": [5, 95]}
+    assert build("normalizer", choice).fit(X).quantile_range == (5, 95)
