@@ -1,7 +1,7 @@
 """The cost of stacked linear models on one set of points: value, derivatives, errors."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +9,17 @@ from autograd.core import make_vjp
 from numpy.typing import NDArray
 
 from costs import count_misclassified
+from harness import threads
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
 Cost = Callable[[Any, Any], Any]
-BLOCK_BYTES = 1 << 20  # of points and their scores in a block: still in the cache when used again
+# Of points and their scores in a block. Measured on 784 features: smaller blocks cost the products
+# more than a second trip to memory does; larger ones gain nothing.
+BLOCK_BYTES = 1 << 22
+# Scores times (features and what a score costs elementwise) from which a second thread pays.
+PARALLEL_WORK = 2_000_000
+ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
 
 
 class Evaluation(NamedTuple):
@@ -26,6 +32,14 @@ class Evaluation(NamedTuple):
     costs: NDArray[np.float64]
     gradient: Array | None
     misclassifications: Counts | None
+
+
+class _Sums(NamedTuple):
+    """Sums over some of the points: costs `(R,)`, gradient `(R C, N + 1)`, counts `(R,)`."""
+
+    costs: Array
+    gradient: Array
+    counts: Counts
 
 
 @dataclass(frozen=True)
@@ -41,30 +55,22 @@ class Objective:
     targets: Array
     classify: bool
     l2: float = 0.0
+    _buffers: dict[int, Array] = field(default_factory=dict, repr=False, compare=False)
 
     def evaluate(self, weights: Array, with_gradient: bool = True) -> Evaluation:
         """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
-        runs, classes, _ = weights.shape
-        costs = np.zeros(runs)
-        counts = np.zeros(runs, dtype=np.int64)
-        gradient = np.zeros((runs * classes, weights.shape[2])) if with_gradient else None
-        product = np.empty((runs * classes, self.x.shape[1]), dtype=self.x.dtype)
-        for block, scores in self._scores(weights):
-            values, wrong = self._derive(scores, self.targets[block], with_gradient)
-            costs += values
-            counts += wrong
-            if gradient is None:
-                continue
-            slope = scores.reshape(runs * classes, -1)
-            gradient[:, 0] += slope.sum(axis=1)
-            gradient[:, 1:] += np.matmul(slope, self.x[block], out=product)
-        costs /= len(self.x)
-        costs += self.l2 * np.einsum("rcn,rcn->r", weights[:, :, 1:], weights[:, :, 1:])
-        if gradient is not None:
-            gradient = (gradient / len(self.x)).reshape(weights.shape)
-            gradient[:, :, 1:] += 2 * self.l2 * weights[:, :, 1:]
-            gradient = gradient.astype(weights.dtype, copy=False)
-        return Evaluation(costs, gradient, counts if self.classify else None)
+        sums = threads.over(
+            lambda part: self._sum(weights, part, with_gradient), self._parts(weights)
+        )
+        slopes, points = weights[:, :, 1:], len(self.x)
+        costs = sum(part.costs for part in sums) / points
+        costs = costs + self.l2 * np.einsum("rcn,rcn->r", slopes, slopes)
+        counts = sum(part.counts for part in sums) if self.classify else None
+        if not with_gradient:
+            return Evaluation(costs, None, counts)
+        gradient = (sum(part.gradient for part in sums) / points).reshape(weights.shape)
+        gradient[:, :, 1:] += 2 * self.l2 * slopes
+        return Evaluation(costs, gradient.astype(weights.dtype, copy=False), counts)
 
     def costs(self, weights: Array) -> NDArray[np.float64]:
         """Return the costs `(R,)` at weights `(R, C, N + 1)`."""
@@ -92,23 +98,59 @@ class Objective:
         hessian[:, diagonal, diagonal] += penalty.reshape(-1)
         return hessian
 
-    def _scores(self, weights: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield each block of points with its scores `(R, C, p)`, in one buffer for all."""
+    def _sum(self, weights: Array, part: tuple[int, slice], with_gradient: bool) -> "_Sums":
+        """Return the sums of costs, gradients and counts over a part of the points."""
+        runs, classes, size = weights.shape
+        costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
+        gradient = np.zeros((runs * classes, size))
+        product = np.empty((runs * classes, size - 1), dtype=self.x.dtype)
+        for block, scores in self._scores(weights, part):
+            values, wrong = self._derive(scores, self.targets[block], with_gradient)
+            costs += values
+            counts += wrong
+            if not with_gradient:
+                continue
+            slope = scores.reshape(runs * classes, -1)
+            gradient[:, 0] += slope.sum(axis=1)
+            gradient[:, 1:] += np.matmul(slope, self.x[block], out=product)
+        return _Sums(costs, gradient, counts)
+
+    def _scores(
+        self, weights: Array, part: tuple[int, slice] | None = None
+    ) -> Iterator[tuple[slice, Array]]:
+        """Yield each block of a part of the points, with its scores `(R, C, p)` in one buffer."""
+        number, span = part or (0, slice(0, len(self.x)))
         runs, classes, _ = weights.shape
+        rows = runs * classes
         bias = weights[:, :, 0].reshape(-1, 1)
-        slopes = np.ascontiguousarray(weights[:, :, 1:]).reshape(runs * classes, -1)
-        size = self._block_size(runs * classes)
-        buffer = np.empty(runs * classes * size, dtype=self.x.dtype)
-        for first in range(0, len(self.x), size):
-            block = slice(first, min(first + size, len(self.x)))
-            scores = buffer[: runs * classes * (block.stop - first)].reshape(runs * classes, -1)
+        slopes = np.ascontiguousarray(weights[:, :, 1:]).reshape(rows, -1)
+        size = min(span.stop - span.start, self._block_size(rows))
+        buffer = self._buffer(number, rows * size)
+        for first in range(span.start, span.stop, size):
+            block = slice(first, min(first + size, span.stop))
+            scores = buffer[: rows * (block.stop - first)].reshape(rows, -1)
             np.matmul(slopes, self.x[block].T, out=scores)
             scores += bias
             yield block, scores.reshape(runs, classes, -1)
 
+    def _parts(self, weights: Array) -> list[tuple[int, slice]]:
+        """Return spans of the points, one a thread, numbered; one span where the work is small."""
+        points = len(self.x)
+        work = weights.shape[0] * weights.shape[1] * points * (weights.shape[2] + ELEMENTWISE)
+        count = min(threads.available(), points) if work >= PARALLEL_WORK else 1
+        ends = [points * number // count for number in range(count + 1)]
+        return [(number, slice(ends[number], ends[number + 1])) for number in range(count)]
+
+    def _buffer(self, number: int, size: int) -> Array:
+        """Return the memory of a part's scores, kept from block to block and step to step."""
+        found = self._buffers.get(number)
+        if found is None or len(found) < size:
+            found = self._buffers[number] = np.empty(size, dtype=self.x.dtype)
+        return found
+
     def _block_size(self, rows: int) -> int:
         width = rows + self.x.shape[1]
-        return min(len(self.x), max(1, BLOCK_BYTES // (self.x.itemsize * width)))
+        return max(1, BLOCK_BYTES // (self.x.itemsize * width))
 
     def _derive(
         self, scores: Array, targets: Array, with_gradient: bool
