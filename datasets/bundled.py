@@ -1,5 +1,7 @@
 """The data sets that scikit-learn ships: no download."""
 
+from typing import Any
+
 from datasets.dataset import Dataset, make_dataset
 
 
@@ -7,27 +9,54 @@ def breast_cancer() -> Dataset:
     """Return the Wisconsin Diagnostic breast cancer data, 569 x 30, malignant 0 and benign 1."""
     from sklearn.datasets import load_breast_cancer
 
-    bunch = load_breast_cancer()
-    return make_dataset(
-        "breast_cancer",
-        bunch.data,
-        bunch.target,
-        feature_names=[str(name) for name in bunch.feature_names],
-        class_names=[str(name) for name in bunch.target_names],
-        source="scikit-learn load_breast_cancer (UCI, Wisconsin Diagnostic)",
-    )
+    return _classes("breast_cancer", load_breast_cancer(), "UCI, Wisconsin Diagnostic")
 
 
 def digits() -> Dataset:
     """Return the 8 x 8 handwritten digits, 1797 x 64, ten classes."""
     from sklearn.datasets import load_digits
 
-    bunch = load_digits()
+    return _classes("digits", load_digits(), "UCI, optical recognition of handwritten digits")
+
+
+def iris() -> Dataset:
+    """Return Fisher's iris flowers, 150 x 4, three species, lengths in cm."""
+    from sklearn.datasets import load_iris
+
+    return _classes("iris", load_iris(), "UCI, Iris")
+
+
+def wine() -> Dataset:
+    """Return the chemical analysis of Italian wines, 178 x 13, three growers."""
+    from sklearn.datasets import load_wine
+
+    return _classes("wine", load_wine(), "UCI, Wine")
+
+
+def diabetes() -> Dataset:
+    """Return the diabetes data, 442 x 10, in its own units; the target is the disease's progress.
+
+    Efron, Hastie, Johnstone, Tibshirani, "Least Angle Regression", 2004. scikit-learn would hand
+    the features out standardized; here the schemes do that.
+    """
+    from sklearn.datasets import load_diabetes
+
+    bunch = load_diabetes(scaled=False)
     return make_dataset(
-        "digits",
+        "diabetes",
         bunch.data,
         bunch.target,
         feature_names=[str(name) for name in bunch.feature_names],
-        class_names=[str(name) for name in bunch.target_names],
-        source="scikit-learn load_digits (UCI, optical recognition of handwritten digits)",
+        source="scikit-learn load_diabetes, not scaled (Efron et al. 2004)",
+    )
+
+
+def _classes(name: str, bunch: Any, origin: str) -> Dataset:
+    return make_dataset(
+        name,
+        bunch.data,
+        bunch.target,
+        feature_names=[str(feature) for feature in bunch.feature_names],
+        class_names=[str(label) for label in bunch.target_names],
+        source=f"scikit-learn load_{name} ({origin})",
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TASKS = ("binary", "multiclass", "regression", "unlabelled")
+LARGEST = 1e150  # of an entry: its square, and a sum of squares, stay finite
 
 
 class UserError(ValueError):
@@ -40,6 +41,11 @@ class Dataset:
         """The number of classes C; 0 where targets are not classes."""
         return len(self.class_names)
 
+    @property
+    def encoding(self) -> str:
+        """Which label became which class index, such as `no=0, yes=1`; empty without classes."""
+        return ", ".join(f"{label}={index}" for index, label in enumerate(self.class_names))
+
 
 def make_dataset(
     name: str,
@@ -58,17 +64,30 @@ def make_dataset(
     real targets where they are not, None for unlabelled points. Raises `UserError` that names
     the data set, the place and the remedy.
     """
-    points = _points(name, x)
+    points = _points(name, x, "")
+    if len(points) < 2:
+        raise UserError(
+            f"data of {name}: has shape {points.shape}; it takes 2 points at least, one point per "
+            "row (of a csv file with one point per column: dataset.points_in=columns)"
+        )
+    held_out = _points(name, x_test, "test ") if x_test is not None else points[:0]
     names = tuple(feature_names or (f"x{n}" for n in range(points.shape[1])))
-    _refuse_nonfinite(name, points, names)
-    targets = _targets(name, y, len(points), class_names)
-    if class_names:
-        _refuse_missing_class(name, targets, class_names)
-    held_out = _points(name, x_test) if x_test is not None else points[:0]
-    _refuse_nonfinite(name, held_out, names)
+    if len(names) != points.shape[1] or held_out.shape[1] != points.shape[1]:
+        raise UserError(
+            f"data of {name}: {points.shape[1]} features, {len(names)} feature names and "
+            f"{held_out.shape[1]} features in the test part; they must be as many"
+        )
+    _refuse_nonfinite(name, points, names, "")
+    _refuse_nonfinite(name, held_out, names, "test ")
+    targets = _targets(name, y, len(points), class_names, "")
     held_out_targets = (
-        _targets(name, y_test, len(held_out), class_names) if x_test is not None else targets[:0]
+        _targets(name, y_test if y is not None else None, len(held_out), class_names, "test ")
+        if x_test is not None
+        else targets[:0]
     )
+    if class_names is not None:
+        _refuse_classes(name, targets, class_names)
+        _refuse_labels(name, held_out_targets, class_names)
     return Dataset(
         name=name,
         task=_task(y, class_names),
@@ -119,11 +138,13 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
     )
 
 
-def _points(name: str, x: Any) -> NDArray[Any]:
+def _points(name: str, x: Any, part: str) -> NDArray[np.float64]:
+    """Return points as float64, (P, N): a scheme that is fitted in float32 loses directions."""
     try:
-        points = np.ascontiguousarray(x)
-        if points.dtype not in (np.float32, np.float64):
-            points = points.astype(np.float64)
+        raw = np.asarray(x)
+        if np.iscomplexobj(raw):
+            raise TypeError("complex numbers have no order")
+        points = np.ascontiguousarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UserError(
             f"data of {name}: every feature must be a number ({error}); "
@@ -131,69 +152,78 @@ def _points(name: str, x: Any) -> NDArray[Any]:
         ) from error
     if points.ndim != 2:
         raise UserError(
-            f"data of {name}: has shape {points.shape}; points must be (P, N), one point per row"
-        )
-    if len(points) < 2 or points.shape[1] < 1:
-        raise UserError(
-            f"data of {name}: has shape {points.shape}; it takes 2 points and 1 feature at least, "
+            f"data of {name}: the {part}points have shape {points.shape}; they must be (P, N), "
             "one point per row"
+        )
+    if min(points.shape) < 1:
+        raise UserError(
+            f"data of {name}: the {part}points have shape {points.shape}; "
+            "it takes 1 point and 1 feature at least, one point per row"
         )
     return points
 
 
-def _refuse_nonfinite(name: str, points: NDArray[Any], names: tuple[str, ...]) -> None:
-    if len(names) != points.shape[1]:
-        raise UserError(
-            f"data of {name}: {points.shape[1]} features but {len(names)} feature names"
-        )
-    # A sum is not finite where an entry is not; the mask is built only to name the place.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(points.sum()):
-            return
-    bad = np.argwhere(~np.isfinite(points))
-    if len(bad):
-        row, column = bad[0]
-        raise UserError(
-            f"data of {name}: feature {names[column]!r} of point {row} is "
-            f"{points[row, column]} ({len(bad)} such entries in all); "
-            "drop those points or fill the gaps before the comparison"
-        )
+def _refuse_nonfinite(name: str, points: NDArray[Any], names: tuple[str, ...], part: str) -> None:
+    # Two reductions, no temporary; NaN fails the comparison. The mask only names the place.
+    if not points.size or max(points.max(), -points.min()) <= LARGEST:
+        return
+    bad = np.argwhere(~(np.abs(points) <= LARGEST))
+    row, column = bad[0]
+    value = points[row, column]
+    remedy = (
+        f"its square overflows; rescale the feature (entries must be below {LARGEST:g})"
+        if np.isfinite(value)
+        else "drop those points or fill the gaps before the comparison"
+    )
+    raise UserError(
+        f"data of {name}: feature {names[column]!r} of {part}point {row} (counted from 0) is "
+        f"{value:g} ({len(bad)} such entries in all); {remedy}"
+    )
 
 
-def _targets(name: str, y: Any, points: int, class_names: Sequence[str] | None) -> NDArray[Any]:
-    if y is None:
+def _targets(
+    name: str, y: Any, points: int, class_names: Sequence[str] | None, part: str
+) -> NDArray[Any]:
+    if y is None and not part:
         return np.empty(0)
     targets = np.asarray(y)
-    if targets.shape != (points,):
+    if y is None or targets.shape != (points,):
+        shape = "are missing" if y is None else f"have shape {targets.shape}"
         raise UserError(
-            f"data of {name}: targets have shape {targets.shape}; "
-            f"it takes one target for each of {points} points"
+            f"data of {name}: the {part}targets {shape}; "
+            f"it takes one target for each of {points} {part}points"
         )
     if class_names is not None:
         return targets.astype(np.intp)
     try:
         targets = targets.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise UserError(f"data of {name}: a target is not a number ({error})") from error
-    if not np.isfinite(targets).all():
-        place = int(np.flatnonzero(~np.isfinite(targets))[0])
         raise UserError(
-            f"data of {name}: the target of point {place} is {targets[place]}; "
-            "drop the points without a target"
+            f"data of {name}: a {part}target is not a number ({error}); "
+            "of labels: dataset.task=classes"
+        ) from error
+    bad = np.flatnonzero(~(np.abs(targets) <= LARGEST))
+    if len(bad):
+        raise UserError(
+            f"data of {name}: the target of {part}point {bad[0]} (counted from 0) is "
+            f"{targets[bad[0]]:g}; drop the points without a usable target"
         )
     return targets
 
 
-def _refuse_missing_class(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
-    present = np.unique(targets)
-    if len(class_names) < 2 or len(present) < 2:
+def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
+    _refuse_labels(name, targets, class_names)
+    if len(np.unique(targets)) < 2:
         raise UserError(
             f"data of {name}: all points are of one class; it takes two classes at least to "
             "classify (check the target column)"
         )
-    if present[0] < 0 or present[-1] >= len(class_names):
+
+
+def _refuse_labels(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
+    if len(targets) and (targets.min() < 0 or targets.max() >= len(class_names)):
         raise UserError(
-            f"data of {name}: labels reach from {present[0]} to {present[-1]}; "
+            f"data of {name}: labels reach from {targets.min()} to {targets.max()}; "
             f"they must be 0..{len(class_names) - 1}"
         )
 
@@ -201,7 +231,7 @@ def _refuse_missing_class(name: str, targets: NDArray[Any], class_names: Sequenc
 def _task(y: Any, class_names: Sequence[str] | None) -> str:
     if y is None:
         return "unlabelled"
-    if not class_names:
+    if class_names is None:
         return "regression"
     return "binary" if len(class_names) == 2 else "multiclass"
 

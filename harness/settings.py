@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from datasets.dataset import UserError
+from datasets.values import number as number
+from datasets.values import one_of as one_of
+from datasets.values import whole as whole
 
 RECORDS = ("path", "contours", "points", "components", "spectrum")
 PRECISIONS = ("float64", "float32")
@@ -66,46 +68,6 @@ def decades(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
         raise UserError(f"{name}: makes {count} step sizes; {MOST_STEP_SIZES} at most")
     exponents = [(first * per_decade + i, per_decade) for i in range(count)]
     return [float(f"1e{n // d}") if n % d == 0 else 10.0 ** (n / d) for n, d in exponents]
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """Return value as an int; raise `UserError` unless it is a whole number >= least."""
-    if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
-        raise UserError(f"{name}={value}: must be a whole number, {least} or more")
-    if value < least:
-        raise UserError(f"{name}={value}: must be {least} or more")
-    return int(float(value))
-
-
-def number(
-    name: str,
-    value: Any,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-) -> float:
-    """Return value as a float; raise `UserError` unless it is finite and within the bounds."""
-    rules = [f"{least:g} or more"] if least is not None else []
-    rules += [f"above {above:g}"] if above is not None else []
-    rules += [f"below {below:g}"] if below is not None else []
-    wrong = isinstance(value, bool) or not isinstance(value, Real)
-    if (
-        wrong
-        or not math.isfinite(value)
-        or (least is not None and value < least)
-        or (above is not None and value <= above)
-        or (below is not None and value >= below)
-    ):
-        raise UserError(f"{name}={value}: must be a finite number, {' and '.join(rules)}")
-    return float(value)
-
-
-def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return value; raise `UserError` that lists the choices unless it is one of them."""
-    if value not in choices:
-        raise UserError(f"{name}={value}: must be one of {', '.join(choices)}")
-    return str(value)
 
 
 def _step_sizes(values: Any) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ NUMPY = {"numpy"}
 MAY = {
     "costs": (set(), NUMPY | {"autograd", "scipy"}),
     "optimizers": (set(), NUMPY),
-    "datasets": (set(), NUMPY | {"sklearn", "pooch", "pandas", "scipy", "tqdm"}),
+    "datasets": (set(), NUMPY | {"sklearn", "pooch", "pandas", "requests", "scipy", "tqdm"}),
     "harness/normalizers": ({"harness.normalizers"}, NUMPY | {"scipy", "sklearn"}),
     "harness": ({"costs", "optimizers", "datasets", "results"}, None),
     "results": (set(), None),

@@ -1,0 +1,107 @@
+"""Remote files: found in the data folder or fetched into it, and checked either way."""
+
+import hashlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from datasets.dataset import UserError
+
+SECONDS = (4.0, 30.0)  # to connect, and between two bytes
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file that others serve: its name, SHA-256, addresses, and folder under `data_dir`."""
+
+    name: str
+    sha256: str
+    addresses: tuple[str, ...]
+    folder: str = ""
+
+
+def fetch(remote: Remote, data_dir: Any) -> Path:
+    """Return the path of a remote file, downloaded from the first address that answers.
+
+    A file that is there is checked and used as it is. A download goes to a temporary name and
+    takes its own only when its SHA-256 is right. Raises `UserError` where the file is not the one
+    that is expected, or is missing and cannot be had.
+    """
+    path = _folder(data_dir) / remote.folder / remote.name
+    try:
+        if path.exists():
+            _check(path, remote)
+            return path
+    except OSError as error:
+        raise UserError(
+            f"data_dir={data_dir}: {path} cannot be read ({error.strerror}); "
+            "name a folder of files that can be"
+        ) from error
+    failures, made = [], not path.parent.exists()
+    for address in remote.addresses:
+        reason = _download(address, path, remote.sha256)
+        if reason is None:
+            return path
+        failures.append(f"{urlsplit(address).hostname}: {reason}")
+    if made:
+        with suppress(OSError):
+            path.parent.rmdir()  # pooch made it
+    raise UserError(
+        f"data_dir={data_dir}: has no {path.name}, and no download of it succeeded "
+        f"({'; '.join(failures)}); fetch it from {' or '.join(remote.addresses)} "
+        f"and put it at {path} (SHA-256 {remote.sha256})"
+    )
+
+
+def _folder(data_dir: Any) -> Path:
+    if not isinstance(data_dir, str) or not data_dir.strip():
+        raise UserError(f"data_dir={data_dir}: must be a folder, such as data_dir=data")
+    return Path(data_dir).expanduser().absolute()
+
+
+def _check(path: Path, remote: Remote) -> None:
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != remote.sha256:
+        raise UserError(
+            f"{path}: has the SHA-256 {found} ({path.stat().st_size} bytes) and should have "
+            f"{remote.sha256}; it is damaged or another file: remove it, and it is downloaded "
+            f"again from {' or '.join(remote.addresses)}"
+        )
+
+
+def _download(address: str, path: Path, sha256: str) -> str | None:
+    """Download to path; return None, or the reason why there is no file."""
+    import logging
+
+    import pooch
+    import requests
+    from tqdm import tqdm
+
+    pooch.get_logger().setLevel(logging.WARNING)  # the bar says the same
+    # The delay keeps a bar of nothing off the screen where no host answers.
+    bar = tqdm(desc=path.name, unit="B", unit_scale=True, delay=1e-3, disable=None, leave=False)
+    loader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=SECONDS)
+    try:
+        pooch.retrieve(
+            address, known_hash=sha256, fname=path.name, path=path.parent, downloader=loader
+        )
+    except requests.ConnectionError:
+        return "cannot be reached"
+    except requests.Timeout:
+        return "does not answer"
+    except requests.HTTPError as error:
+        return str(error).split(" for url")[0]
+    except requests.RequestException as error:
+        return type(error).__name__
+    except ValueError:
+        return "serves another file (its SHA-256 differs)"
+    except OSError as error:
+        return f"{path.parent} cannot be written ({' '.join(str(error).split())[:120]})"
+    finally:
+        bar.close()
+    return None

@@ -1,0 +1,287 @@
+"""The user's own files: csv, parquet and npz. Whatever is wrong in them is told in one line."""
+
+import io
+import lzma
+import warnings
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from datasets.dataset import Dataset, UserError
+from datasets.labels import label_dataset
+from datasets.values import one_of, switch
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": r"\s+", "pipe": "|"}
+Target = str | int | None
+
+
+def csv(
+    path: str | None,
+    target: Target = None,
+    header: bool = True,
+    points_in: str = "rows",
+    delimiter: str = "comma",
+    drop: Sequence[str | int] = (),
+    task: str | None = None,
+) -> Dataset:
+    """Return the points of a text file, named by the file's stem.
+
+    path: from the working folder. target: a column's name, or its position (from 0; -1 is the
+    last); None for unlabelled points. header: whether the first row holds the columns' names.
+    points_in: `rows` (one point per row) or `columns`, where rows and columns trade places first,
+    the header and the target with them. delimiter: a name of `DELIMITERS`. drop: columns to leave
+    out, by name or position. task: `classes`, `regression`, or None to decide by the target.
+    Raises `UserError` on every file that does not hold that.
+    """
+    file = _existing(path)
+    switch("dataset.header", header)
+    one_of("dataset.points_in", points_in, ("rows", "columns"))
+    one_of("dataset.delimiter", delimiter, tuple(DELIMITERS))
+    if points_in == "rows":
+        table = _read_csv(file, file, header, delimiter)
+    else:
+        turned = _read_csv(file, file, False, delimiter, dtype=str, keep_default_na=False).T
+        text = turned.to_csv(header=False, index=False)
+        table = _read_csv(file, io.StringIO(text), header, "comma")
+    return table_dataset(file.stem, table, target, drop, task, source=str(file))
+
+
+def parquet(
+    path: str | None,
+    target: Target = None,
+    drop: Sequence[str | int] = (),
+    task: str | None = None,
+) -> Dataset:
+    """Return the points of a Parquet file, one per row; the options are those of `csv`."""
+    import pandas as pd
+
+    file = _existing(path)
+    try:
+        table = pd.read_parquet(file, engine="pyarrow")
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise UserError(
+            f"dataset.path={path}: cannot be read as a Parquet file ({_first_line(error)}); "
+            "check the file, or read it as what it is (dataset=csv, dataset=npz)"
+        ) from error
+    return table_dataset(file.stem, table, target, drop, task, source=str(file))
+
+
+def npz(
+    path: str | None,
+    x: str = "x",
+    y: str | None = "y",
+    x_test: str | None = None,
+    y_test: str | None = None,
+    task: str | None = None,
+) -> Dataset:
+    """Return the points of a NumPy archive; nothing in it is ever unpickled.
+
+    x: the name of the points (P, N) in it. y: of the targets (P,); None for unlabelled points.
+    x_test, y_test: of a test part; None without one. task: as for `csv`. Raises `UserError`.
+    """
+    file = _existing(path)
+    names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test}
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("it holds one array without a name")
+            for option, name in names.items():
+                if name is not None and name not in archive:
+                    raise UserError(
+                        f"dataset.{option}={name}: {path} has no such array; "
+                        f"it has {', '.join(archive) or 'none'}"
+                    )
+            parts = {key: archive[name] for key, name in names.items() if name is not None}
+    except UserError:
+        raise
+    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(
+            f"dataset.path={path}: cannot be read as an archive of plain arrays "
+            f"({_first_line(error)}); write it with numpy.savez(path, x=points, y=targets), "
+            "without object arrays: they would be unpickled, which can run code"
+        ) from error
+    return label_dataset(
+        file.stem,
+        parts["x"],
+        parts.get("y"),
+        task,
+        source=str(file),
+        x_test=parts.get("x_test"),
+        y_test=parts.get("y_test"),
+    )
+
+
+def table_dataset(
+    name: str,
+    table: "pd.DataFrame",
+    target: Target,
+    drop: Sequence[str | int],
+    task: str | None,
+    *,
+    source: str,
+) -> Dataset:
+    """Return a frame (P rows) as a data set: its target column apart, the other columns numbers.
+
+    Raises `UserError` on a column that is not there, or that is neither numbers nor the target.
+    """
+    if isinstance(drop, str) or not hasattr(drop, "__iter__"):
+        raise UserError(f"dataset.drop={drop}: must be a list of columns, such as [id,date]")
+    left_out = [_position(table, "dataset.drop", column) for column in drop]
+    place = None if target is None else _position(table, "dataset.target", target)
+    if place in left_out:
+        raise UserError(f"dataset.target={target}: stands in dataset.drop too; leave it in one")
+    kept = [n for n in range(table.shape[1]) if n != place and n not in left_out]
+    names = [str(table.columns[n]) for n in kept]
+    for n, column in zip(kept, names):
+        _refuse_text(name, table.iloc[:, n], column)
+    features = table.iloc[:, kept]
+    return label_dataset(
+        name,
+        features.to_numpy(dtype=np.float64, na_value=np.nan),
+        None if place is None else _plain(table.iloc[:, place]),
+        task,
+        source=source,
+        feature_names=names,
+    )
+
+
+def _existing(path: Any) -> Path:
+    if not isinstance(path, str) or not path.strip():
+        raise UserError(f"dataset.path={path}: must be a file; write dataset.path=my.csv")
+    file = Path(path).expanduser()
+    if file.is_dir():
+        raise UserError(f"dataset.path={path}: is a folder; name a file in it")
+    if not file.is_file():
+        raise UserError(
+            f"dataset.path={path}: no such file (seen from {Path.cwd()}); a path with a comma, "
+            "a space or = takes two pairs of quotes: dataset.path='\"a,b.csv\"'"
+        )
+    return file
+
+
+def _read_csv(
+    file: Path, content: Any, header: bool, delimiter: str, **options: Any
+) -> "pd.DataFrame":
+    """Return a text file as a frame; its numbers are the nearest to what is written."""
+    import pandas as pd
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
+            table = pd.read_csv(
+                content,
+                sep=DELIMITERS[delimiter],
+                header=0 if header else None,
+                index_col=False,
+                float_precision="round_trip",
+                skipinitialspace=True,
+                low_memory=False,
+                encoding="utf-8-sig",
+                **options,
+            )
+    except pd.errors.EmptyDataError as error:
+        raise UserError(f"dataset.path={file}: is empty; it must hold rows of numbers") from error
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"dataset.path={file}: is not text in UTF-8 ({error.reason} at byte {error.start}); "
+            "save it as UTF-8, or read it as what it is (dataset=parquet, dataset=npz)"
+        ) from error
+    except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError, Warning) as error:
+        raise UserError(
+            f"dataset.path={file}: cannot be read as a table ({_first_line(error)}); every row "
+            f"must have as many entries, with dataset.delimiter={delimiter} between them"
+        ) from error
+    if not len(table):
+        raise UserError(f"dataset.path={file}: has a header and no points; it must hold both")
+    _refuse_delimiter(file, table, delimiter)
+    return table
+
+
+def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None:
+    """Refuse a single column of text in which another delimiter stands."""
+    if table.shape[1] > 1:
+        return
+    sample = f"{table.columns[0]} {table.iloc[0, 0]}"
+    for name, mark in (
+        ("semicolon", ";"),
+        ("tab", "\t"),
+        ("pipe", "|"),
+        ("comma", ","),
+        ("space", " "),
+    ):
+        inside = mark in str(table.iloc[0, 0]).strip()
+        if name != delimiter and inside:
+            raise UserError(
+                f"dataset.delimiter={delimiter}: leaves {file} with one column ({sample[:40]!r}); "
+                f"write dataset.delimiter={name}"
+            )
+
+
+def _position(table: "pd.DataFrame", option: str, column: Any) -> int:
+    """Return the position of a column that is given by its name or position."""
+    columns = [str(name) for name in table.columns]
+    if isinstance(column, str) and column in columns:
+        return columns.index(column)
+    if isinstance(column, int) and not isinstance(column, bool):
+        if -len(columns) <= column < len(columns):
+            return column % len(columns)
+        raise UserError(
+            f"{option}={column}: there are {len(columns)} columns, at positions 0 to "
+            f"{len(columns) - 1} (-1 is the last)"
+        )
+    shown = ", ".join(columns[:12]) + (", ..." if len(columns) > 12 else "")
+    raise UserError(
+        f"{option}={column}: no such column; give a name of {shown}, or a position such as -1 "
+        "(the last)"
+    )
+
+
+def _refuse_text(name: str, column: "pd.Series[Any]", label: str) -> None:
+    """Refuse a column that is not of numbers, by its name and its first entry that is not one."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return
+    entries = column.astype(object)
+    texts = pd.to_numeric(entries.astype(str), errors="coerce").isna() & entries.notna()
+    remedy = (
+        f"encode it as numbers (one column a category), or leave it out with dataset.drop=[{label}]"
+    )
+    if not texts.any():
+        raise UserError(f"data of {name}: column {label!r} holds {column.dtype}; {remedy}")
+    row = int(np.flatnonzero(texts)[0])
+    if texts.sum() < entries.notna().sum():
+        remedy = "correct that entry (an empty one is a gap), or leave out the column: " + (
+            f"dataset.drop=[{label}]"
+        )
+    raise UserError(
+        f"data of {name}: column {label!r} of point {row} (counted from 0) is "
+        f"{entries.iloc[row]!r}, which is no number ({texts.sum()} such of {len(entries)}); "
+        f"{remedy}"
+    )
+
+
+def _plain(column: "pd.Series[Any]") -> Any:
+    """Return a target column as an array (P,): numbers, or objects with None for a gap."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(column.dtype) and not column.isna().any():
+        return column.to_numpy(dtype=bool)
+    if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
+        return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
+    if column.isna().any():
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return column.to_numpy()
+
+
+def _first_line(error: BaseException) -> str:
+    """Return an error's first sentence, short."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].removeprefix("Error tokenizing data. C error: ")[:160]

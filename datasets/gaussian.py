@@ -1,0 +1,94 @@
+"""Gaussian classes made on the spot, with a covariance whose shape is chosen."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.dataset import Dataset, UserError, make_dataset
+from datasets.values import number, whole
+
+
+def gaussian(
+    points: int = 1000,
+    features: int = 10,
+    classes: int = 2,
+    condition_number: float = 100.0,
+    rotation: float = 1.0,
+    offset: float = 0.0,
+    separation: float = 2.0,
+    label_noise: float = 0.0,
+    seed: int = 0,
+) -> Dataset:
+    """Return Gaussian classes, of equal size to one point, (points, features).
+
+    Their covariance (over all points, divided by P) is exactly `Q D Q'` with more points than
+    features: D runs from 1 down to 1 / condition_number, in equal ratios. Q turns each of its
+    planes by `rotation` times the angles of a random rotation: with 0 the features are
+    uncorrelated, so that standardizing is all that sphering does; with 1 only sphering helps.
+    offset: the mean of every feature, D's largest standard deviation being 1. separation: the
+    distance of each class from the centre, in standard deviations within a class. label_noise:
+    the share of the points whose label is another class's. Raises `UserError`.
+    """
+    points = whole("dataset.points", points, 2)
+    features = whole("dataset.features", features, 1)
+    classes = whole("dataset.classes", classes, 2)
+    condition_number = number("dataset.condition_number", condition_number, least=1)
+    rotation = number("dataset.rotation", rotation, least=0, most=1)
+    offset = number("dataset.offset", offset)
+    separation = number("dataset.separation", separation, least=0)
+    label_noise = number("dataset.label_noise", label_noise, least=0, below=1)
+    rng = np.random.default_rng(whole("dataset.seed", seed, 0))
+    if classes > points:
+        raise UserError(f"dataset.classes={classes}: must be at most dataset.points={points}")
+    if features == 1 and condition_number != 1:
+        raise UserError(
+            f"dataset.condition_number={condition_number:g}: one feature has the condition "
+            "number 1; set dataset.condition_number=1 or more dataset.features"
+        )
+    labels = rng.permutation(np.arange(points) % classes)
+    latent = rng.standard_normal((points, features))
+    latent += separation * _directions(rng, classes, features)[labels]
+    deviations = condition_number ** (-0.5 * np.linspace(0, 1, features))
+    x = (_whiten(latent) * deviations) @ _rotation(rng, features, rotation).T + offset
+    return make_dataset(
+        "gaussian",
+        x,
+        _noisy(rng, labels, classes, label_noise),
+        source="made by datasets.gaussian",
+        class_names=[str(label) for label in range(classes)],
+    )
+
+
+def _directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:
+    """Return random unit vectors (C, N) about their centre; two of them are opposite."""
+    directions = rng.standard_normal((classes, features))
+    directions -= directions.mean(axis=0)
+    return directions / np.linalg.norm(directions, axis=1, keepdims=True)
+
+
+def _whiten(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the nearest points (P, N) of mean 0 and covariance I (a projection where P <= N)."""
+    left, values, right = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
+    live = values > values[0] * max(points.shape) * np.finfo(float).eps
+    return np.sqrt(len(points)) * left[:, live] @ right[live]
+
+
+def _rotation(rng: np.random.Generator, features: int, share: float) -> NDArray[np.float64]:
+    """Return a random rotation (N, N), each of its planes turned by a share of its angle."""
+    from scipy.linalg import schur
+
+    turn, triangle = np.linalg.qr(rng.standard_normal((features, features)))
+    turn *= np.sign(np.diag(triangle))  # makes it uniform (Mezzadri 2007)
+    if np.linalg.det(turn) < 0:
+        turn[:, 0] *= -1
+    angles, planes = schur(turn, output="complex")
+    powers = np.exp(1j * share * np.angle(np.diag(angles)))
+    return np.ascontiguousarray(((planes * powers) @ planes.conj().T).real)
+
+
+def _noisy(
+    rng: np.random.Generator, labels: NDArray[np.intp], classes: int, share: float
+) -> NDArray[np.intp]:
+    chosen = rng.permutation(len(labels))[: round(share * len(labels))]
+    noisy = labels.copy()
+    noisy[chosen] = (labels[chosen] + rng.integers(1, classes, len(chosen))) % classes
+    return noisy

@@ -1,0 +1,240 @@
+"""MNIST and Fashion-MNIST: images of 28 x 28 bytes in IDX files."""
+
+import gzip
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.dataset import Dataset, UserError, make_dataset
+from datasets.download import Remote, fetch
+from datasets.values import one_of, switch, whole
+
+SUBSETS = ("test10k", "train60k", "train_test")
+MAGIC = {2049: "labels", 2051: "images"}  # IDX: two zero bytes, 8 for bytes, the dimensions
+BLOCK = 1000  # images that are normalized at a time
+FASHION = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+
+Parts = Mapping[str, tuple[Remote, Remote]]
+
+
+def mnist(
+    data_dir: str,
+    subset: str = "test10k",
+    contrast_normalize: bool = True,
+    digits: Sequence[int] | None = None,
+    points: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Return the MNIST digits, P x 784, from the four files of its publisher.
+
+    subset: `test10k`, the 10,000 of the textbook's comparison; `train60k`; `train_test`, the
+    60,000 as training points and the 10,000 as test points. contrast_normalize: each image minus
+    its own mean, over its own standard deviation (divided by 784; a constant image becomes 0).
+    digits: the classes to keep, all by default. points: how many training points to keep, drawn
+    without replacement by a generator of its own seed, in their order; all by default. Raises
+    `UserError` on an option out of its range and on a missing or damaged file.
+    """
+    names = [str(digit) for digit in range(10)]
+    return _load("mnist", MNIST, names, data_dir, subset, contrast_normalize, digits, points, seed)
+
+
+def fashion_mnist(
+    data_dir: str,
+    subset: str = "test10k",
+    contrast_normalize: bool = True,
+    digits: Sequence[int] | None = None,
+    points: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Return the Fashion-MNIST garments, P x 784; everything else is as in `mnist`.
+
+    Its files have MNIST's names, so they stand in `data_dir/fashion_mnist`. Xiao, Rasul, Vollgraf,
+    "Fashion-MNIST", 2017.
+    """
+    return _load(
+        "fashion_mnist",
+        FASHION_MNIST,
+        FASHION,
+        data_dir,
+        subset,
+        contrast_normalize,
+        digits,
+        points,
+        seed,
+    )
+
+
+def read_idx(path: Path, kind: str) -> NDArray[np.uint8]:
+    """Return the bytes of a gzipped IDX file of `images` (P, N) or `labels` (P,).
+
+    Raises `UserError` where the file is cut short, is no IDX file of that kind, or holds another
+    count of bytes than it announces.
+    """
+    remedy = "remove it, and it is downloaded again"
+    try:
+        content = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path}: is no whole gzip file ({error}); {remedy}") from error
+    magic = int.from_bytes(content[:4], "big")
+    if MAGIC.get(magic) != kind:
+        expected = next(number for number, name in MAGIC.items() if name == kind)
+        raise UserError(
+            f"{path}: starts with {magic}, an IDX file of {kind} with {expected}; {remedy}"
+        )
+    header = 4 * (1 + magic % 256)
+    shape = tuple(np.frombuffer(content[4:header], ">u4").astype(int))
+    expected = int(np.prod(shape))
+    if len(content) - header != expected:
+        raise UserError(
+            f"{path}: announces {' x '.join(map(str, shape))} = {expected} bytes of {kind} and "
+            f"holds {len(content) - header}; {remedy}"
+        )
+    values = np.frombuffer(content, np.uint8, offset=header)
+    return values.reshape(shape[0], -1) if kind == "images" else values
+
+
+def normalize_contrast(images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return images (P, N), each minus its mean, over its standard deviation; constant ones 0."""
+    normalized = np.empty(images.shape)
+    for first in range(0, len(images), BLOCK):
+        block = normalized[first : first + BLOCK]
+        block[:] = images[first : first + BLOCK]
+        block -= block.mean(axis=1, keepdims=True)
+        scale = np.sqrt(np.einsum("pn,pn->p", block, block) / block.shape[1])
+        block /= np.where(scale > 0, scale, 1)[:, None]
+    return normalized
+
+
+def _load(
+    name: str,
+    parts: Parts,
+    names: Sequence[str],
+    data_dir: str,
+    subset: str,
+    contrast_normalize: bool,
+    digits: Sequence[int] | None,
+    points: int | None,
+    seed: int,
+) -> Dataset:
+    one_of("dataset.subset", subset, SUBSETS)
+    switch("dataset.contrast_normalize", contrast_normalize)
+    seed = whole("dataset.seed", seed, 0)
+    kept = _digits(digits)
+    train = "test10k" if subset == "test10k" else "train60k"
+    images, labels = _thin(*_part(parts[train], data_dir, kept), points, seed)
+    test = _part(parts["test10k"], data_dir, kept) if subset == "train_test" else None
+    convert = normalize_contrast if contrast_normalize else np.float64
+    return make_dataset(
+        name,
+        convert(images),
+        labels,
+        source=parts[train][0].addresses[0].rpartition("/")[0],
+        x_test=None if test is None else convert(test[0]),
+        y_test=None if test is None else test[1],
+        feature_names=[f"pixel_{row}_{column}" for row in range(28) for column in range(28)],
+        class_names=[names[digit] for digit in kept],
+    )
+
+
+def _part(
+    files: tuple[Remote, Remote], data_dir: str, kept: list[int]
+) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+    """Return the images (P, 784) of the kept digits, and their places in `kept` (P,)."""
+    paths = [fetch(file, data_dir) for file in files]
+    images, labels = read_idx(paths[0], "images"), read_idx(paths[1], "labels")
+    if len(images) != len(labels):
+        raise UserError(f"{paths[0]}: has {len(images)} images for {len(labels)} labels")
+    index = np.full(256, -1, dtype=np.intp)
+    index[kept] = np.arange(len(kept))
+    classes = index[labels]
+    if len(kept) == 10:
+        return images, classes
+    return images[classes >= 0], classes[classes >= 0]
+
+
+def _digits(digits: Any) -> list[int]:
+    if digits is None:
+        return list(range(10))
+    name = "dataset.digits"
+    if isinstance(digits, str) or not hasattr(digits, "__iter__"):
+        raise UserError(f"{name}={digits}: must be a list of classes, such as {name}=[3,8]")
+    kept = sorted(whole(name, digit, 0, 9) for digit in digits)
+    if len(kept) < 2 or len(set(kept)) < len(kept):
+        raise UserError(f"{name}={digits}: must be two different classes at least, as [3,8]")
+    return kept
+
+
+def _thin(
+    images: NDArray[np.uint8], classes: NDArray[np.intp], points: int | None, seed: int
+) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+    if points is None:
+        return images, classes
+    count = whole("dataset.points", points, 2, len(images))
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
+    return images[drawn], classes[drawn]
+
+
+def _parts(mirrors: Sequence[str], sums: Mapping[str, str], folder: str = "") -> Parts:
+    """Return the images and labels of both parts; mirrors end in a slash."""
+
+    def remote(name: str) -> Remote:
+        addresses = tuple(mirror + name for mirror in mirrors)
+        return Remote(name, sums[name], addresses, folder)
+
+    return {
+        subset: (remote(f"{part}-images-idx3-ubyte.gz"), remote(f"{part}-labels-idx1-ubyte.gz"))
+        for subset, part in (("test10k", "t10k"), ("train60k", "train"))
+    }
+
+
+MNIST = _parts(
+    (
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    ),
+    {
+        "train-images-idx3-ubyte.gz": (
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
+        ),
+        "train-labels-idx1-ubyte.gz": (
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
+        ),
+        "t10k-images-idx3-ubyte.gz": (
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
+        ),
+        "t10k-labels-idx1-ubyte.gz": (
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
+        ),
+    },
+)
+
+# The sums are those that TensorFlow Datasets lists for the same addresses.
+FASHION_MNIST = _parts(
+    (
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
+        "b2617bb6d3ffa2e429640350f613e3291e10b141/data/fashion/",
+    ),
+    {
+        "train-images-idx3-ubyte.gz": (
+            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"
+        ),
+        "train-labels-idx1-ubyte.gz": (
+            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"
+        ),
+        "t10k-images-idx3-ubyte.gz": (
+            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"
+        ),
+        "t10k-labels-idx1-ubyte.gz": (
+            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"
+        ),
+    },
+    folder="fashion_mnist",
+)

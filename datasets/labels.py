@@ -1,0 +1,110 @@
+"""Targets as a user has them: which are classes, and which class each label is."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.dataset import Dataset, UserError, make_dataset
+from datasets.values import one_of
+
+MOST_NUMBERED_CLASSES = 20  # more distinct numbers than that are taken for real targets
+
+
+def label_dataset(
+    name: str,
+    x: Any,
+    y: Any,
+    task: str | None = None,
+    *,
+    source: str,
+    x_test: Any = None,
+    y_test: Any = None,
+    feature_names: list[str] | None = None,
+) -> Dataset:
+    """Return a data set of targets of any kind: labels are encoded, real targets are kept.
+
+    x: (P, N). y: (P,) labels or numbers, or None. task: `classes`, `regression`, or None, which
+    decides by `is_regression`. Raises `UserError` as `make_dataset`, and on a missing label, a
+    test label that no training point has, and a wrong task.
+    """
+    if task is not None:
+        one_of("dataset.task", task, ("classes", "regression"))
+    class_names = None
+    if y is not None:
+        y, y_test = _labels(name, y, ""), None if y_test is None else _labels(name, y_test, "test ")
+        if task == "classes" or (task is None and not is_regression(y)):
+            y, class_names = encode(name, y)
+            y_test = None if y_test is None else _encode_test(name, y_test, class_names)
+    return make_dataset(
+        name,
+        x,
+        y,
+        source=source,
+        x_test=x_test,
+        y_test=y_test,
+        feature_names=feature_names,
+        class_names=class_names,
+    )
+
+
+def is_regression(y: NDArray[Any]) -> bool:
+    """Return whether targets (P,) are real: numbers, with a fraction or more than 20 values."""
+    if y.dtype.kind not in "iuf":
+        return False
+    return bool((y != np.round(y)).any()) or len(np.unique(y)) > MOST_NUMBERED_CLASSES
+
+
+def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
+    """Return labels (P,) as class indices 0..C-1, and the class names in their order.
+
+    Labels are sorted: -1 before +1, false before true, text by its letters. Whole floats are
+    named without their fraction. Raises `UserError` on a missing label.
+    """
+    labels = _labels(name, y, "")
+    try:
+        values, indices = np.unique(labels, return_inverse=True)
+    except TypeError:  # numbers and text in one column have no order but that of their names
+        values, indices = np.unique([_named(label) for label in labels], return_inverse=True)
+    return indices.astype(np.intp), [_named(value) for value in values]
+
+
+def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[np.intp]:
+    known = {label: index for index, label in enumerate(class_names)}
+    named = [_named(label) for label in y]
+    for place, label in enumerate(named):
+        if label not in known:
+            raise UserError(
+                f"data of {name}: the label of test point {place} (counted from 0) is {label!r}, "
+                f"which no training point has (they have {', '.join(class_names)}); "
+                "drop those test points"
+            )
+    return np.array([known[label] for label in named], dtype=np.intp)
+
+
+def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
+    """Return targets as an array (P,) without gaps."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise UserError(
+            f"data of {name}: the {part}targets have shape {labels.shape}; "
+            "it takes one target for each point"
+        )
+    if labels.dtype.kind in "fc":
+        gaps = ~np.isfinite(labels)
+    else:
+        gaps = np.array([label is None or label != label for label in labels], dtype=bool)
+    if gaps.any():
+        place = int(np.flatnonzero(gaps)[0])
+        raise UserError(
+            f"data of {name}: the target of {part}point {place} (counted from 0) is "
+            f"{'missing' if labels[place] is None else labels[place]} ({gaps.sum()} in all); "
+            "drop the points without a target"
+        )
+    return labels
+
+
+def _named(label: Any) -> str:
+    if isinstance(label, (float, np.floating)) and label == int(label):
+        return str(int(label))
+    return str(label)

@@ -1,0 +1,103 @@
+"""Data sets of openml.org, by name or id, through scikit-learn."""
+
+import socket
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+
+from datasets.dataset import Dataset, UserError
+from datasets.files import Target, table_dataset
+from datasets.values import whole
+
+SECONDS = 20.0  # that a host may take to answer
+
+
+def openml(
+    data_dir: str,
+    name: str | None = None,
+    id: int | None = None,
+    version: int | str = "active",
+    target: Target = None,
+    drop: Sequence[str | int] = (),
+    task: str | None = None,
+) -> Dataset:
+    """Return a data set of OpenML, named as there, kept in `data_dir/openml` once it is fetched.
+
+    name: with a version (a number, or `active`), or id: one of them. target: a column; None for
+    the one that OpenML declares. drop, task: as for csv files. Raises `UserError`.
+    """
+    from sklearn.datasets import fetch_openml
+
+    if (name is None) == (id is None):
+        raise UserError(
+            f"dataset.name={name}, dataset.id={id}: it takes one of the two, "
+            "such as dataset.name=mnist_784 or dataset.id=554"
+        )
+    if version != "active":
+        version = whole("dataset.version", version, 1)
+    which = (
+        {"data_id": whole("dataset.id", id, 1)}
+        if name is None
+        else {"name": str(name), "version": version}
+    )
+    called = f"dataset.name={name}" if id is None else f"dataset.id={id}"
+    home = Path(data_dir).expanduser() / "openml"
+    try:
+        with _patience(SECONDS), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of retries, and of versions that OpenML has dropped
+            bunch = fetch_openml(
+                **which,
+                target_column="default-target",
+                data_home=str(home),
+                as_frame=True,
+                parser="pandas",
+                n_retries=1,
+                delay=0.1,
+            )
+    except HTTPError as error:
+        raise UserError(
+            f"{called}: openml.org answers {error.code} ({error.reason}); check the name or the id"
+        ) from error
+    except (URLError, TimeoutError, ConnectionError) as error:
+        raise UserError(
+            f"{called}: is not in {home} and openml.org cannot be reached "
+            f"({getattr(error, 'reason', error)}); try again with a network, or fetch it elsewhere "
+            "and give the same data_dir, or read a file of yours (dataset=csv, parquet or npz)"
+        ) from error
+    except (ValueError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{called}: cannot be had from OpenML ({reason[:200]})") from error
+    table, declared = bunch.frame, list(bunch.target_names or [])
+    if target is None and len(declared) > 1:
+        raise UserError(
+            f"{called}: OpenML declares {len(declared)} targets ({', '.join(declared)}); "
+            "choose one with dataset.target and leave out the others with dataset.drop"
+        )
+    column = target if target is not None else (declared[0] if declared else None)
+    return table_dataset(
+        f"openml_{id}" if name is None else str(name),
+        table,
+        column,
+        drop,
+        task,
+        source=_source(bunch),
+    )
+
+
+@contextmanager
+def _patience(seconds: float) -> Iterator[None]:
+    """Bound how long a host may stay silent: scikit-learn would wait for ever."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(seconds)
+    try:
+        yield
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def _source(bunch: Any) -> str:
+    details = getattr(bunch, "details", None) or {}
+    return str(getattr(bunch, "url", None) or f"https://www.openml.org/d/{details.get('id', '')}")
