@@ -72,10 +72,14 @@ def make_dataset(
         )
     held_out = _points(name, x_test, "test ") if x_test is not None else points[:0]
     names = tuple(feature_names or (f"x{n}" for n in range(points.shape[1])))
-    if len(names) != points.shape[1] or held_out.shape[1] != points.shape[1]:
+    if held_out.shape[1] != points.shape[1]:
         raise UserError(
-            f"data of {name}: {points.shape[1]} features, {len(names)} feature names and "
-            f"{held_out.shape[1]} features in the test part; they must be as many"
+            f"data of {name}: has {points.shape[1]} features in the training part and "
+            f"{held_out.shape[1]} in the test part; they must be the same features"
+        )
+    if len(names) != points.shape[1]:
+        raise UserError(
+            f"data of {name}: {points.shape[1]} features but {len(names)} feature names"
         )
     _refuse_nonfinite(name, points, names, "")
     _refuse_nonfinite(name, held_out, names, "test ")
@@ -177,7 +181,7 @@ def _refuse_nonfinite(name: str, points: NDArray[Any], names: tuple[str, ...], p
     )
     raise UserError(
         f"data of {name}: feature {names[column]!r} of {part}point {row} (counted from 0) is "
-        f"{value:g} ({len(bad)} such entries in all); {remedy}"
+        f"{value:g} ({len(bad)} in all); {remedy}"
     )
 
 
@@ -213,10 +217,17 @@ def _targets(
 
 def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
     _refuse_labels(name, targets, class_names)
-    if len(np.unique(targets)) < 2:
+    present = len(np.unique(targets))
+    if present < 2:
         raise UserError(
             f"data of {name}: all points are of one class; it takes two classes at least to "
             "classify (check the target column)"
+        )
+    if present == len(targets) > 2:
+        raise UserError(
+            f"data of {name}: each of its {present} points has a class of its own; check the "
+            "target column (of numbers: dataset.task=regression), and whether the file has one "
+            "point per column (dataset.points_in=columns)"
         )
 
 

@@ -101,7 +101,7 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
     except ValueError:
         return "serves another file (its SHA-256 differs)"
     except OSError as error:
-        return f"{path.parent} cannot be written ({' '.join(str(error).split())[:120]})"
+        return f"{path.parent} cannot be written ({error.strerror})"
     finally:
         bar.close()
     return None

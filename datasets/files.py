@@ -2,6 +2,7 @@
 
 import io
 import lzma
+import re
 import warnings
 import zipfile
 import zlib
@@ -50,6 +51,7 @@ def csv(
         turned = _read_csv(file, file, False, delimiter, dtype=str, keep_default_na=False).T
         text = turned.to_csv(header=False, index=False)
         table = _read_csv(file, io.StringIO(text), header, "comma")
+    _refuse_header(file, table, header)
     return table_dataset(file.stem, table, target, drop, task, source=str(file))
 
 
@@ -89,7 +91,8 @@ def npz(
     file = _existing(path)
     names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test}
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        with file.open("rb") as stream:
+            archive = np.load(stream, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds one array without a name")
             for option, name in names.items():
@@ -169,7 +172,7 @@ def _existing(path: Any) -> Path:
 def _read_csv(
     file: Path, content: Any, header: bool, delimiter: str, **options: Any
 ) -> "pd.DataFrame":
-    """Return a text file as a frame; its numbers are the nearest to what is written."""
+    """Return a text file as a frame; from pandas 3.1 on its numbers are exact to the last bit."""
     import pandas as pd
 
     try:
@@ -180,7 +183,6 @@ def _read_csv(
                 sep=DELIMITERS[delimiter],
                 header=0 if header else None,
                 index_col=False,
-                float_precision="round_trip",
                 skipinitialspace=True,
                 low_memory=False,
                 encoding="utf-8-sig",
@@ -193,7 +195,10 @@ def _read_csv(
             f"dataset.path={file}: is not text in UTF-8 ({error.reason} at byte {error.start}); "
             "save it as UTF-8, or read it as what it is (dataset=parquet, dataset=npz)"
         ) from error
-    except (ValueError, OSError, EOFError, zlib.error, lzma.LZMAError, Warning) as error:
+    except (
+        pd.errors.ParserWarning,
+        *(ValueError, OSError, EOFError, zlib.error, lzma.LZMAError),
+    ) as error:
         raise UserError(
             f"dataset.path={file}: cannot be read as a table ({_first_line(error)}); every row "
             f"must have as many entries, with dataset.delimiter={delimiter} between them"
@@ -222,6 +227,34 @@ def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None
                 f"dataset.delimiter={delimiter}: leaves {file} with one column ({sample[:40]!r}); "
                 f"write dataset.delimiter={name}"
             )
+
+
+def _refuse_header(file: Path, table: "pd.DataFrame", header: bool) -> None:
+    """Refuse names that are all numbers, unless they count the columns; and a point of names."""
+    if not header:
+        if not any(_is_number(str(entry)) for entry in table.iloc[0]):
+            raise UserError(
+                f"dataset.header=false: the first row of {file} holds no number, so it is no "
+                "point; write dataset.header=true where it holds the columns' names"
+            )
+        return
+    names = [str(name) for name in table.columns]
+    bare = [name if _is_number(name) else re.sub(r"\.\d+$", "", name) for name in names]
+    counts = ([str(n + first) for n in range(len(names))] for first in (0, 1))
+    if all(map(_is_number, bare)) and names not in counts:
+        raise UserError(
+            f"dataset.header=true: the first row of {file} holds numbers only "
+            f"({', '.join(names[:4])}, ...), so it is a point, not the columns' names; "
+            "write dataset.header=false"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _position(table: "pd.DataFrame", option: str, column: Any) -> int:

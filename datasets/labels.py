@@ -93,7 +93,7 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
     if labels.dtype.kind in "fc":
         gaps = ~np.isfinite(labels)
     else:
-        gaps = np.array([label is None or label != label for label in labels], dtype=bool)
+        gaps = np.array([_missing(label) for label in labels], dtype=bool)
     if gaps.any():
         place = int(np.flatnonzero(gaps)[0])
         raise UserError(
@@ -102,6 +102,13 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
             "drop the points without a target"
         )
     return labels
+
+
+def _missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA is neither equal nor unequal to itself
+        return True
 
 
 def _named(label: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from datasets import Dataset, UserError, make_dataset
+from datasets import Dataset, UserError, label_dataset
 from harness.choices import build, locate, options
 from harness.experiment import Job, run
 from harness.settings import Settings, number
@@ -97,17 +97,7 @@ def _dataset(x: Any, y: Any, cost: Any) -> Dataset:
     names = [str(column) for column in x.columns] if hasattr(x, "columns") else None
     targets = np.asarray(y)
     tasks = getattr(cost, "tasks", ())
-    labels = np.unique(targets) if targets.ndim == 1 else targets
     numeric = np.issubdtype(targets.dtype, np.number)
-    regression = numeric and "regression" in tasks and (len(tasks) == 1 or len(labels) > 2)
-    if regression or targets.ndim != 1:
-        return make_dataset("x", x, targets, source="arrays", feature_names=names)
-    classes, indices = np.unique(targets, return_inverse=True)
-    return make_dataset(
-        "x",
-        x,
-        indices,
-        source="arrays",
-        feature_names=names,
-        class_names=[str(label) for label in classes],
-    )
+    real = numeric and "regression" in tasks and (len(tasks) == 1 or len(np.unique(targets)) > 2)
+    task = "regression" if real else "classes"
+    return label_dataset("x", x, targets, task, source="arrays", feature_names=names)

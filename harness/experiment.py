@@ -76,8 +76,16 @@ def check(job: Job) -> None:
             "binary": "cost=softmax or cost=multiclass_softmax",
             "multiclass": "cost=multiclass_softmax",
             "regression": "cost=least_squares",
-            "unlabelled": "a data set with targets",
+            "unlabelled": "a data set with targets (of a file of yours: set dataset.target)",
         }[data.task]
+        if data.task == "regression" or (data.classes and tasks == ("regression",)):
+            other = "classes" if data.task == "regression" else "regression"
+            remedy += f" (or, where a file's targets are meant so, dataset.task={other})"
+        if len(data.x) < data.x.shape[1]:
+            remedy += (
+                f"; {data.name} has {len(data.x)} points of {data.x.shape[1]} features: "
+                "of a csv file with one point per column, dataset.points_in=columns"
+            )
         raise UserError(
             f"cost={name}: does not fit the targets of {data.name} ({data.task}{classes}); "
             f"it is for {' and '.join(tasks)} targets; use {remedy}"

@@ -188,7 +188,7 @@ def prepare(config: DictConfig) -> "Job":
 
 
 def experiment_name(config: DictConfig) -> str:
-    """Return `<dataset>-<cost>`; a user's own file gives its name to the data set."""
+    """Return `<dataset>-<cost>`; a user's own file, or OpenML, gives its name to the data set."""
     return f"{_dataset_name(config)}-{_choice('cost')}"
 
 
@@ -251,8 +251,12 @@ def _choice(group: str) -> str:
 
 
 def _dataset_name(config: DictConfig) -> str:
-    path = config.dataset.get("path")
-    return Path(str(path)).stem if path else _choice("dataset")
+    path, number = config.dataset.get("path"), config.dataset.get("id")
+    if path:
+        return Path(str(path)).stem
+    if number is not None:
+        return f"{_choice('dataset')}_{number}"
+    return str(config.dataset.get("name") or _choice("dataset"))
 
 
 def _title(config: DictConfig) -> str:

@@ -147,7 +147,8 @@ class Writer:
 
         The scheme's run is finished last, so that a job that is not whole is not FINISHED.
         """
-        scheme = self._start_scheme(parent, params, tags)
+        encoding = {"dataset.encoding": dataset.encoding} if dataset.classes else {}
+        scheme = self._start_scheme(parent, {**params, **encoding}, tags)
         self._log_input(scheme, dataset)
         for number, step in enumerate(outcome.steps):
             self._write_step(scheme, tags, step, best=number == outcome.best)

@@ -1,0 +1,430 @@
+"""Bad data and bad files, and what a user sees. As a table: python -m tests.datasets.bad_data."""
+
+import gzip
+import os
+import pickle
+import struct
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from datasets import UserError, split
+from datasets.idx import read_idx
+from harness.choices import build, locate, options
+from harness.experiment import Job, check
+from harness.settings import Settings
+
+NO_NETWORK = "http://127.0.0.1:9"  # a proxy that nobody runs: every download fails at once
+GOOD = "a,b,label\n1,2,no\n3,4,yes\n5,6,no\n7,8,yes\n"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of bad data: what makes it in a folder, and fragments of what the user reads."""
+
+    kind: str
+    make: Callable[[Path], Callable[[], object]]
+    fragments: tuple[str, ...]
+    process: bool = False  # shown to a real `python -m harness` too
+
+
+def load(option, settings, cost="softmax"):
+    """Load a data set as a job does, the checks of the job included."""
+    choice = {**options("dataset", option), **settings}
+    fraction = choice.pop("test_fraction", 0.0)
+    dataset = split(build("dataset", choice), fraction, 0)
+    cost = locate("cost", options("cost", cost)["_target_"])
+    check(Job(dataset, cost, None, None, Settings(step_sizes=(1.0,))))
+    return dataset
+
+
+def csv(text, cost="softmax", **settings):
+    def make(folder):
+        path = folder / "my.csv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return partial(load, "csv", {"path": str(path), "target": "label", **settings}, cost)
+
+    return make
+
+
+def npz(cost="softmax", options=None, **arrays):
+    def make(folder):
+        path = folder / "my.npz"
+        np.savez(path, **arrays)
+        return partial(load, "npz", {"path": str(path), **(options or {})}, cost)
+
+    return make
+
+
+def parquet(frame, **settings):
+    def make(folder):
+        path = folder / "my.parquet"
+        frame.to_parquet(path)
+        return partial(load, "parquet", {"path": str(path), "target": "label", **settings})
+
+    return make
+
+
+def chosen(option, cost="softmax", **settings):
+    return lambda folder: partial(load, option, settings, cost)
+
+
+def no_file(folder):
+    return partial(load, "csv", {"path": str(folder / "none.csv"), "target": "label"})
+
+
+def a_folder(folder):
+    (folder / "my.csv").mkdir()
+    return partial(load, "csv", {"path": str(folder / "my.csv"), "target": "label"})
+
+
+def cut_gzip(folder):
+    path = folder / "my.csv.gz"
+    path.write_bytes(gzip.compress(GOOD.encode() * 100)[:-20])
+    return partial(load, "csv", {"path": str(path), "target": "label"})
+
+
+def raw(name, content, option, **settings):
+    def make(folder):
+        (folder / name).write_bytes(content)
+        return partial(load, option, {"path": str(folder / name), **settings})
+
+    return make
+
+
+def npy_as_npz(folder):
+    with (folder / "my.npz").open("wb") as file:
+        np.save(file, np.eye(3))
+    return partial(load, "npz", {"path": str(folder / "my.npz")})
+
+
+def cut_npz(folder):
+    np.savez(folder / "my.npz", x=np.eye(30), y=np.arange(30) % 2)
+    path = folder / "my.npz"
+    path.write_bytes(path.read_bytes()[:-300])
+    return partial(load, "npz", {"path": str(path)})
+
+
+def damaged_digits(folder):
+    (folder / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"not the digits"))
+    return partial(load, "mnist", {"data_dir": str(folder)}, "multiclass_softmax")
+
+
+def data_dir(option):
+    return lambda folder: partial(load, option, {"data_dir": str(folder)}, "multiclass_softmax")
+
+
+def data_dir_is_a_file(folder):
+    (folder / "data").write_text("")
+    return partial(load, "span_2d", {"data_dir": str(folder / "data")})
+
+
+def openml_without_network(folder):
+    return partial(load, "openml", {"data_dir": str(folder), "name": "iris"})
+
+
+def idx(kind, content):
+    def make(folder):
+        path = folder / "file.gz"
+        path.write_bytes(content)
+        return partial(read_idx, path, kind)
+
+    return make
+
+
+def images(count, size):
+    return gzip.compress(struct.pack(">IIII", 2051, count, 2, 2) + bytes(size))
+
+
+PLANE = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+YES_NO = np.array(["no", "yes", "no", "yes"])
+COLUMNS = "5,3,8,1,1\n1,4,1,8,3\n-1,-1,1,1,2\n"  # one point per column
+DATES = pd.DataFrame(
+    {"day": pd.date_range("2020-01-01", periods=4), "b": range(4), "label": [0, 1, 0, 1]}
+)
+
+CASES = (
+    Case("no path", chosen("csv"), ("dataset.path=None", "dataset.path=my.csv"), True),
+    Case("a file that is not there", no_file, ("none.csv: no such file", "quotes")),
+    Case("a folder instead of a file", a_folder, ("my.csv: is a folder", "name a file"), True),
+    Case("an empty file", csv(""), ("is empty",)),
+    Case("a header and no points", csv("a,b,label\n"), ("a header and no points",)),
+    Case("no text in UTF-8", csv(b"a,label\n\xe9,1\n"), ("is not text in UTF-8", "save it")),
+    Case(
+        "a gap in a feature",
+        csv("a,b,label\n1,2,no\n3,,yes\n5,6,no\n"),
+        ("feature 'b' of point 1", "nan", "fill the gaps"),
+        True,
+    ),
+    Case(
+        "infinity",
+        csv("a,b,label\n1,2,no\n3,4,yes\ninf,6,no\n"),
+        ("feature 'a' of point 2", "inf"),
+    ),
+    Case(
+        "an entry whose square overflows",
+        csv("a,b,label\n1,2,no\n1e200,4,yes\n5,6,no\n"),
+        ("feature 'a' of point 1", "1e+200", "overflows", "rescale"),
+    ),
+    Case(
+        "text in a number column",
+        csv("a,b,label\n1,2,no\n3,4o,yes\n5,6,no\n"),
+        ("column 'b' of point 1", "'4o'", "correct that entry"),
+    ),
+    Case(
+        "a categorical column",
+        csv("a,colour,label\n1,red,no\n3,blue,yes\n5,red,no\n"),
+        ("column 'colour'", "'red'", "one column a category", "dataset.drop=[colour]"),
+        True,
+    ),
+    Case("one class", csv("a,label\n1,no\n3,no\n"), ("one class", "two classes")),
+    Case("one point", csv("a,label\n1,no\n"), ("(1, 1)", "2 points at least")),
+    Case(
+        "a class of its own for each point",
+        csv("a,label\n1,u\n3,v\n4,w\n"),
+        ("each of its 3 points", "dataset.task=regression"),
+    ),
+    Case(
+        "a label missing",
+        csv("a,label\n1,no\n3,\n4,yes\n"),
+        ("target of point 1", "missing", "without a target"),
+    ),
+    Case(
+        "a number for a target missing",
+        csv("a,label\n1,0.5\n3,\n4,0.7\n", cost="least_squares"),
+        ("target of point 1", "nan", "without a target"),
+    ),
+    Case("a target that is infinite", csv("a,label\n1,1\n2,inf\n"), ("target of point 1", "inf")),
+    Case(
+        "text for a target of regression",
+        csv(GOOD, task="regression", cost="least_squares"),
+        ("a target is not a number", "dataset.task=classes"),
+    ),
+    Case(
+        "no target chosen",
+        csv(GOOD, target=None, drop=["label"]),
+        ("unlabelled", "set dataset.target"),
+        True,
+    ),
+    Case(
+        "a target that is not there",
+        csv(GOOD, target="class"),
+        ("dataset.target=class: no such column", "a, b, label"),
+    ),
+    Case(
+        "a target's position out of range",
+        csv(GOOD, target=3),
+        ("dataset.target=3", "3 columns", "-1 is the last"),
+    ),
+    Case(
+        "the target left out", csv(GOOD, drop=["label"]), ("dataset.target=label", "dataset.drop")
+    ),
+    Case("a column to drop that is not there", csv(GOOD, drop=["id"]), ("dataset.drop=id",)),
+    Case("columns to drop that are no list", csv(GOOD, drop="a"), ("dataset.drop=a", "a list")),
+    Case("no features left", csv("label\nno\nyes\n"), ("(2, 0)", "1 feature at least")),
+    Case(
+        "the wrong layout: a point per column",
+        csv(COLUMNS, header=False, target=-1),
+        ("a class of its own", "dataset.points_in=columns"),
+    ),
+    Case(
+        "the wrong layout, with real numbers",
+        csv(COLUMNS.replace("1,1\n", "1,1.5\n"), header=False, target=-1),
+        ("3 points of 4 features", "dataset.points_in=columns"),
+    ),
+    Case(
+        "the wrong layout: a point per row",
+        csv(GOOD, points_in="columns", header=False, target=-1),
+        ("column '0' of point 0", "'a'"),
+    ),
+    Case(
+        "a first point taken for the header",
+        csv("1.5,2,0\n2.5,3,1\n3.5,4,0\n", target=-1),
+        ("dataset.header=true", "1.5, 2, 0", "dataset.header=false"),
+    ),
+    Case(
+        "a header taken for a point",
+        csv("a,label\n1,0\n2,1\n", header=False, target=-1),
+        ("dataset.header=false", "no number", "dataset.header=true"),
+    ),
+    Case(
+        "the wrong delimiter",
+        csv(GOOD.replace(",", ";")),
+        ("dataset.delimiter=comma", "one column", "dataset.delimiter=semicolon"),
+    ),
+    Case("a delimiter without a name", csv(GOOD, delimiter=";"), ("one of comma, semicolon",)),
+    Case(
+        "a row longer than the others",
+        csv("a,b,label\n1,2,no\n3,4,5,6,yes\n5,6,no\n"),
+        ("Expected 3 fields in line 3, saw 5", "as many entries"),
+    ),
+    Case("rows longer than the header", csv("a,label\n1,2,no\n3,4,yes\n"), ("as many entries",)),
+    Case(
+        "a row shorter than the others",
+        csv("label,a,b\nno,1,2\nyes,3\nno,5,6\n"),
+        ("feature 'b' of point 1", "nan"),
+    ),
+    Case("a gzip file cut short", cut_gzip, ("cannot be read as a table",)),
+    Case("a wrong layout's name", csv(GOOD, points_in="cols"), ("one of rows, columns",)),
+    Case("a header that is not true or false", csv(GOOD, header="no"), ("true or false",)),
+    Case(
+        "a task that does not exist",
+        csv(GOOD, task="binary"),
+        ("dataset.task=binary", "one of classes, regression"),
+    ),
+    Case(
+        "numbers for a cost of classes",
+        csv("a,label\n1,0.5\n3,0.6\n4,0.7\n"),
+        ("cost=softmax", "regression", "cost=least_squares", "dataset.task=classes"),
+        True,
+    ),
+    Case("three classes for two", chosen("iris"), ("3 classes", "cost=multiclass_softmax")),
+    Case(
+        "points without targets",
+        lambda folder: partial(
+            load, "span_2d", {"data_dir": os.environ.get("NORMBENCH_DATA", str(folder))}
+        ),
+        ("2d_span_data.csv",)
+        if not os.environ.get("NORMBENCH_DATA")
+        else ("unlabelled", "a data set with targets"),
+    ),
+    Case(
+        "a test part that empties a class",
+        csv(GOOD, test_fraction=0.9),
+        ("dataset.test_fraction=0.9", "leaves a part"),
+    ),
+    Case("no Parquet file", raw("my.parquet", b"a,b\n1,2\n", "parquet"), ("as a Parquet file",)),
+    Case("dates in Parquet", parquet(DATES), ("column 'day'", "dataset.drop=[day]")),
+    Case(
+        "a gap in whole numbers of Parquet",
+        parquet(pd.DataFrame({"a": pd.array([1, None, 3], "Int64"), "label": [0, 1, 0]})),
+        ("feature 'a' of point 1", "nan"),
+    ),
+    Case(
+        "pickled objects in npz",
+        npz(x=np.array([[1, "a"], [2, None]], dtype=object), y=np.arange(2)),
+        ("allow_pickle=False", "can run code"),
+        True,
+    ),
+    Case("a pickle named npz", raw("my.npz", pickle.dumps([1]), "npz"), ("plain arrays",)),
+    Case("an array without a name", npy_as_npz, ("one array without a name", "numpy.savez")),
+    Case("an npz file cut short", cut_npz, ("plain arrays", "numpy.savez")),
+    Case("an empty npz file", raw("my.npz", b"", "npz"), ("plain arrays",)),
+    Case("no such array in npz", npz(points=PLANE), ("dataset.x=x", "it has points")),
+    Case("complex numbers", npz(x=PLANE * 1j, y=YES_NO), ("complex numbers",)),
+    Case("text for points in npz", npz(x=[["a"], ["b"]], y=[0, 1]), ("must be a number", "'a'")),
+    Case("images that are not flat", npz(x=np.zeros((4, 2, 2)), y=YES_NO), ("(4, 2, 2)",)),
+    Case("no points at all", npz(x=np.zeros((0, 2)), y=[]), ("(0, 2)", "at least")),
+    Case("fewer targets than points", npz(x=PLANE, y=YES_NO[:3]), ("(3,)", "each of 4 points")),
+    Case(
+        "a test label that no training point has",
+        npz(
+            x=PLANE,
+            y=YES_NO,
+            x_test=PLANE[:1],
+            y_test=["maybe"],
+            options={"x_test": "x_test", "y_test": "y_test"},
+        ),
+        ("test point 0", "'maybe'", "no, yes"),
+    ),
+    Case(
+        "a test part without targets",
+        npz(x=PLANE, y=YES_NO, x_test=PLANE, options={"x_test": "x_test"}),
+        ("test targets are missing",),
+    ),
+    Case(
+        "a test part of other features",
+        npz(
+            x=PLANE,
+            y=YES_NO,
+            x_test=PLANE[:, :1],
+            y_test=YES_NO,
+            options={"x_test": "x_test", "y_test": "y_test"},
+        ),
+        ("2 features in the training part", "1 in the test part"),
+    ),
+    Case(
+        "a missing file and no network",
+        data_dir("mnist"),
+        (
+            "has no t10k-images-idx3-ubyte.gz",
+            "cannot be reached",
+            "https://storage.googleapis.com/cvdf-datasets/mnist/t10k-images-idx3-ubyte.gz",
+            "https://ossci-datasets.s3.amazonaws.com/mnist/t10k-images-idx3-ubyte.gz",
+            "put it at",
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        ),
+        True,
+    ),
+    Case(
+        "a file with the wrong checksum",
+        damaged_digits,
+        ("t10k-images", "should have 8d422c7b", "remove it"),
+        True,
+    ),
+    Case("a data folder that is a file", data_dir_is_a_file, ("data_dir=", "2d_span_data.csv")),
+    Case(
+        "an IDX file cut short",
+        idx("images", images(3, 12)[:-9]),
+        ("no whole gzip file", "remove it"),
+    ),
+    Case("an IDX file that is no gzip", idx("images", b"GIF89a"), ("no whole gzip file",)),
+    Case(
+        "an IDX file with a wrong magic number",
+        idx("images", gzip.compress(struct.pack(">II", 2049, 1) + b"7")),
+        ("starts with 2049", "images with 2051"),
+    ),
+    Case(
+        "an IDX file with a wrong count",
+        idx("images", images(3, 11)),
+        ("announces 3 x 2 x 2 = 12 bytes", "holds 11"),
+    ),
+    Case("an IDX file of nothing", idx("labels", gzip.compress(b"")), ("starts with 0", "2049")),
+    Case(
+        "a subset that does not exist",
+        chosen("mnist", data_dir=".", subset="foo"),
+        ("dataset.subset=foo", "test10k, train60k, train_test"),
+        True,
+    ),
+    Case("one digit", chosen("mnist", data_dir=".", digits=[3]), ("dataset.digits=[3]", "two")),
+    Case("no digit", chosen("mnist", data_dir=".", digits=[3, 10]), ("=10: must be from 0 to 9",)),
+    Case(
+        "a rotation beyond 1", chosen("gaussian", rotation=2), ("dataset.rotation=2", "1 or less")
+    ),
+    Case("a condition number below 1", chosen("gaussian", condition_number=0.5), ("1 or more",)),
+    Case("more classes than points", chosen("gaussian", points=2, classes=3), ("at most",)),
+    Case("OpenML without a name", chosen("openml", data_dir="."), ("one of the two",)),
+    Case(
+        "OpenML and no network",
+        openml_without_network,
+        ("dataset.name=iris", "openml.org cannot be reached", "dataset=csv"),
+    ),
+)
+
+
+def seen(case, folder):
+    """Return what a user reads of a case, in one line."""
+    try:
+        case.make(folder)()
+    except UserError as error:
+        return " ".join(str(error).split())
+    return "nothing: it is accepted"
+
+
+def main():
+    os.environ |= {"http_proxy": NO_NETWORK, "https_proxy": NO_NETWORK}
+    print("| | kind | what the user sees |\n|---|---|---|")
+    for number, case in enumerate(CASES, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            line = seen(case, Path(folder)).replace(folder, "/data").replace("|", "\\|")
+        print(f"| {number} | {case.kind} | {line} |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

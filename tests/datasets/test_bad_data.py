@@ -1,0 +1,136 @@
+"""Every kind of bad data is told in one line; legal data that looks bad runs."""
+
+import os
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bad_data import CASES, NO_NETWORK, main, seen
+
+from costs import softmax
+from datasets import make_dataset
+from harness.choices import build, options
+from harness.experiment import Job, run
+from harness.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = [case.kind for case in CASES]
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch):
+    for variable in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(variable, NO_NETWORK)
+
+
+@pytest.mark.parametrize("case", CASES, ids=NAMES)
+def test_the_user_reads_what_is_wrong(case, tmp_path):
+    before = time.monotonic()
+    line = seen(case, tmp_path)
+    for fragment in case.fragments:
+        assert fragment in line
+    assert time.monotonic() - before < 10  # measured: 1.3 s, imports included
+
+
+def test_there_are_many_kinds_each_once():
+    assert len(set(NAMES)) == len(NAMES) >= 25
+
+
+def test_the_table_has_a_row_a_kind(capsys):
+    main()
+    assert capsys.readouterr().out.count("\n") == len(CASES) + 2
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.process], ids=lambda c: c.kind)
+def test_a_process_ends_with_one_line_and_code_2(case, tmp_path):
+    (tmp_path / "data").mkdir()
+    work = tmp_path / "work"
+    work.mkdir()
+    attempt = case.make(tmp_path / "data")
+    assert isinstance(attempt, partial)
+    option, settings, cost = (*attempt.args, "softmax")[:3]
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", f"dataset={option}", f"cost={cost}", *given(settings)],
+        cwd=work,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("normbench: ")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    for fragment in case.fragments:
+        assert fragment in done.stderr
+    assert [path for path in work.rglob("*") if path.is_file()] == []
+
+
+def given(settings):
+    """Return settings as a user types them."""
+    for name, value in settings.items():
+        key = name if name == "data_dir" else f"dataset.{name}"
+        yield f"{key}={'null' if value is None else str(value).replace(chr(39), '')}"
+
+
+def legal():
+    """Yield kinds of data that are legal though they look bad: points (P, N) of 2 classes."""
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((40, 3))
+    yield "a constant feature", np.column_stack([points, np.full(40, 0.1)])
+    yield "a feature of zeros", np.column_stack([points, np.zeros(40)])
+    yield "duplicated columns", np.column_stack([points, points])
+    yield "fewer points than features", rng.standard_normal((8, 20))
+    yield "duplicated points", np.repeat(points[:4], 10, axis=0)
+    yield "huge offsets", points + 1e6
+    yield "points of float32", points.astype(np.float32) + np.float32(1e4)
+    yield "whole numbers", rng.integers(0, 10, (40, 3))
+    yield "one feature", points[:, :1]
+    yield "features of very different ranges", points * [1e-12, 1, 1e12]
+
+
+LEGAL = dict(legal())
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("scheme", ["identity", "standard", "pca_sphere"])
+@pytest.mark.parametrize("kind", LEGAL)
+def test_legal_data_descends(kind, scheme, precision):
+    points = LEGAL[kind]
+    labels = np.arange(len(points)) % 2
+    data = make_dataset("made", points, labels, source="made", class_names=["a", "b"])
+    assert data.x.dtype == np.float64
+    outcome = run(
+        Job(
+            data,
+            softmax,
+            build("normalizer", options("normalizer", scheme)),
+            build("optimizer", options("optimizer", "gradient_descent")),
+            Settings(step_sizes=(1e-30, 1e-3), iterations=5, precision=precision),
+        )
+    )
+    costs = outcome.steps[0].histories["train/cost"]
+    assert len(costs) == 6
+    assert costs[0] == pytest.approx(np.log(2), rel=1e-6)
+    assert np.isfinite(costs).all()
+
+
+def test_huge_offsets_leave_a_scheme_in_float32_as_good_as_in_float64():
+    labels = np.arange(40) % 2
+    data = make_dataset(
+        "made", LEGAL["huge offsets"], labels, source="made", class_names=["a", "b"]
+    )
+    finals = []
+    for precision in ("float64", "float32"):
+        job = Job(
+            data,
+            softmax,
+            build("normalizer", options("normalizer", "pca_sphere")),
+            build("optimizer", options("optimizer", "gradient_descent")),
+            Settings(step_sizes=(1.0,), iterations=20, precision=precision),
+        )
+        finals.append(run(job).steps[0].final_cost)
+    assert finals[1] == pytest.approx(finals[0], rel=1e-6)
