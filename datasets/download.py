@@ -83,8 +83,9 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
     from tqdm import tqdm
 
     pooch.get_logger().setLevel(logging.WARNING)  # the bar says the same
-    # The delay keeps a bar of nothing off the screen where no host answers.
-    bar = tqdm(desc=path.name, unit="B", unit_scale=True, delay=1e-3, disable=None, leave=False)
+    # pooch sets the total, once it knows it, and takes a bar of total 0 for none. The delay keeps
+    # a bar of nothing off the screen where no host answers.
+    bar = tqdm(desc=path.name, total=1, unit="B", unit_scale=True, delay=1e-3, disable=None)
     loader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=SECONDS)
     try:
         pooch.retrieve(
@@ -97,7 +98,7 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
     except requests.HTTPError as error:
         return str(error).split(" for url")[0]
     except requests.RequestException as error:
-        return type(error).__name__
+        return f"breaks off ({type(error).__name__})"
     except ValueError:
         return "serves another file (its SHA-256 differs)"
     except OSError as error:

@@ -99,6 +99,6 @@ def _points(name: str, given: Any, count: int, dtype: Any) -> Array:
     if not finite:
         raise UserError(
             f"normalizer {name}: gives points that are not finite in {np.dtype(dtype).name}; "
-            "choose another scheme, or drop the features that it cannot take"
+            "use precision=float64, choose another scheme, or drop the features that it cannot take"
         )
     return z

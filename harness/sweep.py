@@ -211,17 +211,27 @@ def _per_scheme(values: Any) -> Any:
     return values[name]
 
 
-@lru_cache(maxsize=4)
 def _dataset(described: str) -> "Dataset":
-    """Return a data set, loaded once a process."""
-    from datasets import split
+    """Return a data set, loaded once a process; a mistake in it is not looked for again either."""
+    found = _load(described)
+    if isinstance(found, ValueError):
+        raise found
+    return found
+
+
+@lru_cache(maxsize=4)
+def _load(described: str) -> "Dataset | ValueError":
+    from datasets import UserError, split
     from harness.choices import build
     from harness.settings import number, whole
 
     choice = json.loads(described)
     fraction = number("dataset.test_fraction", choice.pop("test_fraction"), least=0, below=1)
     seed = whole("dataset.split_seed", choice.pop("split_seed"), 0)
-    return split(build("dataset", choice), fraction, seed)
+    try:
+        return split(build("dataset", choice), fraction, seed)
+    except UserError as error:
+        return error
 
 
 @lru_cache(maxsize=4)

@@ -12,7 +12,7 @@ import pytest
 from bad_data import CASES, NO_NETWORK, main, seen
 
 from costs import softmax
-from datasets import make_dataset
+from datasets import UserError, make_dataset
 from harness.choices import build, options
 from harness.experiment import Job, run
 from harness.settings import Settings
@@ -118,19 +118,27 @@ def test_legal_data_descends(kind, scheme, precision):
     assert np.isfinite(costs).all()
 
 
-def test_huge_offsets_leave_a_scheme_in_float32_as_good_as_in_float64():
-    labels = np.arange(40) % 2
-    data = make_dataset(
-        "made", LEGAL["huge offsets"], labels, source="made", class_names=["a", "b"]
+def final_cost(points, scheme, precision):
+    labels = np.arange(len(points)) % 2
+    data = make_dataset("made", points, labels, source="made", class_names=["a", "b"])
+    job = Job(
+        data,
+        softmax,
+        build("normalizer", options("normalizer", scheme)),
+        build("optimizer", options("optimizer", "gradient_descent")),
+        Settings(step_sizes=(1.0,), iterations=20, precision=precision),
     )
-    finals = []
-    for precision in ("float64", "float32"):
-        job = Job(
-            data,
-            softmax,
-            build("normalizer", options("normalizer", "pca_sphere")),
-            build("optimizer", options("optimizer", "gradient_descent")),
-            Settings(step_sizes=(1.0,), iterations=20, precision=precision),
-        )
-        finals.append(run(job).steps[0].final_cost)
-    assert finals[1] == pytest.approx(finals[0], rel=1e-6)
+    return run(job).steps[0].final_cost
+
+
+def test_huge_offsets_leave_a_scheme_in_float32_as_good_as_in_float64():
+    points = LEGAL["huge offsets"]
+    costs = [final_cost(points, "pca_sphere", precision) for precision in ("float64", "float32")]
+    assert costs[1] == pytest.approx(costs[0], rel=1e-6)  # measured: 1e-8
+
+
+def test_entries_beyond_float32_are_told_and_a_scheme_that_rescales_helps():
+    points = LEGAL["one feature"] * 1e100
+    with pytest.raises(UserError, match=r"precision=float32: .* use precision=float64"):
+        final_cost(points, "identity", "float32")
+    assert final_cost(points, "standard", "float32") < np.log(2)

@@ -1,0 +1,145 @@
+"""Every data set under conf/dataset loads and is sound: a new one is tested without a new test."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from places import data_folder
+from sklearn.utils import Bunch
+
+from datasets import UserError
+from datasets.dataset import TASKS
+from harness.choices import CONF, build, locate, options
+from harness.experiment import ALL_TASKS, Job, run
+from harness.settings import Settings
+
+NAMES = sorted(path.stem for path in (CONF / "dataset").glob("*.yaml"))
+TABLE = pd.DataFrame(
+    {"a": [1.5, 2.5, 3.5, 4.5], "b": [1, 0, 0, 1], "label": ["no", "yes", "yes", "no"]}
+)
+
+
+def write_csv(folder):
+    TABLE.to_csv(folder / "mine.csv", index=False)
+    return {"path": str(folder / "mine.csv"), "target": "label"}
+
+
+def write_parquet(folder):
+    TABLE.to_parquet(folder / "mine.parquet")
+    return {"path": str(folder / "mine.parquet"), "target": "label"}
+
+
+def write_npz(folder):
+    np.savez(folder / "mine.npz", x=TABLE[["a", "b"]].to_numpy(), y=TABLE["label"].to_list())
+    return {"path": str(folder / "mine.npz")}
+
+
+OWN = {"csv": write_csv, "parquet": write_parquet, "npz": write_npz}
+
+
+def choice(name, folder, monkeypatch):
+    """Return a data set's options, with what a user would have to give."""
+    found = options("dataset", name)
+    if name in OWN:
+        return found | OWN[name](folder)
+    if name == "openml":
+        monkeypatch.setattr(
+            "sklearn.datasets.fetch_openml",
+            lambda **_: Bunch(frame=TABLE, target_names=["label"], url="made"),
+        )
+        return found | {"name": "mine", "data_dir": str(folder)}
+    if "data_dir" in found:
+        assert found["data_dir"] == "${data_dir}"
+        found["data_dir"] = str(data_folder())
+    if name == "fashion_mnist" and not (data_folder() / name).is_dir():
+        pytest.skip("no real data: shared/data has no fashion_mnist")
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_data_set_is_sound(name, tmp_path, monkeypatch):
+    described = choice(name, tmp_path, monkeypatch)
+    data = build("dataset", described)
+    assert data.name == ("mine" if name in (*OWN, "openml") else name)
+    assert data.task in TASKS
+    assert data.source
+    for x, y in ((data.x, data.y), (data.x_test, data.y_test)):
+        assert x.dtype == np.float64
+        assert x.flags.c_contiguous
+        assert x.shape[1] == data.x.shape[1] == len(data.feature_names)
+        assert np.isfinite(x).all()
+        assert np.isfinite(y).all()
+        assert y.shape == ((0,) if data.task == "unlabelled" else (len(x),))
+        if data.classes:
+            assert set(np.unique(y)) <= set(range(data.classes))
+    assert (data.task in ("binary", "multiclass")) == (data.classes > 1)
+    assert len(set(data.class_names)) == data.classes
+    if data.classes:
+        assert set(np.unique(data.y)) == set(range(data.classes))
+    assert build("dataset", described).fingerprint == data.fingerprint
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_unknown_option_is_refused_in_words(name, tmp_path, monkeypatch):
+    described = choice(name, tmp_path, monkeypatch)
+    with pytest.raises(UserError, match="no_such_option"):
+        build("dataset", described | {"no_such_option": 1})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_data_set_descends_under_every_cost_that_fits(name, tmp_path, monkeypatch):
+    described = choice(name, tmp_path, monkeypatch)
+    if "subset" in described:
+        described["points"] = 100
+    data = build("dataset", described)
+    fitting = 0
+    for path in sorted((CONF / "cost").glob("*.yaml")):
+        job = Job(
+            data,
+            locate("cost", options("cost", path.stem)["_target_"]),
+            build("normalizer", options("normalizer", "standard")),
+            build("optimizer", options("optimizer", "gradient_descent")),
+            Settings(step_sizes=(1e-3,), iterations=2),
+        )
+        if data.task not in getattr(job.cost, "tasks", ALL_TASKS):
+            with pytest.raises(UserError, match=f"does not fit the targets of {data.name}"):
+                run(job)
+            continue
+        costs = run(job).steps[0].histories["train/cost"]
+        assert len(costs) == 3
+        assert costs[2] < costs[0]
+        fitting += 1
+    assert bool(fitting) == (data.task != "unlabelled")
+
+
+SHAPES = {
+    "breast_cancer": (569, 30, "binary"),
+    "breast_cancer_textbook": (699, 8, "binary"),
+    "diabetes": (442, 10, "regression"),
+    "digits": (1797, 64, "multiclass"),
+    "four_classes_textbook": (40, 2, "multiclass"),
+    "iris": (150, 4, "multiclass"),
+    "linear_regression_textbook": (100, 1, "regression"),
+    "mnist": (10000, 784, "multiclass"),
+    "multirange_regression_textbook": (200, 5, "regression"),
+    "old_faithful": (272, 2, "unlabelled"),
+    "one_feature_textbook": (11, 1, "binary"),
+    "separable_2d": (23, 2, "binary"),
+    "span_2d": (50, 2, "unlabelled"),
+    "span_3d": (100, 3, "unlabelled"),
+    "three_classes_textbook": (30, 2, "multiclass"),
+    "wine": (178, 13, "multiclass"),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_data_set_has_its_publishers_shape(name, tmp_path, monkeypatch):
+    data = build("dataset", choice(name, tmp_path, monkeypatch))
+    assert (*data.x.shape, data.task) == SHAPES[name]
+
+
+def test_the_textbooks_breast_cancer_has_241_and_458_points():
+    data = build(
+        "dataset", options("dataset", "breast_cancer_textbook") | {"data_dir": str(data_folder())}
+    )
+    assert data.encoding == "-1=0, 1=1"
+    assert np.bincount(data.y).tolist() == [241, 458]

@@ -1,0 +1,124 @@
+"""Remote files: checked, fetched from the first mirror that answers, never half a file."""
+
+import hashlib
+import os
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pooch
+import pytest
+
+from datasets import UserError, download
+from datasets.download import Remote, fetch
+
+CONTENT = b"the whole file " * 10_000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Serves /whole, /other (wrong bytes), /cut (ends early), /silent; 404 for the rest."""
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        kind = self.path.split("/")[1]
+        if kind == "silent":
+            time.sleep(2)
+        body = {"whole": CONTENT, "other": b"other", "cut": CONTENT[:1000]}.get(kind)
+        self.send_response(404 if body is None else 200)
+        length = len(CONTENT) if kind == "cut" else len(body or b"")
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.asked = []
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def remote(server, *kinds, folder=""):
+    return Remote("file.bin", SHA256, tuple(f"{server.url}/{kind}/x" for kind in kinds), folder)
+
+
+def test_a_file_that_is_there_is_not_downloaded(server, tmp_path):
+    (tmp_path / "file.bin").write_bytes(CONTENT)
+    assert fetch(remote(server, "whole"), str(tmp_path)) == tmp_path / "file.bin"
+    assert server.asked == []
+
+
+def test_a_missing_file_comes_from_the_first_mirror_that_has_it(server, tmp_path):
+    kinds = ("none", "other", "cut", "whole", "whole")
+    path = fetch(remote(server, *kinds, folder="sub"), str(tmp_path / "new"))
+    assert path == tmp_path / "new" / "sub" / "file.bin"
+    assert path.read_bytes() == CONTENT
+    assert [asked.split("/")[1] for asked in server.asked] == ["none", "other", "cut", "whole"]
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_no_mirror_leaves_nothing_behind(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "SECONDS", (0.2, 0.2))
+    kinds = ("none", "other", "cut", "silent")
+    with pytest.raises(UserError) as caught:
+        fetch(remote(server, *kinds, folder="sub"), str(tmp_path))
+    line = str(caught.value)
+    for part in (
+        "404",
+        "SHA-256 differs",
+        "breaks off",
+        "does not answer",
+        SHA256,
+        "sub/file.bin",
+        "put it at",
+    ):
+        assert part in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_download_leaves_nothing_behind(server, tmp_path, monkeypatch):
+    def interrupted(self, url, output_file, pooch):
+        with open(output_file, "wb") as file:
+            file.write(CONTENT[:100])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(remote(server, "whole"), str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_file_is_refused_and_left_alone(server, tmp_path):
+    (tmp_path / "file.bin").write_bytes(CONTENT[:-1])
+    with pytest.raises(UserError, match=f"should have {SHA256}"):
+        fetch(remote(server, "whole"), str(tmp_path))
+    assert (tmp_path / "file.bin").read_bytes() == CONTENT[:-1]
+    assert server.asked == []
+
+
+def test_a_progress_bar_names_the_file(server, tmp_path, monkeypatch, capsys):
+    import tqdm
+
+    monkeypatch.setattr(
+        tqdm, "tqdm", lambda real=tqdm.tqdm, **kinds: real(**{**kinds, "disable": False})
+    )
+    fetch(remote(server, "whole"), str(tmp_path))
+    assert "file.bin" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", [None, "", 3])
+def test_a_data_folder_is_a_path(folder):
+    with pytest.raises(UserError, match="data_dir="):
+        fetch(Remote("file.bin", SHA256, ()), folder)

@@ -1,0 +1,92 @@
+"""Gaussian classes: the covariance is the one that was asked for."""
+
+import numpy as np
+import pytest
+
+from datasets import UserError
+from datasets.gaussian import gaussian
+
+
+def covariance(data):
+    return np.cov(data.x.T, bias=True)
+
+
+@pytest.mark.parametrize("rotation", [0, 0.3, 1])
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("features", [2, 7])
+def test_the_condition_number_is_exact(rotation, classes, features):
+    data = gaussian(
+        300, features, classes, condition_number=1e4, rotation=rotation, offset=3, seed=1
+    )
+    values = np.linalg.eigvalsh(covariance(data))
+    np.testing.assert_allclose(values[-1], 1, rtol=1e-12)  # measured: 3e-15
+    np.testing.assert_allclose(values[-1] / values[0], 1e4, rtol=1e-10)  # measured: 1.3e-12
+    np.testing.assert_allclose(data.x.mean(axis=0), 3, rtol=1e-12)
+    assert np.ptp(np.bincount(data.y)) <= 1
+
+
+def test_without_rotation_standardizing_is_sphering():
+    x = gaussian(rotation=0).x
+    z = (x - x.mean(axis=0)) / x.std(axis=0)
+    np.testing.assert_allclose(np.cov(z.T, bias=True), np.eye(10), atol=1e-12)  # measured: 4e-15
+
+
+def test_rotation_mixes_the_features():
+    def mixing(rotation):
+        correlation = np.corrcoef(gaussian(rotation=rotation).x.T)
+        return np.abs(correlation - np.eye(10)).max()
+
+    assert mixing(0) < 1e-12 < mixing(0.01) < mixing(0.1) < mixing(1)
+
+
+def test_separation_tells_the_classes_apart():
+    def correct(separation):
+        data = gaussian(separation=separation, rotation=0)
+        x = (data.x - data.x.mean(axis=0)) / data.x.std(axis=0)
+        axis = x[data.y == 1].mean(axis=0) - x[data.y == 0].mean(axis=0)
+        return np.mean((x @ axis > 0) == data.y)
+
+    assert correct(4) > 0.999
+    assert 0.97 > correct(1) > 0.75  # one deviation from the centre: 0.84 of a normal
+
+
+def test_label_noise_moves_that_share_to_other_classes():
+    clean, noisy = gaussian(classes=4), gaussian(classes=4, label_noise=0.25)
+    assert (clean.x == noisy.x).all()
+    assert (clean.y != noisy.y).sum() == 250
+
+
+def test_fewer_points_than_features_are_made():
+    data = gaussian(points=20, features=50)
+    assert np.linalg.matrix_rank(data.x - data.x.mean(axis=0)) == 19
+
+
+def test_one_feature_has_no_shape():
+    assert gaussian(features=1, condition_number=1).x.shape == (1000, 1)
+    with pytest.raises(UserError, match="condition_number"):
+        gaussian(features=1)
+
+
+def test_the_seed_makes_the_points():
+    assert gaussian(seed=3).fingerprint == gaussian(seed=3).fingerprint
+    assert gaussian(seed=3).fingerprint != gaussian(seed=4).fingerprint
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"points": 1},
+        {"features": 0},
+        {"classes": 1},
+        {"condition_number": float("inf")},
+        {"rotation": -0.1},
+        {"offset": float("nan")},
+        {"separation": -1},
+        {"label_noise": 1},
+        {"seed": -1},
+        {"points": "many"},
+    ],
+)
+def test_every_option_is_checked(wrong):
+    with pytest.raises(UserError, match=f"dataset.{next(iter(wrong))}="):
+        gaussian(**wrong)

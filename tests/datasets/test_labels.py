@@ -1,0 +1,65 @@
+"""Targets of any kind: what is a class, and which."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from datasets import UserError, encode, label_dataset
+
+X = np.arange(8.0).reshape(4, 2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["yes", "no", "yes", "no"], ["no", "yes"]),
+        ([1, -1, 1, -1], ["-1", "1"]),
+        ([1.0, -1.0, 1.0, -1.0], ["-1", "1"]),
+        ([True, False, True, False], ["False", "True"]),
+        ([5, 3, 5, 3], ["3", "5"]),
+        ([0.5, -0.5, 0.5, -0.5], ["-0.5", "0.5"]),
+        (np.array(["b", 1, "b", 1], dtype=object), ["1", "b"]),
+        (pd.Series(["y", "n", "y", "n"], dtype="category"), ["n", "y"]),
+    ],
+)
+def test_labels_are_sorted_and_counted_from_0(labels, names):
+    indices, found = encode("made", labels)
+    assert found == names
+    assert indices.tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), pd.NA])
+def test_a_missing_label_is_named(gap):
+    with pytest.raises(UserError, match="target of point 2"):
+        encode("made", np.array(["a", "b", gap, "a"], dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("targets", "task", "found"),
+    [
+        ([0, 1, 2, 0], None, "multiclass"),
+        ([0.0, 1.0, 1.0, 0.0], None, "binary"),
+        ([0.5, 1, 2, 3], None, "regression"),
+        ([0, 1, 2, 0], "regression", "regression"),
+        ([0.5, 1, 0.5, 1], "classes", "binary"),
+        (["a", "b", "c", "a"], None, "multiclass"),
+        ([True, False, True, False], None, "binary"),
+        (None, None, "unlabelled"),
+    ],
+)
+def test_the_task_follows_the_targets_and_the_option(targets, task, found):
+    assert label_dataset("made", X, targets, task, source="made").task == found
+
+
+def test_more_than_20_numbers_are_real_targets():
+    x = np.arange(60.0).reshape(60, 1)
+    tasks = [
+        label_dataset("made", x, np.arange(60) % count, source="made").task for count in (20, 21)
+    ]
+    assert tasks == ["multiclass", "regression"]
+
+
+def test_test_labels_have_the_training_points_indices():
+    data = label_dataset("made", X, list("abab"), source="made", x_test=X[:2], y_test=["b", "b"])
+    assert data.y_test.tolist() == [1, 1]
+    assert data.encoding == "a=0, b=1"

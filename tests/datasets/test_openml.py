@@ -1,0 +1,77 @@
+"""OpenML through scikit-learn, which is replaced: no test needs a network."""
+
+from urllib.error import HTTPError, URLError
+
+import pandas as pd
+import pytest
+from sklearn.utils import Bunch
+
+from datasets import UserError
+from datasets.openml import openml
+
+FRAME = pd.DataFrame(
+    {
+        "length": [1.0, 2.0, 3.0],
+        "kind": pd.Categorical(["a", "b", "a"]),
+        "class": pd.Categorical(["x", "y", "x"]),
+    }
+)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    calls = []
+
+    def fetch_openml(**options):
+        calls.append(options)
+        return Bunch(frame=FRAME, target_names=["class"], url="https://www.openml.org/d/1")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    return calls
+
+
+def test_a_name_or_an_id_is_asked_for(asked, tmp_path):
+    data = openml(str(tmp_path), name="things", version=2, drop=["kind"])
+    assert (data.name, data.task, data.encoding) == ("things", "binary", "x=0, y=1")
+    assert data.feature_names == ("length",)
+    assert asked[0]["name"] == "things"
+    assert asked[0]["version"] == 2
+    assert asked[0]["data_home"] == str(tmp_path / "openml")
+    assert openml(str(tmp_path), id=1, drop=["kind"]).name == "openml_1"
+    assert asked[1]["data_id"] == 1
+
+
+def test_a_categorical_column_is_refused_by_name(asked, tmp_path):
+    with pytest.raises(UserError, match="column 'kind'"):
+        openml(str(tmp_path), name="things")
+
+
+def test_a_column_can_be_the_target(asked, tmp_path):
+    data = openml(str(tmp_path), name="things", target="kind", drop=["class"])
+    assert data.class_names == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (URLError("no route"), "openml.org cannot be reached .no route."),
+        (TimeoutError("timed out"), "openml.org cannot be reached"),
+        (HTTPError("x", 404, "Not Found", None, None), "answers 404"),
+        (ValueError("No known data set\nnamed so"), "No known data set named so"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_one_line(error, words, monkeypatch, tmp_path):
+    def fetch_openml(**_):
+        raise error
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    with pytest.raises(UserError, match=words) as caught:
+        openml(str(tmp_path), name="things")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [{"id": 0}, {"id": "iris"}, {"name": "x", "version": 0}, {}])
+def test_the_options_are_checked(wrong, asked, tmp_path):
+    with pytest.raises(UserError, match="dataset"):
+        openml(str(tmp_path), **wrong)
+    assert asked == []

@@ -1,0 +1,91 @@
+"""Whole commands on data sets: what is recorded, and the numbers that are known."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def data_folder():
+    folder = Path(os.environ.get("NORMBENCH_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"no real data: {folder} is not there (NORMBENCH_DATA names another)")
+    return folder
+
+
+def harness(folder, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def recorded(folder, experiment):
+    """Return the parameters and the histories of every step run, by scheme and step size."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}")
+    found = client.get_experiment_by_name(experiment)
+    runs = client.search_runs([found.experiment_id], "tags.role != 'sweep'")
+    keys = ("train/cost", "train/misclassifications")
+    histories = {
+        (run.data.tags["normalizer"], run.data.tags["step_size"], key): [
+            point.value for point in client.get_metric_history(run.info.run_id, key)
+        ]
+        for run in runs
+        if run.data.tags["role"] == "step"
+        for key in keys
+    }
+    params = next(run.data.params for run in runs if run.data.tags["role"] == "scheme")
+    return params, histories
+
+
+def test_the_textbooks_file_as_a_users_own_has_the_same_histories(tmp_path):
+    data = data_folder()
+    common = ("iterations=5", "step_sizes=[0.01,1]", "normalizer=pca_sphere")
+    own = (f"dataset.path={data}/breast_cancer_data.csv", "dataset.points_in=columns")
+    harness(tmp_path, "dataset=csv", *own, "dataset.header=false", "dataset.target=-1", *common)
+    harness(tmp_path, "dataset=breast_cancer_textbook", f"data_dir={data}", *common)
+    params, histories = recorded(tmp_path, "breast_cancer_data-softmax")
+    assert params["dataset.encoding"] == "-1=0, 1=1"
+    assert params["dataset"] == "breast_cancer_data"
+    assert len(histories) == 2 * 2
+    _, textbook = recorded(tmp_path, "breast_cancer_textbook-softmax")
+    assert histories == textbook
+
+
+def test_mnist_has_the_numbers_that_are_known(tmp_path):
+    data = data_folder()
+    harness(
+        tmp_path,
+        *("dataset=mnist", f"data_dir={data}", "cost=multiclass_softmax", "normalizer=pca_sphere"),
+        *("iterations=10", "step_sizes=[10]", "start=zeros"),
+    )
+    _, histories = recorded(tmp_path, "mnist-multiclass_softmax")
+    assert histories["pca_sphere", "10", "train/misclassifications"][-1] == 250
+    # measured: 0.1371077
+    assert histories["pca_sphere", "10", "train/cost"][-1] == pytest.approx(0.137108, abs=5e-7)
+
+
+def test_openml_gives_its_name_to_the_experiment():
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
+
+    from harness.sweep import experiment_name
+
+    config = OmegaConf.create({"hydra": {"runtime": {"choices": {"cost": "c", "dataset": "d"}}}})
+    names = []
+    for dataset in ({"name": "letter"}, {"id": 6, "name": None}, {"path": "x/my.csv"}, {}):
+        HydraConfig.instance().cfg = config
+        names.append(experiment_name(OmegaConf.create({"dataset": dataset})))
+    HydraConfig.instance().cfg = None
+    assert names == ["letter-c", "d_6-c", "my-c", "d-c"]
