@@ -3,18 +3,9 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def data_folder():
-    folder = Path(os.environ.get("NORMBENCH_DATA") or ROOT.parent / "shared" / "data")
-    if not folder.is_dir():
-        pytest.skip(f"no real data: {folder} is not there (NORMBENCH_DATA names another)")
-    return folder
+from places import ROOT, data_folder
 
 
 def harness(folder, *arguments):
