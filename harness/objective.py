@@ -63,12 +63,12 @@ class Objective:
             lambda part: self._sum(weights, part, with_gradient), self._parts(weights)
         )
         slopes, points = weights[:, :, 1:], len(self.x)
-        costs = sum(part.costs for part in sums) / points
-        costs = costs + self.l2 * np.einsum("rcn,rcn->r", slopes, slopes)
-        counts = sum(part.counts for part in sums) if self.classify else None
+        costs = np.sum([part.costs for part in sums], axis=0) / points
+        costs += self.l2 * np.einsum("rcn,rcn->r", slopes, slopes)
+        counts = np.sum([part.counts for part in sums], axis=0) if self.classify else None
         if not with_gradient:
             return Evaluation(costs, None, counts)
-        gradient = (sum(part.gradient for part in sums) / points).reshape(weights.shape)
+        gradient = np.sum([part.gradient for part in sums], axis=0).reshape(weights.shape) / points
         gradient[:, :, 1:] += 2 * self.l2 * slopes
         return Evaluation(costs, gradient.astype(weights.dtype, copy=False), counts)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bad_data import CASES, NO_NETWORK, main, seen
+from tests.datasets.bad_data import CASES, NO_NETWORK, main, seen
 
 from costs import softmax
 from datasets import UserError, make_dataset

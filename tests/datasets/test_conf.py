@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from places import data_folder
+from tests.datasets.places import data_folder
 from sklearn.utils import Bunch
 
 from datasets import UserError

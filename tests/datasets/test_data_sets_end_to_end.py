@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from places import ROOT, data_folder
+from tests.datasets.places import ROOT, data_folder
 
 
 def harness(folder, *arguments):

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pandas as pd
 import pytest
-from places import data_folder
+from tests.datasets.places import data_folder
 
 from datasets.files import DELIMITERS, csv, npz, parquet
 from datasets.textbook import breast_cancer_textbook

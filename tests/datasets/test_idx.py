@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
-from places import data_folder
+from tests.datasets.places import data_folder
 
 from datasets.idx import FASHION_MNIST, MNIST, fashion_mnist, mnist, normalize_contrast
 
