@@ -1,28 +1,21 @@
 """The objective: values, gradients and Hessians of every cost, whatever the blocks."""
 
-from pathlib import Path
-
 import autograd.numpy as anp
 import numpy as np
 import pytest
 
 import costs
+from costs.declaration import declare
 from harness import objective
-from harness.choices import locate, options
+from harness.choices import locate
 from harness.objective import Objective
+from tests.cases import COSTS, classifies, formula, tasks
+from tests.cases import FEW_CASES as CASES
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
-NAMES = sorted(file.stem for file in (CONF / "cost").glob("*.yaml"))
-COSTS = {name: locate("cost", options("cost", name)["_target_"]) for name in NAMES}
-CASES = [
-    (name, classes)
-    for name, cost in COSTS.items()
-    for classes in (1, 3)
-    if (classes > 1 if cost.score_per_class else classes == 1 or "multiclass" in cost.tasks)
-]
 POINTS, FEATURES, RUNS = 41, 4, 3
 
 
+@declare("regression")
 def pseudo_huber(scores, targets):
     """Stand in for a user's own cost: smooth, and nothing but autograd."""
     return anp.sum(anp.sqrt(1 + (scores[:, 0] - targets) ** 2) - 1, axis=-1)
@@ -31,21 +24,14 @@ def pseudo_huber(scores, targets):
 def problem(cost, classes, rng, l2=0.0, dtype=np.float64):
     """Return an objective and weights `(R, C, N + 1)`, away from every kink."""
     x = rng.standard_normal((POINTS, FEATURES)).astype(dtype)
-    tasks = getattr(cost, "tasks", ("regression",))
     if classes > 1:
         targets = rng.integers(0, classes, POINTS)
-    elif "binary" in tasks:
+    elif "binary" in tasks(cost):
         targets = rng.choice([-1.0, 1.0], POINTS).astype(dtype)
     else:
         targets = rng.standard_normal(POINTS).astype(dtype)
     weights = rng.standard_normal((RUNS, classes, FEATURES + 1)).astype(dtype)
-    classify = classes > 1 or "binary" in tasks
-    return Objective(cost, x, targets, classify, l2), weights
-
-
-def plain(cost):
-    """Return the cost as autograd alone knows it."""
-    return getattr(cost, "formula", cost)
+    return Objective(cost, x, targets, classifies(cost, classes), l2), weights
 
 
 @pytest.fixture
@@ -149,7 +135,7 @@ def test_blocks_change_nothing(name, classes, points_a_block, dtype, rng, monkey
 def test_autograd_alone_gives_the_same(name, classes, rng):
     """A user's cost goes through autograd, the built-in ones through their fused pass."""
     train, weights = problem(COSTS[name], classes, rng, 0.1)
-    other = Objective(plain(COSTS[name]), train.x, train.targets, train.classify, train.l2)
+    other = Objective(formula(COSTS[name]), train.x, train.targets, train.classify, train.l2)
     assert not hasattr(other.cost, "fused")
     here, there = train.evaluate(weights), other.evaluate(weights)
     np.testing.assert_allclose(here.costs, there.costs, rtol=1e-14)  # measured: 4e-16
