@@ -85,4 +85,4 @@ def _link(entry: Any) -> Any:
 def _range(value: Any) -> Any:
     """Return a list of numbers as a tuple, which scikit-learn wants where it takes a range."""
     numbers = isinstance(value, list) and all(isinstance(entry, (int, float)) for entry in value)
-    return tuple(value) if numbers else value
+    return tuple(value) if numbers and value else value

@@ -239,7 +239,6 @@ def triangle(rows: Array) -> Array:
     decomposition. Where a column depends on those before it, the row waits for the next one
     (Householder, column by column): the form stays unique, and does not hang on rounding.
     """
-    rows = rows[::-1]  # large rows first: the small ones keep their digits
     if len(rows) == rows.shape[1]:
         (found,) = linalg.qr(rows, mode="r", check_finite=False)
     else:

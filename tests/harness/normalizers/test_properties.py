@@ -59,6 +59,7 @@ def odd_data():
     return {
         "a constant feature": np.r_[constant[:-50], held_out],
         "constant features alone": np.full((200, 3), 0.1),
+        "constant features, more than points": np.full((200, 300), 0.1),
         "one feature": x[:, :1],
         "duplicated features": np.c_[x, x, x[:, :1]],
         "rank-deficient": np.c_[x, x @ rng.standard_normal((6, 4))],
@@ -265,6 +266,20 @@ def test_blocks_of_points_do_not_show(name, monkeypatch):
     monkeypatch.setattr(spectrum, "BLOCK", 7)
     # Measured: 1e-11.
     np.testing.assert_allclose(scheme(name).fit_transform(x), whole, atol=1e-8)
+
+
+def test_the_covariance_survives_an_offset_that_rounds_the_mean():
+    # At 2^45 whole numbers are exact, and their mean is off by 0.004.
+    x = np.random.default_rng(5).integers(0, 10, (300, 4)).astype(float)
+    mean, covariance = spectrum.mean_and_covariance(x + 2.0**45)
+    # Measured: 4e-15; 1e-5 without the correction.
+    np.testing.assert_allclose(covariance, second_moments(x), atol=1e-9)
+    np.testing.assert_allclose(mean - 2.0**45, x.mean(axis=0), atol=0.008)
+
+
+@pytest.mark.parametrize(("features", "times"), [(2, 10), (30, 30), (784, 784)])
+def test_rounding_level_is_the_number_of_features_times_machine_epsilon(features, times):
+    assert spectrum.rounding(features) == times * np.finfo(float).eps
 
 
 @every_linear
