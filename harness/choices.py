@@ -41,7 +41,8 @@ def build(group: str, choice: Mapping[str, Any]) -> Any:
     An option that the function does not take, or that it refuses with a ValueError, is a user's
     mistake.
     """
-    arguments = {key: _range(value) for key, value in choice.items() if key != "_target_"}
+    take = _range if group == "normalizer" else _as_it_is
+    arguments = {key: take(value) for key, value in choice.items() if key != "_target_"}
     made = locate(group, choice.get("_target_"))
     try:
         return made(**arguments)
@@ -80,6 +81,10 @@ def _link(entry: Any) -> Any:
         )
     ((name, settings),) = named.items()
     return build("normalizer", options("normalizer", name) | dict(settings))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _range(value: Any) -> Any:

@@ -66,7 +66,6 @@ class Outcome:
 
 def check(job: Job) -> None:
     """Raise `UserError` for what cannot be a scheme, or a cost that does not fit the targets."""
-    check_scheme(job.normalizer)
     tasks = getattr(job.cost, "tasks", ALL_TASKS)
     data = job.dataset
     if data.task not in tasks:
@@ -90,6 +89,7 @@ def check(job: Job) -> None:
             f"cost={name}: does not fit the targets of {data.name} ({data.task}{classes}); "
             f"it is for {' and '.join(tasks)} targets; use {remedy}"
         )
+    check_scheme(job.normalizer)
 
 
 def run(job: Job, progress: Progress | None = None) -> Outcome:

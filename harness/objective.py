@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ Cost = Callable[[Any, Any], Any]
 BLOCK_BYTES = 1 << 22
 # Scores times (features and what a score costs elementwise) from which a second thread pays.
 PARALLEL_WORK = 2_000_000
+QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
 
 
@@ -62,6 +64,11 @@ class Objective:
         sums = threads.over(
             lambda part: self._sum(weights, part, with_gradient), self._parts(weights)
         )
+        with QUIET():
+            return self._mean(weights, sums, with_gradient)
+
+    def _mean(self, weights: Array, sums: list["_Sums"], with_gradient: bool) -> Evaluation:
+        """Return the mean over points of the sums of all parts, and the penalty added."""
         slopes, points = weights[:, :, 1:], len(self.x)
         costs = np.sum([part.costs for part in sums], axis=0) / points
         costs += self.l2 * np.einsum("rcn,rcn->r", slopes, slopes)
@@ -104,15 +111,15 @@ class Objective:
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
         gradient = np.zeros((runs * classes, size))
         product = np.empty((runs * classes, size - 1), dtype=self.x.dtype)
-        for block, scores in self._scores(weights, part):
-            values, wrong = self._derive(scores, self.targets[block], with_gradient)
-            costs += values
-            counts += wrong
-            if not with_gradient:
-                continue
-            slope = scores.reshape(runs * classes, -1)
-            gradient[:, 0] += slope.sum(axis=1)
-            gradient[:, 1:] += np.matmul(slope, self.x[block], out=product)
+        with QUIET():  # a thread does not inherit the caller's setting
+            for block, scores in self._scores(weights, part):
+                values, wrong = self._derive(scores, self.targets[block], with_gradient)
+                costs += values
+                counts += wrong
+                if with_gradient:
+                    slope = scores.reshape(runs * classes, -1)
+                    gradient[:, 0] += slope.sum(axis=1)
+                    gradient[:, 1:] += np.matmul(slope, self.x[block], out=product)
         return _Sums(costs, gradient, counts)
 
     def _scores(
@@ -137,7 +144,9 @@ class Objective:
         """Return spans of the points, one a thread, numbered; one span where the work is small."""
         points = len(self.x)
         work = weights.shape[0] * weights.shape[1] * points * (weights.shape[2] + ELEMENTWISE)
-        count = min(threads.available(), points) if work >= PARALLEL_WORK else 1
+        # Autograd traces in one place: a cost of the user's own keeps to one thread.
+        pays = work >= PARALLEL_WORK and hasattr(self.cost, "fused")
+        count = min(threads.available(), points) if pays else 1
         ends = [points * number // count for number in range(count + 1)]
         return [(number, slice(ends[number], ends[number + 1])) for number in range(count)]
 

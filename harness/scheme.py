@@ -25,6 +25,11 @@ def check_scheme(scheme: Any) -> None:
             f"normalizer {name}: learns from the targets, and a normalization scheme sees the "
             "points alone; choose a transformer that does without targets"
         )
+    try:
+        # scikit-learn's own check of the options, which fit would make; before any job starts.
+        getattr(scheme, "_validate_params", lambda: None)()
+    except ValueError as error:
+        raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
 
 
 def _needs_targets(scheme: Any) -> bool:
@@ -98,7 +103,8 @@ def _points(name: str, given: Any, count: int, dtype: Any) -> Array:
         raise UserError(f"normalizer {name}: gives points that are not numbers") from error
     if not finite:
         raise UserError(
-            f"normalizer {name}: gives points that are not finite in {np.dtype(dtype).name}; "
-            "use precision=float64, choose another scheme, or drop the features that it cannot take"
+            f"normalizer {name}: gives points that are not finite under "
+            f"precision={np.dtype(dtype).name}: choose another scheme, drop the features that it "
+            "cannot take, or use precision=float64"
         )
     return z

@@ -47,7 +47,7 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn mean and spectrum from points X (P, N), P at least 2; return self."""
-        self._check_options()
+        self._validate_params()
         X = validate_data(self, X, dtype=TYPES, ensure_min_samples=2)
         found = self._spectrum(X)
         self.mean_, self.scale_, self.eigenvalues_, self.components_ = found
@@ -103,7 +103,7 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return the eigenvectors of the live directions (k, N)."""
         return self.components_[: np.count_nonzero(~self.dropped_)]
 
-    def _check_options(self) -> None:
+    def _validate_params(self) -> None:
         _check("ridge", self.ridge, np.inf)
         if self.rtol is not None:
             _check("rtol", self.rtol, 1.0)
@@ -218,7 +218,7 @@ class PCARotation(Whitening):
         held = np.cumsum(self.eigenvalues_)
         return min(int(np.searchsorted(held, self.components * held[-1])) + 1, features)
 
-    def _check_options(self) -> None:
+    def _validate_params(self) -> None:
         if self.rtol is not None:
             _check("rtol", self.rtol, 1.0)
         value = self.components

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.datasets.bad_data import CASES, NO_NETWORK, main, seen
 
 from costs import softmax
 from datasets import UserError, make_dataset
 from harness.choices import build, options
 from harness.experiment import Job, run
 from harness.settings import Settings
+from tests.datasets.bad_data import CASES, NO_NETWORK, main, seen
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [case.kind for case in CASES]

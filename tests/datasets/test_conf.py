@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tests.datasets.places import data_folder
 from sklearn.utils import Bunch
 
 from datasets import UserError
@@ -11,6 +10,7 @@ from datasets.dataset import TASKS
 from harness.choices import CONF, build, locate, options
 from harness.experiment import ALL_TASKS, Job, run
 from harness.settings import Settings
+from tests.datasets.places import data_folder
 
 NAMES = sorted(path.stem for path in (CONF / "dataset").glob("*.yaml"))
 TABLE = pd.DataFrame(
@@ -98,7 +98,7 @@ def test_a_data_set_descends_under_every_cost_that_fits(name, tmp_path, monkeypa
             locate("cost", options("cost", path.stem)["_target_"]),
             build("normalizer", options("normalizer", "standard")),
             build("optimizer", options("optimizer", "gradient_descent")),
-            Settings(step_sizes=(1e-3,), iterations=2),
+            Settings(step_sizes=(1e-3,), iterations=2, start="normal"),
         )
         if data.task not in getattr(job.cost, "tasks", ALL_TASKS):
             with pytest.raises(UserError, match=f"does not fit the targets of {data.name}"):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tests.datasets.places import ROOT, data_folder
 
 

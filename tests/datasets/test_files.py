@@ -5,10 +5,10 @@ import gzip
 import numpy as np
 import pandas as pd
 import pytest
-from tests.datasets.places import data_folder
 
 from datasets.files import DELIMITERS, csv, npz, parquet
 from datasets.textbook import breast_cancer_textbook
+from tests.datasets.places import data_folder
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.standard_normal((30, 3)) * 10.0 ** RNG.integers(-20, 20, (30, 3))

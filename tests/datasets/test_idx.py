@@ -4,9 +4,9 @@ import hashlib
 
 import numpy as np
 import pytest
-from tests.datasets.places import data_folder
 
 from datasets.idx import FASHION_MNIST, MNIST, fashion_mnist, mnist, normalize_contrast
+from tests.datasets.places import data_folder
 
 
 def test_contrast_is_one_for_every_image_but_a_constant_one():

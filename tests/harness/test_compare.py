@@ -96,7 +96,7 @@ def test_points_that_no_one_can_descend_are_refused(two_classes):
     x, y = two_classes
     broken = x.copy()
     broken[7, 1] = np.nan
-    with pytest.raises(UserError, match="feature 'x1' of point 7 .* is nan"):
+    with pytest.raises(UserError, match=r"feature 'x1' of point 7 .* is nan"):
         compare(broken, y)
     with pytest.raises(UserError, match="all points are of one class"):
         compare(x, np.ones(60))

@@ -109,7 +109,7 @@ def test_test_points_are_checked_too():
 
 
 def test_numbers_that_float32_cannot_hold_are_refused():
-    with pytest.raises(UserError, match="not finite in float32"):
+    with pytest.raises(UserError, match="not finite under precision=float32"):
         normalize(Doubled(), 1e300 * X, X, "float32")
 
 
