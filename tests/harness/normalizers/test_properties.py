@@ -290,6 +290,14 @@ def test_a_constant_feature_keeps_scale_one(name):
         assert fitted.dropped_.sum() == 2
 
 
+@pytest.mark.parametrize("name", [name for name in LINEAR if name not in SHRUNK])
+@pytest.mark.parametrize("features", [3, 300])
+def test_a_feature_that_is_constant_up_to_rounding_is_dropped(name, features):
+    x = np.full((150, features), 0.1)
+    x[::2] = np.nextafter(0.1, 1)
+    assert scheme(name).fit(x).dropped_.all()
+
+
 @every_linear
 def test_dropped_directions_are_mapped_to_zero(name):
     # The fourth feature varies only on the points that were not learned from.
