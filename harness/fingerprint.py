@@ -1,0 +1,130 @@
+"""A job's identity: its resolved choices, the content of its data, and the code that computes it.
+
+Equal identities give equal results, so that what is recorded need not be computed again.
+"""
+
+import ast
+import hashlib
+import importlib
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGINE = "harness.experiment"
+LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
+# Where a job's data and results lie is no part of what it computes.
+PLACES = ("data_dir", "dataset.data_dir", "dataset.path", "reuse")
+
+
+def identity(params: Mapping[str, Any], data: str, parts: tuple[Any, ...]) -> str:
+    """Return the fingerprint of a job, 64 hexadecimal digits.
+
+    params: its flat choices and settings; data: the data's fingerprint; parts: the objects that
+    compute it (cost, normalizer, optimizer), for their code.
+    """
+    chosen = {key: str(value) for key, value in sorted(params.items()) if key not in PLACES}
+    modules = sorted({ENGINE, *(_module_of(part) for part in parts)})
+    code = {name: code_of(name) for name in modules}
+    versions = {name: version(name) for name in LIBRARIES}
+    return _digest(json.dumps([chosen, data, code, versions]))
+
+
+@lru_cache
+def code_of(module: str) -> str:
+    """Return a digest of what a module and the project's modules that it needs say.
+
+    Comments, docstrings and layout do not count. A module from elsewhere counts by its version,
+    or, without one, by its own text.
+    """
+    own = {name: text(path) for name, path in sorted(_needed(module).items())}
+    if own:
+        return _digest(json.dumps(own))
+    top = importlib.import_module(module.split(".")[0])
+    told = getattr(top, "__version__", None)
+    file = getattr(sys.modules.get(module) or importlib.import_module(module), "__file__", None)
+    return str(told) if told else text(Path(file)) if file else module
+
+
+def text(path: Path) -> str:
+    """Return a digest of a Python file's syntax, without comments, docstrings and layout."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_docstring(body[0]):
+            del body[0]
+    return _digest(ast.dump(tree))
+
+
+def _needed(module: str) -> dict[str, Path]:
+    """Return the project's modules that a module needs, itself first, with their files."""
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _file(name)
+        if path is None or name in found:
+            continue
+        found[name] = path
+        waiting += _imported(path)
+    return found
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                yield _home(node.module, alias.name)
+
+
+def _home(module: str, name: str) -> str:
+    """Return where `from module import name` finds it: a package's face leads to the room behind.
+
+    Otherwise any cost's change would void the results of all.
+    """
+    below = f"{module}.{name}"
+    if _file(below):
+        return below
+    if _file(module) is None:
+        return module
+    found = getattr(importlib.import_module(module), name, None)
+    home = getattr(found, "__module__", None)
+    return home if isinstance(home, str) and _file(home) else module
+
+
+def _module_of(part: Any) -> str:
+    """Return the module that says what a function or an object does."""
+    part = getattr(part, "formula", part)  # of a cost that autograd has wrapped
+    steps = getattr(part, "steps", None)  # of a pipeline: the last is as good as any for a name
+    if steps and type(part).__module__.startswith("sklearn."):
+        return _module_of(steps[-1][1])
+    named = part if hasattr(part, "__qualname__") else type(part)
+    if isinstance(part, tuple):  # an optimizer: its rule is a function
+        named = part[1]
+    return str(named.__module__)
+
+
+def _file(module: str) -> Path | None:
+    base = ROOT.joinpath(*module.split("."))
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _digest(words: str) -> str:
+    return hashlib.sha256(words.encode()).hexdigest()
