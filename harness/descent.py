@@ -40,12 +40,14 @@ def descend(
     step_sizes: Array,
     iterations: int,
     progress: Progress | None = None,
+    observe: Callable[[int, NDArray[Any], NDArray[Any]], None] | None = None,
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
     start: `(R, C, N + 1)`, bias first; step_sizes: `(R,)`. Costs and counts at step k belong to
     the weights of step k. A run whose cost, weights or gradient stop being finite leaves the stack
-    with its history up to there; the others do not notice.
+    with its history up to there; the others do not notice. observe: called at each step with k,
+    the indices of the runs that are left and their weights of step k, which it must not change.
     """
     runs = len(start)
     shape = (runs, iterations + 1)
@@ -70,6 +72,8 @@ def descend(
                 state = tuple(array[finite] for array in state)
             final[alive] = weights
             record.write(k, alive, here, test, weights)
+            if observe:
+                observe(k, alive, weights)
             if progress:
                 progress(k)
             if k == iterations or not len(alive):

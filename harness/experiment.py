@@ -1,14 +1,15 @@
 """One job, start to end: one data set, cost, scheme and optimizer, and the whole step grid."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets import Dataset, UserError
-from harness import convergence
+from harness import convergence, record
 from harness.descent import Histories, Progress, descend
 from harness.objective import Cost, Objective
 from harness.scheme import check_scheme, normalize
@@ -54,7 +55,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job found: a `Step` for each step size, the best of them, the seconds it took."""
+    """What a job found: a `Step` for each step size, the best of them, the seconds it took.
+
+    A study without a descent (`iterations=0` with a record) has no steps. arrays: what `record`
+    asked for, see `harness.record`.
+    """
 
     steps: tuple[Step, ...]
     best: int | None
@@ -62,10 +67,20 @@ class Outcome:
     features: int
     fit_seconds: float
     descent_seconds: float
+    arrays: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
 
 def check(job: Job) -> None:
-    """Raise `UserError` for what cannot be a scheme, or a cost that does not fit the targets."""
+    """Raise `UserError` for a cost, a scheme or a record that does not fit the job."""
+    settings = job.settings
+    if not record.without_descent(settings.record, settings.iterations):
+        _check_cost(job)
+    check_scheme(job.normalizer)
+    record.check(settings.record, settings.iterations, job.dataset, job.normalizer)
+
+
+def _check_cost(job: Job) -> None:
+    """Raise `UserError` where the job's cost does not fit its targets."""
     tasks = getattr(job.cost, "tasks", ALL_TASKS)
     data = job.dataset
     if data.task not in tasks:
@@ -75,7 +90,8 @@ def check(job: Job) -> None:
             "binary": "cost=softmax or cost=multiclass_softmax",
             "multiclass": "cost=multiclass_softmax",
             "regression": "cost=least_squares",
-            "unlabelled": "a data set with targets (of a file of yours: set dataset.target)",
+            "unlabelled": "a data set with targets (of a file of yours: set dataset.target), or, "
+            "without a descent, iterations=0 'record=[points]'",
         }[data.task]
         if data.task == "regression" or (data.classes and tasks == ("regression",)):
             other = "classes" if data.task == "regression" else "regression"
@@ -89,7 +105,6 @@ def check(job: Job) -> None:
             f"cost={name}: does not fit the targets of {data.name} ({data.task}{classes}); "
             f"it is for {' and '.join(tasks)} targets; use {remedy}"
         )
-    check_scheme(job.normalizer)
 
 
 def run(job: Job, progress: Progress | None = None) -> Outcome:
@@ -99,6 +114,9 @@ def run(job: Job, progress: Progress | None = None) -> Outcome:
     tick = time.perf_counter()
     z, z_test = normalize(job.normalizer, job.dataset.x, job.dataset.x_test, settings.precision)
     fit_seconds = time.perf_counter() - tick
+    if record.without_descent(settings.record, settings.iterations):
+        arrays = record.arrays(settings.record, job.dataset, job.normalizer, z, None)
+        return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, arrays)
     classes, targets, test_targets = _encode(job, z.dtype)
     classify = job.dataset.task != "regression"
     train = Objective(job.cost, z, targets, classify, job.l2)
@@ -118,13 +136,22 @@ def run(job: Job, progress: Progress | None = None) -> Outcome:
     descent_seconds = time.perf_counter() - tick
     steps = _steps(histories, settings)
     finals = np.array([step.final_cost for step in steps])
+    best = convergence.best(finals, [step.verdict for step in steps])
+    again = (
+        None
+        if best is None
+        else record.Descent(
+            train, job.optimizer, start[:1], settings.step_sizes[best], settings.iterations
+        )
+    )
     return Outcome(
         steps=steps,
-        best=convergence.best(finals, [step.verdict for step in steps]),
+        best=best,
         scheme=job.normalizer,
         features=z.shape[1],
         fit_seconds=fit_seconds,
         descent_seconds=descent_seconds,
+        arrays=record.arrays(settings.record, job.dataset, job.normalizer, z, again),
     )
 
 

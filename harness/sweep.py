@@ -188,7 +188,12 @@ def prepare(config: DictConfig) -> "Job":
 
 
 def experiment_name(config: DictConfig) -> str:
-    """Return `<dataset>-<cost>`; a user's own file, or OpenML, gives its name to the data set."""
+    """Return `<dataset>-<cost>`; a user's own file, or OpenML, gives its name to the data set.
+
+    A study without a descent has no cost: its experiment is named after the data set.
+    """
+    if config.iterations == 0 and config.record:
+        return _dataset_name(config)
     return f"{_dataset_name(config)}-{_choice('cost')}"
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -152,9 +153,10 @@ class Writer:
         self._log_input(scheme, dataset)
         for number, step in enumerate(outcome.steps):
             self._write_step(scheme, tags, step, best=number == outcome.best)
-        if outcome.best is None:
+        self._log_arrays(scheme, outcome.arrays)
+        if outcome.steps and outcome.best is None:
             self._tags(scheme, {"verdict": "diverged", "reason": "no step size stayed finite"})
-        else:
+        elif outcome.best is not None:
             best = outcome.steps[outcome.best]
             self._log(scheme, _metrics(best))
             self._tags(scheme, {"verdict": best.verdict, "step_size": f"{best.step_size:g}"})
@@ -247,6 +249,16 @@ class Writer:
         entries = [Metric(key, float(value), now, step) for key, value, step in metrics]
         for first in range(0, len(entries), BATCH):
             self.client.log_batch(run_id, metrics=entries[first : first + BATCH])
+
+    def _log_arrays(self, run_id: str, arrays: Mapping[str, Mapping[str, Any]]) -> None:
+        """Log each record as `arrays/<name>.npz`, and their names as the tag `recorded`."""
+        if not arrays:
+            return
+        with TemporaryDirectory() as folder:
+            for name, parts in arrays.items():
+                np.savez_compressed(Path(folder) / f"{name}.npz", **parts)
+            self.client.log_artifacts(run_id, folder, "arrays")
+        self._tags(run_id, {"recorded": ",".join(arrays)})
 
     def _log_input(self, run_id: str, dataset: Dataset) -> None:
         import json
