@@ -1,11 +1,36 @@
-"""The command line: `python -m results` draws the last comparison again, and lists the others."""
+"""The command line: `python -m results` draws the last comparison again, and lists the others.
+
+Heavy libraries are loaded where a command needs them, so that `--help` is quick.
+"""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
-COMMANDS = ("show", "list", "dashboard")
+from results.figures import NAMES
+
+if TYPE_CHECKING:
+    from results.drawing import Options
+    from results.runs import Sweep
+
+DEFAULT_STORE = "sqlite:///mlflow.db"
+TABLES = ("text", "markdown", "csv", "latex", "parquet")
+SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
+
+EXAMPLES = """examples:
+  python -m results                              the last sweep's table and figures
+  python -m results list                         the sweeps of the store
+  python -m results figure histories --first-iteration 1 --format page
+  python -m results figure histories --steps 0.1,1 --scale linear
+  python -m results figure contours --out figures
+  python -m results table --format latex
+  python -m results table --histories --format parquet --out tables
+  python -m results table --histories --where "params.dataset = 'digits'" --format csv
+
+python -m results alone, or with a sweep's id, is python -m results show."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -13,52 +38,157 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help")):
         words.insert(0, "show")
-    options = _parser().parse_args(words)
     try:
-        return int(options.run(options))
+        options = _parser().parse_args(words)
+        return int(COMMANDS[options.command](options))
     except LookupError as error:
         print(f"results: {error.args[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # as in `python -m results list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as every other mistake's."""
+
+    def error(self, message: str) -> NoReturn:
+        raise LookupError(f"{message}; {self.prog} --help shows what there is")
 
 
 def _parser() -> argparse.ArgumentParser:
-    from results.runs import DEFAULT_STORE
-
-    store = argparse.ArgumentParser(add_help=False)
+    store = _Parser(add_help=False)
     store.add_argument(
-        "--store", metavar="URI", default=DEFAULT_STORE, help="MLflow's store (%(default)s)"
+        "--store",
+        metavar="URI",
+        default=DEFAULT_STORE,
+        help="MLflow's tracking URI: a database or a server (%(default)s)",
     )
-    parser = argparse.ArgumentParser(
+    chosen = argparse.ArgumentParser(add_help=False, parents=[store])
+    chosen.add_argument("sweep", nargs="?", help="the sweep's id; the last one without")
+    chosen.add_argument(
+        "--where",
+        metavar="FILTER",
+        help="the scheme runs of every sweep that MLflow's filter finds, such as "
+        "\"params.dataset = 'digits' and tags.normalizer = 'standard'\"",
+    )
+    drawn = _drawing_options()
+    parser = _Parser(
         prog="python -m results",
         description="Tables and figures of recorded comparisons, read from MLflow.",
-        epilog="python -m results alone, or with a sweep's id, is python -m results show.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
 
-    show = commands.add_parser("show", parents=[store], help="a sweep's table and figures")
-    show.add_argument("sweep", nargs="?", help="the sweep's id; the last one without")
+    show = commands.add_parser(
+        "show", parents=[chosen, drawn], help="a sweep's table and every figure that it has"
+    )
     show.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/SWEEP)")
-    show.set_defaults(run=_show)
 
-    sweeps = commands.add_parser("list", parents=[store], help="the sweeps of a store")
-    sweeps.set_defaults(run=_list)
+    commands.add_parser("list", parents=[store], help="the sweeps of a store")
+
+    table = commands.add_parser(
+        "table",
+        parents=[chosen],
+        help="a sweep's table, or its histories, as text, Markdown, CSV, LaTeX or Parquet",
+        description="One row a scheme; with --histories one row a run and iteration. In Python: "
+        "results.tables.histories(results.runs.load(STORE, SWEEP)) is the same as a pandas frame.",
+    )
+    table.add_argument("--format", choices=TABLES, default="text", help="(%(default)s)")
+    table.add_argument(
+        "--histories", action="store_true", help="one row a scheme's best run and iteration"
+    )
+    table.add_argument("--all-steps", action="store_true", help="histories of every step size")
+    table.add_argument(
+        "--out", metavar="FOLDER", help="write a file there; without, print (Parquet: outputs)"
+    )
+
+    named = _Parser(add_help=False)  # a parent, so that NAME comes before SWEEP
+    named.add_argument("name", metavar="NAME", help="one of those above")
+    figure = commands.add_parser(
+        "figure",
+        parents=[named, chosen, drawn],
+        help="one figure, as PNG, SVG and PDF",
+        description="figures:\n" + "\n".join(f"  {key:16}{what}" for key, what in NAMES.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    figure.add_argument("--out", metavar="FOLDER", help="where the files go (outputs/SWEEP)")
 
     dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
     dashboard.add_argument("--port", type=int, default=5000, help="(%(default)s)")
     dashboard.add_argument("--host", default="127.0.0.1", help="(%(default)s: this machine only)")
-    dashboard.set_defaults(run=_dashboard)
     return parser
 
 
-def _show(options: argparse.Namespace) -> int:
-    from results.conclusion import conclude
-    from results.runs import last_sweep_id
+def _drawing_options() -> _Parser:
+    drawn = _Parser(add_help=False)
+    drawn.add_argument(
+        "--format",
+        choices=("page", "slide", "screen"),
+        default="screen",
+        help="6.5 inches of a page, a 13-inch slide, or a screen (%(default)s)",
+    )
+    drawn.add_argument(
+        "--first-iteration",
+        type=int,
+        default=0,
+        metavar="K",
+        help="where histories begin: 1 leaves the start out (%(default)s)",
+    )
+    drawn.add_argument(
+        "--scale",
+        choices=("linear", "log"),
+        help="of histories' vertical axes; by the range of the values without",
+    )
+    drawn.add_argument(
+        "--steps",
+        metavar="LIST",
+        default="",
+        help="histories of these step sizes, such as 0.1,1; each scheme's best without",
+    )
+    return drawn
 
-    sweep_id = options.sweep or last_sweep_id(options.store)
-    folder = Path(options.out) if options.out else Path("outputs") / sweep_id
-    conclude(options.store, sweep_id, folder.absolute())
+
+def _sweep(options: argparse.Namespace) -> "Sweep":
+    from results import runs
+
+    if options.where and options.sweep:
+        raise LookupError(f"--where: finds runs of every sweep; leave {options.sweep} out")
+    if options.where:
+        return runs.query(options.store, options.where)
+    return runs.load(options.store, options.sweep or runs.last_sweep_id(options.store))
+
+
+def _options(options: argparse.Namespace) -> "Options":
+    from results.drawing import Options
+    from results.figures.style import FORMATS
+
+    if options.first_iteration < 0:
+        raise LookupError(f"--first-iteration {options.first_iteration}: must be 0 or more")
+    try:
+        steps = tuple(float(word) for word in options.steps.split(",") if word)
+        if not all(0 < step < float("inf") for step in steps):
+            raise ValueError
+    except ValueError:
+        raise LookupError(
+            f"--steps {options.steps}: must be positive numbers with commas, such as 0.1,1"
+        ) from None
+    return Options(FORMATS[options.format], options.first_iteration, options.scale, steps)
+
+
+def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
+    return Path(options.out or Path("outputs") / sweep.sweep_id).absolute()
+
+
+def _show(options: argparse.Namespace) -> int:
+    drawing = _options(options)
+    from results.conclusion import present
+
+    sweep = _sweep(options)
+    present(sweep, _folder(options, sweep), drawing)
     return 0
 
 
@@ -69,11 +199,63 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
+def _table(options: argparse.Namespace) -> int:
+    from results import tables
+
+    sweep = _sweep(options)
+    long = options.histories or options.all_steps
+    role = "step" if options.all_steps else "scheme"
+    table = tables.histories(sweep, role) if long else tables.summary(sweep)
+    made = tables.FORMATS[options.format](table)
+    if not options.out and isinstance(made, str):
+        print(made)
+        return 0
+    folder = _folder(options, sweep)
+    suffix = SUFFIXES.get(options.format, options.format)
+    file = folder / f"{'histories' if long else 'table'}.{suffix}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(made if isinstance(made, bytes) else f"{made}\n".encode())
+    except OSError as error:
+        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+    print(file)
+    return 0
+
+
+def _figure(options: argparse.Namespace) -> int:
+    drawing_options = _options(options)
+    if options.name not in NAMES:
+        raise LookupError(
+            f"figure {options.name}: no such figure; choose one of {', '.join(NAMES)}"
+        )
+    from results import drawing
+
+    sweep = _sweep(options)
+    folder = _folder(options, sweep)
+    written = drawing.write(sweep, folder, [options.name], drawing_options)
+    files = [file for group in written.values() for file in group]
+    if not files:
+        raise LookupError(
+            f"figure {options.name}: {sweep.sweep_id} has nothing recorded for it; "
+            f"it shows {NAMES[options.name]}"
+        )
+    print("\n".join(str(file) for file in files))
+    return 0
+
+
 def _dashboard(options: argparse.Namespace) -> int:
     from results.dashboard import serve
 
     return serve(options.store, options.host, options.port)
 
+
+COMMANDS = {
+    "show": _show,
+    "list": _list,
+    "table": _table,
+    "figure": _figure,
+    "dashboard": _dashboard,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,24 +1,34 @@
 """The one reader of MLflow: runs in, tidy tables out."""
 
 import os
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 HISTORIES = ("train/cost", "train/misclassifications", "test/cost", "test/misclassifications")
-DEFAULT_STORE = "sqlite:///mlflow.db"
+QUARTILES = tuple(f"{metric}_{part}" for metric in HISTORIES for part in ("q1", "q3"))
+ABOUT_A_HISTORY = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 SQLITE = "sqlite:///"
+QUERY = "query"  # stands for the id of a sweep
+Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One sweep as it stands in a store.
+    """Runs as they stand in a store: those of one sweep, or those that a query found.
 
-    `runs` holds one row a run: run_id, experiment, role, name, status, seconds, `tags.*`,
-    `params.*`, and the last value of each metric under `metrics.*`.
+    `runs` holds one row a run: run_id, experiment, role, name, status, seconds, label, `tags.*`,
+    `params.*`, and the last value of each metric under `metrics.*`. A query's sweep_id is
+    `query`.
     """
 
     store: str
@@ -31,38 +41,93 @@ class Sweep:
         return rows if experiment is None else rows[rows["experiment"] == experiment]
 
     @property
+    def is_query(self) -> bool:
+        """Whether the runs are those of a query, of one sweep or of many."""
+        return self.sweep_id == QUERY
+
+    @property
     def experiments(self) -> list[str]:
         """The names of the sweep's experiments, in the order of their sweep runs."""
         return list(dict.fromkeys(self.of_role("sweep")["experiment"]))
+
+    @property
+    def command(self) -> str:
+        """The command that made the runs, without a password; of several, each on its own."""
+        commands = self.of_role("sweep").get("tags.command", pd.Series(dtype=str)).dropna()
+        return without_passwords("; ".join(dict.fromkeys(commands)))
 
     @cached_property
     def _client(self) -> Any:
         return connect(self.store)
 
-    def histories(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """Return one row a run and iteration: run_id, label, normalizer, iteration, metrics."""
-        frames = []
-        for row in runs.itertuples():
-            columns = {}
-            for metric in HISTORIES:
-                points = self._client.get_metric_history(row.run_id, metric)
-                if points:
-                    columns[metric] = pd.Series({point.step: point.value for point in points})
-            if not columns:
-                continue
-            frame = pd.DataFrame(columns).rename_axis("iteration").reset_index()
-            frame.insert(0, "run_id", row.run_id)
-            frame.insert(1, "normalizer", row.normalizer)
-            frame.insert(2, "label", row.label)
-            frames.append(frame)
+    def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORIES) -> pd.DataFrame:
+        """Return one row a run and iteration.
+
+        Columns: run_id, experiment, normalizer, label, step_size, verdict, iteration, and each
+        metric that one of the runs has.
+        """
+        wanted = [
+            (row["run_id"], metric)
+            for row in runs.to_dict("records")
+            for metric in metrics
+            if pd.notna(row.get(f"metrics.{metric}"))
+        ]
+        # One call a run and metric is the only way that every store supports: several at a time.
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda pair: self._client.get_metric_history(*pair), wanted))
+        series: dict[str, dict[str, pd.Series]] = {}
+        for (run_id, metric), points in zip(wanted, found):
+            values = {point.step: point.value for point in points}
+            series.setdefault(run_id, {})[metric] = pd.Series(values)
+        frames = [
+            _history(row, series[row["run_id"]])
+            for row in runs.to_dict("records")
+            if row["run_id"] in series
+        ]
         if not frames:
-            return pd.DataFrame(columns=["run_id", "normalizer", "label", "iteration"])
+            return pd.DataFrame(columns=[*ABOUT_A_HISTORY, "iteration"])
         return pd.concat(frames, ignore_index=True)
+
+    def arrays(self, runs: pd.DataFrame, name: str) -> dict[str, Arrays]:
+        """Return a record's named arrays, by the label of each run that holds it.
+
+        Raises LookupError where the artifact store cannot be read.
+        """
+        from mlflow.exceptions import MlflowException
+
+        found = {}
+        with TemporaryDirectory() as folder:
+            for row in runs.to_dict("records"):
+                if name not in str(row.get("tags.recorded", "")).split(","):
+                    continue
+                try:
+                    file = self._client.download_artifacts(
+                        row["run_id"], f"arrays/{name}.npz", folder
+                    )
+                except (MlflowException, OSError) as error:
+                    raise LookupError(
+                        f"run {row['run_id']}: its arrays/{name}.npz cannot be read "
+                        f"({_first_line(error)}); is the artifact folder still there?"
+                    ) from error
+                with np.load(file, allow_pickle=False) as parts:
+                    found[row["label"]] = dict(parts)
+        return found
+
+
+def _history(row: Mapping[Any, Any], series: Mapping[str, pd.Series]) -> pd.DataFrame:
+    frame = pd.DataFrame(dict(series)).rename_axis("iteration").reset_index()
+    about = {**row, "step_size": row.get("tags.step_size")}
+    for place, name in enumerate(ABOUT_A_HISTORY):
+        frame.insert(place, name, about[name])
+    return frame
 
 
 def connect(store: str) -> Any:
     """Return MLflow's client for a store that exists; raises LookupError where it does not."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    # A server that is not there is told of after seconds; MLflow's own patience is minutes.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     store = _absolute(store)
     if store.startswith(SQLITE) and not Path(store.removeprefix(SQLITE)).is_file():
         raise LookupError(
@@ -76,6 +141,15 @@ def connect(store: str) -> Any:
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     return MlflowClient(tracking_uri=store)
+
+
+def without_passwords(text: str) -> str:
+    """Return a text with the password of every URI in it blotted out."""
+    return re.sub(r"(://[^:/@\s]*):[^@\s]+@", r"\1:***@", text)
+
+
+def _first_line(error: Exception) -> str:
+    return without_passwords(next(iter(str(error).strip().splitlines()), type(error).__name__))
 
 
 def _absolute(store: str) -> str:
@@ -96,48 +170,83 @@ def last_sweep_id(store: str) -> str:
 def load(store: str, sweep_id: str) -> Sweep:
     """Return a sweep; raises LookupError where the store has none of that id."""
     client = connect(store)
-    names = {found.experiment_id: found.name for found in client.search_experiments()}
     runs = _search(client, f"tags.sweep_id = '{sweep_id}'")
     if not runs:
-        raise LookupError(f"sweep {sweep_id}: is not in {store}; python -m results list shows them")
+        raise LookupError(
+            f"sweep {sweep_id}: is not in {without_passwords(store)}; "
+            "python -m results list shows them"
+        )
+    return Sweep(_absolute(store), sweep_id, _table(client, runs))
+
+
+def query(store: str, where: str) -> Sweep:
+    """Return the scheme runs that an MLflow filter finds, with their sweep and step runs.
+
+    where: such as `params.dataset = 'digits' and tags.normalizer = 'standard'`. Raises
+    LookupError for a filter that MLflow refuses or that finds nothing.
+    """
+    client = connect(store)
+    schemes = _search(client, f"tags.role = 'scheme' and {where}", name=f"--where {where}")
+    if not schemes:
+        raise LookupError(f"--where {where}: finds no scheme run in {without_passwords(store)}")
+    known = {run.info.run_id for run in schemes}
+    parents = {run.data.tags.get("mlflow.parentRunId") for run in schemes}
+    runs = list(schemes)
+    for sweep_id in sorted({run.data.tags["sweep_id"] for run in schemes}):
+        for run in _search(client, f"tags.sweep_id = '{sweep_id}'"):
+            of_scheme = run.data.tags.get("mlflow.parentRunId") in known
+            if of_scheme or run.info.run_id in parents:
+                runs.append(run)
+    return Sweep(_absolute(store), QUERY, _table(client, runs))
+
+
+def _table(client: Any, runs: Sequence[Any]) -> pd.DataFrame:
+    names = {found.experiment_id: found.name for found in client.search_experiments()}
     rows = [_row(run, names[run.info.experiment_id]) for run in runs]
     table = pd.DataFrame(rows).sort_values(["started", "run_id"], ignore_index=True)
-    return Sweep(_absolute(store), sweep_id, _labelled(table))
+    return _labelled(table)
 
 
 def sweeps(store: str) -> pd.DataFrame:
     """Return one row a sweep and experiment, the latest first: sweep, experiment, jobs, command."""
     client = connect(store)
-    names = {found.experiment_id: found.name for found in client.search_experiments()}
+    found = _search(client, "tags.role = 'sweep'")
+    names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
     rows = [
         {
             "sweep": run.data.tags["sweep_id"],
             "experiment": names[run.info.experiment_id],
             "status": run.info.status,
             "jobs": run.data.tags.get("jobs", ""),
-            "command": run.data.tags.get("command", ""),
+            "command": without_passwords(run.data.tags.get("command", "")),
         }
-        for run in _search(client, "tags.role = 'sweep'")
+        for run in found
     ]
     return pd.DataFrame(rows, columns=["sweep", "experiment", "status", "jobs", "command"])
 
 
-def _search(client: Any, query: str, most: int | None = None) -> list[Any]:
-    ids = [found.experiment_id for found in client.search_experiments()]
+def _search(client: Any, query: str, most: int | None = None, name: str = "--store") -> list[Any]:
+    """Return the runs of a query, the latest first; raises LookupError where MLflow refuses."""
+    from mlflow.exceptions import MlflowException
+
     runs: list[Any] = []
     token = None
-    while True:
-        page = client.search_runs(
-            ids,
-            query,
-            max_results=min(most or 1000, 1000),
-            order_by=["attributes.start_time DESC"],
-            page_token=token,
-        )
-        runs += page
-        token = page.token
-        if not token or (most and len(runs) >= most):
-            return runs[:most]
+    try:
+        ids = [found.experiment_id for found in client.search_experiments()]
+        while True:
+            page = client.search_runs(
+                ids,
+                query,
+                max_results=min(most or 1000, 1000),
+                order_by=["attributes.start_time DESC"],
+                page_token=token,
+            )
+            runs += page
+            token = page.token
+            if not token or (most and len(runs) >= most):
+                return runs[:most]
+    except MlflowException as error:
+        raise LookupError(f"{name}: {_first_line(error)}") from error
 
 
 def _row(run: Any, experiment: str) -> dict[str, Any]:
@@ -166,14 +275,20 @@ def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Add a label: the normalizer, and what else tells the schemes of an experiment apart."""
     table["label"] = table["normalizer"]
     schemes = table[table["role"] == "scheme"]
-    params = [name for name in table.columns if name.startswith("params.")]
-    for _, group in schemes.groupby("experiment"):
-        for _, same in group.groupby("normalizer"):
-            differing = [name for name in params if same[name].nunique(dropna=False) > 1]
-            for index, row in same.iterrows():
-                extra = [f"{name.removeprefix('params.')}={row[name]}" for name in differing]
-                table.loc[index, "label"] = ", ".join([row["normalizer"], *extra])
+    settings = [name for name in table.columns if name.startswith("params.")]
+    for _, same in schemes.groupby(["experiment", "normalizer"]):
+        differing = [name for name in settings if same[name].nunique(dropna=False) > 1]
+        if not differing and len(same) > 1:  # the same job of several sweeps
+            differing = [name for name in ("tags.sweep_id", "run_id") if same[name].nunique() > 1]
+        for index, row in same.iterrows():
+            extra = [f"{_short(name)}={row[name]}" for name in differing]
+            table.loc[index, "label"] = ", ".join([row["normalizer"], *extra])
     labels = table.set_index("run_id")["label"]
     steps = table["role"] == "step"
     table.loc[steps, "label"] = table.loc[steps, "parent"].map(labels)
     return table
+
+
+def _short(name: str) -> str:
+    """Return a setting's name as a label has it: that of a normalizer's option alone."""
+    return name.removeprefix("params.").removeprefix("tags.").removeprefix("normalizer.")

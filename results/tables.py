@@ -1,10 +1,12 @@
-"""Tables that a terminal shows."""
+"""Tables: a sweep's summary and its histories, as text, Markdown, CSV, LaTeX and Parquet."""
 
+import io
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
-from results.runs import Sweep
+from results.runs import HISTORIES, QUARTILES, Sweep
 
 
 def summary(sweep: Sweep) -> pd.DataFrame:
@@ -37,8 +39,85 @@ def summary(sweep: Sweep) -> pd.DataFrame:
     return table.drop(columns=empty)
 
 
+def histories(sweep: Sweep, role: str = "scheme") -> pd.DataFrame:
+    """Return the tidy table: one row a run and iteration.
+
+    role: `scheme` for the best step size of each scheme, `step` for every step size. Columns: the
+    run's id, sweep, experiment, data set, cost, optimizer, scheme, label, step size, verdict,
+    then iteration and the metrics, with quartiles where there are several starts.
+    """
+    runs = sweep.of_role(role)
+    table = sweep.histories(runs, (*HISTORIES, *QUARTILES))
+    about = runs.set_index("run_id")
+    for place, name in enumerate(("sweep_id", "dataset", "cost", "optimizer")):
+        column = about.get(f"tags.{name}", pd.Series(dtype=str))
+        table.insert(1 + place, name, table["run_id"].map(column))
+    table["step_size"] = pd.to_numeric(table["step_size"])
+    return table
+
+
+def settings(sweep: Sweep) -> pd.DataFrame:
+    """Return one row a run with everything that is known of it: parameters, tags, last metrics."""
+    return sweep.runs.drop(columns=[name for name in sweep.runs if name.startswith("tags.mlflow.")])
+
+
 def text(table: pd.DataFrame) -> str:
     """Return a table as aligned lines for a terminal, numbers to the right, `-` for nothing."""
+    columns = []
+    for name, cells in _cells(table).items():
+        width = max(map(len, [name, *cells]))
+        align = "<" if _is_words(name, table) else ">"
+        columns.append([f"{cell:{align}{width}}" for cell in [name, *cells]])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return a table as Markdown, numbers to the right."""
+    cells = _cells(table)
+    rule = [":--" if _is_words(name, table) else "--:" for name in cells]
+    rows = [list(cells), rule, *zip(*cells.values(), strict=True)]
+    # A bar would end the cell that it stands in.
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
+    )
+
+
+def csv(table: pd.DataFrame) -> str:
+    """Return a table as comma-separated values, numbers in full, nothing for nothing."""
+    return table.to_csv(index=False).rstrip("\n")
+
+
+def latex(table: pd.DataFrame) -> str:
+    """Return a table as a LaTeX `tabular` with plain rules: no package is needed."""
+    cells = _cells(table)
+    align = "".join("l" if _is_words(name, table) else "r" for name in cells)
+    rows = [list(cells), *zip(*cells.values(), strict=True)]
+    lines = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in rows]
+    body = [lines[0], r"\hline", *lines[1:]]
+    return "\n".join(
+        [rf"\begin{{tabular}}{{{align}}}", r"\hline", *body, r"\hline", r"\end{tabular}"]
+    )
+
+
+def parquet(table: pd.DataFrame) -> bytes:
+    """Return a table as a Parquet file's bytes."""
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+# What `--format` of a table chooses from; Parquet is bytes, all others are text.
+FORMATS: dict[str, Callable[[pd.DataFrame], str | bytes]] = {
+    "text": text,
+    "markdown": markdown,
+    "csv": csv,
+    "latex": latex,
+    "parquet": parquet,
+}
+
+
+def _cells(table: pd.DataFrame) -> dict[str, list[str]]:
+    """Return each column as text, rounded for reading."""
     formats = {
         "cost": "{:.6f}",
         "test cost": "{:.6f}",
@@ -48,12 +127,24 @@ def text(table: pd.DataFrame) -> str:
         "steps": "{:.0f}",
         "diverged": "{:.0f}",
     }
-    words = ("experiment", "scheme", "verdict", "sweep", "status", "command")
-    columns = []
-    for name in table.columns:
-        shape = formats.get(name, "{}")
-        cells = ["-" if pd.isna(value) else shape.format(value) for value in table[name]]
-        width = max(map(len, [name, *cells]))
-        align = "<" if name in words else ">"
-        columns.append([f"{cell:{align}{width}}" for cell in [name, *cells]])
-    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+    return {
+        str(name): [
+            "-"
+            if pd.isna(value)
+            else (formats.get(name, "{}") if isinstance(value, (int, float)) else "{}").format(
+                value
+            )
+            for value in table[name]
+        ]
+        for name in table.columns
+    }
+
+
+def _is_words(name: str, table: pd.DataFrame) -> bool:
+    return name != "best step" and not pd.api.types.is_numeric_dtype(table[name])
+
+
+def _escaped(cell: str) -> str:
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
+    return "".join(special.get(mark, mark) for mark in cell)

@@ -1,67 +1,173 @@
-"""The textbook's figure: cost histories left, misclassification histories right."""
+"""The textbook's figure: cost histories, and misclassification histories beside or below them."""
 
 from typing import Any
 
-import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from results.figures.style import RC, look
+from results.figures import style
+from results.figures.labels import End, end_labels
+from results.figures.style import SCREEN, Look, Shape
 
-PANELS = (("train/cost", "cost"), ("train/misclassifications", "misclassifications"))
+PANELS = (("cost", "cost, mean over points"), ("misclassifications", "misclassified points"))
+BAD = 8.0  # a curve that ends so many times above the median squashes the others
+SAME = 1e-8  # relative: full whitenings trace the same costs to rounding
 
 
-def draw(histories: pd.DataFrame, schemes: pd.DataFrame, title: str) -> Figure:
-    """Return the figure of each scheme's best step.
+def draw(
+    histories: pd.DataFrame,
+    runs: pd.DataFrame,
+    title: str,
+    *,
+    first: int = 0,
+    scale: str | None = None,
+    shape: Shape = SCREEN,
+) -> Figure:
+    """Return the figure: a curve a run, the test points' dashed, a band between quartiles.
 
-    histories: one row a scheme and iteration (`label`, `normalizer`, `iteration`, metrics).
-    schemes: one row a scheme (`label`, `normalizer`, `tags.step_size`), in the legend's order.
+    histories: one row a run and iteration (`run_id`, `iteration`, `train/cost` ...). runs: one
+    row a curve (`run_id`, `label`, `normalizer`, `tags.step_size`, `verdict`). first: the
+    iteration to begin at. scale: `linear` or `log`; None chooses by the range.
     """
-    panels = [(metric, name) for metric, name in PANELS if metric in histories]
-    with matplotlib.rc_context(RC):
-        figure = Figure(figsize=(4.8 * max(len(panels), 1) + 0.4, 4.0), layout="constrained")
-        figure.suptitle(title, fontsize=11)
-        axes = figure.subplots(1, max(len(panels), 1), squeeze=False)[0]
-        for axis, (metric, name) in zip(axes, panels):
-            _panel(axis, histories, schemes, metric)
+    shown = histories[histories["iteration"] >= first]
+    wanted = [
+        (metric, name)
+        for metric, name in PANELS
+        if f"train/{metric}" in shown and shown[f"train/{metric}"].notna().any()
+    ]
+    columns = 1 if shape.width < 8 else 2
+    height = max(0.62 * shape.width / 2, (len(runs) + 2) * 1.25 * shape.font / 72)
+    with style.drawn(shape):
+        figure, axes = style.panels(
+            max(len(wanted), 1), shape, title, height / (shape.width / columns), columns
+        )
+        if not wanted:
+            style.say_nothing(axes[0], f"no run has a history from iteration {first} on")
+        for axis, (metric, name) in zip(axes, wanted):
+            _panel(axis, shown, runs, metric, scale, shape, height)
             axis.set_xlabel("iteration")
-            axis.set_ylabel(f"{name}, mean over points" if name == "cost" else name)
-        if not panels:
-            axes[0].text(
-                0.5, 0.5, "no scheme has a history", ha="center", transform=axes[0].transAxes
-            )
-        elif axes[0].lines:
-            handles, labels = axes[0].get_legend_handles_labels()
-            columns = min(3, len(handles))
-            figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+            axis.set_ylabel(name)
+        notes = _notes(shown, runs)
+        if notes:
+            figure.supxlabel(notes, fontsize="small", x=0.01, ha="left")
     return figure
 
 
-def _panel(axis: Any, histories: pd.DataFrame, schemes: pd.DataFrame, metric: str) -> None:
-    count = len(schemes)
-    for number, scheme in enumerate(schemes.to_dict("records")):
-        rows = histories[histories["label"] == scheme["label"]].dropna(subset=[metric])
-        if rows.empty:
+def _panel(
+    axis: Any,
+    histories: pd.DataFrame,
+    runs: pd.DataFrame,
+    metric: str,
+    scale: str | None,
+    shape: Shape,
+    height: float,
+) -> None:
+    by_run = dict(list(histories.groupby("run_id")))
+    ends = []
+    looks = style.looks(list(runs["normalizer"]))
+    for number, (run, look) in enumerate(zip(runs.to_dict("records"), looks)):
+        rows = by_run.get(run["run_id"])
+        if rows is None or rows[f"train/{metric}"].isna().all():
             continue
-        style = look(scheme["normalizer"])
+        _curve(axis, rows, metric, look, number / max(len(runs), 1))
+        text = f"{run['label']}{style.step_text(run.get('tags.step_size'))}"
+        axis.lines[-1].set_label(text)
+        values = rows[f"train/{metric}"].dropna()
+        if run["verdict"] == "diverged":
+            text += f" diverged at {int(rows.loc[values.index[-1], 'iteration']) + 1}"
+        ends.append(End(text, float(values.iloc[-1]), look))
+    last = max(line.get_xdata().max() for line in axis.lines)
+    start = min(line.get_xdata().min() for line in axis.lines)
+    axis.set_xlim(start, max(last, start + 1))
+    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    _scale(axis, [end.value for end in ends], metric, scale)
+    end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
+
+
+def _curve(axis: Any, rows: pd.DataFrame, metric: str, look: Look, phase: float) -> None:
+    """Draw one run: quartiles as a band, the test points' history dashed, the training points'."""
+    x = rows["iteration"]
+    for part, line in (("test", (0, (4, 3))), ("train", look.line)):
+        column = f"{part}/{metric}"
+        if column not in rows or rows[column].isna().all():
+            continue
+        if part == "train" and f"{column}_q1" in rows:
+            axis.fill_between(
+                x, rows[f"{column}_q1"], rows[f"{column}_q3"], color=look.color, alpha=0.2, lw=0
+            )
         every = max(1, len(rows) // 8)
         axis.plot(
-            rows["iteration"],
-            rows[metric],
-            color=style.color,
-            linestyle=style.line,
-            marker=style.marker,
+            x,
+            rows[column],
+            color=look.color,
+            linestyle=line,
+            alpha=1.0 if part == "train" else 0.55,
+            marker=look.marker if part == "train" else "",
             # Markers stand at different iterations, so that curves that coincide are both seen.
-            markevery=(number * every // max(count, 1), every),
-            markersize=5,
-            label=f"{scheme['label']}, step {scheme['tags.step_size']}",
+            markevery=(int(phase * every), every),
+            markersize=4,
+            label="_test",
         )
-    if metric == "train/cost" and axis.lines:
-        lows = [line.get_ydata().min() for line in axis.lines]
-        highs = [line.get_ydata().max() for line in axis.lines]
-        if min(lows) > 0 and max(highs) > 10 * min(lows):
-            axis.set_yscale("log")
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if metric != "train/cost":
-        axis.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _scale(axis: Any, ends: list[float], metric: str, scale: str | None) -> None:
+    """Choose the vertical scale and limits, so that no curve makes the others unreadable."""
+    values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
+    values = values[np.isfinite(values)]
+    start = max(float(line.get_ydata()[0]) for line in axis.lines if len(line.get_ydata()))
+    if metric == "cost":
+        log = values.min() > 0 and values.max() > 10 * values.min()
+        if scale == "log" or (scale is None and log):
+            axis.set_yscale("log", nonpositive="mask")
+            # A run that shoots up leaves the panel; what the others do stays readable.
+            if values.max() > 1e3 * start > 0:
+                axis.set_ylim(top=1e3 * start)
+        elif values.max() > 3 * start > 0:
+            axis.set_ylim(top=1.5 * start)
+        return
+    squashed = max(ends) > BAD * max(float(np.median(ends)), 1.0) or max(values) > 10 * max(ends)
+    if scale == "log" or (scale is None and squashed):
+        axis.set_yscale("symlog", linthresh=1, linscale=0.5)
+        axis.set_ylim(bottom=0)
+        axis.set_yticks([0, *_powers(values.max())])
+        axis.yaxis.set_major_formatter("{x:.0f}")
+    else:
+        axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+
+
+def _powers(top: float) -> list[float]:
+    """Return 1, 2, 5, 10 ... up to a number: readable ticks of counts."""
+    steps = [unit * 10**power for power in range(7) for unit in (1, 2, 5)]
+    return [float(step) for step in steps if step <= top]
+
+
+def _notes(histories: pd.DataFrame, runs: pd.DataFrame) -> str:
+    """Return what else the figure has to say: dashed lines, bands, curves that coincide."""
+    notes = []
+    if "test/cost" in histories and histories["test/cost"].notna().any():
+        notes.append("solid: training points, dashed and pale: test points")
+    if "train/cost_q1" in histories and histories["train/cost_q1"].notna().any():
+        notes.append("bands: quartiles over the starts")
+    notes += [f"the same curve: {', '.join(same)}" for same in coinciding(histories, runs)]
+    return "\n".join(notes)
+
+
+def coinciding(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
+    """Return the labels of the runs whose training costs agree to 1e-8, relative, in groups."""
+    if "train/cost" not in histories:
+        return []
+    by_run = {run_id: rows["train/cost"].to_numpy() for run_id, rows in histories.groupby("run_id")}
+    groups: list[tuple[Any, list[str]]] = []
+    for run in runs.to_dict("records"):
+        costs = by_run.get(run["run_id"])
+        if costs is None:
+            continue
+        for model, labels in groups:
+            if len(model) == len(costs) and np.allclose(model, costs, rtol=SAME, atol=0):
+                labels.append(run["label"])
+                break
+        else:
+            groups.append((costs, [run["label"]]))
+    return [labels for _, labels in groups if len(labels) > 1]

@@ -1,13 +1,16 @@
-"""What all figures share: a fixed colour, marker and line for each scheme, and how a file is made.
+"""What all figures share: a fixed look for each scheme and verdict, three formats, the files.
 
 Colours are told apart by the colour-blind and, together with markers and lines, in grey.
 """
 
 import hashlib
-from collections.abc import Mapping
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 
@@ -19,32 +22,63 @@ class Look(NamedTuple):
     line: str
 
 
-# Okabe and Ito's palette, and darker or lighter companions; lightness differs between neighbours.
+class Shape(NamedTuple):
+    """How large a figure is: width in inches, font in points, lines in points, dots an inch.
+
+    columns: how many panels stand side by side at most.
+    """
+
+    width: float
+    font: float
+    line: float
+    dpi: int
+    columns: int
+
+
+FORMATS = {
+    "page": Shape(6.5, 8.0, 1.2, 300, 3),
+    "slide": Shape(13.0, 14.0, 2.2, 150, 4),
+    "screen": Shape(10.0, 10.0, 1.5, 120, 4),
+}
+SCREEN = FORMATS["screen"]
+
+# Okabe and Ito's palette, and darker or lighter companions; no two share a marker.
 LOOKS = {
     "identity": Look("#000000", "o", "-"),
     "standard": Look("#e69f00", "s", "-"),
     "pca_sphere": Look("#0072b2", "^", "-"),
     "zca_sphere": Look("#009e73", "v", "--"),
-    "centre": Look("#999999", "D", "-"),
+    "centre": Look("#8a8a8a", "D", "-"),
     "pca": Look("#cc79a7", "P", "-."),
     "cholesky": Look("#56b4e9", "X", ":"),
     "pca_cor": Look("#d55e00", "<", "--"),
     "zca_cor": Look("#7a4f9e", ">", "-."),
     "ledoit_wolf": Look("#8c510a", "p", "--"),
-    "minmax": Look("#b8ab00", "h", "-."),
-    "maxabs": Look("#5b8c2a", "*", ":"),
+    "minmax": Look("#a39a00", "h", "-."),
+    "maxabs": Look("#4f7d22", "*", ":"),
     "robust": Look("#a50f3c", "d", "--"),
-    "quantile": Look("#35608d", "H", "-."),
-    "power": Look("#e377c2", "8", ":"),
-    "unit_norm": Look("#4d4d4d", "1", "--"),
-    "chain": Look("#1b9e9e", "2", "-."),
+    "quantile": Look("#2b4f77", "H", "-."),
+    "power": Look("#e35fae", "8", ":"),
+    "unit_norm": Look("#4d4d4d", "$+$", "--"),
+    "chain": Look("#138086", "$\\times$", "-."),
 }
 SPARE = [
-    Look("#6a3d9a", "3", ":"),
-    Look("#b15928", "4", "--"),
-    Look("#33a02c", "+", "-."),
-    Look("#fb6a4a", "x", ":"),
+    Look("#6a3d9a", "$\\circ$", ":"),
+    Look("#b15928", "$\\diamond$", "--"),
+    Look("#2c8a24", "$\\bullet$", "-."),
+    Look("#e8584a", "$\\star$", ":"),
 ]
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
+LINES = ("-", "--", "-.", ":")
+
+# Of a verdict: its colour, its marker, and the word that a legend has.
+VERDICTS = {
+    "settled": ("#0072b2", "o"),
+    "unsettled": ("#9ecae1", "D"),
+    "cycling": ("#f0a202", "s"),
+    "diverged": ("#8c1c13", "X"),
+    "failed": ("#bdbdbd", "P"),
+}
 
 
 def look(normalizer: str) -> Look:
@@ -55,26 +89,148 @@ def look(normalizer: str) -> Look:
     return SPARE[digest[0] % len(SPARE)]
 
 
+def looks(normalizers: Sequence[str]) -> list[Look]:
+    """Return a look for each; the second of one name and later ones are shades of the first."""
+    seen: dict[str, int] = {}
+    taken: set[str] = set()
+    found = []
+    for name in normalizers:
+        first, number = look(name), seen.get(name, 0)
+        if number == 0 and first in found:  # two schemes of the user's own with one look
+            number = 1
+        seen[name] = number + 1
+        found.append(_shade(first, number, taken) if number else first)
+        taken.add(found[-1].marker)
+    return found
+
+
+def _shade(first: Look, number: int, taken: set[str]) -> Look:
+    from matplotlib.colors import to_hex, to_rgb
+
+    share = 0.22 * ((number + 1) // 2)
+    towards = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
+    share = min(share, 0.8)
+    red, green, blue = ((1 - share) * part + share * towards for part in to_rgb(first.color))
+    color = to_hex((red, green, blue))
+    free = [marker for marker in MARKERS if marker not in taken] or list(MARKERS)
+    return Look(str(color), free[0], LINES[(LINES.index(first.line) + number) % len(LINES)])
+
+
+def dark(color: str) -> str:
+    """Return a colour that can be read as text on white: as it is, or darker."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    parts = to_rgb(color)
+    lightness = 0.30 * parts[0] + 0.59 * parts[1] + 0.11 * parts[2]
+    if lightness < 0.45:
+        return color
+    red, green, blue = (0.45 / lightness * part for part in parts)
+    return str(to_hex((red, green, blue)))
+
+
+@contextmanager
+def drawn(shape: Shape) -> Iterator[None]:
+    """Set matplotlib's parameters for one figure, and put them back."""
+    import matplotlib
+
+    settings: Any = {**RC, "font.size": shape.font, "lines.linewidth": shape.line}
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def panels(
+    count: int, shape: Shape, title: str, height: float, columns: int | None = None, **kwargs: Any
+) -> tuple[Figure, list[Any]]:
+    """Return a figure of `count` panels, each `height` times as high as it is wide."""
+    columns = max(1, min(count, columns or shape.columns))
+    rows = max(1, -(-count // columns))
+    head = 3.5 * shape.font / 72
+    size = (shape.width, rows * height * shape.width / columns + head)
+    figure = Figure(figsize=size, dpi=shape.dpi, layout="constrained")
+    figure.suptitle(plain(title), fontsize=1.1 * shape.font)
+    axes = list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
+    for spare in axes[count:]:
+        spare.remove()
+    for above in axes[max(0, count - columns) : count]:
+        above.tick_params(labelbottom=True)  # nothing stands below it
+    return figure, axes[:count]
+
+
+def plain(text: str) -> str:
+    """Return a user's text so that a dollar in it is a dollar, not the start of a formula."""
+    return text.replace("$", r"\$")
+
+
+def say_nothing(axis: Any, words: str) -> None:
+    """Write on an empty panel why it is empty."""
+    axis.text(0.5, 0.5, words, ha="center", va="center", transform=axis.transAxes)
+    axis.set_xticks([])
+    axis.set_yticks([])
+
+
+def step_text(step_size: Any) -> str:
+    """Return a step size as a label has it; nothing for none."""
+    return "" if step_size is None or pd.isna(step_size) else f", step {step_size}"
+
+
 RC: Any = {
-    "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.titlesize": "medium",
+    "axes.axisbelow": True,
     "grid.alpha": 0.25,
     "grid.linewidth": 0.6,
     "legend.frameon": False,
+    "legend.fontsize": "small",
     "svg.hashsalt": "normbench",  # the same figure gives the same file
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "savefig.dpi": "figure",
 }
 
 
-def save(figure: Figure, path: Path, facts: Mapping[str, str]) -> list[Path]:
-    """Write a figure as PNG and SVG, with facts (sweep, command) in the metadata; return paths."""
+def save(
+    figure: Figure,
+    path: Path,
+    facts: Mapping[str, str],
+    kinds: Sequence[str] = ("png", "svg", "pdf"),
+) -> list[Path]:
+    """Write a figure under a path without suffix; return the files.
+
+    facts (sweep, command) stand in each file's metadata.
+    """
     import matplotlib
 
     about = "; ".join(f"{key}: {value}" for key, value in facts.items())
-    png, svg = path.with_suffix(".png"), path.with_suffix(".svg")
+    metadata: dict[str, dict[str, Any]] = {
+        "png": {"Software": "normbench", "Description": about},
+        "svg": {"Creator": "normbench", "Description": about, "Date": None},
+        "pdf": {"Creator": "normbench", "Subject": about, "CreationDate": None},
+    }
+    files = []
     with matplotlib.rc_context(RC):
-        figure.savefig(png, dpi=150, metadata={"Software": "normbench", "Description": about})
-        figure.savefig(svg, metadata={"Creator": "normbench", "Description": about, "Date": None})
-    return [png, svg]
+        _lay_out(figure)
+        for kind in kinds:
+            files.append(path.with_name(f"{path.name}.{kind}"))
+            figure.savefig(files[-1], metadata=metadata[kind])
+    return files
+
+
+def svg(figure: Figure) -> str:
+    """Return a figure as the text of an SVG element, to stand in an HTML page."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context(RC):
+        _lay_out(figure)
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _lay_out(figure: Figure) -> None:
+    """Lay a figure out once, not once a file: constrained layout is most of a file's time."""
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")

@@ -1,0 +1,193 @@
+"""Which figures a sweep has: the tables of each, read once, and the files that they become."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from results.figures import (
+    NAMES,
+    components,
+    contours,
+    data,
+    histories,
+    phase_diagram,
+    reconstruction,
+    sharpness,
+    spectrum,
+    step_sizes,
+    style,
+)
+from results.runs import HISTORIES, QUARTILES, Sweep
+
+COLUMNS = ("tags.step_size", step_sizes.COST, step_sizes.STEP)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How figures are drawn.
+
+    shape: see `style.FORMATS`. first: the iteration that histories begin at. scale: `linear`,
+    `log`, or None to choose by the range. steps: the step sizes whose histories are drawn; the
+    best of each scheme where it is empty.
+    """
+
+    shape: style.Shape = style.SCREEN
+    first: int = 0
+    scale: str | None = None
+    steps: tuple[float, ...] = ()
+
+
+DEFAULT = Options()
+
+
+def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT) -> Figure | None:
+    """Return one figure of an experiment; None where nothing was recorded for it."""
+    return MAKERS[name](sweep, experiment, options)
+
+
+def write(
+    sweep: Sweep,
+    folder: Path,
+    names: Sequence[str] = tuple(NAMES),
+    options: Options = DEFAULT,
+) -> dict[str, list[Path]]:
+    """Draw figures of every experiment into a folder; return the files by experiment.
+
+    Figures of which nothing was recorded are left out. Raises LookupError where the folder
+    cannot be written.
+    """
+    written: dict[str, list[Path]] = {}
+    facts = {"sweep": sweep.sweep_id, "command": sweep.command}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for experiment in sweep.experiments:
+            files = written.setdefault(experiment, [])
+            for name in names:
+                stem = name if len(sweep.experiments) == 1 else f"{name}-{experiment}"
+                drawn = figure(sweep, experiment, name, options)
+                if drawn is not None:
+                    files += style.save(drawn, folder / stem, facts)
+                    files += _animated(sweep, experiment, name, folder / f"{stem}.gif", facts)
+    except OSError as error:
+        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+    return written
+
+
+def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
+    """Return one row a scheme that did not fail, with the columns that figures look for."""
+    rows = sweep.of_role("scheme", experiment)
+    return _with_columns(rows[rows["verdict"] != "failed"])
+
+
+def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
+    """Return one row a scheme and step size, with the columns that figures look for."""
+    return _with_columns(sweep.of_role("step", experiment))
+
+
+def _with_columns(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(**{name: None for name in COLUMNS if name not in rows})
+
+
+def _histories(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
+    runs = _curves(sweep, experiment, options.steps)
+    table = sweep.histories(runs, (*HISTORIES, *QUARTILES))
+    if table.empty:
+        return None
+    return histories.draw(
+        table, runs, experiment, first=options.first, scale=options.scale, shape=options.shape
+    )
+
+
+def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataFrame:
+    """Return the runs whose histories are drawn: the best of each scheme, or chosen steps."""
+    every = steps(sweep, experiment)
+    if sizes:
+        known = every[step_sizes.STEP].astype(float)
+        missing = [size for size in sizes if not (abs(known / size - 1) < 1e-6).any()]
+        if missing:
+            tried = ", ".join(f"{size:g}" for size in sorted(set(known.dropna())))
+            raise LookupError(f"--steps {missing[0]:g}: was not tried; choose of {tried}")
+        return every[[any(abs(size / one - 1) < 1e-6 for one in sizes) for size in known]]
+    best = schemes(sweep, experiment)
+    diverged = best[best["verdict"] == "diverged"]
+    # Where no step size stayed finite, the smallest shows how.
+    instead = [
+        rows.sort_values(step_sizes.STEP).head(1)
+        for rows in (every[every["parent"] == run_id] for run_id in diverged["run_id"])
+        if len(rows)
+    ]
+    return pd.concat([best[best["verdict"] != "diverged"], *instead])
+
+
+def _step_sizes(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
+    table = steps(sweep, experiment)
+    if table.empty:
+        return None
+    return step_sizes.draw(table, schemes(sweep, experiment), experiment, shape=options.shape)
+
+
+def _phase_diagram(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
+    table = steps(sweep, experiment)
+    if table.empty:
+        return None
+    return phase_diagram.draw(table, schemes(sweep, experiment), experiment, shape=options.shape)
+
+
+def _sharpness(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
+    runs = schemes(sweep, experiment)
+    table = sweep.histories(runs, (sharpness.METRIC,))
+    if table.empty:
+        return None
+    return sharpness.draw(
+        table, runs, experiment, first=options.first, scale=options.scale, shape=options.shape
+    )
+
+
+def _of_arrays(record: str, draw: Callable[..., Figure]) -> "Maker":
+    """Return a maker of the figures that are drawn from one record's arrays."""
+
+    def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
+        rows = schemes(sweep, experiment)
+        arrays = _arrays(sweep, rows, record)
+        return draw(arrays, rows, experiment, shape=options.shape) if arrays else None
+
+    return make
+
+
+def _arrays(sweep: Sweep, rows: pd.DataFrame, record: str) -> dict[str, dict[str, Any]]:
+    arrays = sweep.arrays(rows, record)
+    if record == "components":  # of points that are images alone
+        return {
+            label: parts
+            for label, parts in arrays.items()
+            if components.side(len(parts["original"])) is not None
+        }
+    return arrays
+
+
+def _animated(
+    sweep: Sweep, experiment: str, name: str, file: Path, facts: dict[str, str]
+) -> list[Path]:
+    if name != "reconstruction":
+        return []
+    rows = schemes(sweep, experiment)
+    arrays = _arrays(sweep, rows, "components")
+    return [reconstruction.animate(arrays, rows, experiment, file, facts)]
+
+
+Maker = Callable[[Sweep, str, Options], Figure | None]
+MAKERS: dict[str, Maker] = {
+    "histories": _histories,
+    "step_sizes": _step_sizes,
+    "phase_diagram": _phase_diagram,
+    "sharpness": _sharpness,
+    "contours": _of_arrays("contours", contours.draw),
+    "data": _of_arrays("points", data.draw),
+    "spectrum": _of_arrays("spectrum", spectrum.draw),
+    "components": _of_arrays("components", components.draw),
+    "reconstruction": _of_arrays("components", reconstruction.draw),
+}

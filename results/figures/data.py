@@ -1,0 +1,93 @@
+"""The points under each scheme side by side, with principal axes and the unit circle."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle
+
+from results.figures import style
+from results.figures.style import SCREEN, Shape
+
+CLASSES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c510a")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
+
+
+def draw(
+    arrays: Mapping[str, Mapping[str, Any]],
+    schemes: pd.DataFrame,
+    title: str,
+    *,
+    shape: Shape = SCREEN,
+) -> Figure:
+    """Return the figure: a panel a scheme, classes in colour, one standard deviation an axis.
+
+    arrays: by label, `points` (p, 2), `names` (2,), `mean` (2,), `axes` (2, 2), `target` (p,),
+    `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`), in order.
+    """
+    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    with style.drawn(shape):
+        figure, axes = style.panels(max(len(rows), 1), shape, title, 1.0)
+        if not rows:
+            style.say_nothing(axes[0], "no scheme has recorded points")
+            return figure
+        looks = style.looks([row["normalizer"] for row in rows])
+        for axis, row, look in zip(axes, rows, looks):
+            dots = _panel(axis, arrays[row["label"]], shape)
+            axis.set_title(style.plain(row["label"]), color=style.dark(look.color))
+        names = arrays[rows[0]["label"]]["class_names"]
+        handles = [
+            Line2D([], [], ls="", color=color, marker=marker, label=style.plain(str(name)))
+            for name, (color, marker) in zip(names, _class_looks(len(names)))
+        ]
+        handles += [
+            Line2D([], [], color="black", lw=2, label="principal axes, one standard deviation"),
+            Line2D([], [], color="black", ls="--", lw=1, label="unit circle"),
+        ]
+        if dots is not None:
+            figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
+        columns = min(len(handles), 7 if shape.width > 8 else 4)
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+    return figure
+
+
+def _class_looks(count: int) -> list[tuple[str, str]]:
+    """Return a colour and a marker for each class, told apart in grey up to 64 of them."""
+    return [(CLASSES[n % 8], MARKERS[(n + n // 8) % 8]) for n in range(count)]
+
+
+def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
+    """Draw one scheme's points; return the coloured dots of a regression's targets, else None."""
+    points, target = parts["points"], parts["target"]
+    size = (0.32 * shape.font) ** 2
+    dots = None
+    if len(parts["class_names"]):
+        for number, (color, marker) in enumerate(_class_looks(len(parts["class_names"]))):
+            some = points[target == number]
+            axis.scatter(
+                *some.T, s=size, color=color, marker=marker, alpha=0.55, lw=0, label=f"_{number}"
+            )
+    elif np.any(target):
+        dots = axis.scatter(*points.T, s=size, c=target, cmap="viridis", lw=0, label="_points")
+    else:
+        axis.scatter(*points.T, s=size, color="0.4", alpha=0.55, lw=0, label="_points")
+    for arm in parts["axes"]:
+        ends = np.stack([parts["mean"] - arm, parts["mean"] + arm]).T
+        axis.plot(*ends, color="white", lw=4, label="_halo", zorder=4)
+        axis.plot(*ends, color="black", lw=2, label="_axis", zorder=5)
+    circle = Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3)
+    circle.set_in_layout(False)
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = 0.54 * float(max((high - low).max(), 1e-12))
+    middle = (low + high) / 2
+    axis.set_xlim(middle[0] - half, middle[0] + half)
+    axis.set_ylim(middle[1] - half, middle[1] + half)
+    axis.add_patch(circle)
+    axis.set_aspect("equal")
+    axis.set_xlabel(str(parts["names"][0]), fontsize="small")
+    axis.set_ylabel(str(parts["names"][1]), fontsize="small")
+    axis.tick_params(labelsize="small")
+    return dots

@@ -1,0 +1,88 @@
+"""Direct labels: each curve's name beside its right end, moved apart where they would overlap."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.transforms import ScaledTranslation
+
+from results.figures.style import Look, Shape, dark, plain
+
+
+class End(NamedTuple):
+    """The end of a curve: its name, its last value, its look."""
+
+    text: str
+    value: float
+    look: Look
+
+
+def end_labels(axis: Any, ends: Sequence[End], shape: Shape, height: float) -> None:
+    """Write each curve's name to the right of a panel, with its marker and a line to its end.
+
+    height: the panel's own, in inches, roughly. The panel's limits must stand.
+    """
+    if not ends:
+        return
+    ends = sorted(ends, key=lambda end: end.value)
+    fractions = _fractions(axis, [end.value for end in ends])
+    places = spread(fractions, 1.25 * shape.font / 72 / height)
+    figure = axis.figure
+    for end, fraction, place in zip(ends, fractions, places):
+        # In points: as far from the panel at every size.
+        handle, text = (
+            axis.transAxes + ScaledTranslation(far * shape.font / 72, 0, figure.dpi_scale_trans)
+            for far in (2.0, 2.8)
+        )
+        axis.annotate(
+            plain(end.text),
+            xy=(1, fraction),
+            xycoords="axes fraction",
+            xytext=(1, place),
+            textcoords=text,
+            va="center",
+            color=dark(end.look.color),
+            fontsize="small",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": end.look.color,
+                "linewidth": 0.6,
+                "shrinkA": 0,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
+        )
+        axis.plot(
+            [1],
+            [place],
+            marker=end.look.marker,
+            color=end.look.color,
+            markersize=0.55 * shape.font,
+            label="_label",
+            transform=handle,
+            clip_on=False,
+        )
+
+
+def spread(fractions: Sequence[float], gap: float) -> list[float]:
+    """Return places in increasing order, a gap apart, as near to the fractions as can be.
+
+    fractions: increasing, of the panel's height. Where all do not fit, they overhang it evenly.
+    """
+    from scipy.optimize import isotonic_regression
+
+    shifts = gap * np.arange(len(fractions))
+    free = isotonic_regression(np.asarray(fractions) - shifts).x
+    room = 1 - shifts[-1]
+    low, high = (0.0, room) if room >= 0 else (room / 2, room / 2)
+    return [float(place) for place in np.clip(free, low, high) + shifts]
+
+
+def _fractions(axis: Any, values: Sequence[float]) -> list[float]:
+    """Return where values stand in a panel, as shares of its height from 0 to 1."""
+    bottom = axis.get_ylim()[0]
+    left = axis.get_xlim()[0]
+    places = axis.transLimits.transform(
+        axis.transScale.transform([(left, value if value == value else bottom) for value in values])
+    )[:, 1]
+    return [float(place) for place in np.clip(np.nan_to_num(places), 0, 1)]

@@ -1,0 +1,88 @@
+"""The sharpness along the path: `step x L / 2` against 1, the edge of stability."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from results.figures import style
+from results.figures.labels import End, end_labels
+from results.figures.style import SCREEN, Shape
+
+METRIC = "theory/sharpness"
+
+
+def draw(
+    histories: pd.DataFrame,
+    runs: pd.DataFrame,
+    title: str,
+    *,
+    first: int = 0,
+    scale: str | None = None,
+    shape: Shape = SCREEN,
+) -> Figure:
+    """Return the figure: a curve a scheme, of `step x L / 2` at each iteration, and a line at 1.
+
+    histories: one row a run and iteration (`run_id`, `iteration`, `theory/sharpness`, the largest
+    eigenvalue L of the cost's Hessian at the weights). runs: one row a scheme (`run_id`, `label`,
+    `normalizer`, `tags.step_size`). Below 1 a small step can only lower the cost; above 1 the
+    stiffest direction overshoots.
+    """
+    height = max(0.5 * shape.width, (len(runs) + 2) * 1.25 * shape.font / 72)
+    shown = histories[histories["iteration"] >= first]
+    known = METRIC in shown and shown[METRIC].notna().any()
+    with style.drawn(shape):
+        figure, (axis,) = style.panels(1, shape, title, height / shape.width)
+        if not known:
+            style.say_nothing(axis, "no scheme has a recorded sharpness")
+            return figure
+        by_run = dict(list(shown.dropna(subset=[METRIC]).groupby("run_id")))
+        ends = []
+        for run, look in zip(runs.to_dict("records"), style.looks(list(runs["normalizer"]))):
+            rows = by_run.get(run["run_id"])
+            step = run.get("tags.step_size")
+            if rows is None or step is None or pd.isna(step):
+                continue
+            values = float(step) * rows[METRIC] / 2
+            text = f"{run['label']}{style.step_text(step)}"
+            axis.plot(
+                rows["iteration"],
+                values,
+                color=look.color,
+                ls=look.line,
+                marker=look.marker,
+                markersize=4,
+                markevery=max(1, len(rows) // 8),
+                label=text,
+            )
+            ends.append(End(text, float(values.iloc[-1]), look))
+        _axes(axis, scale)
+        end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
+    return figure
+
+
+def _axes(axis: "object", scale: str | None) -> None:
+    from matplotlib.axes import Axes
+
+    assert isinstance(axis, Axes)
+    values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
+    wide = values.min() > 0 and max(values.max(), 1) > 20 * min(values.min(), 1)
+    if scale == "log" or (scale is None and wide):
+        axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    axis.set_ylim(min(low, 0.8 if axis.get_yscale() == "log" else 0.0), max(high, 1.3))
+    axis.axhline(1.0, color="black", lw=1.2, label="_one", zorder=1)
+    start = min(line.get_xdata().min() for line in axis.lines[:-1])  # type: ignore[union-attr]
+    last = max(line.get_xdata().max() for line in axis.lines[:-1])  # type: ignore[union-attr]
+    axis.set_xlim(start, max(last, start + 1))
+    axis.text(
+        0.01,
+        1.0,
+        "edge of stability",
+        transform=axis.get_yaxis_transform(),
+        va="bottom",
+        fontsize="small",
+    )
+    axis.set_xlabel("iteration")
+    axis.set_ylabel("step size x L / 2, L the largest curvature there")
+    axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))

@@ -1,0 +1,119 @@
+"""Eigenvalues of the covariance and their cumulative share, before and after each scheme."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from results.figures import style
+from results.figures.labels import End, end_labels
+from results.figures.style import SCREEN, Look, Shape
+
+BEFORE = Look("#000000", "", "-")
+FLOOR = 1e-18  # of the largest: what lies below it is drawn on the lower edge
+
+
+def draw(
+    arrays: Mapping[str, Mapping[str, Any]],
+    schemes: pd.DataFrame,
+    title: str,
+    *,
+    shape: Shape = SCREEN,
+) -> Figure:
+    """Return the figure: eigenvalues left, cumulative shares right, dead directions shaded.
+
+    arrays: by label, `before` (N,), `after` (M,), `dead` (), `ridge` (). schemes: one row a
+    scheme (`label`, `normalizer`), in order. The spectrum before is the same for all.
+    """
+    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    height = max(0.6 * shape.width / 2, (len(rows) + 4) * 1.25 * shape.font / 72)
+    columns = 1 if shape.width < 8 else 2
+    with style.drawn(shape):
+        figure, axes = style.panels(2, shape, title, height / (shape.width / columns), columns)
+        if not rows:
+            style.say_nothing(axes[0], "no scheme has recorded a spectrum")
+            axes[1].remove()
+            return figure
+        first = arrays[rows[0]["label"]]
+        entries = [("before", first["before"], BEFORE)]
+        for row, look in zip(rows, style.looks([row["normalizer"] for row in rows])):
+            entries.append((row["label"], arrays[row["label"]]["after"], look))
+        panel = height - 5.5 * shape.font / 72
+        _eigenvalues(axes[0], entries, shape, panel)
+        _shares(axes[1], entries, shape, panel)
+        _marks(axes, first, [arrays[row["label"]]["ridge"] for row in rows])
+    return figure
+
+
+def _eigenvalues(axis: Any, entries: Any, shape: Shape, height: float) -> None:
+    largest = max(float(values.max()) for _, values, _ in entries)
+    live = [values[values > FLOOR * values.max()] for _, values, _ in entries]
+    lowest = min(float(values.min()) for values in live if len(values))
+    floor = lowest / 10
+    ends = []
+    for number, (text, values, look) in enumerate(entries):
+        shown = np.maximum(values, floor)
+        _line(axis, shown, text, look, number / len(entries))
+        ends.append(End(text, float(shown[-1]), look))
+    axis.set_yscale("log")
+    axis.set_ylim(floor, 5 * largest)
+    axis.set_ylabel("eigenvalue of the covariance")
+    end_labels(axis, ends, shape, height)
+
+
+def _shares(axis: Any, entries: Any, shape: Shape, height: float) -> None:
+    ends = []
+    for number, (text, values, look) in enumerate(entries):
+        total = float(values.sum())
+        shares = np.cumsum(values) / total if total > 0 else np.zeros(len(values))
+        _line(axis, shares, text, look, number / len(entries))
+        ends.append(End(text, float(shares[0]), look))
+    axis.set_ylim(0, 1.02)
+    axis.set_ylabel("cumulative share of the variance")
+    # All shares end at 1: the labels' order is that of the first share, their lines are left out.
+    _order_labels(axis, ends, shape, height)
+
+
+def _order_labels(axis: Any, ends: list[End], shape: Shape, height: float) -> None:
+    end_labels(axis, ends, shape, height)
+    for note in axis.texts:
+        if note.arrow_patch is not None:
+            note.arrow_patch.set_visible(False)
+
+
+def _line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:
+    every = max(1, len(values) // 8)
+    axis.plot(
+        np.arange(1, len(values) + 1),
+        values,
+        color=look.color,
+        ls=look.line,
+        lw=None if look.marker else 2.5,
+        marker=look.marker,
+        markersize=4,
+        markevery=(int(phase * every), every),
+        label=text,
+    )
+
+
+def _marks(axes: Any, first: Mapping[str, Any], ridges: list[Any]) -> None:
+    """Mark the directions that are dead before any scheme, and the schemes' ridges."""
+    count, dead = len(first["before"]), int(first["dead"])
+    for axis in axes:
+        axis.set_xlabel("direction, by decreasing variance")
+        axis.set_xlim(1, max(count, 2))
+        axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        if dead:
+            axis.axvspan(count - dead + 0.5, count, color="0.6", alpha=0.3, lw=0, label="_dead")
+    if dead:
+        axes[0].text(
+            count - dead, 0.5, f"{dead} dead ", transform=axes[0].get_xaxis_transform(), ha="right"
+        )
+    low = axes[0].get_ylim()[0]
+    for ridge in sorted({float(ridge) for ridge in ridges if ridge > 0}):
+        axes[0].set_ylim(bottom=min(low, ridge / 3))
+        axes[0].axhline(ridge, color="0.3", ls=(0, (1, 2)), lw=1.2, label="_ridge")
+        axes[0].text(1.2, ridge, f" ridge {ridge:g}", va="bottom", fontsize="small", color="0.3")
