@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         default=DEFAULT_STORE,
         help="MLflow's tracking URI: a database or a server (%(default)s)",
     )
-    chosen = argparse.ArgumentParser(add_help=False, parents=[store])
+    chosen = _Parser(add_help=False, parents=[store])
     chosen.add_argument("sweep", nargs="?", help="the sweep's id; the last one without")
     chosen.add_argument(
         "--where",

@@ -28,7 +28,7 @@ def draw(
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     with style.drawn(shape):
-        figure, axes = style.panels(max(len(rows), 1), shape, title, 1.05)
+        figure, axes = style.panels(max(len(rows), 1), shape, title, 0.95)
         if not rows:
             style.say_nothing(axes[0], "no scheme has recorded contours")
             return figure

@@ -44,7 +44,7 @@ def draw(
         axis.xaxis.set_major_locator(LogLocator(numticks=12))
         axis.xaxis.set_minor_locator(NullLocator())
         axis.set_xlabel("step size")
-        _legend(figure, steps, schemes)
+        _legend(figure, steps, schemes, shape)
     return figure
 
 
@@ -102,18 +102,23 @@ def _known(schemes: pd.DataFrame, column: str) -> Any:
     return schemes[column].dropna().to_numpy() if column in schemes else np.array([])
 
 
-def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame) -> None:
-    handles = [
-        Line2D([], [], marker="s", ls="", markersize=9, color=VERDICTS[word][0], label=word)
-        for word in VERDICTS
-        if word in set(steps["verdict"])
-    ]
-    for handle in handles:
-        handle.set_label(f"{handle.get_label()}")
-    star = Line2D([], [], marker="*", ls="", color="white", mec="black", ms=9, label="best step")
-    handles.append(star)
+def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame, shape: Shape) -> None:
+    handles: list[Any] = []
+    words = [word for word in VERDICTS if word in set(steps["verdict"])]
+    for word in words:
+        color, marker = VERDICTS[word]
+        cell = Line2D([], [], marker="s", ls="", ms=1.3 * shape.font, color=color)
+        handles.append((cell, _mark(marker, 0.5 * shape.font)))
+    names = [*words, "best step"]
+    handles.append(_mark("*", 0.9 * shape.font))
     if len(_known(schemes, THRESHOLD)):
-        handles.append(Line2D([], [], color="black", lw=1.8, label="2 / L, predicted"))
+        names.append("2 / L, predicted")
+        handles.append(Line2D([], [], color="black", lw=1.8))
     if len(_known(schemes, LARGEST)):
-        handles.append(Line2D([], [], color="black", ls=":", label="largest convergent step"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 7))
+        names.append("largest convergent step")
+        handles.append(Line2D([], [], color="black", ls=":"))
+    figure.legend(handles, names, loc="outside lower center", ncols=min(len(handles), 7))
+
+
+def _mark(marker: str, size: float) -> Line2D:
+    return Line2D([], [], marker=marker, ls="", color="white", mec="black", mew=0.6, ms=size)

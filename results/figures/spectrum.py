@@ -41,9 +41,8 @@ def draw(
         entries = [("before", first["before"], BEFORE)]
         for row, look in zip(rows, style.looks([row["normalizer"] for row in rows])):
             entries.append((row["label"], arrays[row["label"]]["after"], look))
-        panel = height - 5.5 * shape.font / 72
-        _eigenvalues(axes[0], entries, shape, panel)
-        _shares(axes[1], entries, shape, panel)
+        _eigenvalues(axes[0], entries, shape, height - 5.5 * shape.font / 72)
+        _shares(axes[1], entries)
         _marks(axes, first, [arrays[row["label"]]["ridge"] for row in rows])
     return figure
 
@@ -64,24 +63,14 @@ def _eigenvalues(axis: Any, entries: Any, shape: Shape, height: float) -> None:
     end_labels(axis, ends, shape, height)
 
 
-def _shares(axis: Any, entries: Any, shape: Shape, height: float) -> None:
-    ends = []
+def _shares(axis: Any, entries: Any) -> None:
+    """Draw the cumulative shares; all end at 1, so that the names stand in the other panel."""
     for number, (text, values, look) in enumerate(entries):
         total = float(values.sum())
         shares = np.cumsum(values) / total if total > 0 else np.zeros(len(values))
         _line(axis, shares, text, look, number / len(entries))
-        ends.append(End(text, float(shares[0]), look))
     axis.set_ylim(0, 1.02)
     axis.set_ylabel("cumulative share of the variance")
-    # All shares end at 1: the labels' order is that of the first share, their lines are left out.
-    _order_labels(axis, ends, shape, height)
-
-
-def _order_labels(axis: Any, ends: list[End], shape: Shape, height: float) -> None:
-    end_labels(axis, ends, shape, height)
-    for note in axis.texts:
-        if note.arrow_patch is not None:
-            note.arrow_patch.set_visible(False)
 
 
 def _line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:

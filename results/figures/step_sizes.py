@@ -42,8 +42,7 @@ def draw(
         _limits(axes[0], steps)
         for axis, scheme, look in zip(axes, schemes.to_dict("records"), looks):
             _panel(axis, curves, scheme, look)
-        figure.supxlabel("step size")
-        figure.supylabel("cost after the last iteration, mean over points")
+        style.outer_labels(axes, "step size", "final mean cost")
         _legend(figure, steps, schemes)
     return figure
 

@@ -151,9 +151,19 @@ def panels(
     axes = list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
     for spare in axes[count:]:
         spare.remove()
-    for above in axes[max(0, count - columns) : count]:
-        above.tick_params(labelbottom=True)  # nothing stands below it
     return figure, axes[:count]
+
+
+def outer_labels(axes: Sequence[Any], x: str, y: str) -> None:
+    """Name the axes of a grid of panels once a row and once a column."""
+    for axis in axes:
+        place = axis.get_subplotspec()
+        if place.is_first_col():
+            axis.set_ylabel(y)
+        below = [other for other in axes if other.get_subplotspec().colspan == place.colspan]
+        if axis is below[-1]:
+            axis.set_xlabel(x)
+            axis.tick_params(labelbottom=True)  # also where the last row is not full
 
 
 def plain(text: str) -> str:
@@ -178,6 +188,7 @@ RC: Any = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.titlesize": "medium",
+    "figure.labelsize": "medium",
     "axes.axisbelow": True,
     "grid.alpha": 0.25,
     "grid.linewidth": 0.6,
