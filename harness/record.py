@@ -70,7 +70,7 @@ def arrays(
     there is none (its records are left out then). All arrays are numbers or strings.
     """
     makers: dict[str, Callable[[], Arrays]] = {
-        "points": lambda: points(dataset, z),
+        "points": lambda: points(dataset, z, _names(dataset, scheme, z)),
         "components": lambda: components(dataset, scheme, z),
         "spectrum": lambda: spectrum(dataset, scheme, z),
     }
@@ -200,17 +200,17 @@ def _side(descent: Descent, size: int) -> int:
     return int(np.clip(np.sqrt(GRID_PRODUCTS / products), *GRID))
 
 
-def points(dataset: Dataset, z: Array) -> Arrays:
+def points(dataset: Dataset, z: Array, names: tuple[str, ...]) -> Arrays:
     """Return the training points under the scheme in two coordinates, at most 2,000 of them.
 
     `points` (p, 2): the two features of the scheme, or the two leading principal directions of
     more; of a single feature, feature and target. `names` (2,); `mean` (2,); `axes` (2, 2), a
-    principal axis a row, one standard deviation long; `target` (p,), class indices, real
-    targets, or zeros; `class_names` (C,).
+    principal axis a row, one standard deviation long, or (0, 2) of a single feature; `target`
+    (p,), class indices, real targets, or zeros; `class_names` (C,).
     """
     kept = _some(len(z))
     target = dataset.y if len(dataset.y) else np.zeros(len(z))
-    labels = [f"feature {n + 1}" for n in range(z.shape[1])]
+    labels = list(names)
     if z.shape[1] == 1:
         flat = np.column_stack([z[:, 0], target]).astype(np.float64)
         labels += ["target" if len(dataset.y) else ""]
@@ -229,7 +229,7 @@ def points(dataset: Dataset, z: Array) -> Arrays:
         "points": flat[kept],
         "names": np.array(labels[:2]),
         "mean": mean,
-        "axes": axes,
+        "axes": axes if z.shape[1] > 1 else axes[:0],
         "target": target[kept],
         "class_names": np.array(dataset.class_names, dtype=np.str_),
     }

@@ -38,6 +38,7 @@ def draw(
         if not rows:
             style.say_nothing(axes[0], "no scheme has recorded components")
             return figure
+        style.pad(figure, 0.12, 0.08)  # more than between two images
         looks = style.looks([row["normalizer"] for row in rows])
         for axis, row, look in zip(axes, rows, looks):
             axis.imshow(

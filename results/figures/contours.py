@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -56,8 +57,7 @@ def _panel(axis: Any, parts: Mapping[str, Any], last: int, shape: Shape) -> Any:
         path[:, 1],
         c=parts["iteration"],
         cmap="plasma",
-        vmin=0,
-        vmax=last,
+        norm=PowerNorm(0.5, 0, last),  # most happens early
         s=(0.35 * shape.font) ** 2,
         zorder=3,
     )

@@ -12,8 +12,12 @@ from matplotlib.patches import Circle
 from results.figures import style
 from results.figures.style import SCREEN, Shape
 
-CLASSES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c510a")
-MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
+CLASSES = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"),
+    *("#56b4e9", "#000000", "#8c510a", "#7a4f9e", "#9a9a9a"),
+)
+MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
+MANY = 300  # points that are drawn as pixels in SVG and PDF: those files stay small
 
 
 def draw(
@@ -25,7 +29,8 @@ def draw(
 ) -> Figure:
     """Return the figure: a panel a scheme, classes in colour, one standard deviation an axis.
 
-    arrays: by label, `points` (p, 2), `names` (2,), `mean` (2,), `axes` (2, 2), `target` (p,),
+    arrays: by label, `points` (p, 2), `names` (2,), `mean` (2,), `axes` (2, 2), or (0, 2)
+    of a single feature, `target` (p,),
     `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`), in order.
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
@@ -43,51 +48,54 @@ def draw(
             Line2D([], [], ls="", color=color, marker=marker, label=style.plain(str(name)))
             for name, (color, marker) in zip(names, _class_looks(len(names)))
         ]
-        handles += [
-            Line2D([], [], color="black", lw=2, label="principal axes, one standard deviation"),
-            Line2D([], [], color="black", ls="--", lw=1, label="unit circle"),
-        ]
+        if len(arrays[rows[0]["label"]]["axes"]):
+            handles += [
+                Line2D([], [], color="black", lw=2, label="principal axes, one standard deviation"),
+                Line2D([], [], color="black", ls="--", lw=1, label="unit circle"),
+            ]
         if dots is not None:
             figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
-        columns = min(len(handles), 7 if shape.width > 8 else 4)
-        figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+        if handles:
+            columns = min(len(handles), 7 if shape.width > 8 else 4)
+            figure.legend(handles=handles, loc="outside lower center", ncols=columns)
     return figure
 
 
 def _class_looks(count: int) -> list[tuple[str, str]]:
-    """Return a colour and a marker for each class, told apart in grey up to 64 of them."""
-    return [(CLASSES[n % 8], MARKERS[(n + n // 8) % 8]) for n in range(count)]
+    """Return a colour and a marker for each class, told apart in grey up to 100 of them."""
+    return [(CLASSES[n % 10], MARKERS[(n + n // 10) % 10]) for n in range(count)]
 
 
 def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
     """Draw one scheme's points; return the coloured dots of a regression's targets, else None."""
     points, target = parts["points"], parts["target"]
-    size = (0.32 * shape.font) ** 2
+    kwargs: Any = {"s": (0.32 * shape.font) ** 2, "lw": 0, "rasterized": len(points) > MANY}
     dots = None
     if len(parts["class_names"]):
         for number, (color, marker) in enumerate(_class_looks(len(parts["class_names"]))):
             some = points[target == number]
             axis.scatter(
-                *some.T, s=size, color=color, marker=marker, alpha=0.55, lw=0, label=f"_{number}"
+                *some.T, color=color, marker=marker, alpha=0.55, label=f"_{number}", **kwargs
             )
     elif np.any(target):
-        dots = axis.scatter(*points.T, s=size, c=target, cmap="viridis", lw=0, label="_points")
+        dots = axis.scatter(*points.T, c=target, cmap="viridis", label="_points", **kwargs)
     else:
-        axis.scatter(*points.T, s=size, color="0.4", alpha=0.55, lw=0, label="_points")
+        axis.scatter(*points.T, color="0.4", alpha=0.55, label="_points", **kwargs)
     for arm in parts["axes"]:
         ends = np.stack([parts["mean"] - arm, parts["mean"] + arm]).T
         axis.plot(*ends, color="white", lw=4, label="_halo", zorder=4)
         axis.plot(*ends, color="black", lw=2, label="_axis", zorder=5)
-    circle = Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3)
-    circle.set_in_layout(False)
-    low, high = points.min(axis=0), points.max(axis=0)
-    half = 0.54 * float(max((high - low).max(), 1e-12))
-    middle = (low + high) / 2
-    axis.set_xlim(middle[0] - half, middle[0] + half)
-    axis.set_ylim(middle[1] - half, middle[1] + half)
-    axis.add_patch(circle)
-    axis.set_aspect("equal")
-    axis.set_xlabel(str(parts["names"][0]), fontsize="small")
-    axis.set_ylabel(str(parts["names"][1]), fontsize="small")
+    if len(parts["axes"]):
+        low, high = points.min(axis=0), points.max(axis=0)
+        half = 0.54 * float(max((high - low).max(), 1e-12))
+        middle = (low + high) / 2
+        axis.set_xlim(middle[0] - half, middle[0] + half)
+        axis.set_ylim(middle[1] - half, middle[1] + half)
+        circle = Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3)
+        circle.set_in_layout(False)
+        axis.add_patch(circle)
+        axis.set_aspect("equal")
+    axis.set_xlabel(style.plain(str(parts["names"][0])), fontsize="small")
+    axis.set_ylabel(style.plain(str(parts["names"][1])), fontsize="small")
     axis.tick_params(labelsize="small")
     return dots

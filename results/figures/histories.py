@@ -37,7 +37,7 @@ def draw(
         for metric, name in PANELS
         if f"train/{metric}" in shown and shown[f"train/{metric}"].notna().any()
     ]
-    columns = 1 if shape.width < 8 else 2
+    columns = 1 if shape.width < 8 else max(len(wanted), 1)
     height = max(0.62 * shape.width / 2, (len(runs) + 2) * 1.25 * shape.font / 72)
     with style.drawn(shape):
         figure, axes = style.panels(

@@ -13,7 +13,8 @@ from results.figures.labels import End, end_labels
 from results.figures.style import SCREEN, Look, Shape
 
 BEFORE = Look("#000000", "", "-")
-FLOOR = 1e-18  # of the largest: what lies below it is drawn on the lower edge
+FAR = 1e3  # a ridge so many times under the lowest eigenvalue is told of, not drawn
+EPS = float(np.finfo(np.float64).eps)
 
 
 def draw(
@@ -41,23 +42,32 @@ def draw(
         entries = [("before", first["before"], BEFORE)]
         for row, look in zip(rows, style.looks([row["normalizer"] for row in rows])):
             entries.append((row["label"], arrays[row["label"]]["after"], look))
-        _eigenvalues(axes[0], entries, shape, height - 5.5 * shape.font / 72)
+        ridges = {float(arrays[row["label"]]["ridge"]) for row in rows}
+        _eigenvalues(axes[0], entries, ridges, shape, height - 5.5 * shape.font / 72)
         _shares(axes[1], entries)
-        _marks(axes, first, [arrays[row["label"]]["ridge"] for row in rows])
+        _marks(axes, len(first["before"]), int(first["dead"]))
     return figure
 
 
-def _eigenvalues(axis: Any, entries: Any, shape: Shape, height: float) -> None:
-    largest = max(float(values.max()) for _, values, _ in entries)
-    live = [values[values > FLOOR * values.max()] for _, values, _ in entries]
-    lowest = min(float(values.min()) for values in live if len(values))
-    floor = lowest / 10
+def _eigenvalues(axis: Any, entries: Any, ridges: set[float], shape: Shape, height: float) -> None:
+    """Draw the eigenvalues; those that are rounding stand on the lower edge."""
+    largest = max(float(values.max()) for _, values, _ in entries) or 1.0
+    live = [values[values > len(values) * EPS * values.max()] for _, values, _ in entries]
+    floor = min([float(values.min()) for values in live if len(values)], default=largest) / 10
     ends = []
-    for number, (text, values, look) in enumerate(entries):
-        shown = np.maximum(values, floor)
-        _line(axis, shown, text, look, number / len(entries))
-        ends.append(End(text, float(shown[-1]), look))
+    for number, ((text, values, look), alive) in enumerate(zip(entries, live)):
+        _line(axis, np.maximum(values, floor), text, look, number / len(entries))
+        ends.append(End(text, float(alive[-1]) if len(alive) else floor, look))
     axis.set_yscale("log")
+    for ridge in sorted(ridge for ridge in ridges if ridge > 0):
+        if ridge > floor / FAR:
+            floor = min(floor, ridge / 3)
+            axis.axhline(ridge, color="0.3", ls=(0, (1, 2)), lw=1.2, label="_ridge")
+        place = (max(ridge, floor), axis.get_yaxis_transform())
+        words = f"ridge {ridge:g}" + ("" if ridge > floor else ", far below")
+        axis.text(
+            0.02, place[0], words, transform=place[1], va="bottom", fontsize="small", color="0.3"
+        )
     axis.set_ylim(floor, 5 * largest)
     axis.set_ylabel("eigenvalue of the covariance")
     end_labels(axis, ends, shape, height)
@@ -88,9 +98,8 @@ def _line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:
     )
 
 
-def _marks(axes: Any, first: Mapping[str, Any], ridges: list[Any]) -> None:
-    """Mark the directions that are dead before any scheme, and the schemes' ridges."""
-    count, dead = len(first["before"]), int(first["dead"])
+def _marks(axes: Any, count: int, dead: int) -> None:
+    """Name the directions and mark those that are dead before any scheme."""
     for axis in axes:
         axis.set_xlabel("direction, by decreasing variance")
         axis.set_xlim(1, max(count, 2))
@@ -99,10 +108,11 @@ def _marks(axes: Any, first: Mapping[str, Any], ridges: list[Any]) -> None:
             axis.axvspan(count - dead + 0.5, count, color="0.6", alpha=0.3, lw=0, label="_dead")
     if dead:
         axes[0].text(
-            count - dead, 0.5, f"{dead} dead ", transform=axes[0].get_xaxis_transform(), ha="right"
+            count - dead,
+            0.98,
+            f"{dead} dead ",
+            transform=axes[0].get_xaxis_transform(),
+            ha="right",
+            va="top",
+            color="0.3",
         )
-    low = axes[0].get_ylim()[0]
-    for ridge in sorted({float(ridge) for ridge in ridges if ridge > 0}):
-        axes[0].set_ylim(bottom=min(low, ridge / 3))
-        axes[0].axhline(ridge, color="0.3", ls=(0, (1, 2)), lw=1.2, label="_ridge")
-        axes[0].text(1.2, ridge, f" ridge {ridge:g}", va="bottom", fontsize="small", color="0.3")

@@ -28,10 +28,7 @@ def draw(
     """
     count = len(schemes)
     with style.drawn(shape):
-        columns = min(max(count, 1), shape.columns if count != 4 else 2)
-        figure, axes = style.panels(
-            max(count, 1), shape, title, 0.72, columns, sharex=True, sharey=True
-        )
+        figure, axes = style.panels(max(count, 1), shape, title, 0.72, sharex=True, sharey=True)
         if steps.empty or not count:
             style.say_nothing(axes[0], "no step size has a cost")
             return figure

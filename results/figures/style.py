@@ -141,17 +141,27 @@ def drawn(shape: Shape) -> Iterator[None]:
 def panels(
     count: int, shape: Shape, title: str, height: float, columns: int | None = None, **kwargs: Any
 ) -> tuple[Figure, list[Any]]:
-    """Return a figure of `count` panels, each `height` times as high as it is wide."""
-    columns = max(1, min(count, columns or shape.columns))
-    rows = max(1, -(-count // columns))
+    """Return a figure of `count` panels, 1 or more, each `height` times as high as it is wide."""
+    rows = max(1, -(-count // (columns or shape.columns)))
+    columns = -(-count // rows)  # rows of one length, where that can be
     head = 3.5 * shape.font / 72
     size = (shape.width, rows * height * shape.width / columns + head)
     figure = Figure(figsize=size, dpi=shape.dpi, layout="constrained")
     figure.suptitle(plain(title), fontsize=1.1 * shape.font)
+    pad(figure, 0.06, 0.08)
     axes = list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
     for spare in axes[count:]:
         spare.remove()
     return figure, axes[:count]
+
+
+def pad(figure: Figure, width: float, height: float) -> None:
+    """Set how much room is left around each panel, in inches."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(w_pad=width, h_pad=height)
 
 
 def outer_labels(axes: Sequence[Any], x: str, y: str) -> None:
