@@ -217,18 +217,15 @@ def points(dataset: Dataset, z: Array, names: tuple[str, ...]) -> Arrays:
     elif z.shape[1] == 2:
         flat = z.astype(np.float64)
     else:
-        mean, covariance = mean_and_covariance(z)
-        leading = np.linalg.eigh(covariance)[1].T[::-1][:2]
         # Not centred: where the points lie is part of what a scheme does.
-        flat = z @ leading.T
+        flat = z @ _eigen(z)[1][:2].T
         labels = ["principal direction 1", "principal direction 2"]
-    mean, covariance = mean_and_covariance(flat)
-    values, vectors = np.linalg.eigh(covariance)
-    axes = (vectors * np.sqrt(np.maximum(values, 0.0))).T[::-1]
+    deviations, directions = _eigen(flat)
+    axes = deviations[:, None] * directions
     return {
         "points": flat[kept],
         "names": np.array(labels[:2]),
-        "mean": mean,
+        "mean": flat.mean(axis=0),
         "axes": axes if z.shape[1] > 1 else axes[:0],
         "target": target[kept],
         "class_names": np.array(dataset.class_names, dtype=np.str_),
@@ -279,7 +276,18 @@ def spectrum(dataset: Dataset, scheme: Any, z: Array) -> Arrays:
 
 
 def _eigenvalues(x: Array) -> Array:
-    return np.maximum(np.linalg.eigvalsh(mean_and_covariance(x)[1])[::-1], 0.0)
+    with np.errstate(over="ignore"):  # of points around 1e160, whose variance is no number
+        return _eigen(x)[0] ** 2
+
+
+def _eigen(x: Array) -> tuple[Array, Array]:
+    """Return the standard deviations (N,), decreasing, along the principal directions (N, N), rows.
+
+    The points are scaled first, so that large ones do not overflow.
+    """
+    scale = float(np.abs(x).max()) or 1.0
+    values, vectors = np.linalg.eigh(mean_and_covariance(x / scale)[1])
+    return scale * np.sqrt(np.maximum(values[::-1], 0.0)), vectors.T[::-1]
 
 
 def _some(count: int) -> Array:

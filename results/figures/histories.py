@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from results.figures import style
 from results.figures.labels import End, end_labels
@@ -124,6 +124,7 @@ def _scale(axis: Any, ends: list[float], metric: str, scale: str | None) -> None
             # A run that shoots up leaves the panel; what the others do stays readable.
             if values.max() > 1e3 * start > 0:
                 axis.set_ylim(top=1e3 * start)
+            style.log_ticks(axis.yaxis)
         elif values.max() > 3 * start > 0:
             axis.set_ylim(top=1.5 * start)
         return
@@ -132,6 +133,7 @@ def _scale(axis: Any, ends: list[float], metric: str, scale: str | None) -> None
         axis.set_yscale("symlog", linthresh=1, linscale=0.5)
         axis.set_ylim(bottom=0)
         axis.set_yticks([0, *_powers(values.max())])
+        axis.yaxis.set_minor_locator(NullLocator())
         axis.yaxis.set_major_formatter("{x:.0f}")
     else:
         axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
 
 from results.figures import style
 from results.figures.step_sizes import LARGEST, STEP, THRESHOLD
@@ -30,10 +30,6 @@ def draw(
         sizes = np.unique(steps[STEP])
         axis.set_xscale("log")
         axis.grid(False)
-        for place, scheme in enumerate(schemes.to_dict("records")):
-            _row(axis, place, steps[steps["label"] == scheme["label"]], scheme, sizes, shape)
-        axis.set_ylim(len(schemes) - 0.5, -0.5)
-        axis.set_yticks(range(len(schemes)), [style.plain(name) for name in schemes["label"]])
         edges = _edges(sizes)
         low, high = edges[0], edges[-1]
         thresholds = _known(schemes, THRESHOLD)
@@ -41,8 +37,12 @@ def draw(
             low = max(min(low, 0.7 * min(thresholds)), low / 30)
             high = min(max(high, 1.4 * max(thresholds)), high * 30)
         axis.set_xlim(low, high)
-        axis.xaxis.set_major_locator(LogLocator(numticks=12))
-        axis.xaxis.set_minor_locator(NullLocator())
+        _cells(axis, steps, schemes, sizes, shape)
+        for place, scheme in enumerate(schemes.to_dict("records")):
+            _predictions(axis, place, scheme, sizes)
+        axis.set_ylim(len(schemes) - 0.5, -0.5)
+        axis.set_yticks(range(len(schemes)), [style.plain(name) for name in schemes["label"]])
+        style.log_ticks(axis.xaxis)
         axis.set_xlabel("step size")
         _legend(figure, steps, schemes, shape)
     return figure
@@ -58,44 +58,54 @@ def _edges(sizes: Any) -> Any:
     return 10 ** np.concatenate([ends[0], middles, ends[1]])
 
 
-def _row(axis: Any, place: int, steps: pd.DataFrame, scheme: Any, sizes: Any, shape: Shape) -> None:
-    edges = _edges(sizes)
-    best = scheme.get("tags.step_size")
-    for step in steps.to_dict("records"):
-        number = int(np.searchsorted(sizes, step[STEP]))
-        color, marker = VERDICTS.get(step["verdict"], ("0.5", "o"))
-        axis.fill_between(
-            edges[number : number + 2],
-            place - 0.46,
-            place + 0.46,
-            color=color,
-            lw=0,
-            label=f"_{step['verdict']}",
-        )
-        is_best = best is not None and pd.notna(best) and np.isclose(float(best), step[STEP])
+def _cells(axis: Any, steps: pd.DataFrame, schemes: pd.DataFrame, sizes: Any, shape: Shape) -> None:
+    """Colour the cells by verdict, mark each by its verdict's marker, the best steps by stars."""
+    words = list(VERDICTS)
+    codes = np.full((len(schemes), len(sizes)), np.nan)
+    places = {label: place for place, label in enumerate(schemes["label"])}
+    best = dict(zip(schemes["label"], pd.to_numeric(schemes["tags.step_size"])))
+    marks: dict[str, list[tuple[float, int]]] = {}
+    for label, size, verdict in zip(steps["label"], steps[STEP], steps["verdict"]):
+        if label not in places or verdict not in VERDICTS:
+            continue
+        codes[places[label], np.searchsorted(sizes, size)] = words.index(verdict)
+        is_best = np.isclose(best[label], size, rtol=1e-5)
+        marks.setdefault("*" if is_best else verdict, []).append((size, places[label]))
+    axis.pcolormesh(
+        _edges(sizes),
+        np.arange(len(schemes) + 1) - 0.5,
+        codes,
+        cmap=ListedColormap([color for color, _ in VERDICTS.values()]),
+        vmin=-0.5,
+        vmax=len(words) - 0.5,
+    )
+    # White between the rows: two neighbours of one verdict stay two schemes.
+    for place in range(len(schemes) - 1):
+        axis.axhline(place + 0.5, color="white", lw=3, label="_between")
+    for word, cells in marks.items():
         axis.plot(
-            [step[STEP]],
-            [place],
-            marker="*" if is_best else marker,
-            markersize=(0.9 if is_best else 0.5) * shape.font,
+            *zip(*cells),
+            marker="*" if word == "*" else VERDICTS[word][1],
+            markersize=(0.9 if word == "*" else 0.5) * shape.font,
             color="white",
             markeredgecolor="black",
             markeredgewidth=0.6,
             ls="",
-            label="_best" if is_best else "_cell",
+            label="_best" if word == "*" else f"_{word}",
         )
-    for column, line, name in ((THRESHOLD, "-", "_threshold"), (LARGEST, "", "_largest")):
-        value = scheme.get(column)
-        if value is None or pd.isna(value):
-            continue
-        if line:
-            for color, width in (("white", 4.0), ("black", 1.8)):
-                axis.plot(
-                    [value] * 2, [place - 0.46, place + 0.46], color=color, lw=width, label=name
-                )
-        else:
-            right = edges[np.searchsorted(edges, value * (1 + 1e-9))]
-            axis.plot([right] * 2, [place - 0.46, place + 0.46], color="black", ls=":", label=name)
+
+
+def _predictions(axis: Any, place: int, scheme: Any, sizes: Any) -> None:
+    """Draw where theory puts the limit in a scheme's row, and the largest convergent step."""
+    rows = [place - 0.46, place + 0.46]
+    threshold, largest = scheme.get(THRESHOLD), scheme.get(LARGEST)
+    if threshold is not None and pd.notna(threshold):
+        for color, width in (("white", 4.0), ("black", 1.8)):
+            axis.plot([threshold] * 2, rows, color=color, lw=width, label="_threshold")
+    if largest is not None and pd.notna(largest):
+        edges = _edges(sizes)
+        right = edges[min(np.searchsorted(edges, largest), len(edges) - 1)]
+        axis.plot([right] * 2, rows, color="black", ls=":", label="_largest")
 
 
 def _known(schemes: pd.DataFrame, column: str) -> Any:

@@ -46,6 +46,7 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
             ends.append(End(label, float(shares[-1]), look))
         axis.set_xscale("log")
         axis.set_xlim(1, top)
+        style.log_ticks(axis.xaxis)
         axis.set_ylim(0, 1.03)
         axis.set_xlabel("within this factor of the best scheme")
         axis.set_ylabel("share of the data sets")

@@ -1,5 +1,7 @@
 """The sharpness along the path: `step x L / 2` against 1, the edge of stability."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -61,19 +63,18 @@ def draw(
     return figure
 
 
-def _axes(axis: "object", scale: str | None) -> None:
-    from matplotlib.axes import Axes
-
-    assert isinstance(axis, Axes)
+def _axes(axis: Any, scale: str | None) -> None:
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
     wide = values.min() > 0 and max(values.max(), 1) > 20 * min(values.min(), 1)
     if scale == "log" or (scale is None and wide):
         axis.set_yscale("log")
     low, high = axis.get_ylim()
     axis.set_ylim(min(low, 0.8 if axis.get_yscale() == "log" else 0.0), max(high, 1.3))
+    if axis.get_yscale() == "log":
+        style.log_ticks(axis.yaxis)
     axis.axhline(1.0, color="black", lw=1.2, label="_one", zorder=1)
-    start = min(line.get_xdata().min() for line in axis.lines[:-1])  # type: ignore[union-attr]
-    last = max(line.get_xdata().max() for line in axis.lines[:-1])  # type: ignore[union-attr]
+    start = min(line.get_xdata().min() for line in axis.lines[:-1])
+    last = max(line.get_xdata().max() for line in axis.lines[:-1])
     axis.set_xlim(start, max(last, start + 1))
     axis.text(
         0.01,

@@ -69,6 +69,7 @@ def _eigenvalues(axis: Any, entries: Any, ridges: set[float], shape: Shape, heig
             0.02, place[0], words, transform=place[1], va="bottom", fontsize="small", color="0.3"
         )
     axis.set_ylim(floor, 5 * largest)
+    style.log_ticks(axis.yaxis)
     axis.set_ylabel("eigenvalue of the covariance")
     end_labels(axis, ends, shape, height)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
 
 from results.figures import style
 from results.figures.style import SCREEN, VERDICTS, Shape
@@ -66,16 +66,21 @@ def _limits(axis: Any, steps: pd.DataFrame) -> None:
         axis.set_ylim(low - 0.08 * spread, high + 0.12 * spread)
     sizes = steps[STEP]
     axis.set_xlim(sizes.min() / 2, sizes.max() * 2)
-    decades = int(np.ceil(np.log10(sizes.max() / sizes.min())))
-    axis.xaxis.set_major_locator(LogLocator(numticks=6 if decades > 6 else 8))
-    axis.xaxis.set_minor_locator(NullLocator())
+    style.log_ticks(axis.xaxis, most=4)  # the panels are narrow
+    if axis.get_yscale() == "log":
+        style.log_ticks(axis.yaxis)
 
 
 def _panel(axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.Look) -> None:
     low, high = axis.get_ylim()
-    for label, rows in curves.items():
-        if label != scheme["label"]:
-            axis.plot(rows[STEP], rows[COST], color="0.85", lw=0.8, label="_other", zorder=1)
+    others = [
+        rows[[STEP, COST]].dropna().to_numpy(dtype=float)
+        for label, rows in curves.items()
+        if label != scheme["label"]
+    ]
+    axis.add_collection(
+        LineCollection(others, colors="0.85", linewidths=0.8, zorder=1), autolim=False
+    )
     rows = curves.get(scheme["label"], pd.DataFrame(columns=[STEP, COST, "verdict"]))
     rows = rows.assign(shown=rows[COST].clip(low, high).where(rows["verdict"] != "diverged", high))
     kept = rows[rows["verdict"] != "diverged"]

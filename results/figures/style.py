@@ -5,6 +5,7 @@ Colours are told apart by the colour-blind and, together with markers and lines,
 
 import hashlib
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,7 +49,7 @@ LOOKS = {
     "standard": Look("#e69f00", "s", "-"),
     "pca_sphere": Look("#0072b2", "^", "-"),
     "zca_sphere": Look("#009e73", "v", "--"),
-    "centre": Look("#8a8a8a", "D", "-"),
+    "centre": Look("#a8a8a8", "D", "-"),
     "pca": Look("#cc79a7", "P", "-."),
     "cholesky": Look("#56b4e9", "X", ":"),
     "pca_cor": Look("#d55e00", "<", "--"),
@@ -69,6 +70,7 @@ SPARE = [
     Look("#e8584a", "$\\star$", ":"),
 ]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LINES = ("-", "--", "-.", ":")
 
 # Of a verdict: its colour, its marker, and the word that a legend has.
@@ -164,6 +166,34 @@ def pad(figure: Figure, width: float, height: float) -> None:
     engine.set(w_pad=width, h_pad=height)
 
 
+def log_ticks(axis: Any, most: int = 8) -> None:
+    """Set readable ticks on a logarithmic axis: 0.1 or 10⁻⁵, and 2 and 5 where it is short.
+
+    axis: an x or y axis of a panel whose limits stand. most: of the powers of ten. The text is
+    plain: matplotlib draws a formula much more slowly.
+    """
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    low, high = sorted(axis.get_view_interval())
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    every = max(1, -(-(last - first) // most))
+    units = (1, 2, 5) if last - first <= min(3, most // 2) else (1,)
+    ticks = [unit * 10.0**power for power in range(first, last + 1, every) for unit in units]
+    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: power_text(value))
+
+
+def power_text(value: float) -> str:
+    """Return a tick's number: 0.02, 500, or 10⁻⁵ where that is shorter."""
+    power = round(math.log10(value)) if value > 0 else 0
+    if -3 <= power <= 3:
+        return f"{value:g}"
+    unit = round(value / 10.0 ** math.floor(math.log10(value) + 1e-9))
+    raised = str(math.floor(math.log10(value) + 1e-9)).translate(SUPERSCRIPTS)
+    return f"10{raised}" if unit == 1 else f"{unit}·10{raised}"
+
+
 def outer_labels(axes: Sequence[Any], x: str, y: str) -> None:
     """Name the axes of a grid of panels once a row and once a column."""
     for axis in axes:
@@ -206,7 +236,6 @@ RC: Any = {
     "legend.fontsize": "small",
     "svg.hashsalt": "normbench",  # the same figure gives the same file
     "svg.fonttype": "none",
-    "pdf.fonttype": 42,
     "savefig.dpi": "figure",
 }
 
@@ -254,4 +283,4 @@ def _lay_out(figure: Figure) -> None:
     """Lay a figure out once, not once a file: constrained layout is most of a file's time."""
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)  # with any engine, each file would be drawn twice

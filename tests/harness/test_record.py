@@ -1,0 +1,165 @@
+"""What `record` makes: right, small, and refused where it cannot be made."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from costs import least_squares, multiclass_softmax, softmax
+from datasets import UserError, make_dataset
+from harness import record
+from harness.experiment import Job, check, run
+from harness.normalizers import PCASphere
+from harness.settings import Settings
+from optimizers import gradient_descent
+
+EVERY = ("path", "contours", "points", "components", "spectrum")
+
+
+def job(x, y=None, cost=softmax, scheme=None, names=("a", "b"), **settings):
+    dataset = make_dataset("made", x, y, class_names=names if y is not None else None, source="-")
+    options = {"iterations": 20, "record": EVERY, **settings}
+    chosen = Settings((0.1, 1.0), **options)
+    return Job(dataset, cost, scheme or StandardScaler(), gradient_descent(), chosen)
+
+
+def test_the_path_is_that_of_the_best_step(two_classes):
+    outcome = run(job(*two_classes))
+    best = outcome.steps[outcome.best]
+    path = outcome.arrays["path"]
+    assert path["step_size"] == best.step_size
+    # The stacked products of several runs round differently: measured 2e-16, relative.
+    assert path["cost"] == pytest.approx(best.histories["train/cost"], rel=1e-12)
+    assert np.array_equal(path["iteration"], np.arange(21))
+    assert path["weights"].shape == (21, 1, 4)
+    assert np.array_equal(path["weights"][0], np.zeros((1, 4)))
+
+
+def test_a_long_path_is_thinned_to_its_ends(two_classes, monkeypatch):
+    monkeypatch.setattr(record, "PATH_NUMBERS", 4 * 5)
+    outcome = run(job(*two_classes))
+    path = outcome.arrays["path"]
+    assert list(path["iteration"]) == [0, 5, 10, 15, 20]
+    assert path["cost"][-1] == pytest.approx(outcome.steps[outcome.best].final_cost, rel=1e-12)
+
+
+@pytest.mark.parametrize(("features", "classes"), [(1, 2), (2, 2), (5, 2), (3, 3)])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_contours_are_the_cost_on_a_plane_that_holds_the_path(features, classes, precision):
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((50, features)) * np.arange(1, features + 1)
+    y = rng.integers(0, classes, 50)
+    cost = softmax if classes == 2 else multiclass_softmax
+    outcome = run(job(x, y, cost, names=list("abc")[:classes], precision=precision))
+    parts, path = outcome.arrays["contours"], outcome.arrays["path"]
+    along = parts["path"]
+    assert (along >= [parts["a"][0], parts["b"][0]]).all()
+    assert (along <= [parts["a"][-1], parts["b"][-1]]).all()
+    # The end lies on the plane: the grid's cost around it is the end's cost.
+    place = [
+        np.argmin(np.abs(axis - end)) for axis, end in zip((parts["a"], parts["b"]), along[-1])
+    ]
+    around = parts["cost"][place[1], place[0]]
+    # One cell off on a path of 20 steps: measured under 3 percent.
+    assert around == pytest.approx(path["cost"][-1], rel=0.05)
+    assert parts["cost"].shape == (61, 61)
+    assert len(parts["names"]) == 2
+
+
+def test_contours_take_the_stiffest_directions():
+    rng = np.random.default_rng(0)
+    scales = np.array([0.1, 3.0, 0.2, 1.0])
+    x = rng.standard_normal((400, 4)) * scales
+    outcome = run(
+        job(x, rng.integers(0, 2, 400), least_squares, FunctionTransformer(), record=("contours",))
+    )
+    parts = outcome.arrays["contours"]
+    ones = np.column_stack([np.ones(400), x])
+    curvatures = np.linalg.eigvalsh(2 * ones.T @ ones / 400)[::-1]
+    # On a quadratic, second differences of the grid are the Hessian on the plane, exactly:
+    # measured 2e-6 off, by the central differences that choose the plane.
+    step = parts["a"][1] - parts["a"][0]
+    along = [np.diff(parts["cost"], 2, axis=axis)[0, 0] / step**2 for axis in (1, 0)]
+    assert along == pytest.approx(curvatures[:2], rel=1e-4)
+
+
+def test_a_cost_without_curvature_still_has_contours(two_classes):
+    from autograd import numpy as anp
+
+    def hinge(scores, targets):
+        return anp.sum(anp.maximum(0.0, 100.0 - targets * scores[:, 0]), axis=-1)
+
+    parts = run(job(*two_classes, cost=hinge)).arrays["contours"]
+    assert np.isfinite(parts["cost"]).all()
+    assert "path" in parts["names"][0]
+
+
+def test_points_keep_their_classes_and_their_axes(two_classes):
+    x, y = two_classes
+    parts = run(job(x, y, scheme=PCASphere(ridge=0))).arrays["points"]
+    assert parts["points"].shape == (60, 2)
+    assert np.array_equal(parts["target"], y)
+    # Sphered: each principal axis is one long, measured 1e-15 off.
+    assert np.linalg.norm(parts["axes"], axis=1) == pytest.approx([1, 1], abs=1e-9)
+    single = run(job(x[:, :1], y)).arrays["points"]
+    assert single["axes"].shape == (0, 2)
+    assert np.array_equal(single["points"][:, 1], y)
+
+
+def test_many_points_are_sampled():
+    x = np.random.default_rng(1).standard_normal((5000, 2))
+    parts = run(job(x, (x[:, 0] > 0).astype(int), record=("points",))).arrays["points"]
+    assert parts["points"].shape == (2000, 2)
+
+
+def test_components_are_the_principal_ones_and_build_the_point_up(two_classes):
+    x, y = two_classes
+    for scheme in (PCA(), PCASphere(ridge=0)):
+        parts = run(job(x, y, scheme=scheme)).arrays["components"]
+        # float32 unit vectors, up to sign: measured 1e-7 off.
+        agree = np.abs(np.sum(parts["components"] * scheme.components_, axis=1))
+        assert agree == pytest.approx([1, 1, 1], abs=1e-5)
+        assert parts["built"][0] == pytest.approx(x.mean(axis=0), rel=1e-5)
+        assert parts["built"][-1] == pytest.approx(x[0], rel=1e-4)
+
+
+def test_spectrum_counts_dead_directions(two_classes):
+    x, y = two_classes
+    x = np.column_stack([x, x[:, 0], np.full(60, 7.0)])
+    parts = run(job(x, y, scheme=PCASphere())).arrays["spectrum"]
+    assert parts["dead"] == 2
+    assert parts["ridge"] == 1e-7
+    assert np.array_equal(parts["before"], np.sort(parts["before"])[::-1])
+    assert np.isnan(run(job(x, y)).arrays["spectrum"]["ridge"])
+
+
+def test_a_study_without_a_descent_needs_no_targets(two_classes):
+    outcome = run(job(two_classes[0], iterations=0, record=("points", "spectrum")))
+    assert outcome.steps == ()
+    assert outcome.best is None
+    assert set(outcome.arrays) == {"points", "spectrum"}
+    assert not np.any(outcome.arrays["points"]["target"])
+
+
+def test_records_that_cannot_be_made_are_refused(two_classes):
+    x, y = two_classes
+    wide = np.random.default_rng(0).standard_normal((4, 4097))
+    for wrong, words in (
+        (job(x, y, iterations=0), "record=path: is of a descent"),
+        (job(x, y, scheme=Normalizer()), "record=components: normalizer Normalizer has no"),
+        (job(wide, [0, 1, 0, 1], record=("spectrum",)), "are for 4096 features at most"),
+        (job(x), "does not fit the targets of made"),
+    ):
+        with pytest.raises(UserError, match=words):
+            check(wrong)
+
+
+def test_arrays_need_no_pickle(two_classes, tmp_path):
+    for name, parts in run(job(*two_classes)).arrays.items():
+        np.savez_compressed(tmp_path / f"{name}.npz", **parts)
+        with np.load(tmp_path / f"{name}.npz", allow_pickle=False) as found:
+            assert set(found) == set(parts)
+            for key in found:
+                assert np.array_equal(
+                    found[key], parts[key], equal_nan=parts[key].dtype.kind == "f"
+                )

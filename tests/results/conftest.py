@@ -1,0 +1,103 @@
+"""Small stores that the figures and tables are drawn from: made once, by the harness itself."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
+
+from costs import least_squares, softmax
+from datasets import make_dataset
+from harness.experiment import Job, run
+from harness.normalizers import PCASphere
+from harness.settings import Settings
+from harness.tracking import Store, Writer
+from optimizers import gradient_descent
+from results.runs import load
+
+COMMAND = "python -m harness tracking.uri=postgresql://me:secret@host/db"
+
+
+def blow_up(x):
+    return 1e160 * x
+
+
+def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False):
+    """Run a job a scheme and write the sweep; return it as the reader sees it."""
+    uri = f"sqlite:///{folder}/mlflow.db"
+    writer = Writer(Store.at(uri, "artifacts", folder))
+    sweep = writer.start_sweep(name, "sweep-1", {"command": COMMAND, "jobs": str(len(schemes))})
+    for label, scheme in schemes:
+        outcome = run(Job(dataset, cost, scheme, gradient_descent(), settings))
+        options = {f"normalizer.{key}": value for key, value in scheme.get_params().items()}
+        params = {"dataset": dataset.name, "normalizer": label, **options}
+        tags = {"normalizer": label, "sweep_id": "sweep-1", "dataset": dataset.name}
+        run_id = writer.write_job(sweep, params, tags, dataset, outcome)
+        if theory:
+            writer.client.log_metric(run_id, "theory/step_threshold", 0.5)
+            writer.client.log_metric(run_id, "final/largest_convergent_step", 0.1)
+            for k in range(0, settings.iterations + 1, 5):
+                writer.client.log_metric(run_id, "theory/sharpness", 4.0 + k / 100, step=k)
+    writer.finish(sweep)
+    return SimpleNamespace(uri=uri, folder=folder, sweep=load(uri, "sweep-1"), name=name)
+
+
+def points(features, count=80):
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, count)
+    scales = np.geomspace(0.3, 3, features)
+    return (rng.standard_normal((count, features)) + y[:, None]) * scales + 1.0, y
+
+
+@pytest.fixture(scope="session")
+def three(tmp_path_factory):
+    """Three schemes, 10 iterations, two features, test points, two starts, every record."""
+    x, y = points(2)
+    dataset = make_dataset(
+        "two", x[:60], y[:60], x_test=x[60:], y_test=y[60:], class_names=["no", "yes"], source="-"
+    )
+    settings = Settings(
+        (0.01, 0.1, 1e200),
+        iterations=10,
+        start="normal",
+        starts=2,
+        record=("path", "contours", "points", "spectrum"),
+    )
+    schemes = [
+        ("identity", FunctionTransformer()),
+        ("standard", StandardScaler()),
+        ("pca_sphere", PCASphere()),
+    ]
+    folder = tmp_path_factory.mktemp("three")
+    return write_sweep(folder, dataset, least_squares, schemes, settings, "two-least_squares", True)
+
+
+@pytest.fixture(scope="session")
+def twelve(tmp_path_factory):
+    """Twelve schemes, one of which diverges at every step size, 1,000 iterations."""
+    x, y = points(5)
+    dataset = make_dataset("five", x, y, class_names=["no", "yes"], source="-")
+    spheres = [("pca_sphere", PCASphere(ridge=10.0**-n)) for n in range(7)]
+    schemes = [
+        ("identity", FunctionTransformer()),
+        ("standard", StandardScaler()),
+        ("minmax", MinMaxScaler()),
+        ("robust", RobustScaler()),
+        ("blown_up", FunctionTransformer(blow_up)),
+        *spheres,
+    ]
+    settings = Settings((0.01, 0.1, 1.0), iterations=1000, record=("contours", "points"))
+    folder = tmp_path_factory.mktemp("twelve")
+    return write_sweep(folder, dataset, softmax, schemes, settings, "five-softmax")
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory):
+    """Unlabelled images of 4 x 4 pixels, one of them dead; no descent."""
+    x = np.random.default_rng(2).random((40, 16))
+    x[:, 3] = 0.5
+    dataset = make_dataset("images", x, source="-")
+    settings = Settings((1.0,), iterations=0, record=("points", "components", "spectrum"))
+    schemes = [("standard", StandardScaler()), ("pca_sphere", PCASphere())]
+    folder = tmp_path_factory.mktemp("images")
+    return write_sweep(folder, dataset, softmax, schemes, settings, "images")

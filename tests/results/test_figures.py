@@ -1,0 +1,367 @@
+"""Each figure, drawn from a small store: what is on it, not only that there is a file."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.colors import to_rgb
+from PIL import Image
+
+from results import drawing
+from results.drawing import Options
+from results.figures import NAMES, contours, profiles, spectrum, style
+from results.figures.labels import spread
+
+
+def draw(store, name, **options):
+    figure = drawing.figure(store.sweep, store.name, name, Options(**options))
+    figure.draw_without_rendering()  # a figure that cannot be laid out fails here
+    return figure
+
+
+def named(axis):
+    """Return the curves of a panel, by label; helpers' labels begin with an underscore."""
+    return {line.get_label(): line for line in axis.lines if line.get_label()[0] != "_"}
+
+
+def marked(axis, label):
+    return [line for line in axis.lines if line.get_label() == f"_{label}"]
+
+
+def texts(axis):
+    return [text.get_text() for text in axis.texts]
+
+
+def test_every_figure_has_a_maker_and_a_line_of_help():
+    assert list(drawing.MAKERS) == list(NAMES)
+
+
+def test_histories_of_three_schemes_in_ten_iterations(three):
+    cost, counts = draw(three, "histories").axes
+    assert [label.split(",")[0] for label in named(cost)] == ["identity", "standard", "pca_sphere"]
+    assert cost.get_ylabel() == "cost, mean over points"
+    assert counts.get_ylabel() == "misclassified points"
+    assert cost.get_xlim() == (0, 10)
+    for axis in (cost, counts):
+        assert {line.get_linestyle() for line in marked(axis, "test")} == {"--"}
+        assert len(marked(axis, "test")) == 3
+        assert len(axis.collections) == 3  # the quartiles' bands
+        assert len(texts(axis)) == 3
+
+
+def test_histories_agree_with_the_store(three):
+    rows = three.sweep.histories(drawing.schemes(three.sweep, three.name))
+    for label, line in named(draw(three, "histories").axes[0]).items():
+        own = rows[rows["label"] == label.split(",")[0]]
+        assert np.array_equal(line.get_ydata(), own["train/cost"])
+        assert np.array_equal(line.get_xdata(), own["iteration"])
+
+
+def test_histories_begin_where_they_are_asked_to(three):
+    for axis in draw(three, "histories", first=4).axes:
+        assert axis.get_xlim() == (4, 10)
+        assert all(line.get_xdata()[0] == 4 for line in named(axis).values())
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_histories_take_a_scale(three, scale):
+    assert draw(three, "histories", scale=scale).axes[0].get_yscale() == scale
+
+
+def test_histories_of_chosen_steps(three):
+    axis = draw(three, "histories", steps=(0.01, 1e200)).axes[0]
+    steps = [label.rpartition(" ")[2] for label in named(axis)]
+    assert sorted(steps) == ["0.01"] * 3 + ["1e+200"] * 3
+    assert sum("diverged at" in text for text in texts(axis)) == 3
+    with pytest.raises(
+        LookupError, match=r"--steps 7: was not tried; choose of 0.01, 0.1, 1e\+200"
+    ):
+        draw(three, "histories", steps=(7.0,))
+
+
+def test_histories_of_twelve_schemes_in_a_thousand_iterations(twelve):
+    figure = draw(twelve, "histories")
+    cost, counts = figure.axes
+    assert len(named(cost)) == len(named(counts)) == 12
+    assert cost.get_xlim() == (0, 1000)
+    assert any("blown_up" in text and "diverged at" in text for text in texts(cost))
+    looks = {(line.get_color(), line.get_marker()) for line in named(cost).values()}
+    assert len(looks) == 12
+    places = sorted(text.get_position()[1] for text in cost.texts)
+    # Labels stand a line apart: 12 of them at 10 points and 1.25 lines in a panel under 4 inches.
+    assert np.diff(places).min() > 0.03
+
+
+def test_a_bad_scheme_does_not_squash_the_misclassifications():
+    k = np.arange(20)
+    table = pd.concat(
+        pd.DataFrame(
+            {"run_id": name, "iteration": k, "train/cost": 1.0, "train/misclassifications": end}
+        )
+        for name, end in (("a", 3), ("b", 5), ("c", 400))
+    )
+    runs = pd.DataFrame(
+        {"run_id": list("abc"), "label": list("abc"), "normalizer": list("abc"), "verdict": ""}
+    )
+    from results.figures import histories
+
+    axis = histories.draw(table, runs, "")
+    axis = axis.axes[1]
+    heights = axis.transLimits.transform(axis.transScale.transform([(0, 3), (0, 5), (0, 400)]))
+    # On a linear axis 3 and 5 of 400 are half a percent of the panel apart: here over 5 percent.
+    assert np.diff(heights[:, 1]).min() > 0.05
+    assert axis.get_ylim()[0] == 0
+
+
+def test_step_sizes_have_a_panel_a_scheme_with_verdicts_and_predictions(three):
+    axes = draw(three, "step_sizes").axes
+    assert [axis.get_title() for axis in axes] == ["identity", "standard", "pca_sphere"]
+    for axis in axes:
+        (curve,) = named(axis).values()
+        assert list(curve.get_xdata()) == [0.01, 0.1]
+        (cross,) = marked(axis, "diverged")
+        assert list(cross.get_xdata()) == [1e200]
+        assert cross.get_ydata()[0] == axis.get_ylim()[1]
+        (threshold,) = marked(axis, "threshold")
+        assert threshold.get_xdata()[0] == 0.5
+        (largest,) = marked(axis, "largest")
+        assert largest.get_xdata()[0] == 0.1
+        assert axis.get_xscale() == "log"
+    assert axes[0].get_ylabel() == "final mean cost"
+
+
+def test_step_sizes_of_twelve_schemes(twelve):
+    axes = draw(twelve, "step_sizes").axes
+    assert len(axes) == 12
+    (blown,) = [axis for axis in axes if axis.get_title() == "blown_up"]
+    assert len(marked(blown, "diverged")[0].get_xdata()) == 3
+    assert all(not marked(axis, "threshold") for axis in axes)
+
+
+@pytest.mark.parametrize("name", ["three", "twelve"])
+def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
+    store = request.getfixturevalue(name)
+    (axis,) = draw(store, "phase_diagram").axes
+    count = len(store.sweep.of_role("scheme"))
+    assert len(axis.get_yticklabels()) == count
+    (cells,) = [part for part in axis.collections if isinstance(part, QuadMesh)]
+    codes = cells.get_array()
+    assert codes.shape == (count, 3)
+    words = [list(style.VERDICTS)[int(code)] for code in codes.ravel()]
+    steps = store.sweep.of_role("step")
+    assert sorted(words) == sorted(steps["verdict"])
+    stars = [len(line.get_xdata()) for line in marked(axis, "best")]
+    assert sum(stars) == (steps["tags.best"] == "true").sum()
+    # A halo and a line each.
+    assert len(marked(axis, "threshold")) == (6 if name == "three" else 0)
+    assert axis.get_xlabel() == "step size"
+
+
+@pytest.mark.parametrize("name", ["three", "twelve"])
+def test_contours_hold_the_whole_path(name, request):
+    store = request.getfixturevalue(name)
+    drawn = draw(store, "contours").axes[:-1]  # the last is the colour bar
+    assert len(drawn) == (3 if name == "three" else 11)  # a diverged scheme has no best step
+    for axis in drawn:
+        (path,) = named(axis).values()
+        for data, limits in (
+            (path.get_xdata(), axis.get_xlim()),
+            (path.get_ydata(), axis.get_ylim()),
+        ):
+            assert limits[0] <= min(data) <= max(data) <= limits[1]
+        assert len(path.get_xdata()) == (11 if name == "three" else 1001)
+        assert axis.get_xlabel()
+        assert axis.get_ylabel()
+    if name == "three":
+        assert drawn[0].get_xlabel() == "weight of x0"
+
+
+def test_contour_levels_of_a_bowl_are_evenly_spaced_rings():
+    radius = np.hypot(*np.meshgrid(np.linspace(-1, 1, 51), np.linspace(-1, 1, 51)))
+    rings = np.sqrt(contours.levels(radius**2))
+    # 1e-12: levels and roots of numbers around 1, measured 3e-16.
+    assert np.allclose(np.diff(rings), rings[0], atol=1e-12)
+
+
+def test_data_shows_classes_axes_and_the_circle(three):
+    axes = draw(three, "data").axes
+    assert len(axes) == 3
+    for axis in axes:
+        dots = [part for part in axis.collections if isinstance(part, PathCollection)]
+        assert sum(len(part.get_offsets()) for part in dots) == 60
+        assert len(dots) == 2
+        assert len(marked(axis, "axis")) == 2
+        assert len(axis.patches) == 1
+    sphere = axes[2]
+    arms = [np.hypot(*np.diff(line.get_xydata(), axis=0)[0]) / 2 for line in marked(sphere, "axis")]
+    # Sphered points have variance 1 but for the ridge of 1e-7: measured 1e-7 off.
+    assert np.allclose(arms, 1, atol=1e-6)
+
+
+def test_data_without_labels(images):
+    for axis in draw(images, "data").axes:
+        (dots,) = axis.collections
+        assert len(dots.get_offsets()) == 40
+
+
+def test_spectrum_before_and_after_with_the_dead_and_the_ridge(images):
+    values, shares = draw(images, "spectrum").axes
+    assert list(named(values)) == ["before", "standard", "pca_sphere"]
+    assert len([patch for patch in values.patches if patch.get_label() == "_dead"]) == 1
+    assert "1 dead " in texts(values)
+    assert any(text.startswith("ridge 1e-07") for text in texts(values))
+    for line in named(shares).values():
+        # The last share is a sum of 16 terms over their sum: measured 4e-16 off.
+        assert line.get_ydata()[-1] == pytest.approx(1, abs=1e-12)
+    after = named(values)["pca_sphere"].get_ydata()
+    assert np.allclose(after[:-1], 1, atol=1e-4)  # the ridge of 1e-7 against 0.02, the smallest
+
+
+def test_spectrum_draws_a_ridge_that_is_near():
+    arrays = {
+        "s": {
+            "before": np.array([1.0, 0.1]),
+            "after": np.array([1.0, 0.9]),
+            "dead": np.array(0),
+            "ridge": np.array(0.01),
+        }
+    }
+    figure = spectrum.draw(arrays, pd.DataFrame({"label": ["s"], "normalizer": ["s"]}), "")
+    (line,) = marked(figure.axes[0], "ridge")
+    assert line.get_ydata()[0] == 0.01
+
+
+def test_sharpness_against_one(three):
+    (axis,) = draw(three, "sharpness").axes
+    curves = named(axis)
+    assert len(curves) == 3
+    for label, line in curves.items():
+        step = float(label.rpartition(" ")[2])
+        assert line.get_ydata()[-1] == pytest.approx(step * 4.1 / 2)
+    assert marked(axis, "one")[0].get_ydata()[0] == 1
+    assert axis.get_ylim()[1] > 1
+
+
+def test_components_and_reconstruction_of_images(images, tmp_path):
+    figure = draw(images, "components")
+    assert [axis.get_title() for axis in figure.axes] == ["standard", "pca_sphere"]
+    mosaic = figure.axes[0].images[0].get_array()
+    assert mosaic.shape == (4 * 4 + 3, 4 * 4 + 3)
+    built = draw(images, "reconstruction").axes
+    shown = {axis.get_title(): axis.images[0].get_array() for axis in built if axis.images}
+    # float32 images: measured 6e-8 off.
+    assert np.allclose(shown["k = 16"], shown["original"], atol=1e-5)
+    assert not np.allclose(shown["k = 0"], shown["original"], atol=0.1)
+    files = drawing.write(images.sweep, tmp_path, ["reconstruction"])["images"]
+    with Image.open(files[-1]) as picture:
+        assert files[-1].suffix == ".gif"
+        assert picture.n_frames > 5
+        assert b"sweep-1" in picture.info["comment"]
+        assert b"secret" not in picture.info["comment"]
+
+
+def test_profiles_are_staircases():
+    table = pd.DataFrame(
+        {
+            "normalizer": ["standard", "standard", "pca_sphere", "pca_sphere"],
+            "ratio": [1.0, 3.0, 1.0, float("inf")],
+            "share": [0.4, 1.0, 0.6, 1.0],
+        }
+    )
+    (axis,) = profiles.draw(table, "profiles").axes
+    curves = named(axis)
+    assert list(curves) == ["standard", "pca_sphere"]
+    assert curves["standard"].get_ydata()[-1] == 1.0
+    assert curves["pca_sphere"].get_ydata()[-1] == 0.6
+    assert axis.get_xlim()[0] == 1
+
+
+def test_a_figure_of_which_nothing_was_recorded_is_none(images, three):
+    assert drawing.figure(images.sweep, "images", "histories") is None
+    assert drawing.figure(images.sweep, "images", "contours") is None
+    assert drawing.figure(three.sweep, three.name, "components") is None
+
+
+@pytest.mark.parametrize("shape", style.FORMATS)
+def test_a_format_sets_the_size(three, shape):
+    wanted = style.FORMATS[shape]
+    for name in ("histories", "step_sizes", "phase_diagram", "contours", "data", "spectrum"):
+        figure = draw(three, name, shape=wanted)
+        assert figure.get_figwidth() == wanted.width
+        assert figure.dpi == wanted.dpi
+        for axis in figure.axes:
+            box = axis.get_tightbbox()
+            # Nothing leaves the page: measured under a pixel.
+            assert box.x0 > -2
+            assert box.x1 < wanted.width * wanted.dpi + 2
+
+
+def test_files_say_where_they_come_from_and_no_password(three, tmp_path):
+    (files,) = drawing.write(three.sweep, tmp_path, ["phase_diagram"]).values()
+    assert [file.name for file in files] == [
+        f"phase_diagram.{kind}" for kind in ("png", "svg", "pdf")
+    ]
+    for file in files:
+        content = file.read_bytes()
+        assert b"secret" not in content
+    with Image.open(files[0]) as picture:
+        assert picture.info["Description"].startswith("sweep: sweep-1; command: python -m harness")
+    assert "sweep: sweep-1" in files[1].read_text()
+
+
+def test_the_same_sweep_gives_the_same_files(three, tmp_path):
+    once, again = (
+        drawing.write(three.sweep, tmp_path / name, ["histories"])[three.name] for name in "ab"
+    )
+    assert [file.read_bytes() for file in once] == [file.read_bytes() for file in again]
+
+
+def test_a_figure_as_svg_text(three):
+    text = style.svg(drawing.figure(three.sweep, three.name, "phase_diagram"))
+    assert text.startswith("<svg")
+    assert text.rstrip().endswith("</svg>")
+
+
+def test_matplotlib_is_left_as_it_was(three):
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    draw(three, "histories")
+    style.svg(draw(three, "data"))
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_no_two_schemes_look_alike():
+    looks = style.looks(list(style.LOOKS))
+    assert len({look.marker for look in looks}) == len(looks) == 17
+    assert len({look.color for look in looks}) == 17
+    several = style.looks(["pca_sphere"] * 12)
+    assert len({(look.color, look.marker) for look in several}) == 12
+    assert several[0] == style.LOOKS["pca_sphere"]
+
+
+def test_the_first_schemes_are_told_apart_by_the_colour_blind():
+    # Machado et al. (2009), severity 1: red, green and blue as deuteranopes and protanopes see.
+    deutan = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
+    protan = [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]
+    names = ("identity", "standard", "pca_sphere", "zca_sphere", "centre", "pca_cor")
+    colors = np.array([to_rgb(style.LOOKS[name].color) for name in names])
+    for matrix in (np.eye(3), deutan, protan):
+        seen = colors @ np.array(matrix).T
+        apart = np.linalg.norm(seen[:, None] - seen[None], axis=-1)[np.triu_indices(len(seen), 1)]
+        assert apart.min() > 0.2  # of 1.7 from black to white; measured 0.26
+
+
+def test_labels_are_spread_in_order_and_no_more_than_needed():
+    assert spread([0.2, 0.8], 0.1) == [0.2, 0.8]
+    close = spread([0.5, 0.5, 0.5], 0.1)
+    assert close == pytest.approx([0.4, 0.5, 0.6])
+    assert spread([0.0, 0.0], 0.1) == pytest.approx([0.0, 0.1])
+    assert spread([1.0, 1.0], 0.1) == pytest.approx([0.9, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.02, "0.02"), (1e-5, "10⁻⁵"), (2e6, "2·10⁶"), (1, "1"), (500, "500")]
+)
+def test_ticks_are_plain_text(value, text):
+    assert style.power_text(value) == text

@@ -1,0 +1,160 @@
+"""The reader, the tables and their formats, and the command line around them."""
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from results import runs, tables
+from results.__main__ import main
+from tests.conftest import ROOT
+
+
+def test_a_sweep_is_read_with_labels_that_tell_its_schemes_apart(twelve):
+    schemes = twelve.sweep.of_role("scheme")
+    assert schemes["label"].is_unique
+    assert "pca_sphere, ridge=0.01" in set(schemes["label"])
+    steps = twelve.sweep.of_role("step")
+    assert steps.groupby("label").size().eq(3).all()
+
+
+def test_arrays_are_read_back_as_they_were_made(three):
+    schemes = three.sweep.of_role("scheme")
+    paths = three.sweep.arrays(schemes, "path")
+    assert list(paths) == ["identity", "standard", "pca_sphere"]
+    for parts in paths.values():
+        assert parts["weights"].shape == (11, 1, 3)
+        assert np.array_equal(parts["iteration"], np.arange(11))
+    assert three.sweep.arrays(schemes, "components") == {}
+
+
+def test_arrays_that_are_gone_are_told_of(images):
+    schemes = images.sweep.of_role("scheme").assign(**{"tags.recorded": "path"})
+    with pytest.raises(LookupError, match=r"its arrays/path.npz cannot be read"):
+        images.sweep.arrays(schemes, "path")
+
+
+def test_the_tidy_table_has_a_row_a_run_and_iteration(three):
+    table = tables.histories(three.sweep)
+    assert len(table) == 3 * 11
+    assert {"sweep_id", "dataset", "label", "step_size", "iteration", "train/cost"} <= set(table)
+    assert {"test/cost", "train/cost_q1", "train/misclassifications_q3"} <= set(table)
+    assert table["step_size"].dtype == float
+    every = tables.histories(three.sweep, "step")
+    # Three schemes, two steps of 11 iterations, and one that ends at its first or second.
+    assert len(every) >= 3 * (2 * 11 + 1)
+    assert every["verdict"].eq("diverged").any()
+
+
+def test_a_query_finds_runs_and_what_belongs_to_them(three):
+    found = runs.query(three.uri, "params.normalizer = 'standard'")
+    assert list(found.of_role("scheme")["label"]) == ["standard"]
+    assert len(found.of_role("step")) == 3
+    assert found.experiments == [three.name]
+    for where, words in {
+        "params.normalizer = 'none'": "finds no scheme run",
+        "params.normalizer = 3": "Expected a quoted string",
+    }.items():
+        with pytest.raises(LookupError, match=words):
+            runs.query(three.uri, where)
+
+
+def test_formats_hold_the_same_table(three):
+    table = tables.summary(three.sweep)
+    assert len(tables.text(table).splitlines()) == 4
+    assert len(tables.markdown(table).splitlines()) == 5
+    back = pd.read_csv(io.StringIO(tables.csv(table)))
+    assert np.array_equal(back["cost"], table["cost"])
+    again = pd.read_parquet(io.BytesIO(tables.parquet(table)))
+    pd.testing.assert_frame_equal(again, table)
+    lines = tables.latex(table).splitlines()
+    assert lines[0].startswith(r"\begin{tabular}{ll")
+    assert r"pca\_sphere" in lines[6]
+    assert all(line.count(" & ") == table.shape[1] - 1 for line in lines if "&" in line)
+
+
+def test_a_bar_in_a_name_does_not_end_a_cell():
+    table = pd.DataFrame({"scheme": ["a|b"], "cost": [0.5]})
+    assert tables.markdown(table).splitlines()[2] == r"| a\|b | 0.500000 |"
+    assert (
+        tables.latex(pd.DataFrame({"scheme": ["a\\b"]}))
+        .splitlines()[4]
+        .startswith(r"a\textbackslash{}b")
+    )
+
+
+def test_passwords_are_blotted_out(three):
+    assert runs.without_passwords("a://u:p@h/d b://h:1/x") == "a://u:***@h/d b://h:1/x"
+    assert "secret" not in three.sweep.command
+    assert "secret" not in tables.text(runs.sweeps(three.uri))
+
+
+def test_the_command_line_writes_tables_and_figures(three, tmp_path, capsys):
+    store = ["--store", three.uri]
+    out = ["--out", str(tmp_path)]
+    assert main(["table", *store, "--histories", "--format", "parquet", *out]) == 0
+    assert len(pd.read_parquet(tmp_path / "histories.parquet")) == 33
+    assert main(["table", *store, "--where", "tags.normalizer = 'standard'"]) == 0
+    assert main(["figure", "histories", "sweep-1", *store, *out, "--first-iteration", "1"]) == 0
+    assert {file.name for file in tmp_path.glob("*.svg")} == {"histories.svg"}
+    printed = capsys.readouterr().out
+    assert str(tmp_path / "histories.pdf") in printed
+    assert main([*store, *out, "--format", "page"]) == 0
+    written = {file.stem for file in tmp_path.glob("*.png")}
+    assert written == {
+        *("histories", "step_sizes", "phase_diagram"),
+        *("sharpness", "contours", "data", "spectrum"),
+    }
+
+
+def test_a_study_without_a_descent_is_shown(images, tmp_path, capsys):
+    assert main(["--store", images.uri, "--out", str(tmp_path)]) == 0
+    assert "pca_sphere" in capsys.readouterr().out
+    assert {file.stem for file in tmp_path.glob("*.png")} == {
+        *("data", "spectrum", "components", "reconstruction")
+    }
+
+
+MISTAKES = {
+    "figure nothing": "figure nothing: no such figure; choose one of histories",
+    "figure components": "figure components: sweep-1 has nothing recorded for it",
+    "figure histories --first-iteration -1": "--first-iteration -1: must be 0 or more",
+    "figure histories --first-iteration x": "invalid int value: 'x'",
+    "figure histories --steps 0,1": "--steps 0,1: must be positive numbers",
+    "figure histories --steps a": "--steps a: must be positive numbers",
+    "figure histories --steps 7": "--steps 7: was not tried; choose of 0.01, 0.1",
+    "figure histories --out /proc/none": "--out /proc/none: cannot be written",
+    "table --format word": "invalid choice: 'word'",
+    "table none": "sweep none: is not in",
+    "table sweep-1 --where x": "--where: finds runs of every sweep; leave sweep-1 out",
+    "list --typo": "unrecognized arguments: --typo",
+}
+
+
+@pytest.mark.parametrize("arguments", MISTAKES)
+def test_a_mistake_is_one_line_and_exit_code_two(three, capsys, arguments):
+    assert main([*arguments.split(), "--store", three.uri]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    assert line.startswith("results: ")
+    assert MISTAKES[arguments] in line
+
+
+@pytest.mark.parametrize("words", [["--help"], ["figure", "--help"], ["table", "--help"]])
+def test_help_loads_nothing_heavy(words):
+    code = (
+        f"import sys, runpy; sys.argv = ['results', *{words}]\n"
+        "try: runpy.run_module('results', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "slow = {'mlflow', 'matplotlib', 'pandas', 'numpy'} & set(sys.modules)\n"
+        "assert not slow, slow"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "python -m results" in done.stdout
