@@ -8,6 +8,7 @@ import pandas as pd
 
 from datasets import Dataset, UserError, label_dataset
 from harness.choices import build, locate, options
+from harness.convergence import Rules
 from harness.experiment import Job, run
 from harness.settings import Settings, number
 
@@ -27,6 +28,8 @@ def compare(
     starts: int = 1,
     seed: int = 0,
     precision: str = "float64",
+    theory: str = "auto",
+    rules: Rules | None = None,
 ) -> pd.DataFrame:
     """Descend one cost under every normalizer and step size; return one row a run and iteration.
 
@@ -47,6 +50,7 @@ def compare(
         starts=starts,
         seed=seed,
         precision=precision,
+        theory=theory,
     )
     data = _dataset(x, y, function)
     frames = []
@@ -63,6 +67,7 @@ def compare(
             optimizer=build("optimizer", options("optimizer", optimizer)),
             settings=settings,
             l2=number("l2", l2, least=0),
+            rules=rules or Rules(),
         )
         name = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
         for step in run(job).steps:

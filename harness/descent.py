@@ -12,6 +12,7 @@ from optimizers import Optimizer
 
 Array = NDArray[Any]
 Progress = Callable[[int], None]
+Observe = Callable[[int, NDArray[np.int64], Array], None]
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,14 @@ def descend(
     step_sizes: Array,
     iterations: int,
     progress: Progress | None = None,
-    observe: Callable[[int, NDArray[Any], NDArray[Any]], None] | None = None,
+    observe: Observe | None = None,
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
     start: `(R, C, N + 1)`, bias first; step_sizes: `(R,)`. Costs and counts at step k belong to
     the weights of step k. A run whose cost, weights or gradient stop being finite leaves the stack
-    with its history up to there; the others do not notice. observe: called at each step with k,
-    the indices of the runs that are left and their weights of step k, which it must not change.
+    with its history up to there; the others do not notice. observe: is shown, at every step k, the
+    numbers of the runs that are left and their weights `(left, C, N + 1)`, not to be changed.
     """
     runs = len(start)
     shape = (runs, iterations + 1)

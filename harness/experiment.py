@@ -1,7 +1,8 @@
 """One job, start to end: one data set, cost, scheme and optimizer, and the whole step grid."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,14 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets import Dataset, UserError
-from harness import convergence, record
-from harness.descent import Histories, Progress, descend
+from harness import analysis, convergence, findings, judging, record, theory
+from harness.analysis import Theory
+from harness.convergence import Rules
+from harness.descent import Histories, Observe, Progress, descend
+from harness.explanation import explain
+from harness.findings import Findings
+from harness.judging import Bench, Step
+from harness.minimum import Minimum
 from harness.objective import Cost, Objective
 from harness.scheme import check_scheme, normalize
+from harness.search import Critical, Search, critical_step
 from harness.settings import Settings
 from optimizers import Optimizer
 
 Array = NDArray[Any]
+SMALL = 1_000_000  # numbers in the points: below, linear algebra is as quick on one thread
 ALL_TASKS = ("binary", "multiclass", "regression")
 
 
@@ -30,27 +39,8 @@ class Job:
     optimizer: Optimizer
     settings: Settings
     l2: float = 0.0
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step size: its histories (k,) from step 0 on, and its verdict.
-
-    With several starts a history is the median over them, and `quartiles` holds, under the same
-    names, the quartiles (2, k). A history ends where the first start stopped being finite.
-    """
-
-    step_size: float
-    verdict: str
-    reason: str
-    histories: dict[str, NDArray[np.float64]]
-    quartiles: dict[str, NDArray[np.float64]]
-
-    @property
-    def final_cost(self) -> float:
-        """The last finite training cost; infinite for a run that had none."""
-        costs = self.histories["train/cost"]
-        return float(costs[-1]) if len(costs) else float("inf")
+    rules: Rules = field(default_factory=Rules)
+    search: Search = field(default_factory=Search)
 
 
 @dataclass(frozen=True)
@@ -67,7 +57,24 @@ class Outcome:
     features: int
     fit_seconds: float
     descent_seconds: float
+    findings: Findings = field(default_factory=Findings)
     arrays: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A job whose grid has been descended: what theory and verdicts are made from.
+
+    start: `(starts, C, N + 1)`; test is None without test points.
+    """
+
+    job: Job
+    train: Objective
+    test: Objective | None
+    start: Array
+    histories: Histories
+    fit_seconds: float
+    seconds: float
 
 
 def check(job: Job) -> None:
@@ -110,48 +117,238 @@ def _check_cost(job: Job) -> None:
 def run(job: Job, progress: Progress | None = None) -> Outcome:
     """Return what the job found. Raises `UserError` for a scheme that refuses the points."""
     check(job)
-    settings = job.settings
     tick = time.perf_counter()
-    z, z_test = normalize(job.normalizer, job.dataset.x, job.dataset.x_test, settings.precision)
+    z, z_test = normalize(job.normalizer, job.dataset.x, job.dataset.x_test, job.settings.precision)
     fit_seconds = time.perf_counter() - tick
-    if record.without_descent(settings.record, settings.iterations):
-        arrays = record.arrays(settings.record, job.dataset, job.normalizer, z, None)
-        return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, arrays)
+    if record.without_descent(job.settings.record, job.settings.iterations):
+        arrays = record.arrays(job.settings.record, job.dataset, job.normalizer, z, None)
+        return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, arrays=arrays)
+    made = _descend(job, z, z_test, fit_seconds, progress)
+    with _few_threads(made.train.x.size):
+        return _conclude(made)
+
+
+def _few_threads(numbers: int) -> AbstractContextManager[Any]:
+    """Keep small matrices on one thread.
+
+    Where others use the cores, waiting for a second thread took 50 ms a product of 1 ms.
+    """
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, "blas") if numbers < SMALL else nullcontext()
+
+
+def _descend(
+    job: Job, z: Array, z_test: Array, fit_seconds: float, progress: Progress | None
+) -> Descent:
+    """Descend the grid on normalized points z (P, M) and z_test (Q, M)."""
+    settings = job.settings
     classes, targets, test_targets = _encode(job, z.dtype)
     classify = job.dataset.task != "regression"
     train = Objective(job.cost, z, targets, classify, job.l2)
     test = Objective(job.cost, z_test, test_targets, classify, job.l2) if len(z_test) else None
     start = _starts(settings, classes, z.shape[1]).astype(z.dtype)
-    step_sizes = np.repeat(np.array(settings.step_sizes), settings.starts)
     tick = time.perf_counter()
     histories = descend(
         train,
         test,
         job.optimizer,
         np.tile(start, (len(settings.step_sizes), 1, 1)),
-        step_sizes,
+        np.repeat(np.array(settings.step_sizes), settings.starts),
         settings.iterations,
         progress,
     )
-    descent_seconds = time.perf_counter() - tick
-    steps = _steps(histories, settings)
-    finals = np.array([step.final_cost for step in steps])
-    best = convergence.best(finals, [step.verdict for step in steps])
-    again = (
-        None
-        if best is None
-        else record.Descent(
-            train, job.optimizer, start[:1], settings.step_sizes[best], settings.iterations
-        )
+    seconds = time.perf_counter() - tick
+    return Descent(job, train, test, start, histories, fit_seconds, seconds)
+
+
+def _conclude(made: Descent) -> Outcome:
+    """Return verdicts, theory and what explains them."""
+    job, settings = made.job, made.job.settings
+    tick = time.perf_counter()
+    known = analysis.theorize(job, made.train, made.start[0])
+    with np.errstate(all="ignore"):
+        lowest = float(np.nanmin(made.histories.cost, initial=np.inf))
+    least = analysis.least(job, made.train, made.start.shape[1], lowest)
+    bench = _bench(made, known, least, lowest)
+    steps = judging.steps(made.histories, settings.step_sizes, bench)
+    steps = _predicted(made, known, least, steps, bench)
+    best = convergence.best(
+        np.array([step.final_cost for step in steps]), [step.verdict for step in steps]
+    )
+    at_best = None
+    if best is not None and _affords_best(known, made.start):
+        weights = made.histories.weights[best * settings.starts]
+        at_best, _ = analysis.largest_curvature(made.train, weights)
+    seconds = time.perf_counter() - tick
+    tick = time.perf_counter()
+    critical = _critical(made, bench) if job.search.critical else None
+    sharpness = Findings()
+    if "sharpness" in settings.record and best is not None:
+        sharpness = _sharpness(made, settings.step_sizes[best])
+    search_seconds = time.perf_counter() - tick
+    judgements = [step.judgement for step in steps]
+    convergent = convergence.largest_convergent(settings.step_sizes, judgements)
+    falling = convergence.largest_falling(settings.step_sizes, judgements)
+    words = explain(
+        known,
+        job.normalizer,
+        None if best is None else steps[best],
+        at_best,
+        convergent,
+        falling,
+        least,
+        theory.bound(job.cost),
     )
     return Outcome(
         steps=steps,
         best=best,
         scheme=job.normalizer,
-        features=z.shape[1],
-        fit_seconds=fit_seconds,
-        descent_seconds=descent_seconds,
-        arrays=record.arrays(settings.record, job.dataset, job.normalizer, z, again),
+        features=made.train.x.shape[1],
+        fit_seconds=made.fit_seconds,
+        descent_seconds=made.seconds,
+        findings=findings.merged(
+            findings.of_theory(known, at_best, bench.plain),
+            findings.of_minimum(least, bench.reference),
+            findings.of_grid(convergent, falling, critical),
+            findings.of_covariance(known.facts, job.normalizer),
+            sharpness,
+            Findings(tags={"explanation": words}, seconds=seconds, search_seconds=search_seconds),
+        ),
+        arrays=record.arrays(
+            settings.record, job.dataset, job.normalizer, made.train.x, _best_run(made, best)
+        ),
+    )
+
+
+def _best_run(made: Descent, best: int | None) -> record.Descent | None:
+    """Return the best step's run, ready to be descended again for the record."""
+    if best is None:
+        return None
+    settings = made.job.settings
+    step_size, iterations = settings.step_sizes[best], settings.iterations
+    return record.Descent(made.train, made.job.optimizer, made.start[:1], step_size, iterations)
+
+
+def _affords_best(known: Theory, start: Array) -> bool:
+    if known.threshold is None or known.budget is None:
+        return False
+    classes, width = start.shape[1:]
+    return known.budget.affords(
+        "curvature at the best weights", analysis.curvature_passes(width, classes)
+    )
+
+
+def _bench(made: Descent, known: Theory, least: Minimum, lowest: float) -> Bench:
+    """Return what the runs are judged with; g* is no higher than the lowest cost that was seen."""
+    zero = np.zeros_like(made.start[:1])
+    steps_made = int(np.isfinite(made.histories.cost).sum()) - len(made.histories.cost)
+    return Bench(
+        rules=made.job.rules,
+        minimum=min(least.value, lowest),
+        reference=float(made.train.evaluate(zero, with_gradient=False).costs[0]),
+        theory=known,
+        plain=judging.is_plain_descent(made.job.optimizer),
+        epsilon=float(np.finfo(made.start.dtype).eps),
+        fit_seconds=made.fit_seconds,
+        seconds_a_step=made.seconds / max(1, steps_made),
+    )
+
+
+def _predicted(
+    made: Descent, known: Theory, least: Minimum, steps: tuple[Step, ...], bench: Bench
+) -> tuple[Step, ...]:
+    """Return the steps below `2/L` of plain descent on least squares with their predictions."""
+    if not (known.exact and bench.plain and known.threshold):
+        return steps
+    x, iterations = made.train.x, made.job.settings.iterations
+    if x.shape[1] > theory.DENSE:
+        return steps
+    here = made.train.evaluate(made.start)
+    assert here.gradient is not None
+    problems = [
+        theory.quadratic(x, float(cost), gradient, made.job.l2)
+        for cost, gradient in zip(here.costs, here.gradient.astype(np.float64))
+    ]
+    goals = convergence.targets(bench.minimum, bench.reference)
+    predicted = []
+    for step in steps:
+        if step.step_size >= known.threshold:
+            predicted.append(step)
+            continue
+        paths = [theory.predicted_history(each, step.step_size, iterations) for each in problems]
+        counts = {
+            name: float(
+                np.median(
+                    [
+                        theory.predicted_iterations(each, step.step_size, goal - bench.minimum)
+                        for each in problems
+                    ]
+                )
+            )
+            for name, goal in goals.items()
+        }
+        predicted.append(judging.with_prediction(step, np.median(paths, axis=0), counts))
+    return tuple(predicted)
+
+
+def _critical(made: Descent, bench: Bench) -> Critical:
+    """Search the critical step size, each time with a descent of a few step sizes."""
+    starts = made.job.settings.starts
+
+    def fails(step_sizes: Sequence[float]) -> list[bool]:
+        histories = _again(made, step_sizes, made.start)
+        judged = [
+            bench.judge(cost, step_sizes[number // starts], int(histories.diverged_at[number]))
+            for number, cost in enumerate(histories.cost)
+        ]
+        return [
+            convergence.together(judged[first : first + starts]).fails
+            for first in range(0, len(judged), starts)
+        ]
+
+    first = bench.theory.threshold
+    first = first if first and np.isfinite(first) else made.job.settings.step_sizes[0]
+    return critical_step(fails, first / 2, made.job.search.width)
+
+
+def _sharpness(made: Descent, step_size: float) -> Findings:
+    """Return the path of `step L(w_k) / 2` for one step size, from its first start.
+
+    Below 1 the cost falls; where descent hovers at 1 it has flattened its own way until the step
+    fits. Some 20 points of the path, by Lanczos or from the matrix.
+    """
+    iterations = made.job.settings.iterations
+    every = max(1, iterations // 20)
+    path: dict[int, float] = {}
+
+    def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+        if k % every == 0 and len(alive):
+            curved, _ = analysis.largest_curvature(made.train, weights[0])
+            if curved is not None:
+                path[k] = step_size * curved / 2
+
+    _again(made, [step_size], made.start[:1], observe)
+    if not path:
+        return Findings()
+    return Findings(series={"theory/sharpness": (np.array(list(path)), np.array([*path.values()]))})
+
+
+def _again(
+    made: Descent,
+    step_sizes: Sequence[float],
+    start: Array,
+    observe: Observe | None = None,
+) -> Histories:
+    """Descend a few other runs on the same training points."""
+    return descend(
+        made.train,
+        None,
+        made.job.optimizer,
+        np.tile(start, (len(step_sizes), 1, 1)),
+        np.repeat(np.array(step_sizes), len(start)),
+        made.job.settings.iterations,
+        observe=observe,
     )
 
 
@@ -184,44 +381,3 @@ def _starts(settings: Settings, classes: int, features: int) -> Array:
             f"it takes {classes} x {features + 1} (a bias and {features} features a score)"
         )
     return weights.reshape(shape)
-
-
-def _steps(histories: Histories, settings: Settings) -> tuple[Step, ...]:
-    """Return a `Step` for each step size, its starts summarized."""
-    named = {
-        "train/cost": histories.cost,
-        "train/misclassifications": histories.misclassifications,
-        "test/cost": histories.test_cost,
-        "test/misclassifications": histories.test_misclassifications,
-    }
-    with np.errstate(all="ignore"):
-        minimum = float(np.nanmin(histories.cost, initial=np.inf))
-    steps = []
-    for number, step_size in enumerate(settings.step_sizes):
-        runs = slice(number * settings.starts, (number + 1) * settings.starts)
-        left = histories.diverged_at[runs]
-        stops = left[left >= 0]
-        length = int(stops.min()) if len(stops) else settings.iterations + 1
-        parts = {key: part[runs, :length] for key, part in named.items() if part is not None}
-        medians = {key: np.median(part, axis=0) for key, part in parts.items()}
-        steps.append(
-            Step(
-                step_size=step_size,
-                verdict=convergence.verdict(medians["train/cost"], bool(len(stops)), minimum),
-                reason=_reason(stops, length, settings.starts),
-                histories=medians,
-                quartiles={
-                    key: np.quantile(part, [0.25, 0.75], axis=0)
-                    for key, part in parts.items()
-                    if settings.starts > 1
-                },
-            )
-        )
-    return tuple(steps)
-
-
-def _reason(stops: NDArray[np.int64], length: int, starts: int) -> str:
-    if not len(stops):
-        return ""
-    who = f"{len(stops)} of {starts} starts: " if starts > 1 else ""
-    return f"{who}the cost or its gradient stopped being finite at step {length}"

@@ -9,7 +9,8 @@ from datasets.values import number as number
 from datasets.values import one_of as one_of
 from datasets.values import whole as whole
 
-RECORDS = ("path", "contours", "points", "components", "spectrum")
+RECORDS = ("path", "contours", "points", "components", "spectrum", "sharpness")
+THEORY = ("auto", "full", "none")
 PRECISIONS = ("float64", "float32")
 MOST_STEP_SIZES = 1000
 
@@ -20,7 +21,8 @@ class Settings:
 
     step_sizes: distinct positive numbers. iterations: steps after the start. start: `zeros`,
     `normal` (start_scale times a standard normal), or weights, bias first (one list, or one a
-    class). starts: how many starts. seed: of the starts. Raises `UserError`.
+    class). starts: how many starts. seed: of the starts. theory: `auto` (what costs no more
+    than the descent), `full` or `none`. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -31,6 +33,7 @@ class Settings:
     seed: int = 0
     precision: str = "float64"
     record: tuple[str, ...] = ()
+    theory: str = "auto"
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -42,6 +45,7 @@ class Settings:
         put(self, "seed", whole("seed", self.seed, 0))
         put(self, "precision", one_of("precision", self.precision, PRECISIONS))
         put(self, "record", _record(self.record))
+        put(self, "theory", one_of("theory", self.theory, THEORY))
         if self.starts > 1 and self.start != "normal":
             raise UserError(
                 f"starts={self.starts}: start={self.start} is the same start every time; "

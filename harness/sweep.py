@@ -167,11 +167,13 @@ def run_job(config: DictConfig) -> dict[str, Any]:
 def prepare(config: DictConfig) -> "Job":
     """Return the job that a config describes; raise `UserError` on a mistake in it."""
     from harness.choices import build, locate
+    from harness.convergence import Rules
     from harness.experiment import Job, check
+    from harness.search import Search
     from harness.settings import Settings, number
 
     plain = _resolve(config)
-    keys = ("iterations", "start", "start_scale", "starts", "seed", "precision", "record")
+    keys = ("iterations", "start", "start_scale", "starts", "seed", "precision", "record", "theory")
     settings = Settings(step_sizes=plain["step_sizes"], **{key: plain[key] for key in keys})
     cost = dict(plain["cost"])
     l2 = number("cost.l2", cost.pop("l2"), least=0)
@@ -182,6 +184,8 @@ def prepare(config: DictConfig) -> "Job":
         optimizer=build("optimizer", plain["optimizer"]),
         settings=settings,
         l2=l2,
+        rules=Rules(**plain["rules"]),
+        search=Search(**plain["search"]),
     )
     check(job)
     return job
@@ -302,7 +306,8 @@ def _parameters(config: DictConfig) -> dict[str, Any]:
         if key == "tracking":
             continue
         if isinstance(value, dict):
-            flat[key] = _dataset_name(config) if key == "dataset" else _choice(key)
+            if key in HydraConfig.get().runtime.choices:
+                flat[key] = _dataset_name(config) if key == "dataset" else _choice(key)
             flat |= {f"{key}.{name}": entry for name, entry in value.items()}
         else:
             flat[key] = value

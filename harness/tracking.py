@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from datasets import Dataset, UserError
-from harness.experiment import Outcome, Step
+from harness.experiment import Outcome
+from harness.findings import Findings
+from harness.judging import Step
 
 BATCH = 1000  # metrics a call, MLflow's limit
 
@@ -170,8 +172,20 @@ class Writer:
                 ("final/steps_diverged", diverged, 0),
             ],
         )
+        self._log_findings(scheme, outcome.findings)
         self.finish(scheme)
         return scheme
+
+    def _log_findings(self, scheme: str, found: Findings) -> None:
+        """Log theory and what the grid came to; a number that does not exist is left out."""
+        entries = [(key, value, 0) for key, value in found.metrics.items()]
+        for key, (steps, values) in found.series.items():
+            entries += [(key, float(value), int(k)) for k, value in zip(steps, values)]
+        entries.append(("time/theory_seconds", found.seconds, 0))
+        if found.search_seconds > 1e-3:
+            entries.append(("time/search_seconds", found.search_seconds, 0))
+        self._log(scheme, _finite(entries))
+        self._tags(scheme, {key: value[:5000] for key, value in found.tags.items()})
 
     def write_failure(
         self, parent: str, params: Mapping[str, Any], tags: Mapping[str, str], error: Exception
@@ -208,6 +222,9 @@ class Writer:
         own = {"step_size": size, "verdict": step.verdict, "best": str(best).lower()}
         if step.reason:
             own["reason"] = step.reason
+        own["falls"] = str(step.judgement.falls).lower()
+        if len(step.verdicts) > 1:
+            own["start_verdicts"] = " ".join(step.verdicts)
         run_id = self._create(
             self._experiment_of(scheme),
             f"{tags['normalizer']}, step {size}",
@@ -215,7 +232,7 @@ class Writer:
             {**tags, **own},
             scheme,
         )
-        self._log(run_id, [("step_size", step.step_size, 0), *_metrics(step)])
+        self._log(run_id, [("step_size", step.step_size, 0), *_metrics(step), *_starts(step)])
         self.finish(run_id)
 
     def _create(
@@ -292,7 +309,20 @@ def _metrics(step: Step) -> list[tuple[str, float, int]]:
     for key, history in step.histories.items():
         if len(history):
             entries.append((f"final/{key.replace('/', '_')}", float(history[-1]), 0))
-    return entries
+    if step.predicted is not None:
+        entries += _points({"theory/predicted_cost": step.predicted})
+    return entries + _finite([(key, value, 0) for key, value in step.metrics.items()])
+
+
+def _starts(step: Step) -> list[tuple[str, float, int]]:
+    """Return what each of several starts came to, numbered by the start; all finite."""
+    if len(step.verdicts) < 2:
+        return []
+    return list(_points({f"start/{key}": values for key, values in step.starts.items()}))
+
+
+def _finite(entries: list[tuple[str, float, int]]) -> list[tuple[str, float, int]]:
+    return [entry for entry in entries if np.isfinite(entry[1])]
 
 
 def _points(histories: Mapping[str, Any]) -> Iterator[tuple[str, float, int]]:

@@ -117,6 +117,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     figure.add_argument("--out", metavar="FOLDER", help="where the files go (outputs/SWEEP)")
 
+    profile = commands.add_parser(
+        "profile", parents=[store], help="which scheme is faster, over any set of sweeps"
+    )
+    profile.add_argument("sweep", nargs="*", help="sweeps' ids; all of the store without")
+    profile.add_argument("--target", default="1e-2", help="1e-1, 1e-2 or 1e-3 (%(default)s)")
+    profile.add_argument("--by", default="iterations", help="iterations or seconds (%(default)s)")
+
     dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
     dashboard.add_argument("--port", type=int, default=5000, help="(%(default)s)")
     dashboard.add_argument("--host", default="127.0.0.1", help="(%(default)s: this machine only)")
@@ -243,6 +250,13 @@ def _figure(options: argparse.Namespace) -> int:
     return 0
 
 
+def _profile(options: argparse.Namespace) -> int:
+    from results.profile import tell
+
+    tell(options.store, options.sweep, options.target, options.by)
+    return 0
+
+
 def _dashboard(options: argparse.Namespace) -> int:
     from results.dashboard import serve
 
@@ -254,6 +268,7 @@ COMMANDS = {
     "list": _list,
     "table": _table,
     "figure": _figure,
+    "profile": _profile,
     "dashboard": _dashboard,
 }
 

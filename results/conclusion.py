@@ -1,8 +1,11 @@
 """What a sweep ends in: one table on the terminal, the figures on disk, and where everything is."""
 
+import textwrap
 from pathlib import Path
 
-from results import dashboard, drawing, tables
+import pandas as pd
+
+from results import comparisons, dashboard, drawing, tables, theory
 from results.drawing import DEFAULT, Options
 from results.runs import Sweep, load, without_passwords
 
@@ -19,6 +22,10 @@ def present(sweep: Sweep, folder: Path, options: Options = DEFAULT) -> dict[str,
     """Do what `conclude` does, for runs that are read already."""
     table = tables.summary(sweep)
     print(f"\n{tables.text(table)}\n")
+    _print_comparisons(sweep)
+    for name in sweep.experiments:
+        print(textwrap.fill(f"{name}: {theory.explanation(sweep, name)}", 100))
+    print()
     _print_failures(sweep)
     written = drawing.write(sweep, folder, options=options)
     for file in [file for files in written.values() for file in files]:
@@ -27,6 +34,24 @@ def present(sweep: Sweep, folder: Path, options: Options = DEFAULT) -> dict[str,
         print(f"dashboard  {dashboard.link(sweep, name)}  (make dashboard serves it)")
     print(f"store      {without_passwords(sweep.store)}")
     return written
+
+
+def _print_comparisons(sweep: Sweep) -> None:
+    """Print what theory predicted, and pairs where several starts or splits make an interval."""
+    predicted = theory.predictions(sweep)
+    if "2/L" in predicted:
+        _print_table("theory against observation", predicted)
+    pairs = comparisons.paired(comparisons.reached([sweep]))
+    pairs = pairs[pairs["pairs"] > 1]
+    if not pairs.empty:
+        title = "iterations to 1e-2 of the excess, paired: ratio is how much longer the other takes"
+        _print_table(title, pairs)
+
+
+def _print_table(title: str, table: pd.DataFrame) -> None:
+    """Print a table under its title, set in from the comparison's own."""
+    print(title)
+    print(textwrap.indent(tables.text(table), "  "), end="\n\n")
 
 
 def _print_failures(sweep: Sweep) -> None:

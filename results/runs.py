@@ -88,6 +88,11 @@ class Sweep:
             return pd.DataFrame(columns=[*ABOUT_A_HISTORY, "iteration"])
         return pd.concat(frames, ignore_index=True)
 
+    def series(self, run_id: str, metric: str) -> dict[int, float]:
+        """Return a metric of one run, by its step: empty where the run has none of that name."""
+        points = self._client.get_metric_history(run_id, metric)
+        return {point.step: point.value for point in points}
+
     def arrays(self, runs: pd.DataFrame, name: str) -> dict[str, Arrays]:
         """Return a record's named arrays, by the label of each run that holds it.
 

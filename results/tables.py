@@ -23,6 +23,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             "scheme": row["label"],
             "verdict": row["verdict"],
             "best step": row.get("tags.step_size"),
+            "largest": None if failed else _largest(row),
             "cost": row.get("metrics.final/train_cost"),
             "misclassified": row.get("metrics.final/train_misclassifications"),
             "test cost": row.get("metrics.final/test_cost"),
@@ -34,7 +35,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         }
         rows.append(entry)
     table = pd.DataFrame(rows)
-    optional = ["misclassified", "test cost", "test misclassified"]
+    optional = ["largest", "misclassified", "test cost", "test misclassified"]
     empty = [name for name in optional if name in table and table[name].isna().all()]
     return table.drop(columns=empty)
 
@@ -59,6 +60,14 @@ def histories(sweep: Sweep, role: str = "scheme") -> pd.DataFrame:
 def settings(sweep: Sweep) -> pd.DataFrame:
     """Return one row a run with everything that is known of it: parameters, tags, last metrics."""
     return sweep.runs.drop(columns=[name for name in sweep.runs if name.startswith("tags.mlflow.")])
+
+
+def _largest(row: dict[str, Any]) -> str | None:
+    """Return the largest convergent step size, `>=` where no larger one of the grid failed."""
+    value = row.get("metrics.final/largest_convergent_step")
+    if value is None or pd.isna(value):
+        return None
+    return f"{'>=' if row.get('tags.censored') == 'true' else ''}{value:g}"
 
 
 def text(table: pd.DataFrame) -> str:
@@ -126,6 +135,8 @@ def _cells(table: pd.DataFrame) -> dict[str, list[str]]:
         "test misclassified": "{:g}",
         "steps": "{:.0f}",
         "diverged": "{:.0f}",
+        **dict.fromkeys(("L", "2/L", "2/L best", "ratio", "condition", "low", "high"), "{:.4g}"),
+        **dict.fromkeys(("rank", "wins", "solved", "won"), "{:.2f}"),
     }
     return {
         str(name): [
@@ -141,7 +152,7 @@ def _cells(table: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def _is_words(name: str, table: pd.DataFrame) -> bool:
-    return name != "best step" and not pd.api.types.is_numeric_dtype(table[name])
+    return name not in ("best step", "largest") and not pd.api.types.is_numeric_dtype(table[name])
 
 
 def _escaped(cell: str) -> str:

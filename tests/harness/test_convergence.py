@@ -1,12 +1,20 @@
-"""The verdict on a history."""
+"""The verdict on a history, and what follows from the verdicts of a grid."""
 
 import numpy as np
+import pytest
 
+from datasets import UserError
 from harness import convergence
+from harness.convergence import Judgement, Rules
+from harness.search import Search, critical_step
+
+
+def judge(costs, diverged=False, minimum=0.0, **rules):
+    return convergence.judge(np.array(costs, dtype=float), diverged, minimum, Rules(**rules))
 
 
 def verdict(costs, diverged=False, minimum=0.0):
-    return convergence.verdict(np.array(costs, dtype=float), diverged, minimum)
+    return judge(costs, diverged, minimum).verdict
 
 
 def test_a_curve_that_has_come_to_rest_is_settled():
@@ -14,28 +22,68 @@ def test_a_curve_that_has_come_to_rest_is_settled():
 
 
 def test_a_curve_that_still_falls_is_unsettled():
-    assert verdict(1 - np.arange(101) / 200) == "unsettled"
+    found = judge(1 - np.arange(101) / 200)
+    assert (found.verdict, found.falls, found.fails) == ("unsettled", True, False)
+    assert "still falls" in found.reason
 
 
 def test_a_flat_tail_high_above_the_minimum_is_not_settled():
-    assert verdict(np.r_[1.0, np.full(100, 0.8)]) == "unsettled"
+    found = judge(np.r_[1.0, np.full(100, 0.8)])
+    assert found.verdict == "unsettled"
+    assert "not under 0.5 of the start's excess" in found.reason
+    assert verdict(np.r_[1.0, np.full(100, 0.8)], minimum=0.7) == "settled"
 
 
 def test_a_curve_that_rises_and_falls_for_ever_is_cycling():
     assert verdict(np.r_[1.0, np.tile([0.2, 0.6], 50)]) == "cycling"
 
 
+def test_a_curve_that_grows_and_is_finite_is_cycling_and_said_to_be_on_its_way():
+    assert "it would diverge" in judge(1.1 ** np.arange(101)).reason
+
+
 def test_a_curve_that_rises_and_falls_while_it_sinks_is_unsettled():
     sinking = np.linspace(1, 0.1, 101) * np.where(np.arange(101) % 2, 1.5, 1.0)
     assert verdict(sinking) == "unsettled"
+    assert judge(sinking).fails
 
 
 def test_a_run_that_stopped_being_finite_is_diverged():
-    assert verdict([1.0, 0.5], diverged=True) == "diverged"
+    found = judge([1.0, 0.5], diverged=True)
+    assert found.verdict == "diverged"
+    assert "at step 2" in found.reason
 
 
 def test_a_history_of_its_start_alone_is_unsettled():
     assert verdict([1.0]) == "unsettled"
+
+
+@pytest.mark.parametrize("jitter", [0.0, 1e-15])
+def test_a_cost_that_neither_falls_nor_rises_is_a_tie_and_fails(jitter):
+    found = judge(3.0 * (1 + jitter * (np.arange(101) % 2)))
+    assert found.verdict == "unsettled"
+    assert found.reason.startswith("tie")
+    assert found.fails
+    assert not found.falls
+
+
+def test_rounding_at_rest_is_no_rise():
+    costs = np.r_[1.0, np.full(100, 0.1)]
+    costs[50:] += 1e-15 * (np.arange(51) % 2)
+    assert judge(costs, minimum=0.1).falls
+    assert not judge(costs + np.r_[np.zeros(100), 1e-6], minimum=0.1).falls
+
+
+def test_thresholds_are_rules():
+    slow = np.r_[1.0, np.linspace(0.12, 0.1, 100)]
+    assert judge(slow).verdict == "settled"
+    assert judge(slow, variation=0.001).verdict == "unsettled"
+    assert judge(slow, excess=0.05).verdict == "unsettled"
+    assert judge(slow, tail=0.9).verdict == "unsettled"
+    with pytest.raises(UserError, match=r"rules.excess=2: must be"):
+        Rules(excess=2)
+    with pytest.raises(UserError, match=r"rules.least_tail=0: must be 1 or more"):
+        Rules(least_tail=0)
 
 
 def test_the_best_is_the_lowest_of_the_settled():
@@ -44,3 +92,83 @@ def test_the_best_is_the_lowest_of_the_settled():
     assert convergence.best(finals, words) == 2
     assert convergence.best(finals, ["unsettled", "cycling", "unsettled", "diverged"]) == 0
     assert convergence.best(finals[3:], ["diverged"]) is None
+
+
+SLOW = Judgement("unsettled", "", falls=True)
+SETTLED = Judgement("settled", "", falls=True)
+HOVERS = Judgement("settled", "", falls=False)
+CYCLES = Judgement("cycling")
+
+
+@pytest.mark.parametrize(
+    ("judgements", "largest", "censored"),
+    [
+        ([SLOW, SETTLED, HOVERS, CYCLES], 3.0, False),
+        ([SLOW, SETTLED, HOVERS], 3.0, True),
+        ([SETTLED, CYCLES, SETTLED], 1.0, False),  # what settles above a failure does not count
+        ([SLOW, SLOW], None, True),
+        ([CYCLES, CYCLES], None, False),
+    ],
+)
+def test_the_largest_convergent_step_is_contiguous_from_below(judgements, largest, censored):
+    sizes = [float(n) for n in range(1, len(judgements) + 1)]
+    found = convergence.largest_convergent(sizes, judgements)
+    assert found == (largest, censored)
+    assert convergence.largest_convergent(sizes[::-1], judgements[::-1]) == found
+
+
+def test_the_largest_falling_step_ends_where_a_cost_rises():
+    assert convergence.largest_falling([1, 2, 3], [SLOW, SETTLED, HOVERS]) == (2, False)
+    assert convergence.largest_falling([1, 2], [SLOW, SLOW]) == (2, True)
+
+
+def test_a_target_is_reached_only_where_it_is_held():
+    costs = np.array([1.0, 0.1, 0.5, 0.1, 0.05])
+    assert convergence.reached(costs, 0.2) == 3
+    assert convergence.reached(costs, 1.0) == 0
+    assert np.isnan(convergence.reached(costs, 0.01))
+    assert np.isnan(convergence.reached(np.r_[costs, np.nan], 0.2))  # it diverged later
+
+
+def test_targets_are_shares_of_the_excess():
+    assert convergence.targets(2.0, 12.0)["1e-1"] == pytest.approx(3.0)
+    assert convergence.targets(0.0, 12.0)["1e-3"] == pytest.approx(0.012)
+
+
+def test_an_unreached_start_is_infinite_in_a_median():
+    assert convergence.spread(np.array([3.0, 5.0, np.nan])).median == 5.0
+    assert np.isnan(convergence.spread(np.array([3.0, np.nan, np.nan])).median)
+
+
+def test_several_starts_are_as_good_as_the_worst():
+    found = convergence.together([SETTLED, SETTLED, CYCLES])
+    assert found.verdict == "cycling"
+    assert "2 settled, 1 cycling" in found.reason
+    assert convergence.together([SETTLED, SETTLED]) == SETTLED
+
+
+@pytest.mark.parametrize("first", [1e-6, 0.9, 1e7])
+def test_bisection_finds_a_threshold_from_anywhere(first):
+    asked = []
+
+    def fails(sizes):
+        asked.append(len(sizes))
+        return [size >= 0.7 for size in sizes]
+
+    found = critical_step(fails, first, 1e-3)
+    assert found.lower < 0.7 <= found.upper
+    assert found.upper / found.lower <= 1.001
+    assert found.descents == len(asked)
+
+
+def test_bisection_takes_the_first_failure_and_says_where_there_is_none():
+    found = critical_step(lambda sizes: [1 < size < 2 or size > 50 for size in sizes], 0.1, 0.01)
+    assert found.lower <= 1 <= found.upper
+    assert critical_step(lambda sizes: [False for _ in sizes], 1.0, 0.01).upper is None
+    assert critical_step(lambda sizes: [True for _ in sizes], 1.0, 0.01).lower is None
+
+
+@pytest.mark.parametrize("wrong", [{"critical": 1}, {"width": 0}, {"width": 2}])
+def test_a_search_that_cannot_be_made_is_refused(wrong):
+    with pytest.raises(UserError, match=r"search\."):
+        Search(**wrong)

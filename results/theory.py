@@ -1,0 +1,99 @@
+"""Prediction against observation: the step sizes that theory allows, and those that worked."""
+
+import pandas as pd
+
+from results.runs import Sweep
+
+
+def predictions(sweep: Sweep) -> pd.DataFrame:
+    """Return one row a scheme: predicted threshold, observed ones, and their ratio.
+
+    `2/L`: of the global bound, or of the curvature at the start where the cost has none; `2/L
+    best`: at the weights of the best step. falls: the largest step size of the grid up to which
+    the cost falls throughout; converges: the largest that settles (`>=` where no larger one
+    failed); critical: where it was searched for. ratio: `falls` over `2/L`.
+    """
+    rows = []
+    several = len(sweep.experiments) > 1
+    for row in sweep.of_role("scheme").to_dict("records"):
+        if row["verdict"] == "failed":
+            continue
+        predicted = row.get("metrics.theory/step_threshold")
+        falls = row.get("metrics.final/largest_falling_step")
+        critical = row.get("metrics.final/critical_step")
+        known = not any(value is None or pd.isna(value) for value in (predicted, falls))
+        entry = {"experiment": row["experiment"]} if several else {}
+        entry |= {
+            "scheme": row["label"],
+            "L": row.get("metrics.theory/lipschitz"),
+            "2/L": predicted,
+            "2/L best": row.get("metrics.theory/step_threshold_best"),
+            "falls": bounded(falls, row.get("tags.censored_falling")),
+            "converges": bounded(
+                row.get("metrics.final/largest_convergent_step"), row.get("tags.censored")
+            ),
+            "critical": bounded(critical, row.get("tags.censored_critical")),
+            "ratio": falls / predicted if known and predicted else None,
+            "condition": row.get("metrics.theory/condition_number"),
+        }
+        rows.append(entry)
+    table = pd.DataFrame(rows)
+    optional = ["L", "2/L", "2/L best", "critical", "ratio", "condition"]
+    empty = [name for name in optional if name in table and table[name].isna().all()]
+    return table.drop(columns=empty)
+
+
+def bounded(value: float | None, censored: str | None) -> str | None:
+    """Return a step size in words: `>=0.1` where nothing above it failed; None for none."""
+    if value is None or pd.isna(value):
+        return None
+    return f"{'>=' if censored == 'true' else ''}{value:.4g}"
+
+
+def explanation(sweep: Sweep, experiment: str) -> str:
+    """Return what the numbers say of one experiment's schemes, in a few plain sentences."""
+    schemes = sweep.of_role("scheme", experiment)
+    sentences = [*_largest_threshold(schemes), *_largest_convergent(schemes), *_least(schemes)]
+    return " ".join(sentences)
+
+
+def _known(schemes: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the rows that have a number in a column, by increasing value."""
+    if column not in schemes:
+        return schemes.iloc[:0]
+    return schemes[schemes[column].notna()].sort_values(column, kind="stable")
+
+
+def _largest_threshold(schemes: pd.DataFrame) -> list[str]:
+    known = _known(schemes, "metrics.theory/step_threshold")
+    if len(known) < 2:
+        return []
+    low, high = known.iloc[0], known.iloc[-1]
+    least, most = (row["metrics.theory/step_threshold"] for row in (low, high))
+    if most <= least * 1.02:
+        return [f"Theory allows the same step size under every scheme, 2/L = {most:.4g}."]
+    return [
+        f"Theory allows the largest step size under {high['label']} (2/L = {most:.4g}), "
+        f"{most / least:.3g} times that of {low['label']} ({least:.4g})."
+    ]
+
+
+def _largest_convergent(schemes: pd.DataFrame) -> list[str]:
+    known = _known(schemes, "metrics.final/largest_convergent_step")
+    if known.empty:
+        return ["No scheme settled at any step size of this grid."]
+    most = known["metrics.final/largest_convergent_step"].iloc[-1]
+    rows = known[known["metrics.final/largest_convergent_step"] == most]
+    names = ", ".join(rows["label"])
+    above = (rows["tags.censored"] == "true").any()
+    more = "; the grid ends before a larger one fails" if above else ""
+    return [f"The largest convergent step of the grid is {most:g} ({names}){more}."]
+
+
+def _least(schemes: pd.DataFrame) -> list[str]:
+    if (
+        "tags.minimum_at_infinity" in schemes
+        and (schemes["tags.minimum_at_infinity"] == "true").any()
+    ):
+        return ["The classes are separable: the least cost is 0, at infinity."]
+    return []

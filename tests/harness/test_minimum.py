@@ -1,0 +1,115 @@
+"""The least cost, against solvers of others and closed forms."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+
+import costs
+from harness import curvature
+from harness.minimum import minimum, spans_the_same, sphere
+from harness.normalizers import PCASphere
+
+
+def points(count=200, features=4):
+    rng = np.random.default_rng(6)
+    return rng.standard_normal((count, features)) * [1, 100, 0.01, 5] + [3, 50, 0, 1], rng
+
+
+def test_least_squares_is_the_normal_equations():
+    x, rng = points()
+    y = rng.standard_normal(len(x))
+    full = np.column_stack([np.ones(len(x)), x])
+    rest = y - full @ np.linalg.lstsq(full, y, rcond=None)[0]
+    found = minimum(costs.least_squares, sphere(x)[0], y, 1)
+    assert found.value == pytest.approx(np.mean(rest**2), rel=1e-12)
+    assert found.gradient_norm <= 1e-10
+    assert found.reached
+    assert not found.at_infinity
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.02])
+def test_softmax_is_what_another_solver_finds(l2):
+    x, rng = points()
+    y = np.where(x[:, 0] - 3 + rng.standard_normal(len(x)) > 0, 1.0, -1.0)
+    basis, variances = sphere(x)
+
+    def cost(w):
+        return np.mean(np.logaddexp(0, -y * (w[0] + x @ w[1:]))) + l2 * w[1:] @ w[1:]
+
+    # Scaled for the other solver only: its own start is far away in these units.
+    scale = np.r_[1, x.std(axis=0)]
+    other = minimize(lambda v: cost(v / scale), np.zeros(5), tol=1e-14, method="Powell")
+    other = minimize(lambda v: cost(v / scale), other.x, tol=1e-12, method="BFGS")
+    found = minimum(costs.softmax, basis, y, 1, l2 / variances if l2 else None)
+    assert found.gradient_norm <= 1e-10
+    # Measured: 2e-14 below the other, 1e-13 with an l2.
+    assert found.value == pytest.approx(other.fun, abs=1e-9)
+    assert found.value <= other.fun + 1e-14
+
+
+def test_conjugate_gradients_and_cholesky_find_the_same(monkeypatch):
+    x, rng = points()
+    y = rng.integers(0, 3, len(x))
+    basis, _ = sphere(x)
+    dense = minimum(costs.multiclass_softmax, basis, y, 3)
+    monkeypatch.setattr(curvature, "DENSE", 0)
+    products = minimum(costs.multiclass_softmax, basis, y, 3)
+    assert dense.reached
+    assert products.reached
+    assert products.gradient_norm <= 1e-10
+    # Measured: 1e-15.
+    assert dense.value == pytest.approx(products.value, rel=1e-12)
+
+
+def separable(labels, scores):
+    """Whether a linear program finds weights with a margin of 1 at every point."""
+    rows = -labels[:, None] * scores
+    found = linprog(np.zeros(rows.shape[1]), rows, -np.ones(len(rows)), bounds=(None, None))
+    return found.status == 0
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("cost", ["softmax", "multiclass_softmax"])
+def test_separable_classes_are_detected_as_a_linear_program_says(noise, cost):
+    x, rng = points()
+    labels = (x[:, 0] - 3 + noise * rng.standard_normal(len(x)) > 0).astype(int)
+    signs = 2.0 * labels - 1
+    function = getattr(costs, cost)
+    two = cost == "multiclass_softmax"
+    found = minimum(function, sphere(x)[0], labels if two else signs, 2 if two else 1)
+    assert found.at_infinity == separable(signs, np.column_stack([np.ones(len(x)), x]))
+    assert found.at_infinity == (noise == 0.0)
+    assert (found.value == 0.0) == found.at_infinity
+
+
+def test_classes_that_touch_have_their_minimum_at_infinity_too():
+    x = np.array([[-2.0], [-1.0], [0.0], [0.0], [1.0], [2.0]])
+    y = np.array([-1.0, -1.0, -1.0, 1.0, 1.0, 1.0])
+    found = minimum(costs.softmax, sphere(x)[0], y, 1)
+    assert found.at_infinity
+    assert found.value == pytest.approx(2 * np.log(2) / 6, rel=1e-6)
+
+
+def test_an_l2_brings_the_minimum_of_separable_classes_back():
+    x, _ = points()
+    basis, variances = sphere(x)
+    found = minimum(costs.softmax, basis, np.sign(x[:, 0] - 3), 1, 0.01 / variances)
+    assert found.reached
+    assert not found.at_infinity
+    assert found.value > 0
+
+
+def test_a_stop_at_the_allowance_is_said():
+    x, rng = points()
+    found = minimum(costs.softmax, sphere(x)[0], np.sign(rng.standard_normal(200)), 1, None, 1)
+    assert not found.reached
+    assert "theory=full" in found.source
+
+
+def test_only_invertible_affine_schemes_share_the_minimum():
+    x, _ = points()
+    basis, _ = sphere(x)
+    for same in (x, x - 5, PCASphere().fit_transform(x), x @ np.triu(np.ones((4, 4)))):
+        assert spans_the_same(basis, same)
+    for other in (x[:, :3], np.tanh(x), np.column_stack([x, x[:, 0] ** 2]), 0 * x):
+        assert not spans_the_same(basis, other)

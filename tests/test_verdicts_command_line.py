@@ -1,0 +1,172 @@
+"""Verdicts, theory and comparisons as a sweep records and prints them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from results import comparisons, theory
+from results.runs import last_sweep_id, load
+from tests.conftest import ROOT
+
+
+def run(folder, module, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory):
+    """Two splits, three starts, two schemes, with everything that can be asked for."""
+    folder = tmp_path_factory.mktemp("verdicts")
+    done = run(
+        folder,
+        "harness",
+        "-m",
+        "cost=least_squares",
+        "normalizer=standard,pca_sphere",
+        "dataset.test_fraction=0.3",
+        "dataset.split_seed=0,1",
+        "start=normal",
+        "starts=3",
+        "step_sizes=${decades:-2,0,4}",
+        "iterations=150",
+        "search.critical=true",
+        "record=[sharpness]",
+        "rules.excess=0.4",
+    )
+    assert done.returncode == 0, done.stderr
+    store = f"sqlite:///{folder}/mlflow.db"
+    return folder, done, load(store, last_sweep_id(store))
+
+
+def test_theory_and_verdicts_stand_on_every_scheme_run(sweep):
+    _, _, found = sweep
+    for row in found.of_role("scheme").to_dict("records"):
+        for name in (
+            *("lipschitz", "step_threshold", "lipschitz_start", "lipschitz_best", "rank"),
+            *("condition_number", "minimum", "minimum_gradient_norm", "effective_rank"),
+        ):
+            assert row[f"metrics.theory/{name}"] == pytest.approx(row[f"metrics.theory/{name}"])
+        assert row["metrics.time/theory_seconds"] > 0
+        assert row["tags.censored"] in ("true", "false")
+        assert row["tags.theory_basis"].startswith("exact")
+        assert "2/L" in row["tags.explanation"]
+        assert row["params.rules.excess"] == "0.4"
+        assert row["params.search.critical"] == "True"
+        assert row["metrics.final/critical_step"] == pytest.approx(
+            row["metrics.theory/step_threshold"], rel=0.05
+        )
+        path = found.series(row["run_id"], "theory/sharpness")
+        assert len(set(path.values())) == 1  # a quadratic: the same everywhere
+        spectrum = list(found.series(row["run_id"], "theory/variance").values())
+        assert spectrum == sorted(spectrum, reverse=True)
+
+
+def test_every_start_is_recorded_on_its_step(sweep):
+    _, _, found = sweep
+    steps = found.of_role("step")
+    best = steps[steps["tags.best"] == "true"]
+    for row in best.to_dict("records"):
+        assert set(found.series(row["run_id"], "start/final_cost")) == {0, 1, 2}
+        assert len(row["tags.start_verdicts"].split()) == 3
+        predicted = found.series(row["run_id"], "theory/predicted_cost")
+        measured = found.series(row["run_id"], "train/cost")
+        # Measured: 3e-15.
+        assert predicted == pytest.approx(measured, rel=1e-8)
+
+
+def test_pairs_go_over_starts_and_splits(sweep):
+    _, done, found = sweep
+    table = comparisons.reached([found], "1e-1")
+    assert len(table) == 2 * 2 * 3
+    (pair,) = comparisons.paired(table).to_dict("records")
+    assert pair["pairs"] == 6
+    assert "paired: ratio is how much longer" in done.stdout
+
+
+def test_prediction_and_observation_are_one_table(sweep):
+    _, done, found = sweep
+    table = theory.predictions(found)
+    assert len(table) == 4
+    assert (table["ratio"] <= 1).all()
+    assert (table["ratio"] >= 10**-0.25 * (1 - 1e-9)).all()
+    assert "2/L" in done.stdout
+    assert "Theory allows the largest step size under" in done.stdout
+
+
+def test_profile_prints_any_set_of_sweeps(sweep):
+    folder, _, found = sweep
+    store = f"sqlite:///{folder}/mlflow.db"
+    for arguments in (["--target", "1e-1"], [found.sweep_id, "--by", "seconds"]):
+        done = run(folder, "results", "profile", "--store", store, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert "leaderboard" in done.stdout
+        assert "performance profile" in done.stdout
+    for arguments in (["--target", "0.5"], ["--by", "luck"], ["nosuch"]):
+        done = run(folder, "results", "profile", "--store", store, *arguments)
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_two_sweeps_give_the_same_verdicts_to_the_last_digit(tmp_path):
+    found = []
+    for _ in range(2):
+        done = run(tmp_path, "harness", "step_sizes=[0.1,1,10]", "iterations=40")
+        assert done.returncode == 0, done.stderr
+        store = f"sqlite:///{tmp_path}/mlflow.db"
+        runs = load(store, last_sweep_id(store)).runs
+        runs = runs[runs["role"] != "sweep"]
+        same = [
+            name
+            for name in runs.columns
+            if name.startswith(("metrics.theory/", "metrics.final/", "metrics.train/", "verdict"))
+            and "seconds" not in name
+        ]
+        tags = ["tags.censored", "tags.explanation", "tags.minimum_source", "reason", "name"]
+        found.append(runs[same + tags].sort_values("name").to_csv(index=False))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("theory=some", "theory=some: must be one of auto, full, none"),
+        ("rules.tail=2", "rules.tail=2: must be"),
+        ("search.width=0", "search.width=0: must be"),
+        ("search.critical=maybe", "search.critical=maybe: must be true or false"),
+    ],
+)
+def test_a_mistake_in_a_rule_is_one_line(tmp_path, argument, words):
+    done = run(tmp_path, "harness", argument)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert words in line
+
+
+def test_python_and_the_command_line_agree_on_the_verdicts(tmp_path):
+    from sklearn.datasets import load_breast_cancer
+
+    from harness import compare
+
+    done = run(tmp_path, "harness", "step_sizes=[0.001,1,100]", "iterations=60")
+    assert done.returncode == 0, done.stderr
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    steps = load(store, last_sweep_id(store)).of_role("step")
+    logged = {(row.normalizer, row._asdict()["verdict"]) for row in steps.itertuples()}
+    x, y = load_breast_cancer(return_X_y=True)
+    frame = compare(x, y, step_sizes=[0.001, 1, 100], iterations=60)
+    assert {(row.normalizer, row.verdict) for row in frame.itertuples()} == logged
+    sizes = {
+        (row["normalizer"], float(row["tags.step_size"])): row["verdict"]
+        for row in steps.to_dict("records")
+    }
+    for (normalizer, size), part in frame.groupby(["normalizer", "step_size"]):
+        assert set(part.verdict) == {sizes[normalizer, size]}
