@@ -48,7 +48,7 @@ def draw(
                 vmax=1,
                 interpolation="nearest",
             )
-            axis.set_title(style.plain(row["label"]), color=style.dark(look.color))
+            style.name_panel(axis, row["label"], look)
             axis.set_axis_off()
         figure.supxlabel(
             f"the first {SHOWN} components, left to right and down; red adds, blue takes away",

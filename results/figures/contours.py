@@ -38,8 +38,8 @@ def draw(
         for axis, row, look in zip(axes, rows, looks):
             dots = _panel(axis, arrays[row["label"]], max(last, 1), shape)
             step = f", step {float(arrays[row['label']]['step_size']):g}"
-            axis.set_title(style.plain(row["label"]) + step, color=style.dark(look.color))
-        bar = figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.01)
+            style.name_panel(axis, row["label"] + step, look)
+        bar = figure.colorbar(dots, ax=axes, location="bottom", shrink=0.5, aspect=40)
         bar.set_label("iteration (circle: the start, star: the end)")
     return figure
 
@@ -79,7 +79,7 @@ def _panel(axis: Any, parts: Mapping[str, Any], last: int, shape: Shape) -> Any:
     axis.set_ylabel(style.plain(str(parts["names"][1])), fontsize="small")
     axis.grid(False)
     for direction in (axis.xaxis, axis.yaxis):
-        direction.set_major_locator(MaxNLocator(4))
+        direction.set_major_locator(MaxNLocator(3))
     axis.tick_params(labelsize="small")
     return dots
 

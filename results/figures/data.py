@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
+from matplotlib.ticker import MaxNLocator
 
 from results.figures import style
 from results.figures.style import SCREEN, Shape
@@ -42,7 +43,7 @@ def draw(
         looks = style.looks([row["normalizer"] for row in rows])
         for axis, row, look in zip(axes, rows, looks):
             dots = _panel(axis, arrays[row["label"]], shape)
-            axis.set_title(style.plain(row["label"]), color=style.dark(look.color))
+            style.name_panel(axis, row["label"], look)
         names = arrays[rows[0]["label"]]["class_names"]
         handles = [
             Line2D([], [], ls="", color=color, marker=marker, label=style.plain(str(name)))
@@ -95,6 +96,7 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
         circle.set_in_layout(False)
         axis.add_patch(circle)
         axis.set_aspect("equal")
+        axis.xaxis.set_major_locator(MaxNLocator(4))
     axis.set_xlabel(style.plain(str(parts["names"][0])), fontsize="small")
     axis.set_ylabel(style.plain(str(parts["names"][1])), fontsize="small")
     axis.tick_params(labelsize="small")

@@ -70,7 +70,7 @@ def _eigenvalues(axis: Any, entries: Any, ridges: set[float], shape: Shape, heig
         )
     axis.set_ylim(floor, 5 * largest)
     style.log_ticks(axis.yaxis)
-    axis.set_ylabel("eigenvalue of the covariance")
+    axis.set_ylabel("eigenvalue")
     end_labels(axis, ends, shape, height)
 
 
@@ -81,7 +81,7 @@ def _shares(axis: Any, entries: Any) -> None:
         shares = np.cumsum(values) / total if total > 0 else np.zeros(len(values))
         _line(axis, shares, text, look, number / len(entries))
     axis.set_ylim(0, 1.02)
-    axis.set_ylabel("cumulative share of the variance")
+    axis.set_ylabel("cumulative share")
 
 
 def _line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:

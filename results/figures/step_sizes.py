@@ -118,7 +118,7 @@ def _panel(axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.
             label="_largest",
             zorder=5,
         )
-    axis.set_title(style.plain(scheme["label"]), color=style.dark(look.color))
+    style.name_panel(axis, scheme["label"], look)
 
 
 def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame) -> None:

@@ -172,26 +172,43 @@ def log_ticks(axis: Any, most: int = 8) -> None:
     axis: an x or y axis of a panel whose limits stand. most: of the powers of ten. The text is
     plain: matplotlib draws a formula much more slowly.
     """
-    from matplotlib.ticker import FixedLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
     low, high = sorted(axis.get_view_interval())
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     every = max(1, -(-(last - first) // most))
     units = (1, 2, 5) if last - first <= min(3, most // 2) else (1,)
     ticks = [unit * 10.0**power for power in range(first, last + 1, every) for unit in units]
-    axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+    shown = [tick for tick in ticks if low <= tick <= high]
     axis.set_minor_locator(NullLocator())
+    # Within less than a decade, even steps are the readable ones.
+    axis.set_major_locator(FixedLocator(shown) if len(shown) > 1 else MaxNLocator(4))
     axis.set_major_formatter(lambda value, _: power_text(value))
 
 
 def power_text(value: float) -> str:
     """Return a tick's number: 0.02, 500, or 10⁻⁵ where that is shorter."""
-    power = round(math.log10(value)) if value > 0 else 0
-    if -3 <= power <= 3:
+    if value <= 0 or 1e-3 <= value < 1e4 or f"{value:.0e}" != f"{value:.4e}".replace(".0000", ""):
         return f"{value:g}"
     unit = round(value / 10.0 ** math.floor(math.log10(value) + 1e-9))
     raised = str(math.floor(math.log10(value) + 1e-9)).translate(SUPERSCRIPTS)
     return f"10{raised}" if unit == 1 else f"{unit}·10{raised}"
+
+
+def name_panel(axis: Any, text: str, look: Look) -> None:
+    """Write a scheme's name over its panel, in its colour, on several lines where it is long."""
+    import matplotlib
+
+    width = axis.figure.get_figwidth() / axis.get_subplotspec().get_gridspec().ncols
+    letters = int(0.85 * width * 72 / (0.58 * matplotlib.rcParams["font.size"]))
+    first, *others = text.split(", ")
+    lines = [first]
+    for part in others:
+        if len(f"{lines[-1]}, {part}") <= letters:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(part)
+    axis.set_title(plain("\n".join(lines)), color=dark(look.color))
 
 
 def outer_labels(axes: Sequence[Any], x: str, y: str) -> None:

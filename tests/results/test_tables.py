@@ -18,7 +18,7 @@ def test_a_sweep_is_read_with_labels_that_tell_its_schemes_apart(twelve):
     assert schemes["label"].is_unique
     assert "pca_sphere, ridge=0.01" in set(schemes["label"])
     steps = twelve.sweep.of_role("step")
-    assert steps.groupby("label").size().eq(3).all()
+    assert steps.groupby("label").size().eq(2).all()
 
 
 def test_arrays_are_read_back_as_they_were_made(three):
