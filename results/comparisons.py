@@ -126,6 +126,21 @@ def _scheme(row: dict[str, Any], schemes: pd.DataFrame) -> str:
     return ", ".join([row["normalizer"], *extra])
 
 
+def spread(table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row an experiment and scheme: median and quartiles over starts and splits.
+
+    Order statistics, never between two values, so that an unreached problem is infinite and is
+    not averaged with one that was reached.
+    """
+    rows = []
+    for (experiment, scheme), part in table.groupby(["experiment", "scheme"], sort=False):
+        q1, median, q3 = np.quantile(part["value"], [0.25, 0.5, 0.75], method="higher")
+        row = {"experiment": experiment, "scheme": scheme, "problems": len(part)}
+        rows.append({**row, "median": median, "q1": q1, "q3": q3})
+    columns = ["experiment", "scheme", "problems", "median", "q1", "q3"]
+    return pd.DataFrame(rows, columns=columns)
+
+
 def paired(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """Return one row a pair of schemes and experiment: who is faster, by pairs of problems.
 

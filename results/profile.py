@@ -30,6 +30,7 @@ def tell(store: str, sweep_ids: Sequence[str], target: str, measure: str) -> Non
     table = comparisons.reached(loaded, target, measure)
     print(f"{measure} to the target of {target} of the excess, each scheme at its best step size\n")
     _show("prediction against observation", _predictions(loaded))
+    _show("median and quartiles over starts and splits", comparisons.spread(table))
     _show("pairs: ratio is how much longer the other takes", comparisons.paired(table))
     _show("mean rank by experiment", comparisons.ranks(table).reset_index())
     _show("performance profile: share of problems within a factor of the fastest", wide(table))

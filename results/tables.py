@@ -135,7 +135,10 @@ def _cells(table: pd.DataFrame) -> dict[str, list[str]]:
         "test misclassified": "{:g}",
         "steps": "{:.0f}",
         "diverged": "{:.0f}",
-        **dict.fromkeys(("L", "2/L", "2/L best", "ratio", "condition", "low", "high"), "{:.4g}"),
+        **dict.fromkeys(
+            ("L", "2/L", "2/L best", "ratio", "condition", "low", "high", "median", "q1", "q3"),
+            "{:.4g}",
+        ),
         **dict.fromkeys(("rank", "wins", "solved", "won"), "{:.2f}"),
     }
     return {

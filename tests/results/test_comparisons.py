@@ -25,6 +25,12 @@ def test_a_scheme_that_is_always_twice_as_fast_is_faster():
     assert row["high"] == pytest.approx(2.0)
 
 
+def test_an_unreached_problem_is_infinite_in_a_median():
+    found = comparisons.spread(table(a=[1, 2, 3], b=[4, np.inf, np.inf])).set_index("scheme")
+    assert found.loc["a", ["median", "q1", "q3"]].tolist() == [2, 2, 3]
+    assert found.loc["b", ["median", "q1", "q3"]].tolist() == [np.inf, np.inf, np.inf]
+
+
 def test_there_is_no_verdict_where_the_interval_holds_one():
     (row,) = comparisons.paired(table(a=[10, 20, 30, 40], b=[20, 10, 60, 20])).to_dict("records")
     assert row["low"] <= 1 <= row["high"]
