@@ -15,14 +15,19 @@ Fused = Callable[[NDArray[Any], NDArray[Any]], tuple[NDArray[np.float64], NDArra
 
 
 def declare(
-    *tasks: str, score_per_class: bool | None = None, fused: Fused | None = None
+    *tasks: str,
+    score_per_class: bool | None = None,
+    curvature: float | None = None,
+    fused: Fused | None = None,
 ) -> Callable[[Formula], Formula]:
-    """Return a decorator that writes `tasks`, `score_per_class` and `fused` on a cost.
+    """Return a decorator that writes what it is given on a cost.
 
     tasks: those of `binary`, `multiclass`, `regression` that the cost is defined for.
     score_per_class: True for C scores a point whatever the task; None for one score a point,
     and C only where there are more than two classes. A cost without a declaration is taken to
     fit every task, with None.
+    curvature: the largest second derivative of a point's cost in its scores, wherever the scores
+    are; None where there is no such bound, or none is known.
     fused: `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the block
     of scores `(R, C, p)`, contiguous, IN PLACE into the derivative of the cost with respect to
     them. From the same pass come the cost's sums over the points, added up in float64 whatever
@@ -34,6 +39,7 @@ def declare(
         cost: Any = formula if fused is None else _with_derivative(formula, fused)
         cost.tasks = tasks
         cost.score_per_class = score_per_class
+        cost.curvature = curvature
         return cost
 
     return write

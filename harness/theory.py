@@ -11,18 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-import costs
 from harness.objective import Cost
 
 Array = NDArray[np.float64]
 DENSE = 2000  # features: the spectrum of a matrix of that size takes seconds; beyond, by Lanczos
-# The largest second derivative of a point's cost in its scores, wherever the scores are.
-BOUNDS = {
-    "least_squares": 2.0,
-    "softmax": 1 / 4,
-    "multiclass_softmax": 1 / 2,  # Boehning, Annals of the Institute of Statistical Mathematics 44
-    "squared_margin": 2.0,
-}
 
 
 class Spectrum(NamedTuple):
@@ -68,16 +60,16 @@ class Quadratic(NamedTuple):
 
 
 def bound(cost: Cost) -> float | None:
-    """Return the largest second derivative of one of our costs in its scores; None for others."""
-    name = str(getattr(cost, "__name__", ""))
-    return BOUNDS.get(name) if getattr(costs, name, None) is cost else None
+    """Return the largest second derivative of a cost in its scores; None where it is not known."""
+    return getattr(cost, "curvature", None)
 
 
 def gram(x: NDArray[Any]) -> Array:
     """Return `[1 X]'[1 X] / P`, `(N + 1, N + 1)`, of points x (P, N)."""
     x = x.astype(np.float64, copy=False)
     mean = x.mean(axis=0)
-    return np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], x.T @ x / len(x)]])
+    with np.errstate(over="ignore", invalid="ignore"):  # of points beyond 1e154: endless
+        return np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], x.T @ x / len(x)]])
 
 
 def live(values: Array, size: int) -> Array:
@@ -85,7 +77,14 @@ def live(values: Array, size: int) -> Array:
     values = np.sort(values)[::-1]
     if not len(values) or values[0] <= 0:
         return values[:0]
+    if np.isinf(values[0]):
+        return values[:1]
     return values[values > size * np.finfo(np.float64).eps * values[0]]
+
+
+def _eigenvalues(matrix: Array) -> Array:
+    """Return a symmetric matrix's eigenvalues; infinite, and alone, where the matrix overflowed."""
+    return linalg.eigvalsh(matrix) if np.isfinite(matrix).all() else np.array([np.inf])
 
 
 def gram_spectrum(x: NDArray[Any]) -> Spectrum:
@@ -96,10 +95,10 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     """
     size = min(x.shape[0], x.shape[1] + 1)
     if x.shape[1] <= DENSE:
-        return Spectrum(live(linalg.eigvalsh(gram(x)), x.shape[1] + 1))
+        return Spectrum(live(_eigenvalues(gram(x)), x.shape[1] + 1))
     if size <= DENSE:
         x = x.astype(np.float64, copy=False)
-        return Spectrum(live(linalg.eigvalsh((x @ x.T + 1) / len(x)), x.shape[1] + 1))
+        return Spectrum(live(_eigenvalues((x @ x.T + 1) / len(x)), x.shape[1] + 1))
     return Spectrum(np.array([largest_gram(x)]), whole=False)
 
 
@@ -117,7 +116,7 @@ def penalized(spectrum: Spectrum, factor: float, l2: float, x: NDArray[Any]) -> 
     if x.shape[1] > DENSE:  # the penalty as if it were on the bias too: at most 2 l2 too large
         return Spectrum(factor * spectrum.values[:1] + 2 * l2, whole=False)
     penalty = np.diag(np.r_[0.0, np.full(x.shape[1], 2 * l2)])
-    return Spectrum(live(linalg.eigvalsh(factor * gram(x) + penalty), x.shape[1] + 1))
+    return Spectrum(live(_eigenvalues(factor * gram(x) + penalty), x.shape[1] + 1))
 
 
 def step_threshold(lipschitz: float) -> float:

@@ -78,6 +78,8 @@ def test_openml_gives_its_name_to_the_experiment():
     names = []
     for dataset in ({"name": "letter"}, {"id": 6, "name": None}, {"path": "x/my.csv"}, {}):
         HydraConfig.instance().cfg = config
-        names.append(experiment_name(OmegaConf.create({"dataset": dataset})))
+        names.append(
+            experiment_name(OmegaConf.create({"dataset": dataset, "iterations": 1, "record": []}))
+        )
     HydraConfig.instance().cfg = None
     assert names == ["letter-c", "d_6-c", "my-c", "d-c"]
