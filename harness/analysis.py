@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 SMALL = 1e8  # multiplications: what a tenth of a second does is done whatever the descent
 LANCZOS_PASSES = 160
+TOO_LARGE = 1e150
 SKIPPED = "skipped: more work than the descent; theory=full asks for it"
 NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise linear)"
 
@@ -120,6 +121,8 @@ def theorize(job: "Job", train: Objective, start: NDArray[Any]) -> Theory:
     """
     if job.settings.theory == "none":
         return Theory(note="not asked for (theory=none)")
+    if max(-train.x.min(), train.x.max()) > TOO_LARGE:
+        return Theory(note="the points are too large to be squared")
     classes, width = start.shape
     budget = Budget(allowance(job, classes, width - 1))
     bound = theory.bound(job.cost)

@@ -68,8 +68,7 @@ def gram(x: NDArray[Any]) -> Array:
     """Return `[1 X]'[1 X] / P`, `(N + 1, N + 1)`, of points x (P, N)."""
     x = x.astype(np.float64, copy=False)
     mean = x.mean(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):  # of points beyond 1e154: endless
-        return np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], x.T @ x / len(x)]])
+    return np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], x.T @ x / len(x)]])
 
 
 def live(values: Array, size: int) -> Array:
@@ -77,14 +76,7 @@ def live(values: Array, size: int) -> Array:
     values = np.sort(values)[::-1]
     if not len(values) or values[0] <= 0:
         return values[:0]
-    if np.isinf(values[0]):
-        return values[:1]
     return values[values > size * np.finfo(np.float64).eps * values[0]]
-
-
-def _eigenvalues(matrix: Array) -> Array:
-    """Return a symmetric matrix's eigenvalues; infinite, and alone, where the matrix overflowed."""
-    return linalg.eigvalsh(matrix) if np.isfinite(matrix).all() else np.array([np.inf])
 
 
 def gram_spectrum(x: NDArray[Any]) -> Spectrum:
@@ -95,10 +87,10 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     """
     size = min(x.shape[0], x.shape[1] + 1)
     if x.shape[1] <= DENSE:
-        return Spectrum(live(_eigenvalues(gram(x)), x.shape[1] + 1))
+        return Spectrum(live(linalg.eigvalsh(gram(x)), x.shape[1] + 1))
     if size <= DENSE:
         x = x.astype(np.float64, copy=False)
-        return Spectrum(live(_eigenvalues((x @ x.T + 1) / len(x)), x.shape[1] + 1))
+        return Spectrum(live(linalg.eigvalsh((x @ x.T + 1) / len(x)), x.shape[1] + 1))
     return Spectrum(np.array([largest_gram(x)]), whole=False)
 
 
@@ -116,7 +108,7 @@ def penalized(spectrum: Spectrum, factor: float, l2: float, x: NDArray[Any]) -> 
     if x.shape[1] > DENSE:  # the penalty as if it were on the bias too: at most 2 l2 too large
         return Spectrum(factor * spectrum.values[:1] + 2 * l2, whole=False)
     penalty = np.diag(np.r_[0.0, np.full(x.shape[1], 2 * l2)])
-    return Spectrum(live(_eigenvalues(factor * gram(x) + penalty), x.shape[1] + 1))
+    return Spectrum(live(linalg.eigvalsh(factor * gram(x) + penalty), x.shape[1] + 1))
 
 
 def step_threshold(lipschitz: float) -> float:
