@@ -124,7 +124,8 @@ def run(job: Job, progress: Progress | None = None) -> Outcome:
         arrays = record.arrays(job.settings.record, job.dataset, job.normalizer, z, None)
         return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, arrays=arrays)
     made = _descend(job, z, z_test, fit_seconds, progress)
-    with _few_threads(made.train.x.size):
+    # A scheme may give points too large to be squared: judged by the outcome, not warned of.
+    with _few_threads(made.train.x.size), np.errstate(over="ignore", invalid="ignore"):
         return _conclude(made)
 
 

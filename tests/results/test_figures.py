@@ -135,7 +135,8 @@ def test_step_sizes_of_twelve_schemes(twelve):
     assert len(axes) == 12
     (blown,) = [axis for axis in axes if axis.get_title() == "blown_up"]
     assert len(marked(blown, "diverged")[0].get_xdata()) == 2
-    assert all(not marked(axis, "threshold") for axis in axes)
+    # Theory says nothing of points too large to be squared.
+    assert [axis for axis in axes if not marked(axis, "threshold")] == [blown]
 
 
 @pytest.mark.parametrize("name", ["three", "twelve"])
@@ -153,7 +154,7 @@ def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
     stars = [len(line.get_xdata()) for line in marked(axis, "best")]
     assert sum(stars) == (steps["tags.best"] == "true").sum()
     # A halo and a line each.
-    assert len(marked(axis, "threshold")) == (6 if name == "three" else 0)
+    assert len(marked(axis, "threshold")) == (6 if name == "three" else 22)
     assert axis.get_xlabel() == "step size"
 
 
