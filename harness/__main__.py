@@ -1,6 +1,7 @@
 """The command line: `python -m harness`. A user's mistake is one line and exit code 2."""
 
 import os
+import signal
 import sys
 
 
@@ -18,14 +19,20 @@ def main() -> None:
     Plugins.instance()  # loads Hydra's own plugins anew; a subclass made before would be orphaned
     from harness.choices import CONF
     from harness.errors import one_line
+    from harness.store import StoreLostError
     from harness.sweep import register, run_job
 
     register()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     sys.argv[0] = "python -m harness"
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(run_job)()
     except KeyboardInterrupt:
-        sys.exit("stopped; what had finished is recorded")
+        print("normbench: stopped; what had finished is recorded", file=sys.stderr)
+        sys.exit(130)
+    except StoreLostError as error:
+        print(f"normbench: {error}", file=sys.stderr)
+        sys.exit(1)
     except Exception as error:
         if not isinstance(error, (HydraException, OmegaConfBaseException, ValueError)):
             raise

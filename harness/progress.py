@@ -10,8 +10,8 @@ QUIET_SECONDS = 10.0  # between two lines in a pipe
 class Progress:
     """Tells of one job on the standard error; call it with the iteration that is done."""
 
-    def __init__(self, title: str) -> None:
-        self.title = title
+    def __init__(self, title: str, bar: bool = True) -> None:
+        self.title, self.wanted = title, bar
         self.started = self.told = time.monotonic()
         self.iterations = 0
         self.bar: Any = None
@@ -19,7 +19,7 @@ class Progress:
     def begin(self, iterations: int) -> None:
         """Start counting iterations."""
         self.iterations = iterations
-        if sys.stderr.isatty():
+        if self.wanted and sys.stderr.isatty():
             from tqdm import tqdm
 
             self.bar = tqdm(total=iterations, desc=self.title, leave=False, unit="iteration")

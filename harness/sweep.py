@@ -1,16 +1,17 @@
 """A sweep: its jobs are checked before any starts, share one parent run, and end in one table.
 
-With `__main__`, the only place that knows Hydra. Heavy libraries are imported where they are
-needed, so that `--help` and `--cfg job` do without them.
+With `__main__` and `config`, the only place that knows Hydra. Heavy libraries are imported where
+they are needed, so that `--help` and `--cfg job` do without them.
 """
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from functools import lru_cache
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -19,15 +20,17 @@ from typing import TYPE_CHECKING, Any
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
+
+from harness import config as configs
 
 if TYPE_CHECKING:
-    from datasets import Dataset
-    from harness.experiment import Job
+    from harness.records import JobRecord, Place
     from harness.tracking import Writer
 
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Sweep(BasicSweeper):
@@ -45,16 +48,14 @@ class Sweep(BasicSweeper):
         self.parents: dict[str, str] = {}
         try:
             results = super().sweep(arguments)
+            outcomes = [job.return_value for batch in results for job in batch]
+            code = self._conclude(outcomes)
         except BaseException as error:
             if not self.parents:
                 shutil.rmtree(self.folder, ignore_errors=True)
-            elif isinstance(error, (KeyboardInterrupt, SystemExit)):
-                self._end("KILLED")
             else:
-                self._end("FAILED")
+                self._stop(error)
             raise
-        outcomes = [job.return_value for batch in results for job in batch]
-        code = self._conclude(outcomes)
         if code:
             raise SystemExit(code)
         return results
@@ -68,58 +69,96 @@ class Sweep(BasicSweeper):
 
         assert self.hydra_context is not None
         assert self.config is not None
+        # Hydra has just written its config there, and with it a password of the store's.
+        (self.folder / "multirun.yaml").unlink(missing_ok=True)
         if not batch:
             raise UserError(
                 f"{' '.join(self.arguments)}: is a sweep of no jobs; "
                 "check the pattern of the option that is swept"
             )
-        configs = [
+        composed = [
             self.hydra_context.config_loader.load_sweep_config(self.config, list(overrides))
             for overrides in batch
         ]
         mistake = None
-        for config in configs:
+        for config in composed:
             HydraConfig.instance().set_config(config)
             try:
-                prepare(_without_hydra(config))
+                configs.prepare(configs.without_hydra(config))
                 break
             except UserError as error:
                 mistake = mistake or error
         else:
             assert mistake is not None
             raise mistake
-        self._start(configs)
+        self._start(composed)
 
-    def _start(self, configs: list[DictConfig]) -> None:
+    def _start(self, composed: list[DictConfig]) -> None:
         """Open the store, make a sweep run in each experiment, and write the ledger."""
+        from harness import leftovers
+        from results.runs import without_passwords
+
         assert self.config is not None
-        self.writer = _writer(self.config)
+        self.writer = configs.writer(self.config)
+        self.lock = leftovers.hold(self.folder)
+        written = leftovers.tidy(self.writer, self.folder.parent)
+        if written:
+            print(f"logged {written} jobs that an earlier command had kept", file=sys.stderr)
         self.sweep_id = self.folder.name
-        command = "python -m harness " + shlex.join(self.arguments)
-        tags = {"command": command.strip(), "jobs": str(len(configs)), **_versions(), **_commit()}
-        for config in configs:
+        command = without_passwords("python -m harness " + shlex.join(self.arguments)).strip()
+        tags = {"command": command, "jobs": str(len(composed)), **leftovers.home(self.folder)}
+        tags |= {**_versions(), **_commit()}
+        for config in composed:
             HydraConfig.instance().set_config(config)
-            name = experiment_name(config)
+            name = configs.experiment_name(config)
             if name not in self.parents:
                 self.parents[name] = self.writer.start_sweep(name, self.sweep_id, tags)
-        ledger = {"sweep_id": self.sweep_id, "parents": self.parents, "jobs": len(configs)}
+        ledger = {
+            "sweep_id": self.sweep_id,
+            "parents": self.parents,
+            "jobs": len(composed),
+            "process": os.getpid(),
+        }
         (self.folder / LEDGER).write_text(json.dumps(ledger))
+        _share_threads(self.config)
 
-    def _end(self, status: str) -> None:
-        for run_id in self.parents.values():
-            self.writer.finish(run_id, status)
+    def _stop(self, error: BaseException) -> None:
+        """End what a sweep that stops before its end has left running; its jobs stay recorded."""
+        from harness.store import StoreLostError
+
+        status = "KILLED" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "FAILED"
+        with suppress(StoreLostError):  # the next command does it
+            self.writer.end_abandoned(lambda tags: tags.get("folder") == str(self.folder), status)
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
+        from harness.store import StoreLostError
         from results.conclusion import conclude
 
+        lost = [outcome for outcome in outcomes if outcome["failure"] == "store"]
+        if lost:
+            raise StoreLostError(
+                f"{lost[0]['reason']}; {len(lost)} of {len(outcomes)} jobs are kept in "
+                f"{self.folder} and logged by the next command"
+            )
         failures = [outcome for outcome in outcomes if outcome["failure"]]
-        store = self.writer.store
-        written = conclude(store.uri, self.sweep_id, self.folder)
+        reused = sum(outcome["reused"] for outcome in outcomes)
+        if reused:
+            print(f"reused {reused} of {len(outcomes)}")
+        for experiment, parent in self.parents.items():
+            jobs = [
+                {"run_id": outcome["run_id"], "reused": outcome["reused"]}
+                for outcome in outcomes
+                if outcome["experiment"] == experiment
+            ]
+            self.writer.log_json(parent, jobs, "jobs.json")
+        written = conclude(self.writer.store.uri, self.sweep_id, self.folder)
         for experiment, files in written.items():
             for file in files:
                 self.writer.log_file(self.parents[experiment], file)
-        self._end("FAILED" if len(failures) == len(outcomes) else "FINISHED")
+        status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
+        for parent in self.parents.values():
+            self.writer.finish(parent, status)
         if not failures:
             return 0
         return 2 if all(outcome["failure"] == "user" for outcome in failures) else 1
@@ -134,184 +173,90 @@ def register() -> None:
     Sweep.__module__, home.__dict__["Sweep"] = home.__name__, Sweep
     sys.modules[home.__name__] = home
     Plugins.instance().register(Sweep)
-    OmegaConf.register_new_resolver("decades", decades, replace=True)
-    OmegaConf.register_new_resolver("per_scheme", _per_scheme, replace=True)
+    configs.register_resolvers()
 
 
 def run_job(config: DictConfig) -> dict[str, Any]:
-    """Run and record one job; return what became of it: `failure` is empty, `user` or `bug`."""
+    """Run and record one job, or take it from what is recorded; return what became of it.
+
+    `failure` is empty, `user` (a mistake), `bug`, or `store` (kept on disk, with its `reason`);
+    `run_id` and `experiment` are those of the scheme's run; `reused` says that it was there.
+    """
     from datasets import UserError
+    from harness import records
     from harness.experiment import run
     from harness.progress import Progress
 
+    configs.register_resolvers()  # a launcher's process of its own does not know them
     hydra = HydraConfig.get()
     ledger = json.loads((Path(hydra.sweep.dir) / LEDGER).read_text())
-    parent = ledger["parents"][experiment_name(config)]
-    writer = _writer(config)
-    params, tags = _parameters(config), {**_tags(config), "sweep_id": ledger["sweep_id"]}
-    title = f"job {hydra.job.num + 1} of {ledger['jobs']}: {_title(config)}"
-    progress = Progress(title)
+    writer, experiment = configs.writer(config), configs.experiment_name(config)
+    title = f"job {hydra.job.num + 1} of {ledger['jobs']}: {configs.title(config)}"
+    progress = Progress(title, bar=os.getpid() == ledger["process"])
+    place = _place(config, writer, experiment, ledger)
+    failure = ""
     try:
-        job = prepare(config)
+        job = configs.prepare(config)
+        place.tags["fingerprint"] = fingerprint = configs.identity(config, job)
+        known = writer.find(experiment, fingerprint) if config.reuse else None
+        if known:
+            writer.adopt(known, ledger["sweep_id"])
+            progress.end("reused")
+            return {"failure": "", "run_id": known, "experiment": experiment, "reused": True}
         progress.begin(job.settings.iterations)
-        outcome = run(job, progress)
-        writer.write_job(parent, params, tags, job.dataset, outcome)
+        record = records.of_outcome(place, job.dataset, run(job, progress))
+        progress.end("done")
     except Exception as error:
-        progress.end(f"failed: {error}")
-        writer.write_failure(parent, params, tags, error)
-        return {"failure": "user" if isinstance(error, UserError) else "bug"}
-    progress.end("done")
-    return {"failure": ""}
+        failure = "user" if isinstance(error, UserError) else "bug"
+        record = records.of_failure(place, error)
+        progress.end(f"failed: {record.scheme.tags['reason']}")
+    told = _write(writer, record, Path(hydra.sweep.dir).absolute())
+    return {"failure": failure, "experiment": experiment, "reused": False, **told}
 
 
-def prepare(config: DictConfig) -> "Job":
-    """Return the job that a config describes; raise `UserError` on a mistake in it."""
-    from harness.choices import build, locate
-    from harness.convergence import Rules
-    from harness.experiment import Job, check
-    from harness.search import Search
-    from harness.settings import Settings, number
+def _place(
+    config: DictConfig, writer: "Writer", experiment: str, ledger: dict[str, Any]
+) -> "Place":
+    """Return where a job's runs belong, and the tags that they share."""
+    from harness.records import Place
+    from harness.tracking import membership
 
-    plain = _resolve(config)
-    keys = ("iterations", "start", "start_scale", "starts", "seed", "precision", "record", "theory")
-    settings = Settings(step_sizes=plain["step_sizes"], **{key: plain[key] for key in keys})
-    cost = dict(plain["cost"])
-    l2 = number("cost.l2", cost.pop("l2"), least=0)
-    job = Job(
-        dataset=_dataset(json.dumps(plain["dataset"])),
-        cost=locate("cost", cost["_target_"]),
-        normalizer=build("normalizer", plain["normalizer"]),
-        optimizer=build("optimizer", plain["optimizer"]),
-        settings=settings,
-        l2=l2,
-        rules=Rules(**plain["rules"]),
-        search=Search(**plain["search"]),
-    )
-    check(job)
-    return job
-
-
-def experiment_name(config: DictConfig) -> str:
-    """Return `<dataset>-<cost>`; a user's own file, or OpenML, gives its name to the data set.
-
-    A study without a descent has no cost: its experiment is named after the data set.
-    """
-    if config.iterations == 0 and config.record:
-        return _dataset_name(config)
-    return f"{_dataset_name(config)}-{_choice('cost')}"
-
-
-def decades(*arguments: Any) -> list[float]:
-    """Return the step sizes that `${decades:first,last,per_decade}` stands for."""
-    from harness.settings import decades as powers
-
-    return powers(*arguments)
-
-
-def _per_scheme(values: Any) -> Any:
-    """Return the value of the job's normalizer: `${per_scheme:{identity:1,standard:2}}`."""
-    from datasets import UserError
-
-    name = _choice("normalizer")
-    if name not in values:
-        raise UserError(
-            f"per_scheme: has no value for normalizer={name}, only for {', '.join(values)}; add one"
-        )
-    return values[name]
-
-
-def _dataset(described: str) -> "Dataset":
-    """Return a data set, loaded once a process; a mistake in it is not looked for again either."""
-    found = _load(described)
-    if isinstance(found, ValueError):
-        raise found
-    return found
-
-
-@lru_cache(maxsize=4)
-def _load(described: str) -> "Dataset | ValueError":
-    from datasets import UserError, split
-    from harness.choices import build
-    from harness.settings import number, whole
-
-    choice = json.loads(described)
-    fraction = number("dataset.test_fraction", choice.pop("test_fraction"), least=0, below=1)
-    seed = whole("dataset.split_seed", choice.pop("split_seed"), 0)
-    try:
-        return split(build("dataset", choice), fraction, seed)
-    except UserError as error:
-        return error
-
-
-@lru_cache(maxsize=4)
-def _open(uri: str, artifacts: str | None, folder: str) -> "Writer":
-    from harness.tracking import Store, Writer
-
-    return Writer(Store.at(uri, artifacts, Path(folder)))
-
-
-def _writer(config: DictConfig) -> "Writer":
-    tracking = config.tracking
-    return _open(tracking.uri, tracking.artifacts, str(Path.cwd()))
-
-
-def _resolve(config: DictConfig) -> dict[str, Any]:
-    resolved = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(resolved, dict)
-    return {str(key): value for key, value in resolved.items()}
-
-
-def _without_hydra(config: DictConfig) -> DictConfig:
-    return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-
-
-def _choice(group: str) -> str:
-    return str(HydraConfig.get().runtime.choices[group])
-
-
-def _dataset_name(config: DictConfig) -> str:
-    path, number = config.dataset.get("path"), config.dataset.get("id")
-    if path:
-        return Path(str(path)).stem
-    if number is not None:
-        return f"{_choice('dataset')}_{number}"
-    return str(config.dataset.get("name") or _choice("dataset"))
-
-
-def _title(config: DictConfig) -> str:
-    return f"{_dataset_name(config)} {_choice('cost')} {_choice('normalizer')}"
-
-
-def _tags(config: DictConfig) -> dict[str, str]:
-    return {
-        "dataset": _dataset_name(config),
-        "cost": _choice("cost"),
-        "normalizer": _choice("normalizer"),
-        "optimizer": _choice("optimizer"),
+    sweep_id = ledger["sweep_id"]
+    tags = {
+        **configs.tags(config),
+        "sweep_id": sweep_id,
+        "job": f"{sweep_id}/{HydraConfig.get().job.num}",
+        membership(sweep_id): "yes",
     }
+    parent = ledger["parents"][experiment]
+    return Place(writer.store.shown, experiment, parent, configs.parameters(config), tags)
 
 
-def _parameters(config: DictConfig) -> dict[str, Any]:
-    """Return the choices and settings of a job, flat; what cannot be resolved stands unresolved."""
-    from omegaconf.errors import OmegaConfBaseException
+def _write(writer: "Writer", record: "JobRecord", folder: Path) -> dict[str, Any]:
+    """Write a job's record; it waits on disk until the store has all of it."""
+    from harness.leftovers import PENDING
+    from harness.store import StoreLostError
 
+    number = record.scheme.tags["job"].rpartition("/")[2]
+    file = folder / PENDING / f"{number}.npz"
+    record.save(file)
     try:
-        plain = _resolve(config)
-    except (OmegaConfBaseException, ValueError):
-        unresolved = OmegaConf.to_container(config, resolve=False)
-        assert isinstance(unresolved, dict)
-        plain = {str(key): value for key, value in unresolved.items()}
-    flat: dict[str, Any] = {}
-    for key, value in plain.items():
-        if key == "tracking":
-            continue
-        if isinstance(value, dict):
-            if key in HydraConfig.get().runtime.choices:
-                flat[key] = _dataset_name(config) if key == "dataset" else _choice(key)
-            flat |= {f"{key}.{name}": entry for name, entry in value.items()}
-        else:
-            flat[key] = value
-    return flat
+        run_id = writer.write(record)
+    except StoreLostError as error:
+        return {"failure": "store", "reason": str(error), "run_id": ""}
+    file.unlink()
+    return {"run_id": run_id}
+
+
+def _share_threads(config: DictConfig) -> None:
+    """Share the cores out among jobs that a launcher runs side by side, for processes to come."""
+    side_by_side = config.hydra.launcher.get("n_jobs")
+    if side_by_side is None:
+        return
+    cores = len(os.sched_getaffinity(0))
+    jobs = cores if side_by_side < 0 else max(1, side_by_side)
+    for name in THREADS:
+        os.environ.setdefault(name, str(max(1, cores // jobs)))
 
 
 def _versions() -> dict[str, str]:

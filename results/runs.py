@@ -173,15 +173,43 @@ def last_sweep_id(store: str) -> str:
 
 
 def load(store: str, sweep_id: str) -> Sweep:
-    """Return a sweep; raises LookupError where the store has none of that id."""
+    """Return a sweep, with the jobs that it took from others; LookupError where there is none."""
     client = connect(store)
     runs = _search(client, f"tags.sweep_id = '{sweep_id}'")
+    runs += _reused(client, sweep_id)
     if not runs:
         raise LookupError(
             f"sweep {sweep_id}: is not in {without_passwords(store)}; "
             "python -m results list shows them"
         )
     return Sweep(_absolute(store), sweep_id, _table(client, runs))
+
+
+def _reused(client: Any, sweep_id: str) -> list[Any]:
+    """Return the scheme runs that a sweep took from others, and the step runs below them."""
+    if "'" in sweep_id or "`" in sweep_id:
+        return []
+    members = _search(client, f"tags.`sweep.{sweep_id}` = 'yes'")
+    taken = {run.info.run_id: run for run in members if run.data.tags["sweep_id"] != sweep_id}
+    found = list(taken.values())
+    for other in sorted({run.data.tags["sweep_id"] for run in found}):
+        steps = _search(client, f"tags.role = 'step' and tags.sweep_id = '{other}'")
+        found += [run for run in steps if run.data.tags["mlflow.parentRunId"] in taken]
+    return found
+
+
+def _whole(runs: Sequence[Any]) -> list[Any]:
+    """Return runs without the jobs that were cut off while they were written."""
+    cut = {
+        run.info.run_id
+        for run in runs
+        if run.data.tags.get("role") == "scheme" and run.info.status not in ("FINISHED", "FAILED")
+    }
+    return [
+        run
+        for run in runs
+        if run.info.run_id not in cut and run.data.tags.get("mlflow.parentRunId") not in cut
+    ]
 
 
 def query(store: str, where: str) -> Sweep:
@@ -207,7 +235,7 @@ def query(store: str, where: str) -> Sweep:
 
 def _table(client: Any, runs: Sequence[Any]) -> pd.DataFrame:
     names = {found.experiment_id: found.name for found in client.search_experiments()}
-    rows = [_row(run, names[run.info.experiment_id]) for run in runs]
+    rows = [_row(run, names[run.info.experiment_id]) for run in _whole(runs)]
     table = pd.DataFrame(rows).sort_values(["started", "run_id"], ignore_index=True)
     return _labelled(table)
 

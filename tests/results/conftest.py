@@ -8,10 +8,12 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScale
 
 from costs import least_squares, softmax
 from datasets import make_dataset
+from harness import records
 from harness.experiment import Job, run
 from harness.normalizers import PCASphere
 from harness.settings import Settings
-from harness.tracking import Store, Writer
+from harness.store import Store
+from harness.tracking import Writer
 from optimizers import gradient_descent
 from results.runs import load
 
@@ -32,7 +34,8 @@ def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False):
         options = {f"normalizer.{key}": value for key, value in scheme.get_params().items()}
         params = {"dataset": dataset.name, "normalizer": label, **options}
         tags = {"normalizer": label, "sweep_id": "sweep-1", "dataset": dataset.name}
-        run_id = writer.write_job(sweep, params, tags, dataset, outcome)
+        place = records.Place(uri, name, sweep, params, tags)
+        run_id = writer.write(records.of_outcome(place, dataset, outcome))
         if theory:
             writer.client.log_metric(run_id, "theory/step_threshold", 0.5)
             writer.client.log_metric(run_id, "final/largest_convergent_step", 0.1)

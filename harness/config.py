@@ -1,0 +1,183 @@
+"""What a composed config says: the job, its names, its parameters, its store."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+    from harness.experiment import Job
+    from harness.tracking import Writer
+
+
+def prepare(config: DictConfig) -> "Job":
+    """Return the job that a config describes; raise `UserError` on a mistake in it."""
+    from harness.choices import build, locate
+    from harness.convergence import Rules
+    from harness.experiment import Job, check
+    from harness.search import Search
+    from harness.settings import Settings, number
+
+    plain = _resolve(config)
+    keys = ("iterations", "start", "start_scale", "starts", "seed", "precision", "record", "theory")
+    settings = Settings(step_sizes=plain["step_sizes"], **{key: plain[key] for key in keys})
+    cost = dict(plain["cost"])
+    l2 = number("cost.l2", cost.pop("l2"), least=0)
+    job = Job(
+        dataset=_dataset(json.dumps(plain["dataset"])),
+        cost=locate("cost", cost["_target_"]),
+        normalizer=build("normalizer", plain["normalizer"]),
+        optimizer=build("optimizer", plain["optimizer"]),
+        settings=settings,
+        l2=l2,
+        rules=Rules(**plain["rules"]),
+        search=Search(**plain["search"]),
+    )
+    check(job)
+    return job
+
+
+def identity(config: DictConfig, job: "Job") -> str:
+    """Return the fingerprint of a job."""
+    from harness.fingerprint import identity as fingerprint
+
+    parts = (job.cost, job.normalizer, job.optimizer)
+    return fingerprint(parameters(config), job.dataset.fingerprint, parts)
+
+
+def experiment_name(config: DictConfig) -> str:
+    """Return `<dataset>-<cost>`; a user's own file, or OpenML, gives its name to the data set.
+
+    A study without a descent has no cost: its experiment is named after the data set.
+    """
+    if config.iterations == 0 and config.record:
+        return _dataset_name(config)
+    return f"{_dataset_name(config)}-{_choice('cost')}"
+
+
+def register_resolvers() -> None:
+    """Make `${decades:first,last,per_decade}` and `${per_scheme:{name:value}}` known."""
+    OmegaConf.register_new_resolver("decades", decades, replace=True)
+    OmegaConf.register_new_resolver("per_scheme", _per_scheme, replace=True)
+
+
+def decades(*arguments: Any) -> list[float]:
+    """Return the step sizes that `${decades:first,last,per_decade}` stands for."""
+    from harness.settings import decades as powers
+
+    return powers(*arguments)
+
+
+def _per_scheme(values: Any) -> Any:
+    """Return the value of the job's normalizer: `${per_scheme:{identity:1,standard:2}}`."""
+    from datasets import UserError
+
+    name = _choice("normalizer")
+    if name not in values:
+        raise UserError(
+            f"per_scheme: has no value for normalizer={name}, only for {', '.join(values)}; add one"
+        )
+    return values[name]
+
+
+def _dataset(described: str) -> "Dataset":
+    """Return a data set, loaded once a process; a mistake in it is not looked for again either."""
+    found = _load(described)
+    if isinstance(found, ValueError):
+        raise found
+    return found
+
+
+@lru_cache(maxsize=4)
+def _load(described: str) -> "Dataset | ValueError":
+    from datasets import UserError, split
+    from harness.choices import build
+    from harness.settings import number, whole
+
+    choice = json.loads(described)
+    fraction = number("dataset.test_fraction", choice.pop("test_fraction"), least=0, below=1)
+    seed = whole("dataset.split_seed", choice.pop("split_seed"), 0)
+    try:
+        return split(build("dataset", choice), fraction, seed)
+    except UserError as error:
+        return error
+
+
+@lru_cache(maxsize=4)
+def _open(uri: str, artifacts: str | None, folder: str) -> "Writer":
+    from harness.store import Store
+    from harness.tracking import Writer
+
+    return Writer(Store.at(uri, artifacts, Path(folder)))
+
+
+def writer(config: DictConfig) -> "Writer":
+    """Return the writer to the store that a config names; opened once a process."""
+    tracking = config.tracking
+    return _open(tracking.uri, tracking.artifacts, str(Path.cwd()))
+
+
+def _resolve(config: DictConfig) -> dict[str, Any]:
+    resolved = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(resolved, dict)
+    return {str(key): value for key, value in resolved.items()}
+
+
+def without_hydra(config: DictConfig) -> DictConfig:
+    """Return a composed config without Hydra's own part, as a job gets it."""
+    return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+
+
+def _choice(group: str) -> str:
+    return str(HydraConfig.get().runtime.choices[group])
+
+
+def _dataset_name(config: DictConfig) -> str:
+    path, number = config.dataset.get("path"), config.dataset.get("id")
+    if path:
+        return Path(str(path)).stem
+    if number is not None:
+        return f"{_choice('dataset')}_{number}"
+    return str(config.dataset.get("name") or _choice("dataset"))
+
+
+def title(config: DictConfig) -> str:
+    """Return how a job is called in lines of progress."""
+    return f"{_dataset_name(config)} {_choice('cost')} {_choice('normalizer')}"
+
+
+def tags(config: DictConfig) -> dict[str, str]:
+    """Return the tags that every run of a job has."""
+    return {
+        "dataset": _dataset_name(config),
+        "cost": _choice("cost"),
+        "normalizer": _choice("normalizer"),
+        "optimizer": _choice("optimizer"),
+    }
+
+
+def parameters(config: DictConfig) -> dict[str, Any]:
+    """Return the choices and settings of a job, flat; what cannot be resolved stands unresolved."""
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        plain = _resolve(config)
+    except (OmegaConfBaseException, ValueError):
+        unresolved = OmegaConf.to_container(config, resolve=False)
+        assert isinstance(unresolved, dict)
+        plain = {str(key): value for key, value in unresolved.items()}
+    flat: dict[str, Any] = {}
+    for key, value in plain.items():
+        if key in ("tracking", "reuse"):
+            continue
+        if isinstance(value, dict):
+            if key in HydraConfig.get().runtime.choices:
+                flat[key] = _dataset_name(config) if key == "dataset" else _choice(key)
+            flat |= {f"{key}.{name}": entry for name, entry in value.items()}
+        else:
+            flat[key] = value
+    return flat
