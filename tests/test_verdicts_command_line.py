@@ -119,7 +119,7 @@ def test_profile_prints_any_set_of_sweeps(sweep):
 def test_two_sweeps_give_the_same_verdicts_to_the_last_digit(tmp_path):
     found = []
     for _ in range(2):
-        done = run(tmp_path, "harness", "step_sizes=[0.1,1,10]", "iterations=40")
+        done = run(tmp_path, "harness", "step_sizes=[0.1,1,10]", "iterations=40", "reuse=false")
         assert done.returncode == 0, done.stderr
         store = f"sqlite:///{tmp_path}/mlflow.db"
         runs = load(store, last_sweep_id(store)).runs
