@@ -239,7 +239,8 @@ def _figure(options: argparse.Namespace) -> int:
 
     sweep = _sweep(options)
     folder = _folder(options, sweep)
-    written = drawing.write(sweep, folder, [options.name], drawing_options)
+    kinds = ("png", "svg", "pdf")
+    written = drawing.write(sweep, folder, [options.name], drawing_options, kinds)
     files = [file for group in written.values() for file in group]
     if not files:
         raise LookupError(

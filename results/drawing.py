@@ -54,8 +54,11 @@ def write(
     folder: Path,
     names: Sequence[str] = tuple(NAMES),
     options: Options = DEFAULT,
+    kinds: Sequence[str] = ("png", "svg"),
 ) -> dict[str, list[Path]]:
     """Draw figures of every experiment into a folder; return the files by experiment.
+
+    kinds: of png, svg and pdf; the last doubles the time, and is for who asks for one figure.
 
     Figures of which nothing was recorded are left out. Raises LookupError where the folder
     cannot be written.
@@ -70,7 +73,7 @@ def write(
                 stem = name if len(sweep.experiments) == 1 else f"{name}-{experiment}"
                 drawn = figure(sweep, experiment, name, options)
                 if drawn is not None:
-                    files += style.save(drawn, folder / stem, facts)
+                    files += style.save(drawn, folder / stem, facts, kinds)
                     files += _animated(sweep, experiment, name, folder / f"{stem}.gif", facts)
     except OSError as error:
         raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error

@@ -13,7 +13,11 @@ from tests.benchmarks.data import folder
 from tests.benchmarks.turns import in_turns
 
 ROOT = Path(__file__).resolve().parents[2]
-IMPORTS = "import numpy, scipy, autograd, hydra, mlflow, matplotlib.figure, sklearn, pandas"
+IMPORTS = (
+    "import numpy, scipy.stats, autograd, hydra, mlflow, sklearn, pandas\n"
+    "from mlflow.store.tracking import sqlalchemy_store\n"
+    "import matplotlib.backends.backend_agg, matplotlib.backends.backend_svg"
+)
 PEAK = (
     "import resource, runpy, sys\n"
     "sys.argv = ['harness', *sys.argv[1:]]\n"
@@ -22,7 +26,7 @@ PEAK = (
     "print('PEAK', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.__stderr__)"
 )
 PEAK_OF_IMPORTS = (
-    f"{IMPORTS}\nimport resource, sys\nfrom mlflow.store.tracking import sqlalchemy_store\n"
+    f"{IMPORTS}\nimport resource, sys\n"
     "print('PEAK', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.__stderr__)"
 )
 
@@ -54,7 +58,7 @@ def _overhead(turns: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as work_folder:
         found = in_turns(
             {
-                "command": lambda: _python(["-m", "harness"], work_folder),
+                "command": lambda: _python(["-m", "harness", "reuse=false"], work_folder),
                 "imports": lambda: _python(["-c", IMPORTS], work_folder),
             },
             max(3, turns // 3),

@@ -62,9 +62,12 @@ def products(work: Work) -> Callable[[], None]:
     return run
 
 
-def textbook(work: Work) -> Histories:
-    """Descend as the textbook does: one step size at a time, autograd on the whole cost, counts
-    afterwards from the history of the weights.
+def textbook(work: Work, careful: bool = False) -> Histories:
+    """Descend as the textbook does.
+
+    One step size at a time, autograd on the whole cost, counts afterwards from the history of the
+    weights. The weights are of float64 even where the points are not, as the textbook draws them;
+    `careful` casts them.
     """
     import autograd.numpy as anp
     from autograd import value_and_grad
@@ -90,7 +93,8 @@ def textbook(work: Work) -> Histories:
     descent = value_and_grad(cost)
     costs, counts = [], []
     for start, step_size in zip(work.start, work.step_sizes, strict=True):
-        w, weights, values = np.ascontiguousarray(start.T), [], []
+        w = np.ascontiguousarray(start.T).astype(x.dtype if careful else np.float64)
+        weights, values = [], []
         for _ in range(work.iterations):
             value, gradient = descent(w)
             weights.append(w)
