@@ -57,20 +57,22 @@ def make_dataset(
     y_test: Any = None,
     feature_names: Sequence[str] | None = None,
     class_names: Sequence[str] | None = None,
+    precision: str = "float64",
 ) -> Dataset:
     """Return a checked `Dataset`.
 
-    x: (P, N) numbers, one point per row. y: (P,); class indices where `class_names` are given,
-    real targets where they are not, None for unlabelled points. Raises `UserError` that names
-    the data set, the place and the remedy.
+    x: (P, N) numbers, one point per row. precision: what they are kept in; float32 only for points
+    that it holds without loss, such as images (an offset would take their digits). y: (P,); class
+    indices where `class_names` are given, real targets where they are not, None for unlabelled
+    points. Raises `UserError` that names the data set, the place and the remedy.
     """
-    points = _points(name, x, "")
+    points = _points(name, x, "", precision)
     if len(points) < 2:
         raise UserError(
             f"data of {name}: has shape {points.shape}; it takes 2 points at least, one point per "
             "row (of a csv file with one point per column: dataset.points_in=columns)"
         )
-    held_out = _points(name, x_test, "test ") if x_test is not None else points[:0]
+    held_out = _points(name, x_test, "test ", precision) if x_test is not None else points[:0]
     names = tuple(feature_names or (f"x{n}" for n in range(points.shape[1])))
     if held_out.shape[1] != points.shape[1]:
         raise UserError(
@@ -142,13 +144,13 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
     )
 
 
-def _points(name: str, x: Any, part: str) -> NDArray[np.float64]:
-    """Return points as float64, (P, N): a scheme that is fitted in float32 loses directions."""
+def _points(name: str, x: Any, part: str, precision: str) -> NDArray[Any]:
+    """Return points (P, N) as numbers of the precision."""
     try:
         raw = np.asarray(x)
         if np.iscomplexobj(raw):
             raise TypeError("complex numbers have no order")
-        points = np.ascontiguousarray(raw, dtype=np.float64)
+        points = np.ascontiguousarray(raw, dtype=precision)
     except (TypeError, ValueError) as error:
         raise UserError(
             f"data of {name}: every feature must be a number ({error}); "

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.dataset import UserError
+from harness.normalizers.spectrum import blocks
 
 Array = NDArray[Any]
+SCALERS = "sklearn.preprocessing."
+FEW = 1024  # points that are widened at a time: 6 MB at 784 features
 
 
 def check_scheme(scheme: Any) -> None:
@@ -47,32 +50,58 @@ def _needs_targets(scheme: Any) -> bool:
 def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, Array]:
     """Fit the scheme on points x (P, N); return x and x_test (Q, N) transformed, as dtype.
 
-    The scheme works in float64 whatever the type of the points. Raises `UserError` that names
-    the scheme where it refuses the points, or gives anything but one row of finite numbers a
-    point.
+    The scheme works in float64 whatever the type of the points, a block of points at a time.
+    Raises `UserError` that names the scheme where it refuses the points, or gives anything but
+    one row of finite numbers a point.
     """
-    name = type(scheme).__name__
-    given = [_read_only(_widen(scheme, part)) for part in (x, x_test)]
+    given = [_read_only(part) for part in (x, x_test)]
     try:
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
-            scheme.fit(given[0])
-            parts = [scheme.transform(part) if len(part) else None for part in given]
+            _fit(scheme, given[0])
+            z, z_test = (_transform(scheme, part, dtype) for part in given)
+    except UserError:
+        raise
     except ValueError as error:
+        name = type(scheme).__name__
         raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
-    z = _points(name, parts[0], len(x), dtype)
-    return z, z[:0] if parts[1] is None else _points(name, parts[1], len(x_test), dtype)
+    assert z is not None
+    return z, z[:0] if z_test is None else z_test
 
 
-def _widen(scheme: Any, x: Array) -> Array:
-    """Return the points in float64, for a scheme that would learn from float32 in float32.
+def _fit(scheme: Any, x: Array) -> None:
+    """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
-    scikit-learn's power transform does, and loses half of its digits or all of them.
+    Ours see to it themselves, and scikit-learn's scalers learn from block after block: of the
+    points there is no float64 copy.
     """
-    if getattr(scheme, "fits_in_float64", False):
-        return x
-    return x.astype(np.float64, copy=False)
+    if x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
+        scheme.fit(x)
+    elif hasattr(scheme, "partial_fit") and type(scheme).__module__.startswith(SCALERS):
+        first, *others = blocks(len(x), FEW)
+        scheme.fit(x[first].astype(np.float64))
+        for block in others:
+            scheme.partial_fit(x[block].astype(np.float64))
+    else:
+        scheme.fit(x.astype(np.float64))
+
+
+def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
+    """Return points x (P, N) transformed, None where there are none; x itself where they stay."""
+    if not len(x):
+        return None
+    name = type(scheme).__name__
+    if x.dtype == dtype == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
+        return _points(name, scheme.transform(x), len(x), dtype)
+    z = None
+    for block in blocks(len(x), FEW):
+        part = scheme.transform(x[block].astype(np.float64, copy=False))
+        part = _points(name, part, block.stop - block.start, dtype)
+        if z is None:
+            z = np.empty((len(x), part.shape[1]), dtype=dtype)
+        z[block] = part
+    return z
 
 
 def _read_only(x: Array) -> Array:

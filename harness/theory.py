@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from harness.normalizers.spectrum import blocks
 from harness.objective import Cost
 
 Array = NDArray[np.float64]
@@ -66,9 +67,15 @@ def bound(cost: Cost) -> float | None:
 
 def gram(x: NDArray[Any]) -> Array:
     """Return `[1 X]'[1 X] / P`, `(N + 1, N + 1)`, of points x (P, N)."""
-    x = x.astype(np.float64, copy=False)
-    mean = x.mean(axis=0)
-    return np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], x.T @ x / len(x)]])
+    matrix = np.zeros((x.shape[1] + 1, x.shape[1] + 1))
+    for block in blocks(len(x)):
+        part = x[block].astype(np.float64, copy=False)
+        matrix[0, 1:] += part.sum(axis=0)
+        matrix[1:, 1:] += part.T @ part
+    matrix[1:, 0] = matrix[0, 1:]
+    matrix /= len(x)
+    matrix[0, 0] = 1.0
+    return matrix
 
 
 def live(values: Array, size: int) -> Array:

@@ -69,10 +69,11 @@ def mean_and_covariance(x: NDArray[Any]) -> tuple[Array, Array]:
     return mean + rest, covariance / len(x) - np.outer(rest, rest)
 
 
-def blocks(points: int) -> Iterator[slice]:
+def blocks(points: int, size: int | None = None) -> Iterator[slice]:
     """Yield slices that cover the points, so that no float64 copy of them all is made."""
-    for first in range(0, points, BLOCK):
-        yield slice(first, min(first + BLOCK, points))
+    size = size or BLOCK
+    for first in range(0, points, size):
+        yield slice(first, min(first + size, points))
 
 
 def eigendecomposition(matrix: Array) -> tuple[Array, Array]:

@@ -37,6 +37,8 @@ class Case:
 def load(option, settings, cost="softmax"):
     """Load a data set as a job does, the checks of the job included."""
     choice = {**options("dataset", option), **settings}
+    if "precision" in choice:
+        choice["precision"] = "float64"
     fraction = choice.pop("test_fraction", 0.0)
     dataset = split(build("dataset", choice), fraction, 0)
     cost = locate("cost", options("cost", cost)["_target_"])

@@ -47,6 +47,9 @@ def choice(name, folder, monkeypatch):
             lambda **_: Bunch(frame=TABLE, target_names=["label"], url="made"),
         )
         return found | {"name": "mine", "data_dir": str(folder)}
+    if "precision" in found:
+        assert found["precision"] == "${precision}"
+        found["precision"] = "float64"
     if "data_dir" in found:
         assert found["data_dir"] == "${data_dir}"
         found["data_dir"] = str(data_folder())
