@@ -3,12 +3,15 @@
 Most of the textbook's files have one point per column and the target in the last row.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.dataset import Dataset, make_dataset
 from datasets.download import Remote, fetch
 from datasets.labels import label_dataset
+from datasets.values import number, switch
 
 TEXTBOOK = (
     "https://raw.githubusercontent.com/neonwatty/machine_learning_refined/"
@@ -46,13 +49,22 @@ def multirange_regression_textbook(data_dir: str) -> Dataset:
     return _labelled("multirange_regression_textbook", file, data_dir, "regression")
 
 
-def one_feature_textbook(data_dir: str) -> Dataset:
-    """Return the textbook's two classes on one feature, 11 x 1, labels -1 and +1."""
+def one_feature_textbook(data_dir: str, shift: Any = 0.0, flip_last: Any = False) -> Dataset:
+    """Return the textbook's two classes on one feature, 11 x 1, labels -1 and +1.
+
+    shift: added to every input. flip_last: the last point changes its class. The textbook's
+    feature scaling of this data (2nd ed. 9.4) shifts by 4 and makes the last label -1. Raises
+    `UserError` on an option that is no number, or not true or false.
+    """
     file = _supervised(
         "2d_classification_data_v1.csv",
         "f2307600926cc6dc7d37f6a403c52454c6265d7646e6a803a81c3feffc7c90bd",
     )
-    return _labelled("one_feature_textbook", file, data_dir, "classes")
+    x, y = _read(file, data_dir)
+    x = x + number("dataset.shift", shift)
+    if switch("dataset.flip_last", flip_last):
+        y[-1] = -y[-1]
+    return label_dataset("one_feature_textbook", x[:, None], y, "classes", source=file.addresses[0])
 
 
 def three_classes_textbook(data_dir: str) -> Dataset:

@@ -24,7 +24,11 @@ def prepare(config: DictConfig) -> "Job":
 
     plain = _resolve(config)
     keys = ("iterations", "start", "start_scale", "starts", "seed", "precision", "record", "theory")
-    settings = Settings(step_sizes=plain["step_sizes"], **{key: plain[key] for key in keys})
+    settings = Settings(
+        step_sizes=plain["step_sizes"],
+        shown_step=plain["shown_step"],
+        **{key: plain[key] for key in keys},
+    )
     cost = dict(plain["cost"])
     l2 = number("cost.l2", cost.pop("l2"), least=0)
     job = Job(

@@ -45,7 +45,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job found: a `Step` for each step size, the best of them, the seconds it took.
+    """What a job found: a `Step` for each step size, the seconds it took.
+
+    best: the number of the best of them, or of the one that `shown_step` chooses.
 
     A study without a descent (`iterations=0` with a record) has no steps. arrays: what `record`
     asked for, see `harness.record`.
@@ -174,9 +176,7 @@ def _conclude(made: Descent) -> Outcome:
     bench = _bench(made, known, least, lowest)
     steps = judging.steps(made.histories, settings.step_sizes, bench)
     steps = _predicted(made, known, least, steps, bench)
-    best = convergence.best(
-        np.array([step.final_cost for step in steps]), [step.verdict for step in steps]
-    )
+    best = _shown(steps, settings.shown_step)
     at_best = None
     if best is not None and _affords_best(known, made.start):
         weights = made.histories.weights[best * settings.starts]
@@ -220,6 +220,18 @@ def _conclude(made: Descent) -> Outcome:
             settings.record, job.dataset, job.normalizer, made.train.x, _best_run(made, best)
         ),
     )
+
+
+def _shown(steps: Sequence[Step], chosen: float | None) -> int | None:
+    """Return the number of the step that stands for its scheme; None where none stays finite.
+
+    The chosen one, unless it diverged; otherwise the best.
+    """
+    for number, step in enumerate(steps):
+        if step.step_size == chosen and step.verdict != "diverged":
+            return number
+    costs = np.array([step.final_cost for step in steps])
+    return convergence.best(costs, [step.verdict for step in steps])
 
 
 def _best_run(made: Descent, best: int | None) -> record.Descent | None:

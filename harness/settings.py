@@ -22,7 +22,8 @@ class Settings:
     step_sizes: distinct positive numbers. iterations: steps after the start. start: `zeros`,
     `normal` (start_scale times a standard normal), or weights, bias first (one list, or one a
     class). starts: how many starts. seed: of the starts. theory: `auto` (what costs no more
-    than the descent), `full` or `none`. Raises `UserError`.
+    than the descent), `full` or `none`. shown_step: the step size whose run stands for its
+    scheme, one of step_sizes; None for the best. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -34,6 +35,7 @@ class Settings:
     precision: str = "float64"
     record: tuple[str, ...] = ()
     theory: str = "auto"
+    shown_step: float | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -46,6 +48,7 @@ class Settings:
         put(self, "precision", one_of("precision", self.precision, PRECISIONS))
         put(self, "record", _record(self.record))
         put(self, "theory", one_of("theory", self.theory, THEORY))
+        put(self, "shown_step", _shown_step(self.shown_step, self.step_sizes))
         if self.starts > 1 and self.start != "normal":
             raise UserError(
                 f"starts={self.starts}: start={self.start} is the same start every time; "
@@ -91,6 +94,16 @@ def _step_sizes(values: Any) -> tuple[float, ...]:
         twice = next(size for size in sizes if sizes.count(size) > 1)
         raise UserError(f"step_sizes={sizes}: {twice:g} stands in it twice; {remedy}")
     return tuple(sizes)
+
+
+def _shown_step(value: Any, step_sizes: tuple[float, ...]) -> float | None:
+    if value is None:
+        return None
+    size = number("shown_step", value, above=0)
+    if size not in step_sizes:
+        tried = ", ".join(f"{one:g}" for one in step_sizes)
+        raise UserError(f"shown_step={size:g}: is not one of step_sizes; choose of {tried}")
+    return size
 
 
 def _start(value: Any) -> Any:

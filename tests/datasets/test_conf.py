@@ -146,3 +146,16 @@ def test_the_textbooks_breast_cancer_has_241_and_458_points():
     )
     assert data.encoding == "-1=0, 1=1"
     assert np.bincount(data.y).tolist() == [241, 458]
+
+
+def test_the_one_feature_is_moved_and_its_last_label_changed():
+    described = options("dataset", "one_feature_textbook") | {"data_dir": str(data_folder())}
+    plain = build("dataset", described)
+    moved = build("dataset", described | {"shift": 4, "flip_last": True})
+    assert np.array_equal(moved.x, plain.x + 4)
+    assert plain.y.tolist() == [0] * 5 + [1] * 6
+    assert moved.y.tolist() == [0] * 5 + [1] * 5 + [0]
+    assert moved.fingerprint != plain.fingerprint
+    for wrong in ({"shift": "4 m"}, {"shift": float("inf")}, {"flip_last": 1}):
+        with pytest.raises(UserError, match=f"dataset.{next(iter(wrong))}="):
+            build("dataset", described | wrong)

@@ -163,3 +163,23 @@ def test_arrays_need_no_pickle(two_classes, tmp_path):
                 assert np.array_equal(
                     found[key], parts[key], equal_nan=parts[key].dtype.kind == "f"
                 )
+
+
+def test_the_shown_step_stands_for_its_scheme(two_classes):
+    best = run(job(*two_classes))
+    shown = run(job(*two_classes, shown_step=0.1))
+    assert best.steps[best.best].step_size == 1.0
+    assert shown.steps[shown.best].step_size == 0.1
+    assert shown.arrays["path"]["step_size"] == 0.1
+
+
+def test_a_shown_step_that_diverged_gives_way_to_the_best(two_classes):
+    data = make_dataset("made", *two_classes, class_names=["a", "b"], source="-")
+    settings = Settings((0.01, 1e200), iterations=5, shown_step=1e200)
+    outcome = run(Job(data, least_squares, StandardScaler(), gradient_descent(), settings))
+    assert outcome.steps[outcome.best].step_size == 0.01
+
+
+def test_a_shown_step_is_one_of_the_grid():
+    with pytest.raises(UserError, match=r"shown_step=2: is not one of step_sizes; choose of 1, 10"):
+        Settings((1, 10), shown_step=2)
