@@ -124,7 +124,8 @@ def run(job: Job, progress: Progress | None = None) -> Outcome:
     fit_seconds = time.perf_counter() - tick
     if record.without_descent(job.settings.record, job.settings.iterations):
         arrays = record.arrays(job.settings.record, job.dataset, job.normalizer, z, None)
-        return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, arrays=arrays)
+        found = findings.of_record(arrays)
+        return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, found, arrays)
     made = _descend(job, z, z_test, fit_seconds, progress)
     # A scheme may give points too large to be squared: judged by the outcome, not warned of.
     with _few_threads(made.train.x.size), np.errstate(over="ignore", invalid="ignore"):
@@ -191,6 +192,9 @@ def _conclude(made: Descent) -> Outcome:
     judgements = [step.judgement for step in steps]
     convergent = convergence.largest_convergent(settings.step_sizes, judgements)
     falling = convergence.largest_falling(settings.step_sizes, judgements)
+    arrays = record.arrays(
+        settings.record, job.dataset, job.normalizer, made.train.x, _best_run(made, best)
+    )
     words = explain(
         known,
         job.normalizer,
@@ -214,11 +218,10 @@ def _conclude(made: Descent) -> Outcome:
             findings.of_grid(convergent, falling, critical),
             findings.of_covariance(known.facts, job.normalizer),
             sharpness,
+            findings.of_record(arrays),
             Findings(tags={"explanation": words}, seconds=seconds, search_seconds=search_seconds),
         ),
-        arrays=record.arrays(
-            settings.record, job.dataset, job.normalizer, made.train.x, _best_run(made, best)
-        ),
+        arrays=arrays,
     )
 
 

@@ -1,5 +1,6 @@
 """A job's findings as they are logged: numbers, words, and series, by the names they log under."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,6 +128,22 @@ def of_covariance(facts: Facts | None, scheme: Any) -> Findings:
         if len(after) <= 1000:
             series["theory/ridge_variance"] = (np.arange(len(after)), after)
     return Findings(metrics, {}, series)
+
+
+def of_record(arrays: Mapping[str, Mapping[str, Any]]) -> Findings:
+    """Return the numbers among a job's recorded arrays, see `harness.record`.
+
+    theory/identity_gap: the largest entry of `|S S' / P - I|` after the scheme;
+    theory/variance_lost: the share of the variance that a projection leaves out.
+    """
+    named = {"identity_gap": ("spectrum", "identity_gap"), "variance_lost": ("projection", "lost")}
+    return Findings(
+        {
+            f"theory/{name}": float(arrays[record][part])
+            for name, (record, part) in named.items()
+            if record in arrays
+        }
+    )
 
 
 def dead_directions(facts: Facts, scheme: Any) -> NDArray[np.bool_]:

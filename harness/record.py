@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets import Dataset, UserError
+from harness import record_inputs
 from harness.descent import descend
 from harness.normalizers.spectrum import mean_and_covariance
 from harness.objective import Objective
+from harness.record_inputs import some
 from optimizers import Optimizer
 
 Array = NDArray[Any]
 Arrays = dict[str, Array]
-OF_A_DESCENT = ("path", "contours")
-MOST_POINTS = 2000
+OF_A_DESCENT = ("path", "contours", "fit")
 MOST_COMPONENTS = 64
 MOST_FEATURES = 4096  # of an image, or of a spectrum
 PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
@@ -48,6 +49,10 @@ def check(record: tuple[str, ...], iterations: int, dataset: Dataset, scheme: An
             f"record={needs[0]}: is of a descent, and iterations=0 makes none; "
             f"set iterations or leave {needs[0]} out"
         )
+    if "fit" in record:
+        record_inputs.check_fit(dataset)
+    if "projection" in record:
+        record_inputs.check_projection(dataset, scheme)
     features = dataset.x.shape[1]
     if features > MOST_FEATURES and {"components", "spectrum"} & set(record):
         raise UserError(
@@ -71,6 +76,8 @@ def arrays(
     """
     makers: dict[str, Callable[[], Arrays]] = {
         "points": lambda: points(dataset, z, _names(dataset, scheme, z)),
+        "features": lambda: record_inputs.features(z, _names(dataset, scheme, z)),
+        "projection": lambda: record_inputs.projection(dataset, scheme, z),
         "components": lambda: components(dataset, scheme, z),
         "spectrum": lambda: spectrum(dataset, scheme, z),
     }
@@ -81,6 +88,8 @@ def arrays(
             made["path"] = walked
         if "contours" in record:
             made["contours"] = contours(descent, walked, _names(dataset, scheme, z))
+        if "fit" in record:
+            made["fit"] = record_inputs.fit(dataset, scheme, walked["weights"][-1])
     return made
 
 
@@ -208,7 +217,7 @@ def points(dataset: Dataset, z: Array, names: tuple[str, ...]) -> Arrays:
     principal axis a row, one standard deviation long, or (0, 2) of a single feature; `target`
     (p,), class indices, real targets, or zeros; `class_names` (C,).
     """
-    kept = _some(len(z))
+    kept = some(len(z))
     target = dataset.y if len(dataset.y) else np.zeros(len(z))
     labels = list(names)
     if z.shape[1] == 1:
@@ -263,6 +272,7 @@ def spectrum(dataset: Dataset, scheme: Any, z: Array) -> Arrays:
 
     `dead` (): how many directions carry nothing but rounding before the scheme, those at most N
     times machine epsilon of the largest. `ridge` (): the scheme's own, NaN where it has none.
+    `identity_gap` (): how far the points after the scheme are from centred and sphered.
     """
     before, after = (_eigenvalues(part) for part in (dataset.x, z))
     floor = len(before) * np.finfo(np.float64).eps * before[0]
@@ -272,6 +282,7 @@ def spectrum(dataset: Dataset, scheme: Any, z: Array) -> Arrays:
         "after": after,
         "dead": np.array(np.count_nonzero(before <= floor)),
         "ridge": np.array(np.nan if ridge is None else float(ridge)),
+        "identity_gap": np.array(record_inputs.identity_gap(z)),
     }
 
 
@@ -288,13 +299,6 @@ def _eigen(x: Array) -> tuple[Array, Array]:
     scale = float(np.abs(x).max()) or 1.0
     values, vectors = np.linalg.eigh(mean_and_covariance(x / scale)[1])
     return scale * np.sqrt(np.maximum(values[::-1], 0.0)), vectors.T[::-1]
-
-
-def _some(count: int) -> Array:
-    """Return the indices of the points that are kept, in order."""
-    if count <= MOST_POINTS:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(0).choice(count, MOST_POINTS, replace=False))
 
 
 def _names(dataset: Dataset, scheme: Any, z: Array) -> tuple[str, ...]:

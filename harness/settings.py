@@ -9,7 +9,10 @@ from datasets.values import number as number
 from datasets.values import one_of as one_of
 from datasets.values import whole as whole
 
-RECORDS = ("path", "contours", "points", "components", "spectrum", "sharpness")
+RECORDS = (
+    *("path", "contours", "fit", "points", "features", "projection"),
+    *("components", "spectrum", "sharpness"),
+)
 THEORY = ("auto", "full", "none")
 PRECISIONS = ("float64", "float32")
 MOST_STEP_SIZES = 1000

@@ -1,0 +1,97 @@
+"""Records in the space of the inputs: the curve, the features, the projection, and S S' / P = I."""
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from costs import least_squares, multiclass_softmax, softmax
+from datasets import UserError, make_dataset
+from harness.experiment import Job, check, run
+from harness.normalizers import PCARotation, PCASphere
+from harness.record_inputs import identity_gap
+from harness.settings import Settings
+from optimizers import gradient_descent
+
+RNG = np.random.default_rng(7)
+LINE = RNG.uniform(2, 5, (40, 1))
+
+
+def job(x, y=None, cost=least_squares, scheme=None, record=("fit",), classes=None, **settings):
+    dataset = make_dataset("made", x, y, class_names=classes, source="-")
+    chosen = Settings((0.4,), **{"iterations": 200, "record": record, **settings})
+    return Job(dataset, cost, scheme or StandardScaler(), gradient_descent(), chosen)
+
+
+@pytest.mark.parametrize("scheme", [StandardScaler, PCASphere])
+def test_a_line_is_fitted_in_the_space_of_the_inputs(scheme):
+    parts = run(job(LINE, 3 - 2 * LINE[:, 0], scheme=scheme())).arrays["fit"]
+    # Descent has come to rest: measured 1e-14 off.
+    assert parts["prediction"] == pytest.approx(3 - 2 * parts["x"], abs=1e-9)
+    assert parts["x"][0] < LINE.min() < LINE.max() < parts["x"][-1]
+    assert np.array_equal(parts["points"], np.column_stack([LINE[:, 0], 3 - 2 * LINE[:, 0]]))
+
+
+def test_one_score_and_one_a_class_draw_the_same_curve():
+    y = (LINE[:, 0] + RNG.standard_normal(40) > 3.5).astype(int)
+    curves = [
+        run(job(LINE, y, cost, classes=["a", "b"], iterations=3000)).arrays["fit"]
+        for cost in (softmax, multiclass_softmax)
+    ]
+    # The same minimum, reached by two costs: measured 2e-15 off.
+    assert curves[0]["prediction"] == pytest.approx(curves[1]["prediction"], abs=1e-9)
+    assert set(curves[0]["points"][:, 1]) == {-1.0, 1.0}
+    assert np.all(np.abs(curves[0]["prediction"]) <= 1)
+
+
+def test_features_are_those_of_the_scheme_and_few():
+    x = RNG.standard_normal((2500, 40)) * np.arange(1, 41)
+    parts = run(job(x, record=("features",), iterations=0)).arrays["features"]
+    assert parts["values"].shape == (2000, 30)
+    assert parts["all"] == 40
+    # A sample of 2,000 of 2,500 points of variance 1: measured under 0.02 off.
+    assert parts["values"].std(axis=0) == pytest.approx(np.ones(30), abs=0.1)
+
+
+def test_the_projection_is_on_the_plane_of_the_first_components():
+    x = RNG.standard_normal((60, 3)) @ RNG.standard_normal((3, 3)) + 4
+    outcome = run(job(x, record=("projection",), iterations=0, scheme=PCARotation(components=2)))
+    parts = outcome.arrays["projection"]
+    centred = x - x.mean(axis=0)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    expected = x.mean(axis=0) + centred @ directions[:2].T @ directions[:2]
+    # Two decompositions of a matrix around 1: measured 4e-15 off.
+    assert parts["back"] == pytest.approx(expected, abs=1e-12)
+    values = np.linalg.eigvalsh(centred.T @ centred)
+    assert parts["lost"] == pytest.approx(values[0] / values.sum(), rel=1e-9)
+    assert outcome.findings.metrics["theory/variance_lost"] == parts["lost"]
+
+
+def test_the_identity_gap_is_nothing_after_sphering_and_more_before():
+    x = RNG.standard_normal((50, 2)) @ [[2.0, 1.0], [0.0, 0.5]] + 3
+    gaps = {
+        scheme: run(job(x, record=("spectrum",), iterations=0, scheme=made)).findings.metrics[
+            "theory/identity_gap"
+        ]
+        for scheme, made in (("identity", FunctionTransformer()), ("sphere", PCASphere(ridge=0)))
+    }
+    assert gaps["sphere"] < 1e-12  # measured 3e-15
+    assert gaps["identity"] == pytest.approx(np.abs(x.T @ x / 50 - np.eye(2)).max(), rel=1e-12)
+    assert identity_gap(PCASphere(ridge=0).fit_transform(x) + 1) == pytest.approx(1, rel=1e-9)
+
+
+def test_records_of_inputs_that_cannot_be_made_are_refused():
+    y = np.arange(40) % 3
+    wide = RNG.standard_normal((40, 4))
+    two = RNG.standard_normal((40, 2))
+    for wrong, words in (
+        (job(two, two[:, 0]), "record=fit: is a curve over one feature"),
+        (job(LINE, y, multiclass_softmax, classes=list("abc")), "has 1 features and 3 classes"),
+        (job(LINE, LINE[:, 0], iterations=0), "record=fit: is of a descent"),
+        (job(wide, record=("projection",), iterations=0), "is a picture of 2 or 3 features"),
+        (
+            job(two, record=("projection",), iterations=0, scheme=Normalizer()),
+            "normalizer Normalizer has no inverse_transform",
+        ),
+    ):
+        with pytest.raises(UserError, match=words):
+            check(wrong)
