@@ -13,8 +13,11 @@ from results.figures import (
     components,
     contours,
     data,
+    features,
+    fit,
     histories,
     phase_diagram,
+    projection,
     reconstruction,
     sharpness,
     spectrum,
@@ -23,6 +26,7 @@ from results.figures import (
 )
 from results.runs import HISTORIES, QUARTILES, Sweep
 
+CLOSER = "params.study.closer"
 COLUMNS = ("tags.step_size", step_sizes.COST, step_sizes.STEP)
 
 
@@ -105,6 +109,20 @@ def _histories(sweep: Sweep, experiment: str, options: Options) -> Figure | None
     )
 
 
+def _closer(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
+    """Draw the best runs of the schemes named in `study.closer`, without the start."""
+    rows = schemes(sweep, experiment)
+    named = rows.get(CLOSER, pd.Series(dtype=str)).dropna()
+    wanted = [word for text in named[:1] for word in text.strip("[]").replace("'", "").split(", ")]
+    runs = rows[rows["normalizer"].isin(wanted)]
+    table = sweep.histories(runs, (*HISTORIES, *QUARTILES))
+    if table.empty:
+        return None
+    first = max(options.first, 1)
+    title = f"{experiment}, from iteration {first}"
+    return histories.draw(table, runs, title, first=first, scale=options.scale, shape=options.shape)
+
+
 def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataFrame:
     """Return the runs whose histories are drawn: the best of each scheme, or chosen steps."""
     every = steps(sweep, experiment)
@@ -185,11 +203,15 @@ def _animated(
 Maker = Callable[[Sweep, str, Options], Figure | None]
 MAKERS: dict[str, Maker] = {
     "histories": _histories,
+    "closer": _closer,
     "step_sizes": _step_sizes,
     "phase_diagram": _phase_diagram,
     "sharpness": _sharpness,
     "contours": _of_arrays("contours", contours.draw),
+    "fit": _of_arrays("fit", fit.draw),
     "data": _of_arrays("points", data.draw),
+    "features": _of_arrays("features", features.draw),
+    "projection": _of_arrays("projection", projection.draw),
     "spectrum": _of_arrays("spectrum", spectrum.draw),
     "components": _of_arrays("components", components.draw),
     "reconstruction": _of_arrays("components", reconstruction.draw),

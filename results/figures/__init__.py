@@ -3,11 +3,15 @@
 # What `python -m results figure NAME` draws, in this order; `results.drawing` knows how.
 NAMES = {
     "histories": "cost and misclassifications over the iterations",
+    "closer": "histories from iteration 1, of the schemes that a study names",
     "step_sizes": "final cost over the step size, with verdicts and predictions",
     "phase_diagram": "step size x scheme, coloured by verdict",
     "sharpness": "step x L / 2 along the path against 1 (record=[sharpness])",
     "contours": "the cost over two weights, with the descent's path (record=[contours])",
+    "fit": "the fitted model over one feature (record=[fit])",
     "data": "the points under each scheme, with principal axes (record=[points])",
+    "features": "the distribution of each feature (record=[features])",
+    "projection": "points, and what a scheme keeps of them (record=[projection])",
     "spectrum": "eigenvalues before and after each scheme (record=[spectrum])",
     "components": "a scheme's coordinates as images (record=[components])",
     "reconstruction": "an image from its first k coordinates, and as a GIF (record=[components])",

@@ -13,6 +13,7 @@ from results.figures import style
 from results.figures.style import SCREEN, Shape
 
 LEVELS = 14
+CONDITION = "metrics.theory/condition_number"
 
 
 def draw(
@@ -25,7 +26,8 @@ def draw(
     """Return the figure: a panel a scheme, contours of the cost, the path from dark to bright.
 
     arrays: by label, `a`, `b` (G,), `cost` (G, G), `path` (k, 2), `iteration` (k,), `names` (2,)
-    and `step_size` (). schemes: one row a scheme (`label`, `normalizer`), in order.
+    and `step_size` (). schemes: one row a scheme (`label`, `normalizer`; where known
+    `metrics.theory/condition_number`), in order.
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     with style.drawn(shape):
@@ -38,10 +40,15 @@ def draw(
         for axis, row, look in zip(axes, rows, looks):
             dots = _panel(axis, arrays[row["label"]], max(last, 1), shape)
             step = f", step {float(arrays[row['label']]['step_size']):g}"
-            style.name_panel(axis, row["label"] + step, look)
+            style.name_panel(axis, row["label"] + step + _condition(row), look)
         bar = figure.colorbar(dots, ax=axes, location="bottom", shrink=0.5, aspect=40)
         bar.set_label("iteration (circle: the start, star: the end)")
     return figure
+
+
+def _condition(row: Mapping[Any, Any]) -> str:
+    known = row.get(CONDITION)
+    return "" if known is None or pd.isna(known) else f", condition {float(known):.3g}"
 
 
 def _panel(axis: Any, parts: Mapping[str, Any], last: int, shape: Shape) -> Any:

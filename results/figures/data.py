@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Circle
+from matplotlib.patches import Circle, Ellipse
 from matplotlib.ticker import MaxNLocator
 
 from results.figures import style
@@ -18,6 +18,7 @@ CLASSES = (
     *("#56b4e9", "#000000", "#8c510a", "#7a4f9e", "#9a9a9a"),
 )
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
+GAP = "metrics.theory/identity_gap"
 MANY = 300  # points that are drawn as pixels in SVG and PDF: those files stay small
 
 
@@ -28,30 +29,32 @@ def draw(
     *,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: a panel a scheme, classes in colour, one standard deviation an axis.
+    """Return the figure: a panel a scheme, classes in colour, axes and ellipse of the covariance.
 
     arrays: by label, `points` (p, 2), `names` (2,), `mean` (2,), `axes` (2, 2), or (0, 2)
     of a single feature, `target` (p,),
-    `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`), in order.
+    `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`; where known
+    `metrics.theory/identity_gap`), in order.
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     with style.drawn(shape):
-        figure, axes = style.panels(max(len(rows), 1), shape, title, 1.0)
+        figure, axes = style.panels(max(len(rows), 1), shape, title, 1.0 if len(rows) > 1 else 0.55)
         if not rows:
             style.say_nothing(axes[0], "no scheme has recorded points")
             return figure
         looks = style.looks([row["normalizer"] for row in rows])
         for axis, row, look in zip(axes, rows, looks):
             dots = _panel(axis, arrays[row["label"]], shape)
-            style.name_panel(axis, row["label"], look)
+            style.name_panel(axis, row["label"] + _gap(row), look)
         names = arrays[rows[0]["label"]]["class_names"]
         handles = [
             Line2D([], [], ls="", color=color, marker=marker, label=style.plain(str(name)))
-            for name, (color, marker) in zip(names, _class_looks(len(names)))
+            for name, (color, marker) in zip(names, class_looks(len(names)))
         ]
         if len(arrays[rows[0]["label"]]["axes"]):
             handles += [
                 Line2D([], [], color="black", lw=2, label="principal axes, one standard deviation"),
+                Line2D([], [], color="0.25", lw=1, label="ellipse of the covariance"),
                 Line2D([], [], color="black", ls="--", lw=1, label="unit circle"),
             ]
         if dots is not None:
@@ -62,7 +65,13 @@ def draw(
     return figure
 
 
-def _class_looks(count: int) -> list[tuple[str, str]]:
+def _gap(row: Mapping[Any, Any]) -> str:
+    """Return how far points are from sphered: the largest entry, where it was recorded."""
+    gap = row.get(GAP)
+    return "" if gap is None or pd.isna(gap) else f", |SSᵀ/P - I| = {float(gap):.2g}"
+
+
+def class_looks(count: int) -> list[tuple[str, str]]:
     """Return a colour and a marker for each class, told apart in grey up to 100 of them."""
     return [(CLASSES[n % 10], MARKERS[(n + n // 10) % 10]) for n in range(count)]
 
@@ -73,7 +82,7 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
     kwargs: Any = {"s": (0.32 * shape.font) ** 2, "lw": 0, "rasterized": len(points) > MANY}
     dots = None
     if len(parts["class_names"]):
-        for number, (color, marker) in enumerate(_class_looks(len(parts["class_names"]))):
+        for number, (color, marker) in enumerate(class_looks(len(parts["class_names"]))):
             some = points[target == number]
             axis.scatter(
                 *some.T, color=color, marker=marker, alpha=0.55, label=f"_{number}", **kwargs
@@ -92,6 +101,9 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
         middle = (low + high) / 2
         axis.set_xlim(middle[0] - half, middle[0] + half)
         axis.set_ylim(middle[1] - half, middle[1] + half)
+        ellipse = _ellipse(parts["mean"], parts["axes"])
+        ellipse.set_in_layout(False)
+        axis.add_patch(ellipse)
         circle = Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3)
         circle.set_in_layout(False)
         axis.add_patch(circle)
@@ -101,3 +113,10 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
     axis.set_ylabel(style.plain(str(parts["names"][1])), fontsize="small")
     axis.tick_params(labelsize="small")
     return dots
+
+
+def _ellipse(mean: Any, axes: Any) -> Any:
+    """Return the ellipse that principal axes (2, 2), a row each, are the half axes of."""
+    width, height = 2 * np.linalg.norm(axes, axis=1)
+    angle = float(np.degrees(np.arctan2(axes[0, 1], axes[0, 0])))
+    return Ellipse(mean, width, height, angle=angle, fill=False, lw=1, ec="0.25", zorder=4)

@@ -81,9 +81,19 @@ def _panel(
     last = max(line.get_xdata().max() for line in axis.lines)
     start = min(line.get_xdata().min() for line in axis.lines)
     axis.set_xlim(start, max(last, start + 1))
+    _lead_to_labels(axis, last)
     axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     _scale(axis, [end.value for end in ends], metric, scale)
     end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
+
+
+def _lead_to_labels(axis: Any, last: float) -> None:
+    """Lead a curve of fewer iterations than the others to its label, with dots."""
+    for line in list(axis.lines):
+        x, y = (np.asarray(data, dtype=float) for data in line.get_data())
+        if line.get_label()[0] != "_" and len(x) and x[-1] < last:
+            color = line.get_color()
+            axis.plot([x[-1], last], [y[-1]] * 2, color=color, ls=":", lw=0.8, label="_lead")
 
 
 def _curve(axis: Any, rows: pd.DataFrame, metric: str, look: Look, phase: float) -> None:

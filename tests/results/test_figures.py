@@ -192,7 +192,7 @@ def test_data_shows_classes_axes_and_the_circle(three):
         assert sum(len(part.get_offsets()) for part in dots) == 60
         assert len(dots) == 2
         assert len(marked(axis, "axis")) == 2
-        assert len(axis.patches) == 1
+        assert len(axis.patches) == 2  # the ellipse and the unit circle
     sphere = axes[2]
     arms = [np.hypot(*np.diff(line.get_xydata(), axis=0)[0]) / 2 for line in marked(sphere, "axis")]
     # Sphered points have variance 1 but for the ridge of 1e-7: measured 1e-7 off.

@@ -1,0 +1,81 @@
+"""The distribution of each feature under each scheme."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from results.figures import style
+from results.figures.style import SCREEN, Look, Shape
+
+SPREAD = 0.16  # of the points of one feature, to both sides
+LONG = 4  # letters of a feature's name, above which names stand upright
+
+
+def draw(
+    arrays: Mapping[str, Mapping[str, Any]],
+    schemes: pd.DataFrame,
+    title: str,
+    *,
+    shape: Shape = SCREEN,
+) -> Figure:
+    """Return the figure: a panel a scheme, a box over the points of each feature.
+
+    The box holds the middle half, the line is the median, the whiskers hold all. arrays: by
+    label, `values` (p, m), `names` (m,), `all` (): how many features there are. schemes: one row
+    a scheme (`label`, `normalizer`), in order.
+    """
+    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    with style.drawn(shape):
+        figure, axes = style.panels(max(len(rows), 1), shape, title, 0.9)
+        if not rows:
+            style.say_nothing(axes[0], "no scheme has recorded features")
+            return figure
+        looks = style.looks([row["normalizer"] for row in rows])
+        for axis, row, look in zip(axes, rows, looks):
+            parts = arrays[row["label"]]
+            _panel(axis, parts, look, shape)
+            left_out = int(parts["all"]) - len(parts["names"])
+            more = f", and {left_out} more features" if left_out else ""
+            style.name_panel(axis, row["label"] + more, look)
+        axes[0].set_ylabel("value; each panel its own scale")
+    return figure
+
+
+def _panel(axis: Any, parts: Mapping[str, Any], look: Look, shape: Shape) -> None:
+    values = parts["values"]
+    count = values.shape[1]
+    places = np.arange(1, count + 1)
+    beside = np.random.default_rng(0).uniform(-SPREAD, SPREAD, values.shape)
+    axis.scatter(
+        (places + beside).ravel(),
+        values.ravel(),
+        s=(0.2 * shape.font) ** 2,
+        color=look.color,
+        alpha=0.3,
+        lw=0,
+        rasterized=True,
+        label="_points",
+    )
+    line = {"color": "black", "linewidth": 0.9}
+    axis.boxplot(
+        values,
+        positions=places,
+        widths=0.6,
+        whis=(0, 100),
+        showfliers=False,
+        boxprops=line,
+        whiskerprops=line,
+        capprops=line,
+        medianprops={**line, "linewidth": 2},
+    )
+    axis.axhline(0, color="0.4", lw=0.8, ls=":", label="_zero")
+    names = [style.plain(str(name)) for name in parts["names"]]
+    upright = max(map(len, names)) > LONG
+    every = max(1, -(-count // 12))
+    axis.set_xticks(places[::every], names[::every], rotation=90 if upright else 0)
+    axis.set_xlim(0.4, count + 0.6)
+    axis.tick_params(labelsize="small")
+    axis.grid(False, axis="x")

@@ -1,0 +1,114 @@
+"""The figures that the studies end in: what is on each."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from costs import least_squares, softmax
+from datasets import make_dataset
+from harness.normalizers import PCARotation
+from harness.settings import Settings
+from results import drawing
+from results.figures import histories
+from tests.results.conftest import write_sweep
+from tests.results.test_figures import draw, marked, named, texts
+
+
+def test_a_shorter_run_is_led_to_its_label():
+    k = np.arange(11)
+    table = pd.concat(
+        pd.DataFrame({"run_id": name, "iteration": k[:length], "train/cost": 1.0 + k[:length]})
+        for name, length in (("a", 11), ("b", 5))
+    )
+    runs = pd.DataFrame(
+        {"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["a", "b"], "verdict": "settled"}
+    )
+    (axis,) = histories.draw(table, runs, "").axes
+    (lead,) = marked(axis, "lead")
+    assert lead.get_xydata().tolist() == [[4, 5], [10, 5]]
+    assert list(named(axis)) == ["a", "b"]
+
+
+def test_data_shows_how_far_from_sphered_the_points_are(three):
+    titles = [axis.get_title() for axis in draw(three, "data").axes]
+    assert titles[2].startswith("pca_sphere, |SSᵀ/P - I| = ")
+    ellipse = draw(three, "data").axes[2].patches[0]
+    # Sphered: the ellipse is the unit circle, but for the ridge of 1e-7.
+    assert (ellipse.width, ellipse.height) == pytest.approx((2, 2), abs=1e-5)
+    assert ellipse.center == pytest.approx((0, 0), abs=1e-12)
+
+
+def test_contours_tell_the_condition_number(three):
+    schemes = drawing.schemes(three.sweep, three.name)
+    for axis, known in zip(
+        draw(three, "contours").axes, schemes["metrics.theory/condition_number"]
+    ):
+        assert f"condition {known:.3g}" in axis.get_title().replace("\n", ", ")
+
+
+@pytest.fixture(scope="module")
+def one_feature(tmp_path_factory):
+    """A regression on one feature, two schemes."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 3, (30, 1))
+    dataset = make_dataset("line", x, 2 * x[:, 0] + rng.standard_normal(30), source="-")
+    settings = Settings((0.1, 0.3), iterations=8, record=("fit", "features"))
+    schemes = [("identity", FunctionTransformer()), ("standard", StandardScaler())]
+    folder = tmp_path_factory.mktemp("line")
+    return write_sweep(folder, dataset, least_squares, schemes, settings, "line-least_squares")
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    """Points in space without targets: two components kept, and one."""
+    x = np.random.default_rng(1).standard_normal((30, 3)) * [3, 2, 1] + 5
+    dataset = make_dataset("space", x, source="-")
+    settings = Settings((1.0,), iterations=0, record=("features", "projection"))
+    schemes = [("pca", PCARotation(components=2)), ("pca", PCARotation(components=1))]
+    folder = tmp_path_factory.mktemp("space")
+    return write_sweep(folder, dataset, softmax, schemes, settings, "space")
+
+
+def test_fit_draws_a_curve_a_scheme_over_the_points(one_feature):
+    (axis,) = draw(one_feature, "fit").axes
+    assert list(named(axis)) == ["identity", "standard"]
+    (dots,) = axis.collections
+    assert len(dots.get_offsets()) == 30
+    assert sorted(text.split(",")[0] for text in texts(axis)) == ["identity", "standard"]
+    # Both are lines, whatever the space that they were fitted in: measured 1e-15 off.
+    for line in named(axis).values():
+        assert np.allclose(np.diff(line.get_ydata(), 2), 0, atol=1e-12)
+
+
+def test_features_have_a_box_each(one_feature, space):
+    assert len(draw(one_feature, "features").axes) == 2
+    axes = draw(space, "features").axes
+    assert [len(axis.get_xticks()) for axis in axes] == [2, 1]
+    for axis in axes:
+        (dots,) = axis.collections
+        assert len(dots.get_offsets()) == 30 * len(axis.get_xticks())
+
+
+def test_projection_draws_points_images_and_the_plane(space):
+    plane, line = draw(space, "projection").axes
+    assert plane.get_title().startswith("pca, components=2")
+    assert "% of the variance lost" in plane.get_title()
+    labels = [part.get_label() for part in plane.collections]
+    assert labels == ["_points", "_back", "_plane"]
+    assert [part.get_label() for part in line.collections] == ["_points", "_back"]
+    assert len(marked(plane, "thread")) == 30
+
+
+def test_closer_draws_the_named_schemes_from_iteration_1(three):
+    assert drawing.figure(three.sweep, three.name, "closer") is None
+    told = dataclasses.replace(
+        three.sweep,
+        runs=three.sweep.runs.assign(**{drawing.CLOSER: "['standard', 'pca_sphere']"}),
+    )
+    figure = drawing.figure(told, three.name, "closer")
+    for axis in figure.axes:
+        assert [name.split(",")[0] for name in named(axis)] == ["standard", "pca_sphere"]
+        assert axis.get_xlim() == (1, 10)
