@@ -2,9 +2,10 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
+STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare test check dashboard clean
+.PHONY: help setup compare textbook test check dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -18,6 +19,13 @@ $(READY): pyproject.toml constraints.txt
 
 compare: $(READY) ## the default comparison: breast cancer, softmax, three schemes
 	$(PYTHON) -m harness
+
+textbook: $(READY) ## the textbook's studies and their table; DATA=FOLDER for data that is there
+	@failed=0; for study in $(STUDIES); do \
+		echo "$$study"; \
+		$(PYTHON) -m harness "experiment=textbook/$$study" $(if $(DATA),"data_dir='$(DATA)'") || failed=1; \
+	done; \
+	$(PYTHON) -m results studies && exit $$failed
 
 test: $(READY) ## the tests
 	$(PYTHON) -m pytest -n 2

@@ -42,6 +42,7 @@ class Sweep(BasicSweeper):
         for argument in arguments:
             if argument.startswith("+"):
                 _refuse_added(argument)
+            _refuse_several_studies(argument)
         HydraConfig.instance().set_config(self.config)
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
         self.arguments = arguments
@@ -294,3 +295,14 @@ def _refuse_added(argument: str) -> None:
         f"{argument}: adds a setting that nothing reads; write {bare} for a setting that exists "
         "(python -m harness --cfg job lists them)"
     )
+
+
+def _refuse_several_studies(argument: str) -> None:
+    from datasets import UserError
+
+    key, _, value = argument.lstrip("+").partition("=")
+    if key == "experiment" and ("," in value or "(" in value):
+        raise UserError(
+            f"{argument}: each study sets a sweep of its own, so that several cannot be swept at "
+            "once; run them one after the other (make textbook runs those of the textbook)"
+        )

@@ -90,6 +90,16 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("list", parents=[store], help="the sweeps of a store")
 
+    studies = commands.add_parser(
+        "studies",
+        parents=[store],
+        help="the studies of conf/experiment: what the source says, what was measured",
+    )
+    studies.add_argument("folder", nargs="?", default="textbook", help="(%(default)s)")
+    studies.add_argument(
+        "--format", choices=("text", "markdown", "csv"), default="text", help="(%(default)s)"
+    )
+
     table = commands.add_parser(
         "table",
         parents=[chosen],
@@ -206,6 +216,13 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
+def _studies(options: argparse.Namespace) -> int:
+    from results import studies, tables
+
+    print(tables.FORMATS[options.format](studies.table(options.store, options.folder)))
+    return 0
+
+
 def _table(options: argparse.Namespace) -> int:
     from results import tables
 
@@ -267,6 +284,7 @@ def _dashboard(options: argparse.Namespace) -> int:
 COMMANDS = {
     "show": _show,
     "list": _list,
+    "studies": _studies,
     "table": _table,
     "figure": _figure,
     "profile": _profile,
