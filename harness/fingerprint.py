@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGINE = "harness.experiment"
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
 # Where a job's data and results lie is no part of what it computes.
+WORDS = "study."  # and what a study says of itself is none either
 PLACES = ("data_dir", "dataset.data_dir", "dataset.path", "reuse")
 
 
@@ -27,7 +28,11 @@ def identity(params: Mapping[str, Any], data: str, parts: tuple[Any, ...]) -> st
     params: its flat choices and settings; data: the data's fingerprint; parts: the objects that
     compute it (cost, normalizer, optimizer), for their code.
     """
-    chosen = {key: str(value) for key, value in sorted(params.items()) if key not in PLACES}
+    chosen = {
+        key: str(value)
+        for key, value in sorted(params.items())
+        if key not in PLACES and not key.startswith(WORDS)
+    }
     modules = sorted({ENGINE, *(_module_of(part) for part in parts)})
     code = {name: code_of(name) for name in modules}
     versions = {name: version(name) for name in LIBRARIES}
