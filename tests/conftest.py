@@ -1,6 +1,7 @@
 """What several tests share: the command line as a process, and small data."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,22 @@ def command(tmp_path):
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory):
+    """A database with MLflow's tables and nothing in it: making one takes longer than a sweep."""
+    from harness.store import _initialize
+
+    file = tmp_path_factory.mktemp("store") / "mlflow.db"
+    _initialize(file, str(file.parent / "mlartifacts"))
+    return file
+
+
+@pytest.fixture
+def with_store(tmp_path, empty_store):
+    """Put an empty store in the test's folder, for tests that are not of first use."""
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
 
 
 @pytest.fixture

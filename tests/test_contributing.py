@@ -17,12 +17,13 @@ COMMAND = re.compile(r"^```\n(.*?)^```", re.M | re.S)
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
+def checkout(tmp_path_factory, empty_store):
     """A copy of the rooms, in which the examples are written, with one comparison recorded."""
     copy = tmp_path_factory.mktemp("checkout")
     for room in ("conf", "costs", "datasets", "harness", "optimizers", "results"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / room, copy / room, ignore=ignore)
+    shutil.copy(empty_store, copy / "mlflow.db")
     shell(copy, "python -m harness normalizer=standard iterations=5")
     return copy
 

@@ -34,6 +34,7 @@ def test_the_readme_lists_every_study_with_its_source():
         assert cells[4] == described(name)["study"]["source"]
 
 
+@pytest.mark.usefixtures("with_store")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_runs_and_draws_its_figures(command, tmp_path, name):
     data = [] if name in BUNDLED else [f"data_dir={data_folder()}"]
@@ -52,6 +53,7 @@ def test_a_study_runs_and_draws_its_figures(command, tmp_path, name):
     assert len(table) == len(swept[0]) * (len(swept[1]) if len(swept) > 1 else 1)
 
 
+@pytest.mark.usefixtures("with_store")
 def test_a_study_shows_the_steps_of_the_source_and_its_own_start(command, tmp_path):
     folder = data_folder()
     done = command(
@@ -73,6 +75,7 @@ def test_a_study_shows_the_steps_of_the_source_and_its_own_start(command, tmp_pa
     assert schemes["metrics.final/largest_falling_step"]["standard"] == 10
 
 
+@pytest.mark.usefixtures("with_store")
 def test_each_scheme_has_its_own_value(command, tmp_path):
     done = command(
         "harness",
@@ -119,6 +122,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(command, tmp_path, name):
     assert list(tmp_path.rglob("*.db")) == []
 
 
+@pytest.mark.usefixtures("with_store")
 def test_the_table_takes_the_last_sweep_of_each_study(command, tmp_path):
     for arguments in (["iterations=2"], ["iterations=4", "normalizer=standard"]):
         done = command("harness", "experiment=textbook/contours", *arguments)

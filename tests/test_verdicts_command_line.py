@@ -1,6 +1,7 @@
 """Verdicts, theory and comparisons as a sweep records and prints them."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -23,9 +24,10 @@ def run(folder, module, *arguments):
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory):
+def sweep(tmp_path_factory, empty_store):
     """Two splits, three starts, two schemes, with everything that can be asked for."""
     folder = tmp_path_factory.mktemp("verdicts")
+    shutil.copy(empty_store, folder / "mlflow.db")
     done = run(
         folder,
         "harness",
