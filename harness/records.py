@@ -3,7 +3,7 @@
 import json
 import os
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,7 @@ def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
     if outcome.arrays:
         tags["recorded"] = ",".join(outcome.arrays)
     diverged = sum(step.verdict == "diverged" for step in outcome.steps)
+    metrics += _grid(outcome.steps)
     metrics += [
         ("time/fit_seconds", outcome.fit_seconds, 0),
         ("time/descent_seconds", outcome.descent_seconds, 0),
@@ -201,6 +202,21 @@ def _metrics(step: Step) -> list[Entry]:
     if step.predicted is not None:
         entries += _points({"theory/predicted_cost": step.predicted})
     return entries + _finite([(key, value, 0) for key, value in step.metrics.items()])
+
+
+def _grid(steps: Sequence[Step]) -> list[Entry]:
+    """Return where each step size that stayed finite ends, so that a chart can show the grid.
+
+    By its power of ten: MLflow has no logarithmic axis over a metric.
+    """
+    entries: list[Entry] = []
+    for number, step in enumerate(steps):
+        if step.verdict != "diverged":
+            entries.append(("grid/log10_step_size", float(np.log10(step.step_size)), number))
+            for key in ("train/cost", "train/misclassifications"):
+                for value in step.histories.get(key, [])[-1:]:
+                    entries.append((f"grid/{key.replace('/', '_')}", float(value), number))
+    return _finite(entries)
 
 
 def _starts(step: Step) -> list[Entry]:

@@ -133,6 +133,7 @@ class Sweep(BasicSweeper):
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
+        from harness.publishing import publish
         from harness.store import StoreLostError
         from results.conclusion import conclude
 
@@ -153,6 +154,7 @@ class Sweep(BasicSweeper):
                 if outcome["experiment"] == experiment
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
+        publish(self.writer, self.sweep_id, self.parents)
         written = conclude(self.writer.store.uri, self.sweep_id, self.folder)
         for experiment, files in written.items():
             for file in files:

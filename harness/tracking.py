@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.records import Entry, JobRecord, RunRecord
 from harness.store import Store
+from results.figures.style import look
 
 BATCH = 1000  # metrics a call, MLflow's limit
 FEW = 100  # parameters a call, likewise
@@ -113,6 +114,24 @@ class Writer:
         """Log a value as a JSON artifact of a run."""
         self.client.log_dict(run_id, value, name)
 
+    def tag_run(self, run_id: str, tags: Mapping[str, str]) -> None:
+        """Set tags of a run that is there, ended or not."""
+        from mlflow.entities import RunTag
+
+        self.client.log_batch(run_id, tags=[RunTag(key, text) for key, text in tags.items()])
+
+    def experiment_tags(self, experiment: str) -> dict[str, str]:
+        """Return the tags of an experiment."""
+        return dict(self.client.get_experiment(self._experiment(experiment)).tags)
+
+    def tag_experiment(self, experiment: str, tags: Mapping[str, str]) -> None:
+        """Set tags of an experiment; one that the store refuses, for its length, is left out."""
+        from mlflow.exceptions import MlflowException
+
+        for key, text in tags.items():
+            with suppress(MlflowException):
+                self.client.set_experiment_tag(self._experiment(experiment), key, text)
+
     def _experiment(self, name: str) -> str:
         """Return the id of the experiment, made where it is missing."""
         from mlflow.exceptions import MlflowException
@@ -145,6 +164,8 @@ class Writer:
 
     def _create(self, experiment: str, run: RunRecord, role: str, parent: str = "") -> str:
         tags = {**run.tags, "role": role, "mlflow.runName": run.name, "mlflow.user": _user()}
+        if "normalizer" in tags:
+            tags["mlflow.runColor"] = look(tags["normalizer"]).color
         if parent:
             tags["mlflow.parentRunId"] = parent
         made = self.client.create_run(experiment, tags=tags, run_name=run.name)

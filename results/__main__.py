@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   python -m results figure histories --first-iteration 1 --format page
   python -m results figure histories --steps 0.1,1 --scale linear
   python -m results figure contours --out figures
+  python -m results report                       one HTML file with all of it
   python -m results table --format latex
   python -m results table --histories --format parquet --out tables
   python -m results table --histories --where "params.dataset = 'digits'" --format csv
@@ -126,6 +127,11 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     figure.add_argument("--out", metavar="FOLDER", help="where the files go (outputs/SWEEP)")
+
+    report = commands.add_parser(
+        "report", parents=[chosen], help="the whole comparison as one HTML file"
+    )
+    report.add_argument("--out", metavar="FOLDER", help="where report.html goes (outputs/SWEEP)")
 
     profile = commands.add_parser(
         "profile", parents=[store], help="which scheme is faster, over any set of sweeps"
@@ -268,6 +274,14 @@ def _figure(options: argparse.Namespace) -> int:
     return 0
 
 
+def _report(options: argparse.Namespace) -> int:
+    from results import report
+
+    sweep = _sweep(options)
+    print(report.write(sweep, _folder(options, sweep)))
+    return 0
+
+
 def _profile(options: argparse.Namespace) -> int:
     from results.profile import tell
 
@@ -287,6 +301,7 @@ COMMANDS = {
     "studies": _studies,
     "table": _table,
     "figure": _figure,
+    "report": _report,
     "profile": _profile,
     "dashboard": _dashboard,
 }

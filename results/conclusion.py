@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from results import comparisons, dashboard, drawing, tables, theory
+from results import comparisons, dashboard, drawing, report, tables, theory
 from results.drawing import DEFAULT, Options
 from results.runs import Sweep, load, without_passwords
 
 
 def conclude(store: str, sweep_id: str, folder: Path) -> dict[str, list[Path]]:
-    """Print a sweep's table and draw its figures into a folder; return the files by experiment.
+    """Print a sweep's table, draw its figures and write its report; return the files by experiment.
 
     Raises LookupError where the store has no such sweep, or the folder cannot be written.
     """
@@ -30,6 +30,10 @@ def present(sweep: Sweep, folder: Path, options: Options = DEFAULT) -> dict[str,
     written = drawing.write(sweep, folder, options=options)
     for file in [file for files in written.values() for file in files]:
         print(f"figure     {file}")
+    page = report.write(sweep, folder, written)
+    print(f"report     {page}")
+    for files in written.values():
+        files.append(page)
     for name in sweep.experiments if not sweep.is_query else ():
         print(f"dashboard  {dashboard.link(sweep, name)}  (make dashboard serves it)")
     print(f"store      {without_passwords(sweep.store)}")

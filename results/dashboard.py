@@ -1,55 +1,95 @@
 """MLflow's UI on a comparison: the link that opens on its charts, and the server behind it."""
 
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
 from urllib.parse import quote
 
+from results import view
 from results.runs import Sweep, last_sweep_id, load
 
 HOST, PORT = "127.0.0.1", 5000
 
 
-def link(sweep: Sweep, experiment: str, port: int = PORT) -> str:
-    """Return the address that opens MLflow's charts on the scheme runs of a sweep."""
+def link(
+    sweep: Sweep, experiment: str, port: int = PORT, role: str = "scheme", host: str = HOST
+) -> str:
+    """Return the address that opens MLflow's charts on the scheme or the step runs of a sweep."""
+    # A user's name and password in the address of a server are not for the terminal.
+    server = re.sub(r"//[^/@]*@", "//", sweep.store.rstrip("/"))
+    base = server if server.startswith("http") else f"http://{host}:{port}"
+    return f"{base}/{path(sweep, experiment, role)}"
+
+
+def path(sweep: Sweep, experiment: str, role: str = "scheme") -> str:
+    """Return the part of the link that comes after the server's address.
+
+    It names the saved view, which holds the search as well; where none was saved, the search.
+    """
     rows = sweep.of_role("sweep", experiment)
-    query = quote(f"tags.role = 'scheme' and tags.sweep_id = '{sweep.sweep_id}'")
-    base = sweep.store if sweep.store.startswith("http") else f"http://{HOST}:{port}"
-    return (
-        f"{base}/#/experiments/{rows['experiment_id'].iloc[0]}/runs"
-        f"?workflowType=machine_learning&compareRunsMode=CHART&searchFilter={query}"
-        # Sorted by date, MLflow would fold the schemes below their sweep.
-        f"&orderByKey={quote('metrics.`final/train_cost`', safe='')}&orderByAsc=true"
+    page = (
+        f"#/experiments/{rows['experiment_id'].iloc[0]}/runs"
+        "?workflowType=machine_learning&compareRunsMode=CHART"
     )
+    key = view.key(sweep.sweep_id, role)
+    if sweep.has_tag(experiment, view.TAG + key):
+        return f"{page}&viewStateShareKey={quote(key)}"  # MLflow takes no search beside a view
+    search = quote(view.where(sweep.sweep_id, role), safe="")
+    # Sorted by date, MLflow would fold the schemes below their sweep.
+    order = quote("metrics.`final/train_cost`", safe="")
+    return f"{page}&searchFilter={search}&orderByKey={order}&orderByAsc=true"
 
 
 def serve(store: str, host: str = HOST, port: int = PORT) -> int:
     """Serve MLflow's UI until Ctrl-C, after printing the links to the last comparison.
 
-    Raises LookupError where the store is missing or empty or the port is taken.
+    A store that is a server serves itself: its links are all there is to print. Raises LookupError
+    where the store is missing or empty or the port is taken.
     """
+    serves_itself = store.startswith("http")
+    if not serves_itself:
+        _check_port(host, port)
+    sweep = load(store, last_sweep_id(store))
+    for experiment in sweep.experiments:
+        print(f"{experiment}: {link(sweep, experiment, port, host=host)}", flush=True)
+    if serves_itself:
+        return 0
+    print("Ctrl-C ends it.", flush=True)
+    command = [sys.executable, "-m", "mlflow", "server"]
+    command += ["--host", host, "--port", str(port), "--workers", "1"]
+    settings = {
+        # Not on the command line, where every user of the machine could read a password.
+        "MLFLOW_BACKEND_STORE_URI": sweep.store,
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        # With one worker and no job runner: 2 processes instead of 12.
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }
+    signal.signal(signal.SIGTERM, _leave)
+    server = subprocess.Popen(command, env={**os.environ, **settings})
+    try:
+        return server.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:  # also where this process alone is told to end
+        server.terminate()
+        server.wait()
+
+
+def _leave(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def _check_port(host: str, port: int) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as error:
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise LookupError(
-                f"--port {port}: cannot be used on {host} ({error.strerror}); "
+                f"--port {port}: cannot be used on {host} ({reason}); "
                 "another dashboard may run there; choose another port with --port"
             ) from error
-    sweep = load(store, last_sweep_id(store))
-    for experiment in sweep.experiments:
-        print(f"{experiment}: {link(sweep, experiment, port)}", flush=True)
-    print("Ctrl-C ends it.", flush=True)
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", sweep.store]
-    command += ["--host", host, "--port", str(port), "--workers", "1"]
-    # One worker and no job runner: 2 processes instead of 12.
-    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    server = subprocess.Popen(command, env={**os.environ, **quiet})
-    try:
-        return server.wait()
-    except KeyboardInterrupt:
-        server.terminate()
-        server.wait()
-        return 0

@@ -62,8 +62,7 @@ def write(
 ) -> dict[str, list[Path]]:
     """Draw figures of every experiment into a folder; return the files by experiment.
 
-    kinds: of png, svg and pdf; the last doubles the time, and is for who asks for one figure.
-
+    kinds: the formats, of `style.KINDS`; a GIF comes with a PNG, and a PDF doubles the time.
     Figures of which nothing was recorded are left out. Raises LookupError where the folder
     cannot be written.
     """
@@ -78,6 +77,7 @@ def write(
                 drawn = figure(sweep, experiment, name, options)
                 if drawn is not None:
                     files += style.save(drawn, folder / stem, facts, kinds)
+                if drawn is not None and "png" in kinds:
                     files += _animated(sweep, experiment, name, folder / f"{stem}.gif", facts)
     except OSError as error:
         raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error

@@ -1,10 +1,11 @@
 """The one reader of MLflow: runs in, tidy tables out."""
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ HISTORIES = ("train/cost", "train/misclassifications", "test/cost", "test/miscla
 QUARTILES = tuple(f"{metric}_{part}" for metric in HISTORIES for part in ("q1", "q3"))
 ABOUT_A_HISTORY = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 SQLITE = "sqlite:///"
+SIZES = ("train_points", "test_points", "features")
 QUERY = "query"  # stands for the id of a sweep
 Arrays = dict[str, NDArray[Any]]
 
@@ -55,6 +57,15 @@ class Sweep:
         """The command that made the runs, without a password; of several, each on its own."""
         commands = self.of_role("sweep").get("tags.command", pd.Series(dtype=str)).dropna()
         return without_passwords("; ".join(dict.fromkeys(commands)))
+
+    def only(self, experiment: str) -> "Sweep":
+        """Return the part of the sweep that belongs to one experiment."""
+        return replace(self, runs=self.runs[self.runs["experiment"] == experiment])
+
+    def has_tag(self, experiment: str, tag: str) -> bool:
+        """Return whether an experiment has a tag, such as that of a saved view of MLflow's page."""
+        found = self._client.get_experiment_by_name(experiment)
+        return found is not None and tag in found.tags
 
     @cached_property
     def _client(self) -> Any:
@@ -298,10 +309,24 @@ def _row(run: Any, experiment: str) -> dict[str, Any]:
         "normalizer": tags.get("normalizer", ""),
         "verdict": tags.get("verdict", ""),
         "reason": tags.get("reason", ""),
+        "data": _data(run),
         **{f"tags.{key}": value for key, value in tags.items()},
         **{f"params.{key}": value for key, value in run.data.params.items()},
         **{f"metrics.{key}": value for key, value in run.data.metrics.items()},
     }
+
+
+def _data(run: Any) -> str:
+    """Return the data set that a run was given, with its size and fingerprint; empty for none."""
+    inputs = run.inputs.dataset_inputs if run.inputs else []
+    words = []
+    for dataset in (entry.dataset for entry in inputs):
+        profile = json.loads(dataset.profile or "{}")
+        size = ", ".join(
+            f"{profile[key]} {key.replace('_', ' ')}" for key in SIZES if key in profile
+        )
+        words.append(f"{dataset.name}: {size or 'size unknown'}; fingerprint {dataset.digest}")
+    return "; ".join(words)
 
 
 def _labelled(table: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,9 @@ import pandas as pd
 
 from results.runs import HISTORIES, QUARTILES, Sweep
 
+# Columns of numbers that may stand behind a sign, as in >=10.
+NUMBERS = ("best step", "largest", "falls", "converges", "critical", "step size")
+
 
 def summary(sweep: Sweep) -> pd.DataFrame:
     """Return one row a scheme: its best step, final cost and misclassifications, and the counts.
@@ -73,18 +76,18 @@ def _largest(row: dict[str, Any]) -> str | None:
 def text(table: pd.DataFrame) -> str:
     """Return a table as aligned lines for a terminal, numbers to the right, `-` for nothing."""
     columns = []
-    for name, cells in _cells(table).items():
-        width = max(map(len, [name, *cells]))
-        align = "<" if _is_words(name, table) else ">"
-        columns.append([f"{cell:{align}{width}}" for cell in [name, *cells]])
+    for name, column in cells(table).items():
+        width = max(map(len, [name, *column]))
+        align = "<" if is_words(name, table) else ">"
+        columns.append([f"{cell:{align}{width}}" for cell in [name, *column]])
     return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
 
 
 def markdown(table: pd.DataFrame) -> str:
     """Return a table as Markdown, numbers to the right."""
-    cells = _cells(table)
-    rule = [":--" if _is_words(name, table) else "--:" for name in cells]
-    rows = [list(cells), rule, *zip(*cells.values(), strict=True)]
+    written = cells(table)
+    rule = [":--" if is_words(name, table) else "--:" for name in written]
+    rows = [list(written), rule, *zip(*written.values(), strict=True)]
     # A bar would end the cell that it stands in.
     return "\n".join(
         "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
@@ -98,9 +101,9 @@ def csv(table: pd.DataFrame) -> str:
 
 def latex(table: pd.DataFrame) -> str:
     """Return a table as a LaTeX `tabular` with plain rules: no package is needed."""
-    cells = _cells(table)
-    align = "".join("l" if _is_words(name, table) else "r" for name in cells)
-    rows = [list(cells), *zip(*cells.values(), strict=True)]
+    written = cells(table)
+    align = "".join("l" if is_words(name, table) else "r" for name in written)
+    rows = [list(written), *zip(*written.values(), strict=True)]
     lines = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in rows]
     body = [lines[0], r"\hline", *lines[1:]]
     return "\n".join(
@@ -125,8 +128,8 @@ FORMATS: dict[str, Callable[[pd.DataFrame], str | bytes]] = {
 }
 
 
-def _cells(table: pd.DataFrame) -> dict[str, list[str]]:
-    """Return each column as text, rounded for reading."""
+def cells(table: pd.DataFrame) -> dict[str, list[str]]:
+    """Return each column's cells as text, rounded for reading, by the column's name."""
     formats = {
         "cost": "{:.6f}",
         "test cost": "{:.6f}",
@@ -154,8 +157,9 @@ def _cells(table: pd.DataFrame) -> dict[str, list[str]]:
     }
 
 
-def _is_words(name: str, table: pd.DataFrame) -> bool:
-    return name not in ("best step", "largest") and not pd.api.types.is_numeric_dtype(table[name])
+def is_words(name: str, table: pd.DataFrame) -> bool:
+    """Return whether a column holds words, which stand to the left; numbers stand to the right."""
+    return name not in NUMBERS and not pd.api.types.is_numeric_dtype(table[name])
 
 
 def _escaped(cell: str) -> str:

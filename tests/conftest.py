@@ -10,6 +10,13 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+SCREENSHOTS = Path(os.environ.get("NORMBENCH_SCREENSHOTS", ROOT / "outputs" / "screenshots"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say where the browser's pictures are, in CI's log too."""
+    if any(SCREENSHOTS.glob("*.png")):
+        terminalreporter.write_line(f"screenshots: {SCREENSHOTS}")
 
 
 @pytest.fixture

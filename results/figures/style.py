@@ -70,6 +70,7 @@ SPARE = [
     Look("#e8584a", "$\\star$", ":"),
 ]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
+KINDS = ("png", "svg", "pdf")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LINES = ("-", "--", "-.", ":")
 
@@ -261,7 +262,7 @@ def save(
     figure: Figure,
     path: Path,
     facts: Mapping[str, str],
-    kinds: Sequence[str] = ("png", "svg", "pdf"),
+    kinds: Sequence[str] = KINDS,
 ) -> list[Path]:
     """Write a figure under a path without suffix; return the files.
 

@@ -1,0 +1,40 @@
+"""What MLflow's page says of a comparison, in Markdown: question, verdict, table, links."""
+
+from results import dashboard, tables, verdict
+from results.runs import Sweep
+
+SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays
+LONGEST = 4900  # MLflow keeps 5,000 characters of an experiment's description
+
+
+def write(sweep: Sweep, experiment: str) -> str:
+    """Return the description of one experiment of a sweep, and of its sweep run."""
+    part = sweep.only(experiment)
+    head = [
+        f"**{_plain(verdict.question(sweep, experiment))}**",
+        _plain(verdict.sentence(sweep, experiment)),
+    ]
+    table = tables.markdown(tables.summary(part))
+    foot = [
+        f"Again: `{sweep.command.replace('`', '')}`",
+        f"[Charts of the schemes]({dashboard.path(sweep, experiment)}), "
+        f"[of every step size]({dashboard.path(sweep, experiment, 'step')}), "
+        f"[the report]({report_path(sweep, experiment)}).",
+        f"*{SIGNED} at the end of sweep {sweep.sweep_id}.*",
+    ]
+    whole = "\n\n".join([*head, table, *foot])
+    return whole if len(whole) <= LONGEST else "\n\n".join([*head, *foot])[:LONGEST]
+
+
+def report_path(sweep: Sweep, experiment: str) -> str:
+    """Return where MLflow's page shows the report, without the server's address."""
+    row = sweep.of_role("sweep", experiment).iloc[0]
+    return (
+        f"#/experiments/{row['experiment_id']}/runs/{row['run_id']}/artifacts/report.html"
+        "?workflowType=machine_learning"
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a text in which no name is Markdown: `pca_sphere_` keeps its underscores."""
+    return "".join(f"\\{mark}" if mark in "\\`*_[]<>|#" else mark for mark in text)

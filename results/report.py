@@ -1,0 +1,274 @@
+"""The report: one HTML file that holds a whole comparison and asks nothing of any other place."""
+
+import base64
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+
+from results import comparisons, drawing, tables, theory, verdict
+from results.figures import NAMES, style
+from results.runs import Sweep, without_passwords
+
+FILE = "report.html"
+TEMPLATE = Path(__file__).with_name("report.html.jinja")
+LARGEST = 300_000  # characters: a figure of more points than that is embedded as a PNG
+Files = Mapping[str, Sequence[Path]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for reading: its caption, its columns, and its rows of cells, numbers rounded.
+
+    words: of each column, whether it holds words, which stand to the left. The first column
+    names its row.
+    """
+
+    caption: str
+    columns: list[str]
+    words: list[bool]
+    rows: list[list[str]]
+
+    @classmethod
+    def of(cls, caption: str, frame: pd.DataFrame) -> "Table":
+        """Return a frame as a table."""
+        cells = tables.cells(frame)
+        rows = [list(row) for row in zip(*cells.values(), strict=True)]
+        return cls(caption, list(cells), [tables.is_words(name, frame) for name in cells], rows)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure: SVG or the address of embedded PNG data, its caption, and it in words."""
+
+    caption: str
+    words: str
+    svg: str = ""
+    png: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the report says of one experiment."""
+
+    id: str
+    experiment: str
+    question: str
+    verdict: str
+    summary: Table
+    pictures: list[Picture]
+    theory: str
+    explanations: list[tuple[str, str]]
+    predictions: Table | None
+    data: list[str]
+    shared: list[tuple[str, str]]
+    varied: Table | None
+    lost: Table | None
+
+
+def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
+    """Write a sweep's report into a folder; return the file.
+
+    drawn: the figures' files by experiment, where they are drawn already. Raises LookupError
+    where the folder cannot be written.
+    """
+    file = folder / FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(render(sweep, drawn), encoding="utf-8")
+    except OSError as error:
+        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+    return file
+
+
+def render(sweep: Sweep, drawn: Files | None = None) -> str:
+    """Return the report of a sweep as HTML; drawn as for `write`."""
+    from jinja2 import Environment, StrictUndefined
+
+    if drawn is None:
+        with TemporaryDirectory() as folder:
+            files = drawing.write(sweep, Path(folder), kinds=("svg",))
+            sections = _sections(sweep, files)
+    else:
+        sections = _sections(sweep, drawn)
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_told,
+    )
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(
+        title=sections[0].question if len(sections) == 1 else _title(sweep),
+        verdict=verdict.overall(sweep),
+        sections=sections,
+        pairs=_pairs(sweep),
+        sweep_id=sweep.sweep_id,
+        started=_started(sweep),
+        command=sweep.command,
+        store=sweep.store,
+        environment=_environment(sweep),
+    )
+
+
+def _told(value: Any) -> Any:
+    """Blot passwords out of whatever the template prints."""
+    return without_passwords(value) if type(value) is str else value
+
+
+def _title(sweep: Sweep) -> str:
+    labels = set(sweep.of_role("scheme")["normalizer"])
+    return (
+        f"Which of {len(labels)} normalization schemes lowers the cost furthest, "
+        f"over {len(sweep.experiments)} problems?"
+    )
+
+
+def _started(sweep: Sweep) -> str:
+    first = sweep.of_role("sweep")["started"].min() / 1000
+    return datetime.fromtimestamp(first, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _sections(sweep: Sweep, files: Files) -> list[Section]:
+    return [
+        _section(f"s{number}", sweep.only(experiment), experiment, files.get(experiment, ()))
+        for number, experiment in enumerate(sweep.experiments, 1)
+    ]
+
+
+def _section(name: str, part: Sweep, experiment: str, files: Sequence[Path]) -> Section:
+    schemes = part.of_role("scheme")
+    predicted = theory.predictions(part)
+    shared, varied = _settings(schemes)
+    data = schemes["data"][schemes["data"] != ""]
+    return Section(
+        id=name,
+        experiment=experiment,
+        question=verdict.question(part, experiment),
+        verdict=verdict.sentence(part, experiment),
+        summary=Table.of("Each scheme at its best step size", tables.summary(part)),
+        pictures=list(_pictures(name, part, experiment, files)),
+        theory=theory.explanation(part, experiment),
+        explanations=_explanations(schemes),
+        predictions=(
+            Table.of("What theory allows, and what was observed", predicted)
+            if "2/L" in predicted
+            else None
+        ),
+        data=list(dict.fromkeys(data)),
+        shared=shared,
+        varied=varied,
+        lost=_lost(part),
+    )
+
+
+def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return each scheme's paragraph of theory, where it has one."""
+    if "tags.explanation" not in schemes:
+        return []
+    known = schemes[schemes["tags.explanation"].notna()]
+    return list(zip(known["label"], known["tags.explanation"]))
+
+
+def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | None]:
+    """Return the settings that all schemes share, and a table of those that they do not."""
+    frame = schemes[[name for name in schemes if name.startswith("params.")]]
+    frame = frame.rename(columns=lambda name: name.removeprefix("params."))
+    frame = frame.dropna(axis="columns", how="all").astype(object)
+    same = [name for name in frame if frame[name].nunique(dropna=False) == 1]
+    shared = [(name, str(frame[name].iloc[0])) for name in sorted(same)]
+    own = frame.drop(columns=same)
+    if own.empty:
+        return shared, None
+    own = own.where(own.notna(), None)
+    own.insert(0, "scheme", schemes["label"])
+    return shared, Table.of("Settings that differ between the schemes", own)
+
+
+def _lost(part: Sweep) -> Table | None:
+    """Return every failed, diverged or unfinished run with its reason."""
+    rows = []
+    for row in part.of_role("scheme").to_dict("records"):
+        if row["verdict"] == "failed" or (not row["verdict"] and row["status"] != "FINISHED"):
+            reason = row["reason"] or f"the job ended as {row['status']}"
+            rows.append((row["label"], None, row["verdict"] or "unfinished", reason))
+    for row in part.of_role("step").to_dict("records"):
+        if row["verdict"] == "diverged":
+            rows.append((row["label"], row.get("tags.step_size"), "diverged", row["reason"]))
+    if not rows:
+        return None
+    frame = pd.DataFrame(rows, columns=["scheme", "step size", "verdict", "reason"])
+    return Table.of("Failed and diverged runs", frame)
+
+
+def _pairs(sweep: Sweep) -> Table | None:
+    pairs = comparisons.paired(comparisons.reached([sweep]))
+    pairs = pairs[pairs["pairs"] > 1]
+    if pairs.empty:
+        return None
+    caption = "Iterations to 1e-2 of the excess, in pairs: ratio is how much longer the other takes"
+    return Table.of(caption, pairs)
+
+
+def _environment(sweep: Sweep) -> list[tuple[str, str]]:
+    """Return the versions and the code that made the sweep."""
+    row = sweep.of_role("sweep").iloc[0].dropna()
+    found = [
+        (name.removeprefix("tags.version."), str(row[name]))
+        for name in row.index
+        if name.startswith("tags.version.")
+    ]
+    if "tags.blas" in row:
+        found.append(("linear algebra", str(row["tags.blas"])))
+    if "tags.mlflow.source.git.commit" in row:
+        dirty = ", with changes" if row.get("tags.git_dirty") == "true" else ""
+        found.append(("commit", f"{row['tags.mlflow.source.git.commit']}{dirty}"))
+    return found
+
+
+def _pictures(
+    section: str, part: Sweep, experiment: str, files: Sequence[Path]
+) -> Iterator[Picture]:
+    """Yield the figures that have a file, in the order of their names' list."""
+    by_name = {file.stem.removesuffix(f"-{experiment}"): file for file in files}
+    for name, what in NAMES.items():
+        if name not in by_name:
+            continue
+        caption = what.split(" (record")[0].capitalize()
+        words = f"Figure: {caption}, {experiment}. The numbers stand in the tables."
+        if name == "histories":
+            words = f"Figure: {caption}, {experiment}. {verdict.sentence(part, experiment)}"
+        svg = by_name[name].with_suffix(".svg").read_text(encoding="utf-8")
+        if len(svg) <= LARGEST:
+            yield Picture(caption, words, svg=inline(svg, f"{section}-{name}-"))
+        else:
+            yield Picture(caption, words, png=_png(part, experiment, name))
+
+
+def _png(part: Sweep, experiment: str, name: str) -> str:
+    """Return a figure as the address of embedded PNG data."""
+    figure = drawing.figure(part, experiment, name)
+    assert figure is not None
+    with TemporaryDirectory() as folder:
+        (file,) = style.save(figure, Path(folder) / name, {}, ("png",))
+        return f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}"
+
+
+def inline(svg: str, prefix: str) -> str:
+    """Return an SVG file as an element among others of a page.
+
+    Its ids get a prefix, since every figure names its parts alike; its size is left to the page,
+    and so is its style element, which would style the page as well.
+    """
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(\sid=")', rf"\1{prefix}", svg)
+    return re.sub(r'(href="#|url\(#)', rf"\1{prefix}", svg)

@@ -1,0 +1,152 @@
+"""The report: whole, offline, escaped, and made for a screen reader."""
+
+import itertools
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from harness.tracking import Store, Writer
+from results import report
+from results.__main__ import main
+from results.runs import Sweep, load
+
+
+class Page(HTMLParser):
+    """What a page consists of: its elements, each with its attributes, and its text."""
+
+    VOID = {"meta", "img", "link", "br", "path", "use"}  # noqa: RUF012
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.text, self.open = [], "", []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs), list(self.open)))
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs), list(self.open)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text += data
+
+    def all(self, tag):
+        return [attributes for name, attributes, _ in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page(three):
+    return Page(report.render(three.sweep))
+
+
+def test_it_asks_nothing_of_any_other_place(page):
+    assert page.all("script") == page.all("link") == page.all("iframe") == []
+    assert "default-src 'none'" in str(page.all("meta"))
+    for _, attributes, _ in page.elements:
+        for name in ("src", "href", "xlink:href", "srcset", "data", "action"):
+            assert attributes.get(name, "#").startswith(("#", "data:image/png;base64,"))
+        assert not any(name.startswith("on") for name in attributes)
+        assert "url(http" not in str(attributes.get("style"))
+
+
+def test_the_ids_of_all_figures_are_apart_and_every_reference_is_met(page):
+    ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    text = str([attributes for _, attributes, _ in page.elements])
+    wanted = re.findall(r"url\(#([^)]*)\)", text)
+    wanted += [value[1:] for value in re.findall(r"href': '(#[^']*)'", text)]
+    assert wanted
+    assert set(wanted) <= set(ids)
+
+
+def test_it_is_structured_for_a_screen_reader(page):
+    assert page.all("html") == [{"lang": "en"}]
+    assert len(page.all("h1")) == len(page.all("main")) == 1
+    assert len(page.all("table")) == len(page.all("caption")) >= 3
+    assert all(cell.get("scope") in ("col", "row") for cell in page.all("th"))
+    figures = [tag for tag, _, inside in page.elements if tag == "svg" and "figure" in inside]
+    pictures = [card for card in page.all("div") if card.get("role") == "img"]
+    assert len(figures) == len(pictures) == len(page.all("figcaption")) == 7
+    assert all(card["aria-label"].startswith("Figure: ") for card in pictures)
+    levels = [int(tag[1]) for tag, _, _ in page.elements if re.fullmatch("h[1-6]", tag)]
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, three):
+    for words in (
+        "Which of identity, standard and pca_sphere lowers the cost of two-least_squares",
+        "reaches the lowest cost",
+        "60 train points, 20 test points, 2 features; fingerprint",
+        "What theory allows, and what was observed",
+        "python -m harness tracking.uri=postgresql://me:***@host/db",
+        "ridge",
+        "1e+200",
+    ):
+        assert words in page.text, words
+    lost = three.sweep.of_role("step")
+    for reason in lost[lost["verdict"] == "diverged"]["reason"]:
+        assert reason in page.text
+    assert "secret" not in page.text
+
+
+def test_a_failed_job_stands_there_with_its_reason(images):
+    writer = Writer(Store.at(images.uri, None, images.folder))
+    parent = images.sweep.of_role("sweep")["run_id"].iloc[0]
+    tags = {"normalizer": "broken", "sweep_id": "sweep-1"}
+    reason = "it <b>broke</b> at http://me:secret@host/"
+    run_id = writer.write_failure(parent, {}, tags, ValueError(reason))
+    page = Page(report.render(load(images.uri, "sweep-1")))
+    writer.client.delete_run(run_id)
+    assert "it <b>broke</b> at http://me:***@host/" in page.text
+    assert page.all("b") == []
+
+
+def test_names_from_data_are_never_markup(three):
+    bad = "<script>alert(1)</script>&\"'"
+    runs = three.sweep.runs.copy()
+    runs["label"] = runs["label"].replace("standard", bad)
+    runs["experiment"] = bad
+    runs["tags.explanation"] = bad
+    runs["params.note"] = bad
+    page = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
+    assert page.all("script") == []
+    assert page.text.count(bad) >= 5
+
+
+def test_figures_draw_names_as_text(three):
+    bad = "<script>$x$</script>"
+    runs = three.sweep.runs.copy()
+    runs["label"] = runs["label"].replace("standard", bad)
+    page = Page(report.render(Sweep(three.uri, "sweep-1", runs)))
+    assert page.all("script") == []
+
+
+def test_a_figure_of_many_points_is_embedded_as_png(three, monkeypatch):
+    monkeypatch.setattr(report, "LARGEST", 0)
+    page = Page(report.render(three.sweep, {three.name: []}))
+    assert page.all("figure") == []
+    files = [three.folder / "step_sizes.svg"]
+    files[0].write_text("<svg></svg>")
+    page = Page(report.render(three.sweep, {three.name: files}))
+    (image,) = page.all("img")
+    assert image["src"].startswith("data:image/png;base64,")
+    assert image["alt"].startswith("Figure: ")
+
+
+def test_the_command_line_writes_it(three, images, tmp_path, capsys):
+    assert main(["report", "--store", images.uri, "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'report.html'}\n"
+    assert (
+        "What do standard and pca_sphere make of the points"
+        in Page((tmp_path / "report.html").read_text()).text
+    )
+    assert main(["report", "--store", three.uri, "--out", "/proc/none"]) == 2
+    assert "--out /proc/none: cannot be written" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""The saved chart views, the descriptions and the verdicts that MLflow's pages show."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from harness.publishing import NOTE, publish
+from harness.tracking import Store, Writer
+from results import dashboard, description, verdict, view
+from results.figures import style
+from results.runs import Sweep, load
+
+
+def table(*rows):
+    """Return a sweep of one experiment whose schemes have (label, verdict, cost, step size)."""
+    names = ["label", "verdict", "metrics.final/train_cost", "tags.step_size"]
+    frame = pd.DataFrame(rows, columns=names).assign(role="scheme", experiment="e")
+    frame["normalizer"] = frame["label"]
+    sweep = {"role": "sweep", "experiment": "e"}
+    return Sweep("-", "s", pd.concat([frame, pd.DataFrame([sweep])], ignore_index=True))
+
+
+def test_a_state_is_packed_as_mlflow_unpacks_it(three):
+    shown = view.state(three.sweep, three.name)
+    text = view.packed(shown)
+    assert text.startswith("deflate;eN")  # zlib at its best compression, in base64
+    assert view.unpacked(text) == json.loads(json.dumps(shown))
+
+
+def test_the_cost_on_a_log_axis_comes_first(three):
+    shown = view.state(three.sweep, three.name)
+    first = shown["compareRunSections"][0]
+    cards = [card for card in shown["compareRunCharts"] if card["metricSectionId"] == first["uuid"]]
+    assert [card["metricKey"] for card in cards[:2]] == ["train/cost", "train/misclassifications"]
+    assert [card["scaleType"] for card in cards[:2]] == ["log", "linear"]
+    assert {card["type"] for card in cards} == {"LINE"}
+    names = [section["name"] for section in shown["compareRunSections"]]
+    assert names[:3] == ["best step sizes", "step runs", "theory"]
+
+
+@pytest.mark.parametrize("role", ["scheme", "step"])
+def test_every_metric_has_one_chart_in_a_section(three, role):
+    shown = view.state(three.sweep, three.name, role)
+    rows = three.sweep.of_role(role).dropna(axis="columns", how="all")
+    metrics = {name.removeprefix("metrics.") for name in rows if name.startswith("metrics.")}
+    cards = shown["compareRunCharts"]
+    assert len({card["uuid"] for card in cards}) == len(cards)
+    assert metrics <= {card["metricKey"] for card in cards}
+    sections = {section["uuid"] for section in shown["compareRunSections"]}
+    assert {card["metricSectionId"] for card in cards if not card["deleted"]} == sections
+
+
+def test_a_view_that_mlflow_would_refuse_is_left_out(three, monkeypatch):
+    assert set(view.tags(three.sweep, three.name)) == {
+        "mlflow.sharedViewState.sweep-1",
+        "mlflow.sharedViewState.sweep-1-steps",
+    }
+    monkeypatch.setattr(view, "LONGEST", 10)
+    assert view.tags(three.sweep, three.name) == {}
+
+
+def test_runs_have_the_figures_colours(three):
+    colors = view.colors(three.sweep, three.name)
+    for role in ("scheme", "step"):
+        for row in three.sweep.of_role(role).to_dict("records"):
+            assert colors[row["run_id"]] == style.look(row["normalizer"]).color
+            assert row["tags.mlflow.runColor"] == colors[row["run_id"]]
+
+
+def test_a_link_holds_the_search_until_a_view_is_there(images):
+    before = dashboard.link(images.sweep, images.name, port=7)
+    assert before.startswith("http://127.0.0.1:7/#/experiments/")
+    assert "searchFilter=tags.role%20%3D%20%27scheme%27" in before
+    writer = Writer(Store.at(images.uri, None, images.folder))
+    parent = images.sweep.of_role("sweep")["run_id"].iloc[0]
+    publish(writer, "sweep-1", {images.name: parent})
+    after = dashboard.link(load(images.uri, "sweep-1"), images.name)
+    assert "viewStateShareKey=sweep-1" in after
+    assert "searchFilter" not in after  # MLflow would drop the view for it
+    tags = writer.client.get_run(parent).data.tags
+    assert writer.experiment_tags(images.name)[NOTE] == tags[NOTE]
+    assert "What do standard and pca\\_sphere make of the points" in tags[NOTE]
+
+
+def test_a_description_of_ones_own_stays(images):
+    writer = Writer(Store.at(images.uri, None, images.folder))
+    writer.tag_experiment(images.name, {NOTE: "mine"})
+    publish(writer, "sweep-1", {images.name: images.sweep.of_role("sweep")["run_id"].iloc[0]})
+    assert writer.experiment_tags(images.name)[NOTE] == "mine"
+
+
+def test_a_tag_that_the_store_refuses_is_left_out(images):
+    writer = Writer(Store.at(images.uri, None, images.folder))
+    writer.tag_experiment(images.name, {"long": "x" * 10**6, "short": "y"})
+    tags = writer.experiment_tags(images.name)
+    assert tags["short"] == "y"
+    assert "long" not in tags
+
+
+def test_a_description_has_the_table_the_command_and_no_password(three):
+    text = description.write(three.sweep, three.name)
+    assert "| scheme | verdict |" in text
+    assert "`python -m harness tracking.uri=postgresql://me:***@host/db`" in text
+    assert "artifacts/report.html" in text
+    assert description.SIGNED in text
+    assert "secret" not in text
+
+
+def test_a_server_that_is_the_store_is_named_without_its_user(three):
+    sweep = Sweep("http://me:secret@host:5000", "sweep-1", three.sweep.runs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sweep, "has_tag", lambda *_: True)
+        assert dashboard.link(sweep, three.name).startswith("http://host:5000/#/experiments/")
+
+
+SENTENCES = {
+    "a": (
+        (("a", "settled", 0.1, "1"), ("b", "unsettled", 0.5, "10")),
+        "a reaches the lowest cost, 0.1 at step size 1 (settled); "
+        "b ends highest, with 0.5 at step size 10 (unsettled).",
+    ),
+    "equal": (
+        (("a", "settled", 0.1, "1"), ("b", "settled", 0.1 + 1e-9, "1")),
+        "a and b reach the lowest cost, 0.1 at step size 1 (settled).",
+    ),
+    "failed": (
+        (("a", "settled", 0.1, "1"), ("b", "failed", None, None)),
+        "a reaches the lowest cost, 0.1 at step size 1 (settled). 1 of 2 jobs failed.",
+    ),
+    "none": (
+        (("a", "diverged", None, None), ("b", "failed", None, None)),
+        "No scheme has a cost to compare. 1 of 2 stayed finite at no step size. "
+        "1 of 2 jobs failed.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SENTENCES)
+def test_the_verdict_is_a_sentence(case):
+    rows, sentence = SENTENCES[case]
+    sweep = table(*rows)
+    assert verdict.sentence(sweep, "e") == sentence
+    assert verdict.overall(sweep) == sentence
+
+
+def test_the_verdict_over_several_problems_counts_them():
+    one = table(("a", "settled", 0.1, "1"), ("b", "settled", 0.2, "1"))
+    other = one.runs.assign(experiment="f")
+    sweep = Sweep("-", "s", pd.concat([one.runs, other], ignore_index=True))
+    assert verdict.overall(sweep).startswith("a reaches the lowest cost on 2 of 2 problems")
+
+
+def test_the_question_names_a_few_schemes_and_counts_many():
+    few = table(*((name, "settled", 0.1, "1") for name in "ab"))
+    assert verdict.question(few, "e") == (
+        "Which of a and b lowers the cost of e furthest in gradient descent?"
+    )
+    many = table(*((name, "settled", 0.1, "1") for name in "abcdef"))
+    assert "6 schemes" in verdict.question(many, "e")

@@ -1,0 +1,215 @@
+"""MLflow's pages and the report in a real browser: Debian's Chromium, driven by Playwright.
+
+The saved view is MLflow's own, undocumented format: this test is what ties it to the version.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from types import SimpleNamespace
+
+import pytest
+
+from results import dashboard, description
+from results.runs import Sweep, last_sweep_id, load
+from tests.conftest import ROOT, SCREENSHOTS
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+EXPERIMENT = "breast_cancer-softmax"
+SCHEMES = ["identity", "pca_sphere", "standard"]
+COLORS = {"identity": "#000000", "standard": "#e69f00", "pca_sphere": "#0072b2"}
+# A quiet browser: nothing of its own goes to the network.
+ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+# MLflow's page asks who is logged in; a server without logins answers 404, and the page goes on.
+NO_LOGIN = "/ajax-api/2.0/mlflow/users/current"
+WHITE = "rgb(255, 255, 255)"
+# Behind each curve MLflow draws a pale one, for what smoothing took away: it cannot be hovered.
+CHARTS = """() => [...document.querySelectorAll('.js-plotly-plot')].map(chart => ({
+    curves: chart.data.filter(trace => trace.hoverinfo !== 'skip').map(trace => ({
+        name: trace.name, points: trace.y.length, color: trace.marker.color,
+    })),
+    axis: chart._fullLayout.yaxis.type,
+}))"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The default comparison with fewer iterations, and the dashboard that serves it."""
+    folder = tmp_path_factory.mktemp("served")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "harness", "iterations=30"]
+    subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, timeout=120, check=True
+    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "results", "dashboard", "--port", str(port)],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        with server.stdout:
+            link = server.stdout.readline().split(": ", 1)[1].strip()
+            _wait(f"http://127.0.0.1:{port}/health")
+            store = f"sqlite:///{folder}/mlflow.db"
+            sweep = load(store, last_sweep_id(store))
+            yield SimpleNamespace(link=link, base=f"http://127.0.0.1:{port}/", sweep=sweep)
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def _wait(address):
+    for _ in range(150):
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError(f"{address} does not answer")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page in a profile of its own; whatever it asks for or complains of is judged at the end."""
+    context = browser.new_context(viewport={"width": 1500, "height": 1000})
+    asked, errors = [], []
+    context.on("request", lambda request: asked.append(request.url))
+    opened = context.new_page()
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.on(
+        "console", lambda message: errors.append(message) if message.type == "error" else None
+    )
+    yield opened
+    context.close()
+    local = ("http://127.0.0.1:", "data:", "blob:http://127.0.0.1:", "file:///")
+    assert [url for url in asked if not url.startswith(local)] == []
+    assert [error for error in map(_complaint, errors) if NO_LOGIN not in error] == []
+
+
+def _complaint(error):
+    return error if isinstance(error, str) else f"{error.text} {error.location.get('url', '')}"
+
+
+def _keep(page, name, **options):
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", **options)
+
+
+def _charts(page, count):
+    """Return what the charts of a page draw, once so many of them do."""
+    page.wait_for_function(
+        "count => document.querySelectorAll('.js-plotly-plot .main-svg').length >= 2 * count",
+        arg=count,
+        timeout=30_000,
+    )
+    for _ in range(50):
+        charts = page.evaluate(CHARTS)
+        if len(charts) >= count and all(chart["curves"] for chart in charts[:count]):
+            return charts
+        page.wait_for_timeout(200)
+    raise AssertionError(f"no {count} charts with curves: {charts}")
+
+
+def _names(chart):
+    """Return the runs that a chart draws: MLflow writes the metric behind each name."""
+    return sorted(curve["name"].split(" (")[0] for curve in chart["curves"])
+
+
+def test_the_link_opens_on_the_charts_of_the_comparison(served, page):
+    page.goto(served.link)
+    cost, misclassified, *others = _charts(page, 4)
+    _keep(page, "charts")
+    assert cost["axis"] == "log"
+    assert misclassified["axis"] == "linear"
+    for chart in (cost, misclassified):
+        assert _names(chart) == SCHEMES
+        assert [curve["points"] for curve in chart["curves"]] == [31] * 3
+    for curve in cost["curves"]:
+        assert curve["color"] == COLORS[curve["name"].split(" (")[0]]
+    assert _names(others[0]) == SCHEMES  # the step runs: where each step size ends
+    assert [curve["points"] for curve in others[0]["curves"]] == [10] * 3
+    text = page.inner_text("body")
+    for words in ("train/cost", "train/misclassifications", "step runs", "theory"):
+        assert words in text, words
+    assert "3 matching runs" in " ".join(text.split())
+    assert "Which of identity, standard and pca_sphere" in text
+
+
+def test_the_view_of_the_step_runs_draws_them_all(served, page):
+    page.goto(served.base + dashboard.path(served.sweep, EXPERIMENT, "step"))
+    cost = _charts(page, 2)[0]
+    _keep(page, "steps")
+    assert len(cost["curves"]) == 30
+    assert "pca_sphere, step 10" in _names(cost)
+
+
+def test_the_search_serves_where_no_view_was_saved(served, page, monkeypatch):
+    monkeypatch.setattr(Sweep, "has_tag", lambda *_: False)
+    page.goto(served.base + dashboard.path(served.sweep, EXPERIMENT))
+    page.wait_for_selector("text=matching runs", timeout=30_000)
+    for name in SCHEMES:
+        page.wait_for_selector(f"a:has-text('{name}')", timeout=30_000)
+    _charts(page, 1)
+    _keep(page, "search")
+
+
+def test_the_report_opens_inside_the_artifact_viewer(served, page):
+    page.goto(served.base + description.report_path(served.sweep, EXPERIMENT))
+    inside = page.frame_locator("iframe")
+    inside.locator("h1").wait_for(timeout=30_000)
+    _keep(page, "artifact")
+    assert "Which of identity, standard and pca_sphere" in inside.locator("h1").inner_text()
+    assert inside.locator("figure svg").count() == 3
+    assert inside.locator("figure svg").first.bounding_box()["width"] > 400
+    assert "python -m harness iterations=30" in inside.locator("body").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [("screen", 1200, "light"), ("dark", 1200, "dark"), ("phone", 390, "light")],
+)
+def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width, scheme):
+    from results import report
+
+    file = report.write(served.sweep, tmp_path)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    page.goto(file.as_uri())
+    _keep(page, f"report-{name}", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    shades = page.evaluate(
+        "['body', '.card'].map(of => getComputedStyle(document.querySelector(of)).backgroundColor)"
+    )
+    # A figure stays on white in the dark: its text is black.
+    assert shades == ["rgb(18, 22, 28)" if scheme == "dark" else WHITE, WHITE]
+    if name == "screen":
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        page.pdf(path=SCREENSHOTS / "report.pdf", format="A4")
+        page.emulate_media(media="print")
+        assert page.evaluate("getComputedStyle(document.querySelector('.wide')).overflowX") == (
+            "visible"
+        )
