@@ -32,6 +32,8 @@ ARGUMENTS = [
 ]
 # MLflow's page asks who is logged in; a server without logins answers 404, and the page goes on.
 NO_LOGIN = "/ajax-api/2.0/mlflow/users/current"
+# The browser's note that a layout took more than one frame, as it does on a busy machine.
+LATE_LAYOUT = "ResizeObserver loop completed with undelivered notifications"
 WHITE = "rgb(255, 255, 255)"
 # Behind each curve MLflow draws a pale one, for what smoothing took away: it cannot be hovered.
 CHARTS = """() => [...document.querySelectorAll('.js-plotly-plot')].map(chart => ({
@@ -107,7 +109,12 @@ def page(browser):
     context.close()
     local = ("http://127.0.0.1:", "data:", "blob:http://127.0.0.1:", "file:///")
     assert [url for url in asked if not url.startswith(local)] == []
-    assert [error for error in map(_complaint, errors) if NO_LOGIN not in error] == []
+    complaints = [
+        error
+        for error in map(_complaint, errors)
+        if NO_LOGIN not in error and LATE_LAYOUT not in error
+    ]
+    assert complaints == []
 
 
 def _complaint(error):
@@ -124,7 +131,7 @@ def _charts(page, count):
     page.wait_for_function(
         "count => document.querySelectorAll('.js-plotly-plot .main-svg').length >= 2 * count",
         arg=count,
-        timeout=30_000,
+        timeout=90_000,
     )
     for _ in range(50):
         charts = page.evaluate(CHARTS)
@@ -170,9 +177,9 @@ def test_the_view_of_the_step_runs_draws_them_all(served, page):
 def test_the_search_serves_where_no_view_was_saved(served, page, monkeypatch):
     monkeypatch.setattr(Sweep, "has_tag", lambda *_: False)
     page.goto(served.base + dashboard.path(served.sweep, EXPERIMENT))
-    page.wait_for_selector("text=matching runs", timeout=30_000)
+    page.wait_for_selector("text=matching runs", timeout=90_000)
     for name in SCHEMES:
-        page.wait_for_selector(f"a:has-text('{name}')", timeout=30_000)
+        page.wait_for_selector(f"a:has-text('{name}')", timeout=90_000)
     _charts(page, 1)
     _keep(page, "search")
 
@@ -180,7 +187,7 @@ def test_the_search_serves_where_no_view_was_saved(served, page, monkeypatch):
 def test_the_report_opens_inside_the_artifact_viewer(served, page):
     page.goto(served.base + description.report_path(served.sweep, EXPERIMENT))
     inside = page.frame_locator("iframe")
-    inside.locator("h1").wait_for(timeout=30_000)
+    inside.locator("h1").wait_for(timeout=90_000)
     _keep(page, "artifact")
     assert "Which of identity, standard and pca_sphere" in inside.locator("h1").inner_text()
     assert inside.locator("figure svg").count() == 3

@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from harness.tracking import Store, Writer
+from harness import records
+from harness.store import Store
+from harness.tracking import Writer
 from results import report
 from results.__main__ import main
 from results.runs import Sweep, load
@@ -102,7 +104,8 @@ def test_a_failed_job_stands_there_with_its_reason(images):
     parent = images.sweep.of_role("sweep")["run_id"].iloc[0]
     tags = {"normalizer": "broken", "sweep_id": "sweep-1"}
     reason = "it <b>broke</b> at http://me:secret@host/"
-    run_id = writer.write_failure(parent, {}, tags, ValueError(reason))
+    place = records.Place(images.uri, images.name, parent, {}, tags)
+    run_id = writer.write(records.of_failure(place, ValueError(reason)))
     page = Page(report.render(load(images.uri, "sweep-1")))
     writer.client.delete_run(run_id)
     assert "it <b>broke</b> at http://me:***@host/" in page.text
