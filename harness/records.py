@@ -164,12 +164,7 @@ def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunReco
     if len(step.verdicts) > 1:
         own["start_verdicts"] = " ".join(step.verdicts)
     # What makes a run the job's own is its scheme's alone.
-    own_alone = ("fingerprint", "job")
-    shared = {
-        key: text
-        for key, text in tags.items()
-        if key not in own_alone and not key.startswith("sweep.")
-    }
+    shared = {key: text for key, text in tags.items() if key not in ("fingerprint", "job")}
     metrics = [("step_size", step.step_size, 0), *_metrics(step), *_starts(step)]
     return RunRecord(f"{name}, step {size}", {**shared, **own}, metrics)
 
