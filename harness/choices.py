@@ -1,13 +1,17 @@
 """Choices by name: an option's file under `conf/`, and the object that it describes."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from datasets.dataset import UserError
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
+OWN = ("costs", "datasets", "harness", "optimizers", "sklearn")
+_named: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
 
 
 def options(group: str, name: str) -> dict[str, Any]:
@@ -23,16 +27,56 @@ def options(group: str, name: str) -> dict[str, Any]:
     return {str(key): value for key, value in found.items()}
 
 
+@contextmanager
+def allowing(packages: Any) -> Iterator[None]:
+    """Let a `_target_` name these packages too, as long as the context lasts.
+
+    packages: a list of top-level names. Raises `UserError` where it is anything else.
+    """
+    names = [] if isinstance(packages, str) or not hasattr(packages, "__iter__") else list(packages)
+    if not all(isinstance(name, str) and name.isidentifier() for name in names) or (
+        not names and packages not in ([], ())
+    ):
+        raise UserError(
+            f"packages={packages}: must be a list of packages' names, such as packages=[mypackage]"
+        )
+    token = _named.set(tuple(names))
+    try:
+        yield
+    finally:
+        _named.reset(token)
+
+
 def locate(group: str, target: Any) -> Any:
-    """Return the function or class at a dotted path such as `costs.softmax`."""
+    """Return the function or class at a dotted path such as `costs.softmax`.
+
+    Raises `UserError` where it is not of this project, of scikit-learn or of a package that the
+    user names: nothing else is imported, so that a config is no program.
+    """
+    _refuse_foreign(group, target, str(target))
     module_name, _, attribute = str(target).rpartition(".")
     try:
-        return getattr(importlib.import_module(module_name), attribute)
+        found = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(
             f"{group}._target_={target}: cannot be imported ({error}); "
             "give the dotted path of a function or class, such as costs.softmax"
         ) from error
+    if module_name.split(".")[0] in OWN:  # a module also holds what it imports from elsewhere
+        formula = getattr(found, "formula", found)  # of a cost that autograd has wrapped
+        home = getattr(formula, "__module__", None) or getattr(found, "__name__", "")
+        _refuse_foreign(group, target, str(home))
+    return found
+
+
+def _refuse_foreign(group: str, target: Any, path: str) -> None:
+    package = path.split(".")[0]
+    if package not in (*OWN, *_named.get()):
+        raise UserError(
+            f"{group}._target_={target}: is of {package or 'no package'}; a _target_ is of this "
+            "project, of scikit-learn or of a package that the setting packages names; where you "
+            f"trust that code, add packages=[{package}]"
+        )
 
 
 def build(group: str, choice: Mapping[str, Any]) -> Any:

@@ -16,13 +16,20 @@ if TYPE_CHECKING:
 
 def prepare(config: DictConfig) -> "Job":
     """Return the job that a config describes; raise `UserError` on a mistake in it."""
+    from harness.choices import allowing
+
+    plain = _resolve(config)
+    with allowing(plain["packages"]):
+        return _job(plain)
+
+
+def _job(plain: dict[str, Any]) -> "Job":
     from harness.choices import build, locate
     from harness.convergence import Rules
     from harness.experiment import Job, check
     from harness.search import Search
     from harness.settings import Settings, number
 
-    plain = _resolve(config)
     keys = ("iterations", "start", "start_scale", "starts", "seed", "precision", "record", "theory")
     settings = Settings(
         step_sizes=plain["step_sizes"],
@@ -32,7 +39,7 @@ def prepare(config: DictConfig) -> "Job":
     cost = dict(plain["cost"])
     l2 = number("cost.l2", cost.pop("l2"), least=0)
     job = Job(
-        dataset=_dataset(json.dumps(plain["dataset"])),
+        dataset=_dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"])),
         cost=locate("cost", cost["_target_"]),
         normalizer=build("normalizer", plain["normalizer"]),
         optimizer=build("optimizer", plain["optimizer"]),
@@ -88,16 +95,16 @@ def _per_scheme(values: Any) -> Any:
     return values[name]
 
 
-def _dataset(described: str) -> "Dataset":
+def _dataset(described: str, packages: str) -> "Dataset":
     """Return a data set, loaded once a process; a mistake in it is not looked for again either."""
-    found = _load(described)
+    found = _load(described, packages)
     if isinstance(found, ValueError):
         raise found
     return found
 
 
 @lru_cache(maxsize=4)
-def _load(described: str) -> "Dataset | ValueError":
+def _load(described: str, packages: str) -> "Dataset | ValueError":
     from datasets import UserError, split
     from harness.choices import build
     from harness.settings import number, whole
@@ -176,7 +183,7 @@ def parameters(config: DictConfig) -> dict[str, Any]:
         plain = {str(key): value for key, value in unresolved.items()}
     flat: dict[str, Any] = {}
     for key, value in plain.items():
-        if key in ("tracking", "reuse"):
+        if key in ("tracking", "reuse", "packages"):
             continue
         if isinstance(value, dict):
             if key in HydraConfig.get().runtime.choices:

@@ -8,6 +8,10 @@ from omegaconf.errors import OmegaConfBaseException
 from datasets.dataset import UserError
 
 
+class SweepError(RuntimeError):
+    """What ends a sweep and is nobody's mistake: one line, exit code 1."""
+
+
 def one_line(error: BaseException) -> str | None:
     """Return what a user's mistake was, in one line; None for an error that is a bug."""
     chain: list[BaseException] = [error]

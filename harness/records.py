@@ -14,6 +14,7 @@ from datasets import Dataset
 from harness.experiment import Outcome
 from harness.findings import Findings
 from harness.judging import Step
+from harness.store import without_passwords
 
 Entry = tuple[str, float, int]  # a metric: its name, its value, its step
 LONGEST = 5000  # characters of a tag
@@ -136,19 +137,26 @@ def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
 def of_failure(place: Place, error: BaseException) -> JobRecord:
     """Return what is written of a job that failed: its reason and its traceback."""
     reason = " ".join(str(error).split()) or type(error).__name__
-    own = {"verdict": "failed", "reason": reason[:LONGEST], "error": type(error).__name__}
+    if isinstance(error, MemoryError):
+        reason = f"out of memory ({reason})"
+    own = {"verdict": "failed", "reason": _text(reason), "error": type(error).__name__}
     return JobRecord(
         place.store,
         place.experiment,
         place.parent,
         _texts(place.params),
         RunRecord(place.tags["normalizer"], {**place.tags, **own}),
-        failure="".join(traceback.format_exception(error)),
+        failure=without_passwords("".join(traceback.format_exception(error))),
     )
 
 
 def _texts(params: Mapping[str, Any]) -> dict[str, str]:
-    return {key: str(value)[:LONGEST] for key, value in params.items()}
+    return {key: _text(value) for key, value in params.items()}
+
+
+def _text(value: Any) -> str:
+    """Return what MLflow is told of a value: cut to its limit, and without passwords."""
+    return without_passwords(str(value))[:LONGEST]
 
 
 def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunRecord:
@@ -181,7 +189,7 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
         "name": dataset.name,
         "digest": dataset.fingerprint[:36],
         "source_type": "normbench",
-        "source": json.dumps({"source": dataset.source}),
+        "source": json.dumps({"source": without_passwords(dataset.source)}),
         "profile": json.dumps(profile),
     }
 

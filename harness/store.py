@@ -2,8 +2,9 @@
 
 import os
 import sqlite3
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,9 @@ from typing import Any
 from datasets import UserError
 
 PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
+AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
+SILENT = 2.0  # of which so many go by before it is told
+ABANDONED = 3600.0  # seconds after which the draft of a database is nobody's
 LONGEST_PAUSE = 5.0
 # What passes by itself, and what does not, in the words of the databases and of MLflow's client.
 PASSING = (
@@ -30,7 +34,11 @@ PASSING = (
     "temporarily unavailable",
     "timed out",
     "too many clients",
+    "starting up",
+    "shutting down",
+    "terminating connection",
 )
+RACES = ("already exists", "duplicate key")  # two were the first to open an empty database
 LASTING = (
     "readonly",
     "read-only",
@@ -54,38 +62,58 @@ class Patient:
     """
 
     def __init__(self, client: Any, uri: str, seconds: float = PATIENCE) -> None:
-        self._client, self._uri, self._seconds = client, uri, seconds
+        self._client, self._uri = client, uri
+        self.seconds = seconds
+        self.passing: Sequence[str] = PASSING
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._client, name)
 
         def repeated(*arguments: Any, **named: Any) -> Any:
-            deadline, pause = time.monotonic() + self._seconds, 0.1
-            while True:
-                try:
-                    return call(*arguments, **named)
-                except Exception as error:
-                    kind = trouble(error)
-                    if kind is None:
-                        raise
-                    if kind == "lasting" or time.monotonic() + pause > deadline:
-                        self._seconds = 0.0
-                        raise StoreLostError(
-                            f"tracking.uri={without_passwords(self._uri)}: the store cannot be "
-                            f"written ({first_line(error)})"
-                        ) from error
-                time.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+            try:
+                return patiently(
+                    lambda: call(*arguments, **named), self._uri, self.seconds, self.passing
+                )
+            except StoreLostError:
+                self.seconds = 0.0
+                raise
 
         return repeated
 
 
-def trouble(error: Exception) -> str | None:
+def patiently(
+    call: Callable[[], Any], uri: str, seconds: float, passing: Sequence[str] = PASSING
+) -> Any:
+    """Return what a call gives, repeated while the store of a URI is away for the moment.
+
+    passing: words of the errors that waiting can help with. Raises `StoreLostError` where the store
+    stays away, or where waiting cannot help.
+    """
+    started, pause, told = time.monotonic(), 0.1, False
+    shown = f"tracking.uri={without_passwords(uri)}"
+    while True:
+        try:
+            return call()
+        except Exception as error:
+            kind, waited = trouble(error, passing), time.monotonic() - started
+            if kind is None:
+                raise
+            words = first_line(error)
+            if kind == "lasting" or waited + pause > seconds:
+                raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
+        if waited > SILENT and not told:
+            print(f"{shown}: {words}; trying for {seconds:.0f} s", file=sys.stderr, flush=True)
+            told = True
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def trouble(error: Exception, passing: Sequence[str] = PASSING) -> str | None:
     """Return `passing` or `lasting` for an error of the store, None for any other."""
     words = f"{error} {error.__cause__ or ''}".lower()
     if any(word in words for word in LASTING):
         return "lasting"
-    return "passing" if any(word in words for word in PASSING) else None
+    return "passing" if any(word in words for word in passing) else None
 
 
 def without_passwords(text: str) -> str:
@@ -148,8 +176,12 @@ class Store:
         try:
             if self.database:
                 _initialize(self.database, self.artifacts)
-            client = Patient(MlflowClient(tracking_uri=self.uri), self.uri)
+            if not self.uri.startswith("http"):
+                patiently(lambda: _knock(self.uri), self.uri, AT_FIRST)
+            client = Patient(MlflowClient(tracking_uri=self.uri), self.uri, AT_FIRST)
+            client.passing = PASSING + RACES
             client.search_experiments(max_results=1)
+            client.seconds, client.passing = PATIENCE, PASSING
             return client
         except Exception as error:  # whatever a database's driver raises
             cause = (
@@ -160,6 +192,17 @@ class Store:
                 f"({first_line(cause)}); give a URI that can be written, such as "
                 "tracking.uri=sqlite:////tmp/mlflow.db"
             ) from error
+
+
+def _knock(uri: str) -> None:
+    """Raise the driver's error where a database does not answer; MLflow would wait for 100 s."""
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(uri)
+    try:
+        sqlalchemy.inspect(engine).get_table_names()
+    finally:
+        engine.dispose()
 
 
 def _initialize(database: Path, artifacts: str | None) -> None:
@@ -174,6 +217,7 @@ def _initialize(database: Path, artifacts: str | None) -> None:
         if not os.access(database, os.W_OK) or not os.access(database.parent, os.W_OK):
             raise PermissionError(f"{database} cannot be written")
         return
+    _sweep_out(database)
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     draft = database.with_name(f".{database.name}.{os.getpid()}")
@@ -191,3 +235,11 @@ def _initialize(database: Path, artifacts: str | None) -> None:
     finally:
         for leftover in database.parent.glob(f"{draft.name}*"):
             leftover.unlink()
+
+
+def _sweep_out(database: Path) -> None:
+    """Remove drafts of processes that were killed over them."""
+    for draft in database.parent.glob(f".{database.name}.*"):
+        with suppress(FileNotFoundError):
+            if time.time() - draft.stat().st_mtime > ABANDONED:
+                draft.unlink()

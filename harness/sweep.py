@@ -1,40 +1,40 @@
 """A sweep: its jobs are checked before any starts, share one parent run, and end in one table.
 
-With `__main__` and `config`, the only place that knows Hydra. Heavy libraries are imported where
-they are needed, so that `--help` and `--cfg job` do without them.
+With `__main__`, `config` and `job`, the only place that knows Hydra. Heavy libraries are imported
+where they are needed, so that `--help` and `--cfg job` do without them.
 """
 
 import json
 import os
+import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from omegaconf import DictConfig
 
 from harness import config as configs
+from harness.errors import SweepError
+from harness.job import LEDGER
 
-if TYPE_CHECKING:
-    from harness.records import JobRecord, Place
-    from harness.tracking import Writer
-
-LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+AT_ONCE = 100  # jobs handed to the launcher, which keeps the config of each until all are done
 
 
 class Sweep(BasicSweeper):
-    """Hydra's own sweeper, which hands the composed jobs to a check before it launches them."""
+    """Hydra's own sweeper, which checks the composed jobs before it launches them."""
 
     def sweep(self, arguments: list[str]) -> Any:
         """Check, run and conclude a sweep; leave with exit code 1 or 2 where jobs failed."""
@@ -47,22 +47,35 @@ class Sweep(BasicSweeper):
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
         self.arguments = arguments
         self.parents: dict[str, str] = {}
+        self.lock: IO[str] | None = None
         try:
-            results = super().sweep(arguments)
-            outcomes = [job.return_value for batch in results for job in batch]
-            code = self._conclude(outcomes)
+            batch = self._batch()
+            experiments = self._check(batch)
+            self._start(experiments, len(batch))
+            code = self._conclude(self._launch(batch))
         except BaseException as error:
-            if not self.parents:
-                shutil.rmtree(self.folder, ignore_errors=True)
-            else:
-                self._stop(error)
+            self._stop(error)
             raise
         if code:
             raise SystemExit(code)
-        return results
 
-    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
-        """Compose every job, as Hydra's own does, and start the sweep where one of them can run.
+    def _batch(self) -> Sequence[Sequence[str]]:
+        """Return the overrides of every job; unlike Hydra, write no config, with its passwords."""
+        from datasets import UserError
+
+        assert self.hydra_context is not None
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        overrides = parser.parse_overrides([*self._parse_config(), *self.arguments])
+        (batch,) = self.split_arguments(overrides, None)
+        if not batch:
+            raise UserError(
+                f"{' '.join(self.arguments)}: is a sweep of no jobs; "
+                "check the pattern of the option that is swept"
+            )
+        return batch
+
+    def _check(self, batch: Sequence[Sequence[str]]) -> list[str]:
+        """Compose every job and return the names of their experiments, once one job can run.
 
         Where every job is a user's mistake the first is raised and nothing is recorded.
         """
@@ -70,79 +83,108 @@ class Sweep(BasicSweeper):
 
         assert self.hydra_context is not None
         assert self.config is not None
-        # Hydra has just written its config there, and with it a password of the store's.
-        (self.folder / "multirun.yaml").unlink(missing_ok=True)
-        if not batch:
-            raise UserError(
-                f"{' '.join(self.arguments)}: is a sweep of no jobs; "
-                "check the pattern of the option that is swept"
-            )
-        composed = [
-            self.hydra_context.config_loader.load_sweep_config(self.config, list(overrides))
-            for overrides in batch
-        ]
-        mistake = None
-        for config in composed:
+        experiments: dict[str, None] = {}
+        first: UserError | None = None
+        fits = False
+        for overrides in batch:
+            loader = self.hydra_context.config_loader
+            config = loader.load_sweep_config(self.config, list(overrides))
             HydraConfig.instance().set_config(config)
+            experiments[configs.experiment_name(config)] = None
             try:
-                configs.prepare(configs.without_hydra(config))
-                break
+                fits = fits or bool(configs.prepare(configs.without_hydra(config)))
             except UserError as error:
-                mistake = mistake or error
-        else:
-            assert mistake is not None
-            raise mistake
-        self._start(composed)
+                first = first or error
+        if first and not fits:
+            raise first
+        return list(experiments)
 
-    def _start(self, composed: list[DictConfig]) -> None:
+    def _start(self, experiments: Sequence[str], jobs: int) -> None:
         """Open the store, make a sweep run in each experiment, and write the ledger."""
+        from datasets import UserError
         from harness import leftovers
-        from results.runs import without_passwords
+        from harness.store import without_passwords
 
         assert self.config is not None
         self.writer = configs.writer(self.config)
-        self.lock = leftovers.hold(self.folder)
-        written = leftovers.tidy(self.writer, self.folder.parent)
+        try:
+            written = leftovers.tidy(self.writer, self.folder.parent)
+            self.lock = leftovers.hold(self.folder)
+        except OSError as error:
+            raise UserError(
+                f"hydra.sweep.dir={self.folder}: cannot be written ({error.strerror}); "
+                "name a folder that can, such as hydra.sweep.dir=/tmp/sweep"
+            ) from error
         if written:
             print(f"logged {written} jobs that an earlier command had kept", file=sys.stderr)
-        self.sweep_id = self.folder.name
+        # The id stands in MLflow's tags and queries: letters and digits, dots and dashes alone.
+        self.sweep_id = self.writer.free_id(re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A))
         command = without_passwords("python -m harness " + shlex.join(self.arguments)).strip()
-        tags = {"command": command, "jobs": str(len(composed)), **leftovers.home(self.folder)}
+        tags = {"command": command, "jobs": str(jobs), **leftovers.home(self.folder)}
         tags |= {**_versions(), **_commit()}
-        for config in composed:
-            HydraConfig.instance().set_config(config)
-            name = configs.experiment_name(config)
-            if name not in self.parents:
-                self.parents[name] = self.writer.start_sweep(name, self.sweep_id, tags)
+        for name in experiments:
+            self.parents[name] = self.writer.start_sweep(name, self.sweep_id, tags)
         ledger = {
             "sweep_id": self.sweep_id,
             "parents": self.parents,
-            "jobs": len(composed),
+            "jobs": jobs,
             "process": os.getpid(),
         }
         (self.folder / LEDGER).write_text(json.dumps(ledger))
         _share_threads(self.config)
 
+    def _launch(self, batch: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """Return what became of every job. An error that is not a job's own is raised at the end.
+
+        Raises `SweepError` where a launcher's process was killed.
+        """
+        assert self.launcher is not None
+        outcomes: list[dict[str, Any]] = []
+        bug: Exception | None = None
+        for first in range(0, len(batch), AT_ONCE):
+            some = batch[first : first + AT_ONCE]
+            try:
+                results = self.launcher.launch(some, initial_job_idx=first)
+            except BrokenProcessPool as error:
+                raise SweepError(
+                    "a job's process was killed, perhaps for want of memory; what had finished is "
+                    "recorded, and the same command runs the rest (with hydra.launcher.n_jobs=1 "
+                    "one job has all the memory)"
+                ) from error
+            for result in results:
+                try:
+                    outcomes.append(result.return_value)
+                except Exception as error:
+                    bug = bug or error
+        if bug:
+            raise bug
+        return outcomes
+
     def _stop(self, error: BaseException) -> None:
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
-        from harness.store import StoreLostError
+        from harness.leftovers import LOCK
 
+        if not self.parents:  # nothing is recorded: nothing stays
+            if self.lock:
+                (self.folder / LOCK).unlink(missing_ok=True)
+                with suppress(OSError):  # a folder of the user's
+                    self.folder.rmdir()
+            return
         status = "KILLED" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "FAILED"
-        with suppress(StoreLostError):  # the next command does it
-            self.writer.end_abandoned(lambda tags: tags.get("folder") == str(self.folder), status)
+        with suppress(Exception):  # the next command does it
+            self.writer.end_abandoned(self._is_mine, status)
+
+    def _is_mine(self, tags: Any) -> bool:
+        return bool(tags.get("folder") == str(self.folder))
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
         from harness.publishing import publish
-        from harness.store import StoreLostError
         from results.conclusion import conclude
 
         lost = [outcome for outcome in outcomes if outcome["failure"] == "store"]
         if lost:
-            raise StoreLostError(
-                f"{lost[0]['reason']}; {len(lost)} of {len(outcomes)} jobs are kept in "
-                f"{self.folder} and logged by the next command"
-            )
+            raise SweepError(self._loss(lost, len(outcomes)))
         failures = [outcome for outcome in outcomes if outcome["failure"]]
         reused = sum(outcome["reused"] for outcome in outcomes)
         if reused:
@@ -154,17 +196,40 @@ class Sweep(BasicSweeper):
                 if outcome["experiment"] == experiment
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
-        publish(self.writer, self.sweep_id, self.parents)
-        written = conclude(self.writer.store.uri, self.sweep_id, self.folder)
+        try:
+            publish(self.writer, self.sweep_id, self.parents)
+            try:
+                written = conclude(self.writer.store.uri, self.sweep_id, self.folder)
+            except BrokenPipeError:  # as in `python -m harness | head`: the figures are still due
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                written = conclude(self.writer.store.uri, self.sweep_id, self.folder)
+        except LookupError as error:
+            raise SweepError(
+                f"{error.args[0]}; every job is recorded: python -m results draws them"
+            ) from error
         for experiment, files in written.items():
             for file in files:
                 self.writer.log_file(self.parents[experiment], file)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)
+        self.writer.end_abandoned(self._is_mine)  # what a call repeated in vain has left
         if not failures:
             return 0
         return 2 if all(outcome["failure"] == "user" for outcome in failures) else 1
+
+    def _loss(self, lost: Sequence[dict[str, Any]], jobs: int) -> str:
+        """Return the line about jobs that are not in the store."""
+        kept = sum(outcome["kept"] for outcome in lost)
+        words = [lost[0]["reason"]]
+        if kept:
+            words.append(
+                f"{kept} of {jobs} jobs are kept in {self.folder} and logged by the next command"
+            )
+        if kept < len(lost):
+            words.append(f"{len(lost) - kept} of {jobs} could not be kept: the same command runs")
+            words[-1] += " them again"
+        return "; ".join(words)
 
 
 def register() -> None:
@@ -177,78 +242,6 @@ def register() -> None:
     sys.modules[home.__name__] = home
     Plugins.instance().register(Sweep)
     configs.register_resolvers()
-
-
-def run_job(config: DictConfig) -> dict[str, Any]:
-    """Run and record one job, or take it from what is recorded; return what became of it.
-
-    `failure` is empty, `user` (a mistake), `bug`, or `store` (kept on disk, with its `reason`);
-    `run_id` and `experiment` are those of the scheme's run; `reused` says that it was there.
-    """
-    from datasets import UserError
-    from harness import records
-    from harness.experiment import run
-    from harness.progress import Progress
-
-    configs.register_resolvers()  # a launcher's process of its own does not know them
-    hydra = HydraConfig.get()
-    ledger = json.loads((Path(hydra.sweep.dir) / LEDGER).read_text())
-    writer, experiment = configs.writer(config), configs.experiment_name(config)
-    title = f"job {hydra.job.num + 1} of {ledger['jobs']}: {configs.title(config)}"
-    progress = Progress(title, bar=os.getpid() == ledger["process"])
-    place = _place(config, writer, experiment, ledger)
-    failure = ""
-    try:
-        job = configs.prepare(config)
-        place.tags["fingerprint"] = fingerprint = configs.identity(config, job)
-        known = writer.find(experiment, fingerprint) if config.reuse else None
-        if known:
-            writer.adopt(known, ledger["sweep_id"])
-            progress.end("reused")
-            return {"failure": "", "run_id": known, "experiment": experiment, "reused": True}
-        progress.begin(job.settings.iterations)
-        record = records.of_outcome(place, job.dataset, run(job, progress))
-        progress.end("done")
-    except Exception as error:
-        failure = "user" if isinstance(error, UserError) else "bug"
-        record = records.of_failure(place, error)
-        progress.end(f"failed: {record.scheme.tags['reason']}")
-    told = _write(writer, record, Path(hydra.sweep.dir).absolute())
-    return {"failure": failure, "experiment": experiment, "reused": False, **told}
-
-
-def _place(
-    config: DictConfig, writer: "Writer", experiment: str, ledger: dict[str, Any]
-) -> "Place":
-    """Return where a job's runs belong, and the tags that they share."""
-    from harness.records import Place
-    from harness.tracking import membership
-
-    sweep_id = ledger["sweep_id"]
-    tags = {
-        **configs.tags(config),
-        "sweep_id": sweep_id,
-        "job": f"{sweep_id}/{HydraConfig.get().job.num}",
-        membership(sweep_id): "yes",
-    }
-    parent = ledger["parents"][experiment]
-    return Place(writer.store.shown, experiment, parent, configs.parameters(config), tags)
-
-
-def _write(writer: "Writer", record: "JobRecord", folder: Path) -> dict[str, Any]:
-    """Write a job's record; it waits on disk until the store has all of it."""
-    from harness.leftovers import PENDING
-    from harness.store import StoreLostError
-
-    number = record.scheme.tags["job"].rpartition("/")[2]
-    file = folder / PENDING / f"{number}.npz"
-    record.save(file)
-    try:
-        run_id = writer.write(record)
-    except StoreLostError as error:
-        return {"failure": "store", "reason": str(error), "run_id": ""}
-    file.unlink()
-    return {"run_id": run_id}
 
 
 def _share_threads(config: DictConfig) -> None:

@@ -30,6 +30,14 @@ class Writer:
         run = RunRecord(f"sweep {sweep_id}", {**tags, "sweep_id": sweep_id})
         return self._create(self._experiment(experiment), run, "sweep")
 
+    def free_id(self, wanted: str) -> str:
+        """Return an id that no sweep of the store has: the one that is wanted, or numbered."""
+        number, tried = 1, wanted
+        while self._search(f"tags.role = 'sweep' and tags.sweep_id = '{tried}'"):
+            number += 1
+            tried = f"{wanted}.{number}"
+        return tried
+
     def finish(self, run_id: str, status: str = "FINISHED") -> None:
         """End a run."""
         self.client.set_terminated(run_id, status)
@@ -73,9 +81,10 @@ class Writer:
         found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
         return str(found[0].info.run_id) if found else None
 
-    def adopt(self, scheme: str, sweep_id: str) -> None:
-        """Make a recorded job one of a sweep's."""
-        self.client.set_tag(scheme, membership(sweep_id), "yes")
+    def adopt(self, scheme: str, job: str) -> None:
+        """Make a recorded job one of a sweep's: `<sweep>/<number>`."""
+        sweep_id, _, number = job.rpartition("/")
+        self.client.set_tag(scheme, membership(sweep_id), number)
 
     def knows(self, run_id: str) -> bool:
         """Return whether the store has a run of that id."""
@@ -197,7 +206,7 @@ class Writer:
 
 
 def membership(sweep_id: str) -> str:
-    """Return the tag by which a scheme's run says that it is one of a sweep's jobs."""
+    """Return the tag by which a scheme's run says which of a sweep's jobs it is."""
     return f"sweep.{sweep_id}"
 
 

@@ -161,7 +161,10 @@ def connect(store: str) -> Any:
 
 def without_passwords(text: str) -> str:
     """Return a text with the password of every URI in it blotted out."""
-    return re.sub(r"(://[^:/@\s]*):[^@\s]+@", r"\1:***@", text)
+    text = re.sub(r"(://[^:/@\s]*):[^\s]+@", r"\1:***@", text)
+    return re.sub(
+        r"([?&;][\w-]*(?:password|token|secret|key)=)[^&;\s'\"]+", r"\1***", text, flags=re.I
+    )
 
 
 def _first_line(error: Exception) -> str:
@@ -193,14 +196,14 @@ def load(store: str, sweep_id: str) -> Sweep:
             f"sweep {sweep_id}: is not in {without_passwords(store)}; "
             "python -m results list shows them"
         )
-    return Sweep(_absolute(store), sweep_id, _table(client, runs))
+    return Sweep(_absolute(store), sweep_id, _table(client, runs, sweep_id))
 
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
     """Return the scheme runs that a sweep took from others, and the step runs below them."""
     if "'" in sweep_id or "`" in sweep_id:
         return []
-    members = _search(client, f"tags.`sweep.{sweep_id}` = 'yes'")
+    members = _search(client, f"tags.`sweep.{sweep_id}` LIKE '%'")
     taken = {run.info.run_id: run for run in members if run.data.tags["sweep_id"] != sweep_id}
     found = list(taken.values())
     for other in sorted({run.data.tags["sweep_id"] for run in found}):
@@ -210,7 +213,7 @@ def _reused(client: Any, sweep_id: str) -> list[Any]:
 
 
 def _whole(runs: Sequence[Any]) -> list[Any]:
-    """Return runs without the jobs that were cut off while they were written."""
+    """Return runs without the jobs, and the steps, that were cut off while they were written."""
     cut = {
         run.info.run_id
         for run in runs
@@ -219,7 +222,9 @@ def _whole(runs: Sequence[Any]) -> list[Any]:
     return [
         run
         for run in runs
-        if run.info.run_id not in cut and run.data.tags.get("mlflow.parentRunId") not in cut
+        if run.info.run_id not in cut
+        and run.data.tags.get("mlflow.parentRunId") not in cut
+        and not (run.data.tags.get("role") == "step" and run.info.status != "FINISHED")
     ]
 
 
@@ -244,11 +249,14 @@ def query(store: str, where: str) -> Sweep:
     return Sweep(_absolute(store), QUERY, _table(client, runs))
 
 
-def _table(client: Any, runs: Sequence[Any]) -> pd.DataFrame:
+def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame:
+    """Return one row a run; of a sweep, its schemes in the order of its jobs."""
     names = {found.experiment_id: found.name for found in client.search_experiments()}
     rows = [_row(run, names[run.info.experiment_id]) for run in _whole(runs)]
-    table = pd.DataFrame(rows).sort_values(["started", "run_id"], ignore_index=True)
-    return _labelled(table)
+    table = pd.DataFrame(rows)
+    table["place"] = pd.to_numeric(table.get(f"tags.sweep.{sweep_id}"), errors="coerce")
+    order = ["place", "started", "run_id"]
+    return _labelled(table.sort_values(order, ignore_index=True, na_position="first"))
 
 
 def sweeps(store: str) -> pd.DataFrame:

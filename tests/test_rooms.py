@@ -17,7 +17,7 @@ MAY = {
     "harness": ({"costs", "optimizers", "datasets", "results"}, None),
     "results": (set(), None),
 }
-KNOW_HYDRA = {"harness/__main__.py", "harness/config.py", "harness/sweep.py", "harness/errors.py"}
+KNOW_HYDRA = {f"harness/{name}.py" for name in ("__main__", "config", "errors", "job", "sweep")}
 FILES = sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
 
 

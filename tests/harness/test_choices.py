@@ -1,0 +1,55 @@
+"""What a `_target_` may name: a config is data, and no program."""
+
+import sys
+
+import pytest
+
+from datasets import UserError
+from harness.choices import allowing, build, locate
+
+FOREIGN = (
+    "os.system",
+    "subprocess.run",
+    "builtins.eval",
+    "posix.system",
+    "pickle.loads",
+    "joblib.load",
+    "antigravity.fly",
+    "harness.sweep.subprocess",
+    "harness.sweep.shutil",
+    "harness.tracking.suppress",
+    "sklearn.utils.parallel.joblib",
+    "sklearn.datasets._base.gzip",
+    "eval",
+    "",
+    None,
+)
+
+
+@pytest.mark.parametrize("target", FOREIGN)
+@pytest.mark.parametrize("group", ["cost", "normalizer", "dataset", "optimizer"])
+def test_code_from_elsewhere_is_refused_unread(group, target):
+    with pytest.raises(UserError, match=f"{group}._target_=") as caught:
+        locate(group, target)
+    assert len(str(caught.value).splitlines()) == 1
+    assert "antigravity" not in sys.modules
+
+
+def test_a_scheme_within_a_chain_is_no_way_around():
+    links = [{"standard": {"_target_": "os.getcwd"}}]
+    for schemes in (links, [{"chain": {"schemes": links}}]):
+        with pytest.raises(UserError, match=r"normalizer\._target_=os\.getcwd: is of"):
+            build("normalizer", {"_target_": "harness.choices.chain", "schemes": schemes})
+
+
+def test_a_package_that_the_user_names_is_allowed_as_long_as_it_is_named():
+    with allowing(["fractions"]):
+        assert locate("cost", "fractions.Fraction").__name__ == "Fraction"
+    with pytest.raises(UserError, match=r"add packages=\[fractions\]"):
+        locate("cost", "fractions.Fraction")
+
+
+@pytest.mark.parametrize("packages", ["os", 3, [1], ["a.b"], [""], None, {"a": 1, "b c": 2}])
+def test_packages_are_a_list_of_names(packages):
+    with pytest.raises(UserError, match="packages="), allowing(packages):
+        pass
