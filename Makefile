@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook test check dashboard clean
+.PHONY: help setup compare textbook test check bench dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -37,6 +37,10 @@ check: $(READY) ## format, lint and types, as pre-commit and CI run them
 
 dashboard: $(READY) ## MLflow's UI on this machine, with the link to the last comparison
 	$(PYTHON) -m results dashboard
+
+bench: $(READY) ## ours beside the textbook's loop, PyTorch and JAX (those that are installed)
+	mkdir -p outputs
+	$(PYTHON) -m tests.benchmarks --json outputs/bench.json
 
 clean: ## remove .venv and caches; recorded runs stay
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache *.egg-info
