@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,11 +157,14 @@ def _save(record: "JobRecord", file: Path) -> bool:
 
 
 def _stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
-    """Stop a launcher's process whose sweep was killed: the next command does its job again.
+    """End a launcher's process whose sweep was killed: the next command does its job again.
 
     What it has kept on disk by then, the next command writes.
     """
     from harness.leftovers import lives
 
-    if os.getpid() != ledger["process"] and not lives(folder):
-        raise KeyboardInterrupt
+    if os.getpid() == ledger["process"]:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's, which ends its processes
+    if not lives(folder):
+        os._exit(1)  # an exception would only bring the next job

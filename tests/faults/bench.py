@@ -1,0 +1,141 @@
+"""What a fault is told by: commands in a folder of their own, and what its store then holds."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = "step_sizes=[0.1,1]"
+JOBS = ("iterations=20", STEPS)  # three schemes, two step sizes
+ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATIENCE": "3"}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Told:
+    """A row of the table: what was done, how it ended, and whether nothing was lost or doubled."""
+
+    fault: str
+    first: Ended
+    before: int
+    again: Ended
+    after: int
+    complaints: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A command at work. It writes into files: a process that outlives it would hold a pipe."""
+
+    process: subprocess.Popen
+    out: IO[str]
+    err: IO[str]
+
+
+def start(folder: Path, *words: str, module: str = "harness", **options: str) -> Started:
+    """Start `python -m MODULE ...` in a folder, in a process group of its own."""
+    out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *words],
+        cwd=folder,
+        env={**os.environ, **ENVIRONMENT, **options},
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=err,
+        start_new_session=True,
+    )
+    return Started(process, out, err)
+
+
+def end(started: Started, seconds: float = 240) -> Ended:
+    """Wait for a command, and tell how it ended."""
+    code = started.process.wait(seconds)
+    words = []
+    for file in (started.out, started.err):
+        file.seek(0)
+        words.append(file.read())
+        file.close()
+    return Ended(code, *words)
+
+
+def run(folder: Path, *words: str, **options: str) -> Ended:
+    """Run `python -m harness ...` in a folder."""
+    return end(start(folder, *words, **options))
+
+
+def struck(folder: Path, moment: str, action: str, *words: str, **options: str) -> Ended:
+    """Run the same with a fault in it."""
+    return end(start(folder, moment, action, *words, module="tests.faults.child", **options))
+
+
+def ask(folder: Path, query: str) -> list[tuple]:
+    """Return what a folder's database answers; nothing where there is none."""
+    file = folder / "mlflow.db"
+    if not file.exists():
+        return []
+    connection = sqlite3.connect(file, timeout=60)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def tagged(key: str) -> str:
+    """Return the SQL of a run's tag."""
+    return f"(select value from tags t where t.run_uuid = r.run_uuid and t.key = '{key}')"
+
+
+def recorded(folder: Path) -> list[str]:
+    """Return the fingerprint of every finished job, once for each time that it stands there."""
+    rows = ask(
+        folder,
+        f"select {tagged('fingerprint')} from runs r "
+        f"where {tagged('role')} = 'scheme' and status = 'FINISHED'",
+    )
+    return [row[0] for row in rows]
+
+
+def complaints(folder: Path, commands: Sequence[Ended], jobs: int, steps: int = 2) -> list[str]:
+    """Return what is wrong in the end: jobs lost or doubled, cut off, or running; tracebacks."""
+    found, jobs_there = [], recorded(folder)
+    if len(set(jobs_there)) != jobs:
+        found.append(f"{len(set(jobs_there))} jobs of {jobs}")
+    if len(jobs_there) != len(set(jobs_there)):
+        found.append(f"{len(jobs_there) - len(set(jobs_there))} doubled")
+    running = ask(folder, "select count(*) from runs where status = 'RUNNING'")
+    if running and running[0][0]:
+        found.append(f"{running[0][0]} left running")
+    found += [f"{count} steps of {steps} in a job" for count in _uneven(folder, steps)]
+    if list(folder.glob("outputs/*/pending/*.npz")):
+        found.append("records left on disk")
+    for ended in commands:
+        if "Traceback" in ended.err:
+            found.append(ended.err[ended.err.index("Traceback") :])
+    return found
+
+
+def _uneven(folder: Path, steps: int) -> list[int]:
+    """Return how many whole step runs those jobs have that have not as many as they should."""
+    rows = ask(
+        folder,
+        "select (select count(*) from runs s, tags p where p.run_uuid = s.run_uuid and "
+        "p.key = 'mlflow.parentRunId' and p.value = r.run_uuid and s.status = 'FINISHED' and "
+        "(select count(*) from metrics m where m.run_uuid = s.run_uuid and m.key = 'train/cost') "
+        "= 1 + (select value from params q where q.run_uuid = r.run_uuid and q.key = 'iterations'))"
+        f" from runs r where {tagged('role')} = 'scheme' and status = 'FINISHED'",
+    )
+    return [row[0] for row in rows if row[0] != steps]

@@ -1,0 +1,487 @@
+"""The faults: each strikes a command, runs the same command again, and tells of both."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.faults import bench, child
+from tests.faults.bench import JOBS, STEPS, Ended, Told
+
+SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
+CODES = {"SIGINT": 130, "SIGTERM": 130, "SIGKILL": -9}
+COSTS = """
+import os
+import signal
+from pathlib import Path
+
+import autograd.numpy as anp
+import numpy as np
+
+
+def softmax(scores, y):
+    if Path("struck").exists() and len(Path("struck").read_text()) and np.abs(scores).max() > 1:
+        exec(Path("struck").read_text())
+    return anp.sum(anp.logaddexp(0.0, -y * scores[:, 0]), axis=-1)
+"""
+
+
+def told(
+    folder: Path, fault: str, first: Ended, before: int, again: Ended, jobs: int = 3, steps: int = 2
+) -> Told:
+    """Return the row of a fault, with what is wrong in the end."""
+    row = Told(fault, first, before, again, len(bench.recorded(folder)))
+    row.complaints = bench.complaints(folder, [first, again], jobs, steps)
+    return row
+
+
+def expect(row: Told, first: tuple[int, ...], again: int = 0) -> Told:
+    """Add a complaint where a command did not end with its code."""
+    if row.first.code not in first:
+        row.complaints.append(f"exit code {row.first.code}: {row.first.err[-500:]}")
+    if row.again.code != again:
+        row.complaints.append(f"exit code {row.again.code} again: {row.again.err[-500:]}")
+    return row
+
+
+def in_the_first(
+    folder: Path, moment: str, action: str, codes: tuple[int, ...], repair: Callable[[], None]
+) -> Told:
+    """Strike the first command, repair what was broken, and run the same again."""
+    first = bench.struck(folder, moment, action, *JOBS)
+    repair()
+    before = len(bench.recorded(folder))
+    again = bench.run(folder, *JOBS)
+    return expect(told(folder, f"{action}, {moment}", first, before, again), codes)
+
+
+def signalled(folder: Path, name: str, moment: str) -> Told:
+    """A signal at one of five moments."""
+    return in_the_first(folder, moment, name, (CODES[name],), lambda: None)
+
+
+def locked_for_a_while(folder: Path, seconds: float = 30) -> Told:
+    """Another process holds the database, and lets it go: the command waits."""
+    made = bench.run(folder, "normalizer=identity", *JOBS)
+    assert made.code == 0, made.err
+    connection = sqlite3.connect(
+        folder / "mlflow.db", isolation_level=None, check_same_thread=False
+    )
+    connection.execute("BEGIN EXCLUSIVE")
+    timer = threading.Timer(seconds, connection.rollback)
+    timer.start()
+    first = bench.run(folder, *JOBS, PATIENCE="60")
+    timer.join()
+    connection.close()
+    before = len(bench.recorded(folder))
+    again = bench.run(folder, *JOBS)
+    return expect(told(folder, f"database locked for {seconds:g} s", first, before, again), (0,))
+
+
+def locked_for_good(folder: Path) -> Told:
+    """The second job cannot be written, nor the third: both are kept and logged later."""
+    row = in_the_first(folder, "before writing", "lock", (1,), lambda: None)
+    return _kept(row, 2)
+
+
+def _kept(row: Told, jobs: int) -> Told:
+    if f"logged {jobs} jobs that an earlier command had kept" not in row.again.err:
+        row.complaints.append(f"kept records are not logged: {row.first.err} {row.again.err}")
+    return row
+
+
+def corrupt_in_between(folder: Path) -> Told:
+    """The database is spoilt before the second job is written; a copy from before is put back."""
+    made = bench.run(folder, "normalizer=identity", *JOBS)
+    assert made.code == 0, made.err
+    copy = folder / "copy.db"
+    shutil.copy(folder / "mlflow.db", copy)
+
+    def restore() -> None:
+        for file in folder.glob("mlflow.db-*"):
+            file.unlink()
+        shutil.copy(copy, folder / "mlflow.db")
+
+    return in_the_first(folder, "before writing", "corrupt", (1, 2), restore)
+
+
+def _spoilt(folder: Path, fault: str, spoil: Callable[[Path], None]) -> Told:
+    made = bench.run(folder, "normalizer=identity", *JOBS)
+    assert made.code == 0, made.err
+    database, copy = folder / "mlflow.db", folder / "copy.db"
+    shutil.copy(database, copy)
+    spoil(database)
+    first = bench.run(folder, *JOBS)
+    shutil.copy(copy, database)
+    before = len(bench.recorded(folder))
+    again = bench.run(folder, *JOBS)
+    return one_line(expect(told(folder, fault, first, before, again), (2,)))
+
+
+def one_line(row: Told) -> Told:
+    """Add a complaint where the first command said more, or less, than one line."""
+    if len(row.first.err.splitlines()) != 1:
+        row.complaints.append(f"not one line: {row.first.err}")
+    return row
+
+
+def corrupt(folder: Path) -> Told:
+    """The database is spoilt before the command starts."""
+    return _spoilt(
+        folder, "corrupt database", lambda file: file.write_bytes(b"no database " * 2000)
+    )
+
+
+def other_schema(folder: Path) -> Told:
+    """The database is of another version of MLflow."""
+
+    def spoil(file: Path) -> None:
+        with sqlite3.connect(file) as connection:
+            connection.execute("update alembic_version set version_num = '0123456789ab'")
+        connection.close()
+
+    return _spoilt(folder, "database of another schema version", spoil)
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """Mount a file system of that size below a folder; raises PermissionError without the right."""
+    place = folder / "disk"
+    place.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)], capture_output=True
+    )
+    if done.returncode:
+        raise PermissionError("mounting takes root")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def disk_full(folder: Path, moment: str = "before writing") -> Told:
+    """The disk runs full before the second job is written."""
+    with small_disk(folder, "12m") as place:
+        return in_the_first(place, moment, "fill", (1, 2), (place / "filler").unlink)
+
+
+def disk_full_from_the_start(folder: Path) -> Told:
+    """There is no room for a database."""
+    with small_disk(folder, "300k") as place:
+        first = bench.run(place, *JOBS)
+        before = len(bench.recorded(place))
+        subprocess.run(["mount", "-o", "remount,size=20m", str(place)], check=True)
+        again = bench.run(place, *JOBS)
+        return one_line(
+            expect(told(place, "disk full, from the start", first, before, again), (2,))
+        )
+
+
+def disk_full_for_a_while(folder: Path) -> Told:
+    """The disk runs full, and has room again while the command waits."""
+    with small_disk(folder, "12m") as place:
+
+        def free() -> None:
+            while not (place / "filler").exists():
+                time.sleep(0.1)
+            time.sleep(5)
+            (place / "filler").unlink()
+
+        threading.Thread(target=free, daemon=True).start()
+        first = bench.struck(place, "before writing", "fill", *JOBS, PATIENCE="60")
+        before = len(bench.recorded(place))
+        again = bench.run(place, *JOBS)
+        return expect(told(place, "disk full for 5 s", first, before, again), (0,))
+
+
+def read_only(folder: Path) -> Told:
+    """The folder can be read and not written."""
+    with small_disk(folder, "20m") as place:
+        made = bench.run(place, "normalizer=identity", *JOBS)
+        assert made.code == 0, made.err
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+        first = bench.run(place, *JOBS)
+        subprocess.run(["mount", "-o", "remount,rw", str(place)], check=True)
+        before = len(bench.recorded(place))
+        again = bench.run(place, *JOBS)
+        return one_line(expect(told(place, "read-only folder", first, before, again), (2,)))
+
+
+@contextmanager
+def served(folder: Path, port: int) -> Iterator[Callable[[], None]]:
+    """Serve a folder's store; give what starts the server again once it was killed."""
+    address = ["--host", "127.0.0.1", "--port", str(port)]
+    store = [
+        "--backend-store-uri",
+        f"sqlite:///{folder}/mlflow.db",
+        "--artifacts-destination",
+        str(folder / "kept"),
+    ]
+    quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+
+    def begin() -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mlflow", "server", *store, *address, "--workers", "1"],
+            env={**os.environ, **quiet},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        (folder / "server.pid").write_text(str(process.pid))
+        _answers(port)
+
+    begin()
+    try:
+        yield begin
+    finally:
+        os.killpg(int((folder / "server.pid").read_text()), signal.SIGKILL)
+
+
+def _answers(port: int) -> None:
+    import urllib.request
+
+    for _ in range(300):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
+            return
+        except OSError:
+            time.sleep(0.2)
+    raise TimeoutError(f"no server on port {port}")
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def server_away_for_a_while(folder: Path) -> Told:
+    """The server is killed before the second job is written, and started again at once."""
+    port = _free_port()
+    words = (*JOBS, f"tracking.uri=http://127.0.0.1:{port}", "tracking.artifacts=null")
+    with served(folder, port) as begin:
+        started = bench.start(
+            folder,
+            "before writing",
+            "end server",
+            *words,
+            module="tests.faults.child",
+            PATIENCE="120",
+        )
+        while _is_there(port) and started.process.poll() is None:
+            time.sleep(0.2)
+        begin()
+        first = bench.end(process)
+        before = len(bench.recorded(folder))
+        again = bench.run(folder, *words)
+        return expect(told(folder, "server killed and started again", first, before, again), (0,))
+
+
+def _is_there(port: int) -> bool:
+    import socket
+
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def server_away(folder: Path) -> Told:
+    """The server is killed before the second job is written, and back for the next command."""
+    port = _free_port()
+    words = (*JOBS, f"tracking.uri=http://127.0.0.1:{port}", "tracking.artifacts=null")
+    with served(folder, port) as begin:
+        first = bench.struck(folder, "before writing", "end server", *words)
+        before = len(bench.recorded(folder))
+        begin()
+        again = bench.run(folder, *words)
+        fault = "server killed, back for the next command"
+        return _kept(expect(told(folder, fault, first, before, again), (1,)), 2)
+
+
+def job_failing(folder: Path) -> Told:
+    """One job's setting is a mistake; it fails again, the other is reused."""
+    words = ("-m", "normalizer=standard", "iterations=20,-3", STEPS)
+    first = bench.run(folder, *words)
+    before = len(bench.recorded(folder))
+    again = bench.run(folder, *words)
+    row = expect(told(folder, "job failing: iterations=-3", first, before, again, 1), (2,), 2)
+    if "reused 1 of 2" not in again.out:
+        row.complaints.append("the finished job is not reused")
+    return row
+
+
+def cost_raising(folder: Path, fault: str, code: str, exits: int = 1) -> Told:
+    """A user's cost fails under one scheme of two, as long as the file `struck` is there."""
+    (folder / "mine.py").write_text(COSTS)
+    (folder / "struck").write_text(code)
+    words = (
+        "normalizer=identity,standard",
+        "iterations=20",
+        "step_sizes=[1e-6,1e-5]",
+        "cost._target_=mine.softmax",
+        "packages=[mine]",
+    )
+    first = bench.run(folder, *words)
+    before = len(bench.recorded(folder))
+    (folder / "struck").unlink()
+    again = bench.run(folder, *words)
+    row = expect(told(folder, fault, first, before, again, 2), (exits,))
+    if "1 of 2 jobs failed" not in first.out:
+        row.complaints.append(f"not one failed: {first.out}")
+    return row
+
+
+def worker_killed(folder: Path) -> Told:
+    """A process of joblib's is killed, as the system does when memory runs out."""
+    (folder / "mine.py").write_text(COSTS)
+    (folder / "struck").write_text("os.kill(os.getpid(), signal.SIGKILL)")
+    words = (
+        "normalizer=identity,standard",
+        "iterations=20",
+        "step_sizes=[1e-6,1e-5]",
+        "cost._target_=mine.softmax",
+        "packages=[mine]",
+        "hydra/launcher=joblib",
+        "hydra.launcher.n_jobs=2",
+    )
+    first = bench.run(folder, *words)
+    before = len(bench.recorded(folder))
+    (folder / "struck").unlink()
+    again = bench.run(folder, *words)
+    return expect(told(folder, "joblib's process killed", first, before, again, 2), (1,))
+
+
+def joblib_signalled(folder: Path, name: str) -> Told:
+    """The command is struck while joblib's processes are at work."""
+    words = ("seed=range(0,12)", "start=normal", "normalizer=identity", *JOBS)
+    words += ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    started = bench.start(folder, *words)
+    process = started.process
+    while len(bench.recorded(folder)) < 2 and process.poll() is None:
+        time.sleep(0.05)
+    number = getattr(signal, name)
+    if name == "SIGINT":  # Ctrl-C reaches the processes too
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    first = bench.end(started)
+    before = len(bench.recorded(folder))
+    again = bench.run(folder, *words)
+    time.sleep(2)  # for a process that outlived its sweep
+    bench.run(folder, *words)
+    row = told(folder, f"{name}, amid a joblib sweep", first, before, again, 12)
+    return expect(row, (CODES[name],))
+
+
+def broken_file(folder: Path) -> Told:
+    """A file of the user's is no table; it is repaired."""
+    good = "a,b,y\n" + "\n".join(f"{n % 7},{n * n % 11},{n % 2}" for n in range(40)) + "\n"
+    (folder / "good.csv").write_text(good)
+    (folder / "bad.csv").write_bytes(b"\x80\x04\x95 broken off")
+    words = ("-m", "dataset=csv", "dataset.path=good.csv,bad.csv", "dataset.target=y")
+    words += ("normalizer=standard", *JOBS)
+    first = bench.run(folder, *words)
+    before = len(bench.recorded(folder))
+    (folder / "bad.csv").write_text(good.replace("0,", "3,"))
+    again = bench.run(folder, *words)
+    return expect(told(folder, "broken data file", first, before, again, 2), (2,))
+
+
+def broken_download(folder: Path) -> Told:
+    """A file in the data folder is not the one that belongs there."""
+    file = folder / "data" / "MNIST" / "raw" / "t10k-images-idx3-ubyte.gz"
+    file.parent.mkdir(parents=True)
+    for name in _files_of_mnist():
+        (file.parent / name).write_bytes(b"broken off")
+        (folder / "data" / name).write_bytes(b"broken off")
+    words = ("-m", "dataset=breast_cancer,mnist", "cost=multiclass_softmax", "data_dir=data")
+    words += ("normalizer=standard", *JOBS)
+    first = bench.run(folder, *words)
+    before = len(bench.recorded(folder))
+    again = bench.run(folder, *words)
+    return expect(told(folder, "corrupt download", first, before, again, 1), (2,), 2)
+
+
+def _files_of_mnist() -> list[str]:
+    parts = (("train", "t10k"), ("images-idx3", "labels-idx1"))
+    return [f"{part}-{kind}-ubyte.gz" for part in parts[0] for kind in parts[1]]
+
+
+def two_at_once(folder: Path) -> Told:
+    """The same command twice, at the same time."""
+    both = [bench.start(folder, *JOBS) for _ in range(2)]
+    first, other = (bench.end(process) for process in both)
+    before = len(bench.recorded(folder))
+    again = bench.run(folder, *JOBS)
+    row = expect(told(folder, "two sweeps at once", first, before, again), (0,))
+    if other.code or "Traceback" in other.err:
+        row.complaints.append(other.err)
+    return row
+
+
+def eight_at_once(folder: Path) -> Told:
+    """Eight processes are the first to use a folder."""
+    words = ("normalizer=standard", "start=normal", *JOBS)
+    all_of_them = [bench.start(folder, *words, f"seed={number}") for number in range(8)]
+    ended = [bench.end(process) for process in all_of_them]
+    before = len(bench.recorded(folder))
+    again = bench.run(folder, *words, "seed=range(0,8)")
+    row = expect(told(folder, "first use by 8 processes", ended[0], before, again, 8), (0,))
+    row.complaints += [other.err for other in ended if other.code or "Traceback" in other.err]
+    return row
+
+
+def clock_set_back(folder: Path) -> Told:
+    """Killed, then a day back: the next sweep's folder, and so its name, is the first one's."""
+    words = (*JOBS, "hydra.sweep.dir=outputs/same")
+    first = bench.struck(folder, "before writing", "SIGKILL", *words)
+    before = len(bench.recorded(folder))
+    again = bench.struck(folder, "set back", "24", *words)
+    return expect(told(folder, "clock set back by a day", first, before, again), (-9,))
+
+
+def signals() -> dict[str, Callable[[Path], Told]]:
+    """Return each signal at each moment."""
+    return {
+        f"{name}, {moment}": lambda folder, name=name, moment=moment: signalled(
+            folder, name, moment
+        )
+        for name in SIGNALS
+        for moment in child.MOMENTS
+    }
+
+
+FAULTS: dict[str, Callable[[Path], Told]] = {
+    **signals(),
+    **{f"{name}, joblib": lambda f, name=name: joblib_signalled(f, name) for name in SIGNALS},
+    "locked for a while": locked_for_a_while,
+    "locked for good": locked_for_good,
+    "corrupt": corrupt,
+    "corrupt in between": corrupt_in_between,
+    "other schema": other_schema,
+    "disk full": disk_full,
+    "disk full, from the start": disk_full_from_the_start,
+    "disk full for a while": disk_full_for_a_while,
+    "disk full, concluding": lambda folder: disk_full(folder, "concluding"),
+    "read-only": read_only,
+    "server away for a while": server_away_for_a_while,
+    "server away": server_away,
+    "job failing": job_failing,
+    "cost raising": lambda f: cost_raising(f, "user's cost raises", "raise RuntimeError('mine')"),
+    "cost leaving": lambda f: cost_raising(f, "user's cost calls exit", "raise SystemExit(0)"),
+    "out of memory": lambda f: cost_raising(f, "out of memory in a job", "np.ones((1 << 50,))"),
+    "worker killed": worker_killed,
+    "broken file": broken_file,
+    "broken download": broken_download,
+    "two at once": two_at_once,
+    "eight at once": eight_at_once,
+    "clock set back": clock_set_back,
+}

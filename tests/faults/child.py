@@ -1,0 +1,113 @@
+"""The command line with a fault in it: `python -m tests.faults.child MOMENT ACTION ARGUMENTS`.
+
+The harness knows nothing of it: methods are wrapped here before it starts.
+"""
+
+import os
+import runpy
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import harness.store
+import results.conclusion
+from harness.progress import Progress
+from harness.tracking import Writer
+
+# What is called at a moment, and which of its calls it is: the second of three jobs is struck.
+MOMENTS: dict[str, tuple[Any, str, int]] = {
+    "starting": (Writer, "start_sweep", 1),
+    "descending": (Progress, "__call__", 30),
+    "before writing": (Writer, "write", 2),
+    "amid writing": (Writer, "_log", 5),
+    "concluding": (results.conclusion, "conclude", 1),
+}
+AFTER = ("starting",)  # struck when the call is done: its run is there
+DATABASE = Path("mlflow.db")
+held: list[Any] = []
+
+
+def lock() -> None:
+    """Hold the database as another process would, for good."""
+    held.append(sqlite3.connect(DATABASE, isolation_level=None))
+    held[0].execute("BEGIN EXCLUSIVE")
+
+
+def corrupt() -> None:
+    """Write over the head of the database and of what waits beside it."""
+    for file in (DATABASE, Path("mlflow.db-wal")):
+        if file.exists():
+            with file.open("r+b") as stream:
+                stream.write(b"no database any more" * 500)
+
+
+def end_server() -> None:
+    """Kill the server whose process stands in a file, with its workers."""
+    os.killpg(int(Path("server.pid").read_text()), signal.SIGKILL)
+
+
+def fill() -> None:
+    """Take all the room that there is on this file system."""
+    with open("filler", "wb") as stream:
+        while True:
+            try:
+                stream.write(b"\0" * 4096)
+                stream.flush()
+            except OSError:
+                return
+
+
+ACTIONS: dict[str, Callable[[], None]] = {
+    "SIGINT": lambda: os.kill(os.getpid(), signal.SIGINT),
+    "SIGTERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "SIGKILL": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "lock": lock,
+    "corrupt": corrupt,
+    "end server": end_server,
+    "fill": fill,
+}
+
+
+def strike(moment: str, act: Callable[[], None]) -> None:
+    """Wrap what is called at a moment, so that it is struck."""
+    owner, name, number = MOMENTS[moment]
+    original, calls = getattr(owner, name), []
+
+    def struck(*arguments: Any, **named: Any) -> Any:
+        calls.append(name)
+        if len(calls) != number:
+            return original(*arguments, **named)
+        if moment not in AFTER:
+            act()
+            return original(*arguments, **named)
+        found = original(*arguments, **named)
+        act()
+        return found
+
+    setattr(owner, name, struck)
+
+
+def set_back(hours: float) -> None:
+    """Let the clock be wrong, for us and for MLflow."""
+    real = time.time
+    time.time = lambda: real() - 3600 * hours
+
+
+def main() -> None:
+    """Strike, then be the command."""
+    moment, action, *arguments = sys.argv[1:]
+    harness.store.PATIENCE = float(os.environ.get("PATIENCE", harness.store.PATIENCE))
+    if moment == "set back":
+        set_back(float(action))
+    else:
+        strike(moment, ACTIONS[action])
+    sys.argv = ["harness", *arguments]
+    runpy.run_module("harness", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
