@@ -75,6 +75,8 @@ def served(tmp_path_factory):
     finally:
         server.terminate()
         server.wait(60)
+        with pytest.raises(OSError, match="refused"):  # what it served ended with it
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
 
 
 def _wait(address, log):

@@ -95,12 +95,30 @@ def test_the_sweep_ends_in_a_table_and_a_figure(default_sweep):
     assert len(table) == 1
     (sweep,) = of_role(client, "breast_cancer-softmax", "sweep")
     artifacts = {item.path for item in client.list_artifacts(sweep.info.run_id)}
-    assert {"histories.png", "histories.svg"} <= artifacts
+    assert {"histories.png", "histories.svg", "report.html"} <= artifacts
+    assert f"report     {figure.with_name('report.html')}" in done.stdout
     assert (folder / "mlartifacts").is_dir()
     assert not (folder / "mlruns").exists()
     # In a pipe progress is plain lines, one a job at least.
     assert done.stderr.count("job 2 of 3: breast_cancer softmax standard") >= 1
     assert "\r" not in done.stderr
+
+
+def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
+    _, done, client = default_sweep
+    name = "breast_cancer-softmax"
+    (sweep,) = of_role(client, name, "sweep")
+    sweep_id = sweep.data.tags["sweep_id"]
+    tags = client.get_experiment_by_name(name).tags
+    assert {f"mlflow.sharedViewState.{sweep_id}", f"mlflow.sharedViewState.{sweep_id}-steps"} <= (
+        set(tags)
+    )
+    assert f"viewStateShareKey={sweep_id}" in done.stdout
+    assert "reaches the lowest cost" in tags["mlflow.note.content"]
+    assert sweep.data.tags["mlflow.note.content"] == tags["mlflow.note.content"]
+    for run in [*of_role(client, name, "scheme"), *of_role(client, name, "step")]:
+        assert run.data.tags[f"sweep.{sweep_id}"] == "yes"
+        assert run.data.tags["mlflow.runColor"].startswith("#")
 
 
 def test_nothing_that_is_not_finite_is_logged(command, tmp_path):

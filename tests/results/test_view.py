@@ -1,6 +1,7 @@
 """The saved chart views, the descriptions and the verdicts that MLflow's pages show."""
 
 import json
+import socket
 
 import pandas as pd
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from harness.publishing import NOTE, publish
 from harness.tracking import Store, Writer
 from results import dashboard, description, verdict, view
+from results.__main__ import main
 from results.figures import style
 from results.runs import Sweep, load
 
@@ -107,11 +109,27 @@ def test_a_description_has_the_table_the_command_and_no_password(three):
     assert "secret" not in text
 
 
-def test_a_server_that_is_the_store_is_named_without_its_user(three):
+def test_a_port_that_is_taken_is_told_of(images, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["dashboard", "--store", images.uri, "--port", str(port)]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"results: --port {port}: cannot be used on 127.0.0.1 (Address")
+    assert told.err.endswith("choose another port with --port\n")
+
+
+def test_a_store_that_is_a_server_serves_itself(three, capsys, monkeypatch):
     sweep = Sweep("http://me:secret@host:5000", "sweep-1", three.sweep.runs)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sweep, "has_tag", lambda *_: True)
-        assert dashboard.link(sweep, three.name).startswith("http://host:5000/#/experiments/")
+    monkeypatch.setattr(dashboard, "last_sweep_id", lambda store: "sweep-1")
+    monkeypatch.setattr(dashboard, "load", lambda *_: sweep)
+    monkeypatch.setattr(Sweep, "has_tag", lambda *_: True)
+    assert main(["dashboard", "--store", sweep.store]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"{three.name}: http://host:5000/#/experiments/")
+    assert "secret" not in told
 
 
 SENTENCES = {
