@@ -1,12 +1,15 @@
 """What a composed config says: the job, its names, its parameters, its store."""
 
 import json
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
+
+LONGEST_NAME = 100  # characters of a data set's name, in the names of files
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -148,12 +151,17 @@ def _choice(group: str) -> str:
 
 
 def _dataset_name(config: DictConfig) -> str:
+    """Return the name of a data set as folders, experiments and figures have it.
+
+    Of a file's name, letters, digits, spaces, dots and dashes are kept: no name leaves its folder.
+    """
     path, number = config.dataset.get("path"), config.dataset.get("id")
+    name = str(config.dataset.get("name") or _choice("dataset"))
     if path:
-        return Path(str(path)).stem
-    if number is not None:
-        return f"{_choice('dataset')}_{number}"
-    return str(config.dataset.get("name") or _choice("dataset"))
+        name = Path(str(path)).stem
+    elif number is not None:
+        name = f"{_choice('dataset')}_{number}"
+    return re.sub(r"[^\w .-]", "_", name).strip(". ")[:LONGEST_NAME] or "data"
 
 
 def title(config: DictConfig) -> str:

@@ -179,6 +179,7 @@ class Sweep(BasicSweeper):
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
+        from harness import figures
         from harness.publishing import publish
         from results.conclusion import conclude
 
@@ -196,13 +197,15 @@ class Sweep(BasicSweeper):
                 if outcome["experiment"] == experiment
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
+        known = figures.Known(self.writer, self.folder, self.parents, outcomes)
+        told = (self.writer.store.uri, self.sweep_id, self.folder, known.copied())
         try:
             publish(self.writer, self.sweep_id, self.parents)
             try:
-                written = conclude(self.writer.store.uri, self.sweep_id, self.folder)
+                written = conclude(*told)
             except BrokenPipeError:  # as in `python -m harness | head`: the figures are still due
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                written = conclude(self.writer.store.uri, self.sweep_id, self.folder)
+                written = conclude(*told)
         except LookupError as error:
             raise SweepError(
                 f"{error.args[0]}; every job is recorded: python -m results draws them"
@@ -210,6 +213,7 @@ class Sweep(BasicSweeper):
         for experiment, files in written.items():
             for file in files:
                 self.writer.log_file(self.parents[experiment], file)
+        known.remember(written)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)

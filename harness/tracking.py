@@ -86,6 +86,17 @@ class Writer:
         sweep_id, _, number = job.rpartition("/")
         self.client.set_tag(scheme, membership(sweep_id), number)
 
+    def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
+        """Put tags on a run."""
+        for key, text in tags.items():
+            self.client.set_tag(run_id, key, text)
+
+    def tags_of(self, experiment: str, key: str, text: str) -> dict[str, str] | None:
+        """Return the tags of an experiment's finished sweep run that has a tag; None without."""
+        query = f"tags.{key} = '{text}' and tags.role = 'sweep' and attributes.status = 'FINISHED'"
+        found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
+        return dict(found[0].data.tags) if found else None
+
     def knows(self, run_id: str) -> bool:
         """Return whether the store has a run of that id."""
         from mlflow.exceptions import MlflowException

@@ -10,15 +10,23 @@ from results.drawing import DEFAULT, Options
 from results.runs import Sweep, load, without_passwords
 
 
-def conclude(store: str, sweep_id: str, folder: Path) -> dict[str, list[Path]]:
+def conclude(
+    store: str, sweep_id: str, folder: Path, drawn: dict[str, list[Path]] | None = None
+) -> dict[str, list[Path]]:
     """Print a sweep's table, draw its figures and write its report; return the files by experiment.
 
-    Raises LookupError where the store has no such sweep, or the folder cannot be written.
+    drawn: the files of these very figures and report, where they are there. Raises LookupError where
+    the store has no such sweep, or the folder cannot be written.
     """
-    return present(load(store, sweep_id), folder)
+    return present(load(store, sweep_id), folder, drawn=drawn)
 
 
-def present(sweep: Sweep, folder: Path, options: Options = DEFAULT) -> dict[str, list[Path]]:
+def present(
+    sweep: Sweep,
+    folder: Path,
+    options: Options = DEFAULT,
+    drawn: dict[str, list[Path]] | None = None,
+) -> dict[str, list[Path]]:
     """Do what `conclude` does, for runs that are read already."""
     table = tables.summary(sweep)
     print(f"\n{tables.text(table)}\n")
@@ -27,17 +35,26 @@ def present(sweep: Sweep, folder: Path, options: Options = DEFAULT) -> dict[str,
         print(textwrap.fill(f"{name}: {theory.explanation(sweep, name)}", 100))
     print()
     _print_failures(sweep)
-    written = drawing.write(sweep, folder, options=options)
-    for file in [file for files in written.values() for file in files]:
-        print(f"figure     {file}")
-    page = report.write(sweep, folder, written)
-    print(f"report     {page}")
-    for files in written.values():
-        files.append(page)
+    written = _write(sweep, folder, options) if drawn is None else drawn
+    for name in sweep.experiments:
+        if drawing.crowded(sweep, name):
+            print(
+                f"figures    none of {name}: more than {drawing.MOST} schemes; "
+                "python -m results figure NAME --where FILTER draws one of some"
+            )
+    for file in dict.fromkeys(file for files in written.values() for file in files):
+        print(f"{'report' if file.suffix == '.html' else 'figure':10} {file}")
     for name in sweep.experiments if not sweep.is_query else ():
         print(f"dashboard  {dashboard.link(sweep, name)}  (make dashboard serves it)")
     print(f"store      {without_passwords(sweep.store)}")
     return written
+
+
+def _write(sweep: Sweep, folder: Path, options: Options) -> dict[str, list[Path]]:
+    """Draw the figures and write the report; return the files by experiment."""
+    written = drawing.write(sweep, folder, options=options)
+    page = report.write(sweep, folder, written)
+    return {name: [*files, page] for name, files in written.items()}
 
 
 def _print_comparisons(sweep: Sweep) -> None:

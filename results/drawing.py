@@ -27,6 +27,7 @@ from results.figures import (
 from results.runs import HISTORIES, QUARTILES, Sweep
 
 CLOSER = "params.study.closer"
+MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes
 COLUMNS = ("tags.step_size", step_sizes.COST, step_sizes.STEP)
 
 
@@ -63,8 +64,8 @@ def write(
     """Draw figures of every experiment into a folder; return the files by experiment.
 
     kinds: the formats, of `style.KINDS`; a GIF comes with a PNG, and a PDF doubles the time.
-    Figures of which nothing was recorded are left out. Raises LookupError where the folder
-    cannot be written.
+    Figures of which nothing was recorded are left out, and all but a single one that is asked for
+    where there are too many schemes. Raises LookupError where the folder cannot be written.
     """
     written: dict[str, list[Path]] = {}
     facts = {"sweep": sweep.sweep_id, "command": sweep.command}
@@ -72,6 +73,8 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
         for experiment in sweep.experiments:
             files = written.setdefault(experiment, [])
+            if len(names) > 1 and crowded(sweep, experiment):
+                continue
             for name in names:
                 stem = name if len(sweep.experiments) == 1 else f"{name}-{experiment}"
                 drawn = figure(sweep, experiment, name, options)
@@ -82,6 +85,11 @@ def write(
     except OSError as error:
         raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
     return written
+
+
+def crowded(sweep: Sweep, experiment: str) -> bool:
+    """Return whether an experiment has more schemes than its figures can tell apart."""
+    return len(schemes(sweep, experiment)) > MOST
 
 
 def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:

@@ -48,7 +48,8 @@ class Started:
 
 def start(folder: Path, *words: str, module: str = "harness", **options: str) -> Started:
     """Start `python -m MODULE ...` in a folder, in a process group of its own."""
-    out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+    # `end` closes them.
+    out, err = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
     process = subprocess.Popen(
         [sys.executable, "-m", module, *words],
         cwd=folder,

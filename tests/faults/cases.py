@@ -280,7 +280,7 @@ def server_away_for_a_while(folder: Path) -> Told:
         while _is_there(port) and started.process.poll() is None:
             time.sleep(0.2)
         begin()
-        first = bench.end(process)
+        first = bench.end(started)
         before = len(bench.recorded(folder))
         again = bench.run(folder, *words)
         return expect(told(folder, "server killed and started again", first, before, again), (0,))
