@@ -29,7 +29,8 @@ def test_the_three_ways_to_a_spectrum_agree(monkeypatch):
     monkeypatch.setattr(theory, "DENSE", 5)
     lanczos = theory.gram_spectrum(x)
     assert whole.rank == dual.rank == 20
-    # Measured: 8e-13 by the small matrix, and Lanczos to the last digit; the smallest eigenvalue is 1e-6 of the largest.
+    # Measured: 8e-13 by the small matrix, Lanczos to the last digit; the smallest eigenvalue is
+    # 1e-6 of the largest.
     np.testing.assert_allclose(whole.values, dual.values, rtol=1e-8)
     assert lanczos.largest == pytest.approx(whole.largest, rel=1e-8)
     assert not lanczos.whole
