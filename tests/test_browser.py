@@ -25,11 +25,13 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not instal
 EXPERIMENT = "breast_cancer-softmax"
 SCHEMES = ["identity", "pca_sphere", "standard"]
 COLORS = {"identity": "#000000", "standard": "#e69f00", "pca_sphere": "#0072b2"}
-# A quiet browser: nothing of its own goes to the network.
+# A quiet browser: nothing of its own goes to the network, by way of a proxy neither.
 ARGUMENTS = [
+    "--no-proxy-server",
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # whatever is set here
 PATIENCE = 120_000  # milliseconds
 # Complaints of MLflow's own page, which goes on: it asks who is logged in, and a server without
 # logins answers 404; and its panels, resized while they are laid out, are drawn a frame later.
@@ -76,7 +78,7 @@ def served(tmp_path_factory):
         server.terminate()
         server.wait(60)
         with pytest.raises(OSError, match="refused"):  # what it served ended with it
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5)
+            DIRECT.open(f"http://127.0.0.1:{port}/health", timeout=5)
 
 
 def _wait(address, log):
@@ -84,7 +86,7 @@ def _wait(address, log):
     end = time.monotonic() + PATIENCE / 1000
     while time.monotonic() < end:
         try:
-            with urllib.request.urlopen(address, timeout=5):
+            with DIRECT.open(address, timeout=5):
                 return
         except OSError:
             time.sleep(0.2)
