@@ -3,7 +3,10 @@
 import json
 import os
 import signal
+import threading
+import time
 from contextlib import ExitStack
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from harness.tracking import Writer
 
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
+WATCH = 1.0  # seconds between two looks at whether the sweep's own process is there
 
 
 def run_job(config: DictConfig) -> dict[str, Any]:
@@ -122,7 +126,7 @@ def _write(
 ) -> dict[str, Any]:
     """Write a job's record; it waits on disk until the store has all of it."""
     from harness import records
-    from harness.leftovers import PENDING
+    from harness.leftovers import PENDING, REFUSED
     from harness.store import StoreLostError
 
     number = record.scheme.tags["job"].rpartition("/")[2]
@@ -133,13 +137,15 @@ def _write(
     try:
         try:
             run_id = writer.write(record)
-        except StoreLostError:
+        except (StoreLostError, OSError):
             raise
-        except Exception as error:  # refused: the job failed, and says why
+        except Exception as error:  # refused: the job failed, and says why; its record stays
             failed = records.of_failure(place, error)
             told = {"failure": "bug", "reason": failed.scheme.tags["reason"]}
             run_id = writer.write(failed)
-    except StoreLostError as error:
+            if kept:
+                file.replace(file.with_suffix(REFUSED))
+    except (StoreLostError, OSError) as error:
         kept = kept or _save(record, file)  # a full disk may have room again
         return {"failure": "store", "reason": str(error), "kept": kept, "run_id": ""}
     file.unlink(missing_ok=True)
@@ -166,5 +172,22 @@ def _stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
     if os.getpid() == ledger["process"]:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's, which ends its processes
+    if os.getppid() == ledger["process"]:
+        _watch(ledger["process"])
     if not lives(folder):
         os._exit(1)  # an exception would only bring the next job
+
+
+@lru_cache(maxsize=1)
+def _watch(parent: int) -> None:
+    """End this process soon after the one that started it: joblib's would wait for jobs for ever.
+
+    What it was writing is ended and written again by the next command.
+    """
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH)
+        os._exit(1)
+
+    threading.Thread(target=look, daemon=True).start()

@@ -139,6 +139,8 @@ def of_failure(place: Place, error: BaseException) -> JobRecord:
     reason = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, MemoryError):
         reason = f"out of memory ({reason})"
+    elif not isinstance(error, Exception):  # such as sys.exit()
+        reason = f"{type(error).__name__}: {reason}"
     own = {"verdict": "failed", "reason": _text(reason), "error": type(error).__name__}
     return JobRecord(
         place.store,

@@ -27,10 +27,21 @@ import numpy as np
 
 
 def softmax(scores, y):
-    if Path("struck").exists() and len(Path("struck").read_text()) and np.abs(scores).max() > 1:
-        exec(Path("struck").read_text())
     return anp.sum(anp.logaddexp(0.0, -y * scores[:, 0]), axis=-1)
+
+
+def struck(scores, y):
+    if Path("struck").exists():
+        exec(Path("struck").read_text())
+    return softmax(scores, y)
 """
+OWN = (
+    "-m",
+    "normalizer=standard",
+    *JOBS,
+    "cost._target_=mine.softmax,mine.struck",
+    "packages=[mine]",
+)
 
 
 def told(
@@ -319,20 +330,13 @@ def job_failing(folder: Path) -> Told:
 
 
 def cost_raising(folder: Path, fault: str, code: str, exits: int = 1) -> Told:
-    """A user's cost fails under one scheme of two, as long as the file `struck` is there."""
+    """One of a user's two costs fails, as long as the file `struck` is there."""
     (folder / "mine.py").write_text(COSTS)
     (folder / "struck").write_text(code)
-    words = (
-        "normalizer=identity,standard",
-        "iterations=20",
-        "step_sizes=[1e-6,1e-5]",
-        "cost._target_=mine.softmax",
-        "packages=[mine]",
-    )
-    first = bench.run(folder, *words)
+    first = bench.run(folder, *OWN)
     before = len(bench.recorded(folder))
     (folder / "struck").unlink()
-    again = bench.run(folder, *words)
+    again = bench.run(folder, *OWN)
     row = expect(told(folder, fault, first, before, again, 2), (exits,))
     if "1 of 2 jobs failed" not in first.out:
         row.complaints.append(f"not one failed: {first.out}")
@@ -343,15 +347,7 @@ def worker_killed(folder: Path) -> Told:
     """A process of joblib's is killed, as the system does when memory runs out."""
     (folder / "mine.py").write_text(COSTS)
     (folder / "struck").write_text("os.kill(os.getpid(), signal.SIGKILL)")
-    words = (
-        "normalizer=identity,standard",
-        "iterations=20",
-        "step_sizes=[1e-6,1e-5]",
-        "cost._target_=mine.softmax",
-        "packages=[mine]",
-        "hydra/launcher=joblib",
-        "hydra.launcher.n_jobs=2",
-    )
+    words = (*OWN, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
     first = bench.run(folder, *words)
     before = len(bench.recorded(folder))
     (folder / "struck").unlink()

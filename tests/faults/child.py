@@ -10,6 +10,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,10 @@ def lock() -> None:
 
 
 def corrupt() -> None:
-    """Write over the head of the database and of what waits beside it."""
+    """Cut off the database, and what waits beside it, after the first page."""
     for file in (DATABASE, Path("mlflow.db-wal")):
         if file.exists():
-            with file.open("r+b") as stream:
-                stream.write(b"no database any more" * 500)
+            os.truncate(file, 4096)
 
 
 def end_server() -> None:
@@ -52,13 +52,12 @@ def end_server() -> None:
 
 def fill() -> None:
     """Take all the room that there is on this file system."""
-    with open("filler", "wb") as stream:
-        while True:
-            try:
-                stream.write(b"\0" * 4096)
-                stream.flush()
-            except OSError:
-                return
+    file = os.open("filler", os.O_WRONLY | os.O_CREAT)
+    for size in (1 << 16, 1 << 12, 1):
+        with suppress(OSError):
+            while os.write(file, b"\0" * size):
+                pass
+    os.close(file)
 
 
 ACTIONS: dict[str, Callable[[], None]] = {

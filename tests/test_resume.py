@@ -1,0 +1,230 @@
+"""What is recorded is not computed again; what is cut off is made up for; what fails is told."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.faults import bench, cases
+from tests.test_command_line import of_role
+
+NAME = "breast_cancer-softmax"
+STEP = "step_sizes=[1]"
+
+
+def client(folder):
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
+
+
+def rows(text):
+    """Return the scheme of each line of a printed table."""
+    lines = text.splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith("scheme"))
+    return [line.split()[0] for line in lines[first + 1 : lines.index("", first)]]
+
+
+def sweeps(folder):
+    """Return the sweep runs, the first made first."""
+    return sorted(of_role(client(folder), NAME, "sweep"), key=lambda run: run.info.start_time)
+
+
+def jobs_of(folder, sweep):
+    file = client(folder).download_artifacts(sweep.info.run_id, "jobs.json", str(folder))
+    return json.loads(Path(file).read_text())
+
+
+def test_a_larger_sweep_reuses_the_smaller_and_lists_both(command, tmp_path):
+    two = command("harness", "normalizer=standard,pca_sphere", "iterations=5", STEP)
+    assert two.returncode == 0, two.stderr
+    assert "reused" not in two.stdout
+    words = ("normalizer=identity,standard,pca_sphere,zca_sphere", "iterations=5", STEP)
+    four = command("harness", *words)
+    assert "reused 2 of 4" in four.stdout
+    # In the order of the command, wherever a job comes from.
+    assert rows(four.stdout) == ["identity", "standard", "pca_sphere", "zca_sphere"]
+    drawn = next(
+        tmp_path.glob(f"outputs/{sweeps(tmp_path)[1].data.tags['sweep_id']}/histories.svg")
+    )
+    for scheme in rows(four.stdout):
+        assert scheme in drawn.read_text()
+    jobs = jobs_of(tmp_path, sweeps(tmp_path)[1])
+    assert [job["reused"] for job in jobs] == [False, True, True, False]
+    known = {run.info.run_id for run in of_role(client(tmp_path), NAME, "scheme")}
+    assert {job["run_id"] for job in jobs} == known
+    assert len(known) == 4
+
+    shown = command("results", sweeps(tmp_path)[1].data.tags["sweep_id"], "--out", "again")
+    assert shown.returncode == 0, shown.stderr
+    assert rows(shown.stdout) == rows(four.stdout)
+
+    again = command("harness", *words)
+    assert "reused 4 of 4" in again.stdout
+    assert rows(again.stdout) == rows(four.stdout)
+    # Nothing to draw: the figures are copies.
+    copies = sorted(tmp_path.glob("outputs/*/histories.svg"))
+    assert copies[-1].read_text() == copies[-2].read_text()
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
+
+
+def test_a_changed_setting_and_reuse_false_run_again_and_a_twin_does_not(command, tmp_path):
+    words = ("normalizer=standard", STEP)
+    assert command("harness", *words, "iterations=5").returncode == 0
+    assert "reused" not in command("harness", *words, "iterations=6").stdout
+    assert "reused" not in command("harness", *words, "iterations=5", "reuse=false").stdout
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 3
+    twins = command("harness", "-m", *words, "iterations=7,7")
+    assert twins.returncode == 0, twins.stderr
+    assert "reused 1 of 2" in twins.stdout
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
+
+
+def test_a_failed_job_is_not_reused(command, tmp_path):
+    row = cases.job_failing(tmp_path)
+    assert row.complaints == []
+
+
+def test_a_mistake_leaves_a_folder_of_the_users_as_it_is(command, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious.txt").write_text("mine")
+    failed = command("harness", "iterations=-3", "hydra.sweep.dir=mine")
+    assert failed.returncode == 2
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["precious.txt"]
+
+
+def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):
+    words = ("normalizer=standard", STEP, "hydra.sweep.dir='outputs/a b;c'")
+    assert command("harness", *words, "iterations=5").returncode == 0
+    second = command("harness", *words, "iterations=6")
+    assert second.returncode == 0, second.stderr
+    ids = [run.data.tags["sweep_id"] for run in sweeps(tmp_path)]
+    assert ids == ["a_b_c", "a_b_c.2"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "SIGINT, starting",
+        "SIGTERM, descending",
+        "SIGKILL, before writing",
+        "SIGKILL, amid writing",
+        "SIGINT, concluding",
+        "locked for good",
+        "corrupt",
+        "other schema",
+        "two at once",
+        "clock set back",
+        "cost leaving",
+        "out of memory",
+        "worker killed",
+        "broken file",
+    ],
+)
+def test_a_fault_loses_nothing_and_doubles_nothing(tmp_path, fault):
+    row = cases.FAULTS[fault](tmp_path)
+    assert row.complaints == [], row
+
+
+def test_a_job_cut_off_while_it_was_written_is_not_shown(command, tmp_path):
+    bench.struck(tmp_path, "amid writing", "SIGKILL", *bench.JOBS)
+    shown = command("results", "show")
+    assert shown.returncode == 0, shown.stderr
+    assert rows(shown.stdout) == ["identity"]
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 2
+
+
+def test_a_record_that_no_store_takes_is_set_aside(command, tmp_path):
+    assert bench.struck(tmp_path, "before writing", "SIGKILL", *bench.JOBS).code == -9
+    (file,) = tmp_path.glob("outputs/*/pending/*.npz")
+    file.write_bytes(b"PK\x03\x04 broken off")
+    again = bench.run(tmp_path, *bench.JOBS)
+    assert again.code == 0, again.err
+    assert "is set aside" in again.err
+    assert "Traceback" not in again.err
+    assert file.with_suffix(".refused").exists()
+    assert bench.complaints(tmp_path, [again], 3) == []
+
+
+def test_jobs_side_by_side_lose_no_metric(command, tmp_path):
+    done = command(
+        "harness",
+        "seed=range(0,6)",
+        "start=normal",
+        "normalizer=standard",
+        *bench.JOBS,
+        "hydra/launcher=joblib",
+        "hydra.launcher.n_jobs=3",
+    )
+    assert done.returncode == 0, done.stderr
+    assert bench.complaints(tmp_path, [bench.Ended(0, done.stdout, done.stderr)], 6) == []
+    told = [line for line in done.stderr.splitlines() if ": done (" in line]
+    assert len(told) == 6
+    assert len(rows(done.stdout)) == 6
+
+
+SECRET = "s3cret-W0rd"
+
+
+def test_a_password_is_shown_and_kept_nowhere(command, tmp_path):
+    uri = f"tracking.uri=postgresql://me:{SECRET}@127.0.0.1:1/db"
+    failed = command("harness", uri)
+    assert failed.returncode == 2
+    assert "the store cannot be opened" in failed.stderr
+    assert "me:***@127.0.0.1" in failed.stderr
+    (line,) = failed.stderr.splitlines()[-1:]
+    assert line.startswith("normbench: ")
+    # A path may hold one too; it is no such file, beside a job that runs.
+    (tmp_path / "good.csv").write_text("a,y\n0,0\n1,1\n2,0\n3,1\n")
+    path = f'dataset.path=good.csv,"https://me:{SECRET}@127.0.0.1/x.csv?password={SECRET}"'
+    mixed = command(
+        "harness",
+        "-m",
+        "dataset=csv",
+        path,
+        "dataset.target=y",
+        "normalizer=standard",
+        STEP,
+    )
+    assert mixed.returncode == 2, mixed.stderr
+    assert "1 of 2 jobs failed" in mixed.stdout
+    for done in (failed, mixed):
+        assert SECRET not in done.stdout + done.stderr
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
+
+
+NASTY = ("../../x y;z.csv", "%2e%2e%2fx.csv", "..csv", "a#b?c.csv", "$x^{.csv", "<b>&amp;.csv")
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_names_from_data_stay_in_their_folder(command, tmp_path, name):
+    folder = tmp_path / "one" / "two"
+    folder.mkdir(parents=True)
+    text = "a/../b,$x^{,<i>,y\n" + "\n".join(
+        f"{n % 5},{n},{n * n % 7},<{n % 2}/..$_{{>" for n in range(30)
+    )
+    (folder / name).resolve().write_text(text)
+    before = {file for file in tmp_path.rglob("*") if not file.is_relative_to(folder)}
+    done = command(
+        "harness",
+        "dataset=csv",
+        f'dataset.path="{name}"',
+        "dataset.target=y",
+        "normalizer=standard,identity",
+        "record=[points,spectrum]",
+        STEP,
+        folder=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    after = {file for file in tmp_path.rglob("*") if not file.is_relative_to(folder)}
+    assert after == before
+    assert {file.name for file in folder.iterdir()} <= {name, "mlflow.db", "mlartifacts", "outputs"}
+    assert len(list(folder.glob("mlartifacts/*/*/artifacts"))) >= 3
+
+
+def test_the_dashboard_is_this_machines_alone():
+    from results import __main__ as shown
+    from results import dashboard
+
+    assert shown._parser().parse_args(["dashboard"]).host == dashboard.HOST == "127.0.0.1"
