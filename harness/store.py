@@ -18,6 +18,7 @@ AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and noth
 SILENT = 2.0  # of which so many go by before it is told
 ABANDONED = 3600.0  # seconds after which the draft of a database is nobody's
 LONGEST_PAUSE = 5.0
+FEW = 4  # and at least so many times
 # What passes by itself, and what does not, in the words of the databases and of MLflow's client.
 PASSING = (
     "database is locked",
@@ -62,20 +63,16 @@ class Patient:
     """
 
     def __init__(self, client: Any, uri: str, seconds: float = PATIENCE) -> None:
-        self._client, self._uri = client, uri
-        self.seconds = seconds
-        self.passing: Sequence[str] = PASSING
+        self._client, self._uri, self._seconds = client, uri, seconds
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._client, name)
 
         def repeated(*arguments: Any, **named: Any) -> Any:
             try:
-                return patiently(
-                    lambda: call(*arguments, **named), self._uri, self.seconds, self.passing
-                )
+                return patiently(lambda: call(*arguments, **named), self._uri, self._seconds)
             except StoreLostError:
-                self.seconds = 0.0
+                self._seconds = 0.0
                 raise
 
         return repeated
@@ -89,17 +86,20 @@ def patiently(
     passing: words of the errors that waiting can help with. Raises `StoreLostError` where the store
     stays away, or where waiting cannot help.
     """
-    started, pause, told = time.monotonic(), 0.1, False
+    started, pause, told, tries = time.monotonic(), 0.1, False, 0
     shown = f"tracking.uri={without_passwords(uri)}"
     while True:
         try:
+            tries += 1
             return call()
         except Exception as error:
+            # A call may itself take longer than the patience: it is repeated all the same.
+            few = tries < FEW and seconds > 0
             kind, waited = trouble(error, passing), time.monotonic() - started
             if kind is None:
                 raise
             words = first_line(error)
-            if kind == "lasting" or waited + pause > seconds:
+            if kind == "lasting" or (waited + pause > seconds and not few):
                 raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
         if waited > SILENT and not told:
             print(f"{shown}: {words}; trying for {seconds:.0f} s", file=sys.stderr, flush=True)
@@ -158,6 +158,14 @@ class Store:
         prefix = "sqlite:///"
         return Path(self.uri.removeprefix(prefix)) if self.uri.startswith(prefix) else None
 
+    def _open(self) -> Any:
+        """Return MlflowClient, which makes the tables where there are none, once it answers."""
+        from mlflow import MlflowClient
+
+        client = MlflowClient(tracking_uri=self.uri)
+        client.search_experiments(max_results=1)
+        return client
+
     @cached_property
     def client(self) -> Any:
         """MLflow's client, with patience. Raises `UserError` where the store cannot be opened."""
@@ -168,7 +176,7 @@ class Store:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         import logging
 
-        from mlflow import MlflowClient
+        import mlflow  # noqa: F401: it sets its own levels as it is imported
 
         # What MLflow would log of a failed call, with its traceback, we say in one line.
         for name in ("mlflow", "alembic"):
@@ -178,11 +186,8 @@ class Store:
                 _initialize(self.database, self.artifacts)
             if not self.uri.startswith("http"):
                 patiently(lambda: _knock(self.uri), self.uri, AT_FIRST)
-            client = Patient(MlflowClient(tracking_uri=self.uri), self.uri, AT_FIRST)
-            client.passing = PASSING + RACES
-            client.search_experiments(max_results=1)
-            client.seconds, client.passing = PATIENCE, PASSING
-            return client
+            client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)
+            return Patient(client, self.uri, PATIENCE)
         except Exception as error:  # whatever a database's driver raises
             cause = (
                 error.__cause__ if isinstance(error, StoreLostError) and error.__cause__ else error

@@ -207,8 +207,9 @@ class Sweep(BasicSweeper):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 written = conclude(*told)
         except LookupError as error:
+            words = str(error.args[0]).removeprefix("--out ")
             raise SweepError(
-                f"{error.args[0]}; every job is recorded: python -m results draws them"
+                f"{words}; every job is recorded: python -m results draws them"
             ) from error
         for experiment, files in written.items():
             for file in files:

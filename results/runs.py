@@ -154,8 +154,9 @@ def connect(store: str) -> Any:
 
     from mlflow import MlflowClient
 
-    logging.getLogger("mlflow").setLevel(logging.WARNING)
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for name in ("mlflow", "alembic"):
+        logger = logging.getLogger(name)
+        logger.setLevel(max(logger.level, logging.WARNING))  # a sweep's end wants less
     return MlflowClient(tracking_uri=store)
 
 
