@@ -176,10 +176,11 @@ class Store:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         import logging
 
-        import mlflow  # noqa: F401: it sets its own levels as it is imported
+        import mlflow
 
-        # What MLflow would log of a failed call, with its traceback, we say in one line.
-        for name in ("mlflow", "alembic"):
+        # What MLflow would log of a failed call, with its traceback, we say in one line. Its
+        # import sets levels of its own.
+        for name in (mlflow.__name__, "alembic"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         try:
             if self.database:
