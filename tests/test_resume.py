@@ -102,25 +102,8 @@ def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):
     assert ids == ["a_b_c", "a_b_c.2"]
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        "SIGINT, starting",
-        "SIGTERM, descending",
-        "SIGKILL, before writing",
-        "SIGKILL, amid writing",
-        "SIGINT, concluding",
-        "locked for good",
-        "corrupt",
-        "other schema",
-        "two at once",
-        "clock set back",
-        "cost leaving",
-        "out of memory",
-        "worker killed",
-        "broken file",
-    ],
-)
+# A few of each kind; `python -m tests.faults` goes through them all, for some minutes.
+@pytest.mark.parametrize("fault", ["SIGINT, starting", "SIGKILL, amid writing", "cost leaving"])
 def test_a_fault_loses_nothing_and_doubles_nothing(tmp_path, fault):
     row = cases.FAULTS[fault](tmp_path)
     assert row.complaints == [], row
@@ -194,7 +177,7 @@ def test_a_password_is_shown_and_kept_nowhere(command, tmp_path):
         assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
 
 
-NASTY = ("../../x y;z.csv", "%2e%2e%2fx.csv", "..csv", "a#b?c.csv", "$x^{.csv", "<b>&amp;.csv")
+NASTY = ("../../x y;z.csv", "%2e%2e%2fx<b>&amp;$^{.csv")
 
 
 @pytest.mark.parametrize("name", NASTY)
