@@ -15,7 +15,7 @@ from harness.scheme import normalize
 from tests.mnist import contrast_normalized
 
 NAMES = sorted(file.stem for file in (CONF / "normalizer").glob("*.yaml"))
-OPTIMIZERS = ["gradient_descent"]
+OPTIMIZERS = ["gradient_descent", "momentum"]
 
 
 def scheme(name, **settings):
@@ -440,6 +440,15 @@ def test_all_full_whitenings_trace_one_curve_from_zero_weights(optimizer):
     curves = table.cost.to_numpy().reshape(len(schemes), len(steps) * 101)
     # Measured: 1e-10.
     np.testing.assert_allclose(curves, np.broadcast_to(curves[0], curves.shape), rtol=1e-8)
+
+
+def test_a_rule_by_coordinates_parts_the_curves():
+    x, y = breast_cancer()
+    schemes = [scheme(name, ridge=0.0) for name in FULL]
+    table = compare(x, y, normalizers=schemes, step_sizes=(0.1,), optimizer="adam")
+    ends = table[table.iteration == 100].cost.to_numpy()
+    assert len(ends) == len(FULL)
+    assert np.abs(np.diff(np.sort(ends)) / ends.min()).max() > 1e-2
 
 
 def test_a_ridge_parts_the_curves():
