@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook test check bench dashboard clean
+.PHONY: help setup compare textbook test slow check bench dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -28,7 +28,10 @@ textbook: $(READY) ## the textbook's studies and their table; DATA=FOLDER for da
 	$(PYTHON) -m results studies && exit $$failed
 
 test: $(READY) ## the tests
-	$(PYTHON) -m pytest -n 2
+	$(PYTHON) -m pytest -n 2 -m "not slow"
+
+slow: $(READY) ## the tests that take minutes: studies, faults, a browser
+	$(PYTHON) -m pytest -n 2 -m slow
 
 check: $(READY) ## format, lint and types, as pre-commit and CI run them
 	$(PYTHON) -m ruff format --check .

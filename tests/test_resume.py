@@ -8,6 +8,8 @@ import pytest
 from tests.faults import bench, cases
 from tests.test_command_line import of_role
 
+pytestmark = pytest.mark.slow
+
 NAME = "breast_cancer-softmax"
 STEP = "step_sizes=[1]"
 

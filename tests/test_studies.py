@@ -9,6 +9,8 @@ from harness.choices import CONF
 from results import runs, studies
 from tests.datasets.places import data_folder
 
+pytestmark = pytest.mark.slow
+
 FOLDER = CONF / "experiment" / "textbook"
 NAMES = sorted(file.stem for file in FOLDER.glob("*.yaml"))
 README = (CONF / "experiment" / "README.md").read_text()

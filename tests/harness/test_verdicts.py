@@ -84,8 +84,9 @@ def test_least_squares_falls_up_to_its_threshold_and_as_predicted(load, scheme):
 def test_the_tie_at_the_threshold_is_called_what_it_is(ridge):
     data = breast_cancer()
     outcome = run(job(data, costs.least_squares, PCASphere(ridge=ridge), [0.1, 0.5, 1.0]))
-    # Measured: 1 + 2e-16 with the ridge; 1 - 5e-10 without, where 1.6e-12 of the variance counts.
-    assert outcome.findings.metrics["theory/step_threshold"] == pytest.approx(1.0, abs=2e-9)
+    # Measured: 1 + 2e-16 with the ridge; without, where 1.6e-12 of the variance counts, 1 - 5e-10
+    # on one kernel and 1 - 3e-8 on another.
+    assert outcome.findings.metrics["theory/step_threshold"] == pytest.approx(1.0, abs=1e-6)
     tie = outcome.steps[2]
     assert (tie.verdict, tie.reason[:4]) == ("unsettled", "tie:")
     assert outcome.findings.metrics["final/largest_convergent_step"] == 0.5
