@@ -43,7 +43,7 @@ def key(sweep_id: str, role: str = "scheme") -> str:
 
 def where(sweep_id: str, role: str = "scheme") -> str:
     """Return MLflow's search filter for the runs of a sweep, own and reused."""
-    return f"tags.role = '{role}' and tags.`sweep.{sweep_id}` = 'yes'"
+    return f"tags.role = '{role}' and tags.`sweep.{sweep_id}` LIKE '%'"
 
 
 def tags(sweep: Sweep, experiment: str) -> dict[str, str]:

@@ -134,19 +134,9 @@ def _keep(page, name, **options):
 
 
 def _charts(page, count):
-    """Return what the charts of a page draw, once so many of them do.
-
-    A page that a busy machine leaves half drawn is loaded a second time, as a user would.
-    """
+    """Return what the charts of a page draw, once so many of them do."""
     enough = "count => document.querySelectorAll('.js-plotly-plot .main-svg').length >= 2 * count"
-    try:
-        page.wait_for_function(enough, arg=count, timeout=PATIENCE // 2)
-    except playwright.TimeoutError:
-        page.reload()
-        try:
-            page.wait_for_function(enough, arg=count, timeout=PATIENCE // 2)
-        except playwright.TimeoutError:
-            pytest.skip(f"the machine is too busy: MLflow drew no {count} charts in two minutes")
+    page.wait_for_function(enough, arg=count, timeout=PATIENCE)
     for _ in range(PATIENCE // 200):
         charts = page.evaluate(CHARTS)
         if len(charts) >= count and all(chart["curves"] for chart in charts[:count]):

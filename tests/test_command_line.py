@@ -8,6 +8,7 @@ import sys
 import pytest
 from mlflow import MlflowClient
 
+from results import view
 from tests.conftest import ROOT
 
 
@@ -117,8 +118,10 @@ def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
     assert "reaches the lowest cost" in tags["mlflow.note.content"]
     assert sweep.data.tags["mlflow.note.content"] == tags["mlflow.note.content"]
     for run in [*of_role(client, name, "scheme"), *of_role(client, name, "step")]:
-        assert run.data.tags[f"sweep.{sweep_id}"] == "yes"
         assert run.data.tags["mlflow.runColor"].startswith("#")
+    for role, count in (("scheme", 3), ("step", 30)):
+        found = client.search_runs([sweep.info.experiment_id], view.where(sweep_id, role))
+        assert len(found) == count
 
 
 def test_nothing_that_is_not_finite_is_logged(command, tmp_path):
