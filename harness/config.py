@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,12 +56,12 @@ def _job(plain: dict[str, Any]) -> "Job":
     return job
 
 
-def identity(config: DictConfig, job: "Job") -> str:
-    """Return the fingerprint of a job."""
+def identity(params: Mapping[str, Any], job: "Job") -> str:
+    """Return the fingerprint of a job whose `parameters` are known."""
     from harness.fingerprint import identity as fingerprint
 
     parts = (job.cost, job.normalizer, job.optimizer)
-    return fingerprint(parameters(config), job.dataset.fingerprint, parts)
+    return fingerprint(params, job.dataset.fingerprint, parts)
 
 
 def experiment_name(config: DictConfig) -> str:

@@ -35,8 +35,12 @@ def identity(params: Mapping[str, Any], data: str, parts: tuple[Any, ...]) -> st
     }
     modules = sorted({ENGINE, *(_module_of(part) for part in parts)})
     code = {name: code_of(name) for name in modules}
-    versions = {name: version(name) for name in LIBRARIES}
-    return _digest(json.dumps([chosen, data, code, versions]))
+    return _digest(json.dumps([chosen, data, code, _versions()]))
+
+
+@lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in LIBRARIES}
 
 
 @lru_cache

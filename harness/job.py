@@ -92,7 +92,7 @@ def _result(
 
     try:
         job = configs.prepare(config)
-        place.tags["fingerprint"] = configs.identity(config, job)
+        place.tags["fingerprint"] = configs.identity(place.params, job)
         if config.reuse:
             folders = Path(HydraConfig.get().sweep.dir).absolute().parent
             others_wait.enter_context(leftovers.only_one(place.tags["fingerprint"], folders))
