@@ -16,13 +16,14 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
-from omegaconf import DictConfig
+from hydra.types import HydraContext
+from omegaconf import DictConfig, OmegaConf
 
 from harness import config as configs
 from harness.errors import SweepError
@@ -48,6 +49,7 @@ class Sweep(BasicSweeper):
         self.arguments = arguments
         self.parents: dict[str, str] = {}
         self.lock: IO[str] | None = None
+        self.composed: dict[tuple[str, ...], DictConfig] = {}
         try:
             batch = self._batch()
             experiments = self._check(batch)
@@ -86,9 +88,11 @@ class Sweep(BasicSweeper):
         experiments: dict[str, None] = {}
         first: UserError | None = None
         fits = False
-        for overrides in batch:
-            loader = self.hydra_context.config_loader
+        loader = self.hydra_context.config_loader
+        for place, overrides in enumerate(batch):
             config = loader.load_sweep_config(self.config, list(overrides))
+            if place < AT_ONCE and _is_basic(self.config):
+                self.composed[tuple(overrides)] = config
             HydraConfig.instance().set_config(config)
             experiments[configs.experiment_name(config)] = None
             try:
@@ -139,6 +143,12 @@ class Sweep(BasicSweeper):
         Raises `SweepError` where a launcher's process was killed.
         """
         assert self.launcher is not None
+        if self.composed:
+            context = cast(HydraContext, self.launcher.hydra_context)  # type: ignore[attr-defined]
+            loader: Any = _Composed(context.config_loader, self.composed)
+            self.launcher.hydra_context = HydraContext(  # type: ignore[attr-defined]
+                config_loader=loader, callbacks=context.callbacks
+            )
         outcomes: list[dict[str, Any]] = []
         bug: Exception | None = None
         for first in range(0, len(batch), AT_ONCE):
@@ -235,6 +245,29 @@ class Sweep(BasicSweeper):
             words.append(f"{len(lost) - kept} of {jobs} could not be kept: the same command runs")
             words[-1] += " them again"
         return "; ".join(words)
+
+
+class _Composed:
+    """Hydra's loader, which hands out what is composed already: that is half of a sweep's start."""
+
+    def __init__(self, loader: Any, composed: dict[tuple[str, ...], DictConfig]) -> None:
+        self._loader, self._composed = loader, composed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def load_sweep_config(self, master: DictConfig, overrides: list[str]) -> DictConfig:
+        """Return a job's config; each that is kept is handed out once."""
+        known = self._composed.pop(tuple(overrides), None)
+        if known is None:
+            return cast(DictConfig, self._loader.load_sweep_config(master, overrides))
+        OmegaConf.set_readonly(known.hydra, None)  # as HydraConfig left it
+        return known
+
+
+def _is_basic(config: DictConfig) -> bool:
+    """Return whether the jobs run here, one after the other: another process would be sent all."""
+    return str(config.hydra.launcher.get("_target_")).endswith(".BasicLauncher")
 
 
 def register() -> None:
