@@ -171,7 +171,7 @@ def _points(name: str, x: Any, part: str, precision: str) -> NDArray[Any]:
 
 def _refuse_nonfinite(name: str, points: NDArray[Any], names: tuple[str, ...], part: str) -> None:
     # Two reductions, no temporary; NaN fails the comparison. The mask only names the place.
-    if not points.size or max(points.max(), -points.min()) <= LARGEST:
+    if not points.size or max(float(points.max()), -float(points.min())) <= LARGEST:
         return
     bad = np.argwhere(~(np.abs(points) <= LARGEST))
     row, column = bad[0]

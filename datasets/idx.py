@@ -15,7 +15,7 @@ from datasets.values import one_of, switch, whole
 
 SUBSETS = ("test10k", "train60k", "train_test")
 MAGIC = {2049: "labels", 2051: "images"}  # IDX: two zero bytes, 8 for bytes, the dimensions
-BLOCK = 1000  # images that are normalized at a time
+BLOCK = 250  # images that are normalized at a time
 FASHION = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
