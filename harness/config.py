@@ -30,7 +30,6 @@ def prepare(config: DictConfig) -> "Job":
 def _job(plain: dict[str, Any]) -> "Job":
     from harness.choices import build, locate
     from harness.convergence import Rules
-    from harness.experiment import Job, check
     from harness.search import Search
     from harness.settings import Settings, number
 
@@ -42,15 +41,20 @@ def _job(plain: dict[str, Any]) -> "Job":
     )
     cost = dict(plain["cost"])
     l2 = number("cost.l2", cost.pop("l2"), least=0)
+    rules, search = Rules(**plain["rules"]), Search(**plain["search"])
+    dataset = _dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"]))
+    # Late: a mistake in a number or a file is told before all of scikit-learn is loaded.
+    from harness.experiment import Job, check
+
     job = Job(
-        dataset=_dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"])),
+        dataset=dataset,
         cost=locate("cost", cost["_target_"]),
         normalizer=build("normalizer", plain["normalizer"]),
         optimizer=build("optimizer", plain["optimizer"]),
         settings=settings,
         l2=l2,
-        rules=Rules(**plain["rules"]),
-        search=Search(**plain["search"]),
+        rules=rules,
+        search=search,
     )
     check(job)
     return job

@@ -172,10 +172,10 @@ class Sweep(BasicSweeper):
 
     def _stop(self, error: BaseException) -> None:
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
-        from harness.leftovers import LOCK
-
         if not self.parents:  # nothing is recorded: nothing stays
             if self.lock:
+                from harness.leftovers import LOCK
+
                 (self.folder / LOCK).unlink(missing_ok=True)
                 with suppress(OSError):  # a folder of the user's
                     self.folder.rmdir()

@@ -12,7 +12,6 @@ import numpy as np
 
 from harness.records import Entry, JobRecord, RunRecord
 from harness.store import Store
-from results.figures.style import look
 
 BATCH = 1000  # metrics a call, MLflow's limit
 FEW = 100  # parameters a call, likewise
@@ -185,6 +184,8 @@ class Writer:
     def _create(self, experiment: str, run: RunRecord, role: str, parent: str = "") -> str:
         tags = {**run.tags, "role": role, "mlflow.runName": run.name, "mlflow.user": _user()}
         if "normalizer" in tags:
+            from results.figures.style import look
+
             tags["mlflow.runColor"] = look(tags["normalizer"]).color
         if parent:
             tags["mlflow.parentRunId"] = parent

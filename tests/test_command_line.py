@@ -124,7 +124,7 @@ def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
         assert len(found) == count
 
 
-def test_nothing_that_is_not_finite_is_logged(command, tmp_path):
+def test_nothing_that_is_not_finite_is_logged(command, with_store, tmp_path):
     done = command(
         "harness",
         "dataset=breast_cancer",
@@ -146,7 +146,7 @@ def test_nothing_that_is_not_finite_is_logged(command, tmp_path):
     assert bad == 0
 
 
-def test_test_points_have_histories(command, tmp_path):
+def test_test_points_have_histories(command, with_store, tmp_path):
     done = command("harness", "dataset.test_fraction=0.25", "normalizer=standard", "step_sizes=[1]")
     assert done.returncode == 0, done.stderr
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
@@ -232,7 +232,7 @@ def test_results_draw_the_last_sweep_again(default_sweep, command, tmp_path):
         assert len(failed.stderr.splitlines()) == 1
 
 
-def test_one_failed_job_does_not_stop_the_others(command, tmp_path):
+def test_one_failed_job_does_not_stop_the_others(command, with_store, tmp_path):
     done = command("harness", "-m", "iterations=5,-3", "normalizer=standard", "step_sizes=[1]")
     assert done.returncode == 2
     assert "1 of 2 jobs failed" in done.stdout
@@ -245,6 +245,7 @@ def test_one_failed_job_does_not_stop_the_others(command, tmp_path):
     assert [item.path for item in client.list_artifacts(failed.info.run_id)] == ["traceback.txt"]
 
 
+@pytest.mark.slow
 def test_many_first_starts_at_once_lose_nothing(tmp_path):
     arguments = [sys.executable, "-m", "harness", "normalizer=standard", "step_sizes=[1]"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

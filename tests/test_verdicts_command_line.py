@@ -118,6 +118,7 @@ def test_profile_prints_any_set_of_sweeps(sweep):
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_two_sweeps_give_the_same_verdicts_to_the_last_digit(tmp_path):
     found = []
     for _ in range(2):

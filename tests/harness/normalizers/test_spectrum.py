@@ -36,7 +36,7 @@ def test_schemes_on_the_same_points_share_one_spectrum(two_classes, found):
 
 def test_other_points_have_a_spectrum_of_their_own(two_classes, found):
     x, _ = two_classes
-    with keeping(x, "these"):
+    with keeping(x, "those"):
         PCASphere().fit(x)
         piped = make_pipeline(StandardScaler(), PCASphere()).fit_transform(x)
         PCASphere().fit(x[:30])
