@@ -38,6 +38,7 @@ PASSING = (
     "starting up",
     "shutting down",
     "terminating connection",
+    "unique constraint",  # another process was first to log the same data set
 )
 RACES = ("already exists", "duplicate key")  # two were the first to open an empty database
 LASTING = (

@@ -1,0 +1,58 @@
+"""Which errors of a store pass by themselves."""
+
+import pytest
+from mlflow.exceptions import MlflowException
+
+from harness.store import Patient, StoreLostError
+
+
+class Client:
+    """A store that fails once, or always, with given words."""
+
+    def __init__(self, words, always=False):
+        self.words, self.always, self.calls = words, always, 0
+
+    def log_inputs(self, run_id):
+        self.calls += 1
+        if self.always or self.calls == 1:
+            raise MlflowException(self.words)
+        return run_id
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "(sqlite3.OperationalError) database is locked",
+        "(sqlite3.IntegrityError) UNIQUE constraint failed: datasets.experiment_id, datasets.name",
+        '(psycopg.errors.UniqueViolation) duplicate key value violates unique constraint "pk"',
+    ],
+)
+def test_what_passes_is_tried_again(words):
+    client = Client(words)
+    assert Patient(client, "sqlite:///mlflow.db").log_inputs("run") == "run"
+    assert client.calls == 2
+
+
+def test_what_lasts_is_told_at_once():
+    client = Client("(sqlite3.DatabaseError) database disk image is malformed", always=True)
+    with pytest.raises(StoreLostError, match="malformed"):
+        Patient(client, "sqlite:///mlflow.db").log_inputs("run")
+    assert client.calls == 1
+
+
+def test_what_never_passes_is_lost_after_some_patience():
+    client = Client("database is locked", always=True)
+    patient = Patient(client, "sqlite:///mlflow.db", seconds=0.2)
+    with pytest.raises(StoreLostError, match="locked"):
+        patient.log_inputs("run")
+    assert client.calls >= 4
+    with pytest.raises(StoreLostError):
+        patient.log_inputs("run")  # the others do not wait again
+    assert client.calls == 5
+
+
+def test_another_error_is_the_callers():
+    client = Client("RESOURCE_DOES_NOT_EXIST", always=True)
+    with pytest.raises(MlflowException):
+        Patient(client, "sqlite:///mlflow.db").log_inputs("run")
+    assert client.calls == 1
