@@ -87,8 +87,8 @@ def make_dataset(
     _refuse_nonfinite(name, held_out, names, "test ")
     targets = _targets(name, y, len(points), class_names, "")
     held_out_targets = (
-        _targets(name, y_test if y is not None else None, len(held_out), class_names, "test ")
-        if x_test is not None
+        _targets(name, y_test, len(held_out), class_names, "test ")
+        if x_test is not None and y is not None
         else targets[:0]
     )
     if class_names is not None:
@@ -127,10 +127,12 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
         held[rng.permutation(members)[: round(test_fraction * len(members))]] = True
-    if not held.any() or len(np.unique(groups[~held])) < len(np.unique(groups)):
+    left = np.unique(groups[~held])
+    if not held.any() or (~held).sum() < 2 or len(left) < len(np.unique(groups)):
         raise UserError(
             f"dataset.test_fraction={test_fraction}: leaves a part of {dataset.name} "
-            f"({len(dataset.x)} points) empty; choose a share that leaves points on both sides"
+            f"({len(dataset.x)} points) empty, or 1 training point; choose a share that leaves "
+            "points on both sides"
         )
     x, x_test = dataset.x[~held], dataset.x[held]
     y, y_test = (dataset.y[~held], dataset.y[held]) if len(dataset.y) else (dataset.y, dataset.y)

@@ -133,8 +133,9 @@ def theorize(job: "Job", train: Objective, start: NDArray[Any]) -> Theory:
     at_start, note, facts = None, "", None
     if budget.affords("curvature at the start", curvature_passes(width, classes)):
         at_start, note = largest_curvature(train, start)
-    matrices = (width + 30 * width**2 / (2 * len(train.x))) / classes
-    if width <= theory.DENSE and budget.affords("the covariance's spectrum", matrices):
+    raw = job.dataset.x.shape[1] + 1  # a scheme may keep few of the features
+    matrices = raw * (raw + 30 * raw**2 / (2 * len(train.x))) / (width * classes)
+    if raw <= theory.DENSE and budget.affords("the covariance's spectrum", matrices):
         facts = _facts(job.dataset.fingerprint, _Held(job.dataset.x))
     if not bound and at_start == 0:
         note, at_start = NO_CURVATURE, None
@@ -185,7 +186,7 @@ def least(job: "Job", train: Objective, classes: int, lowest: float) -> Minimum:
     settings = job.settings
     if settings.theory == "none":
         return _lowest(lowest, "not asked for (theory=none)")
-    features = train.x.shape[1]
+    features = max(train.x.shape[1], job.dataset.x.shape[1])  # a scheme may keep few of them
     left = allowance(job, classes, features) - 1.5 * (features + 1) / classes
     if left <= 0 or features > theory.DENSE:
         return _lowest(lowest, SKIPPED)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
 
@@ -141,7 +142,16 @@ def writer(config: DictConfig) -> "Writer":
 
 
 def _resolve(config: DictConfig) -> dict[str, Any]:
-    resolved = OmegaConf.to_container(config, resolve=True)
+    from datasets.dataset import UserError
+    from harness.errors import chain
+
+    try:
+        resolved = OmegaConf.to_container(config, resolve=True)
+    except OmegaConfBaseException as error:
+        for cause in chain(error):  # a resolver's own
+            if isinstance(cause, UserError):
+                raise cause from error
+        raise
     assert isinstance(resolved, dict)
     return {str(key): value for key, value in resolved.items()}
 
@@ -186,8 +196,6 @@ def tags(config: DictConfig) -> dict[str, str]:
 
 def parameters(config: DictConfig) -> dict[str, Any]:
     """Return the choices and settings of a job, flat; what cannot be resolved stands unresolved."""
-    from omegaconf.errors import OmegaConfBaseException
-
     try:
         plain = _resolve(config)
     except (OmegaConfBaseException, ValueError):

@@ -16,7 +16,7 @@ from harness.settings import number, whole
 
 History = NDArray[np.float64]
 EPSILONS = {"1e-1": 1e-1, "1e-2": 1e-2, "1e-3": 1e-3}  # of the targets, by the name they log under
-ROUNDING = 1024  # machine epsilons, relative to the start: a smaller rise or fall is rounding
+ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
 WORDS = ("settled", "unsettled", "cycling", "diverged")  # from good to bad
 
 
@@ -52,11 +52,13 @@ class Judgement:
     falls: the cost falls throughout: it ends strictly lower than it began, and never rises.
     fails: no larger step size counts as convergent: the run diverged, cycles, is a tie, or still
     rises at times without having settled. A run that only falls too slowly does not fail.
+    tied: the cost stays where it began.
     """
 
     verdict: str
     reason: str = ""
     falls: bool = False
+    tied: bool = False
 
     @property
     def fails(self) -> bool:
@@ -100,7 +102,7 @@ def judge(
         return Judgement("unsettled", "no step was made")
     rounding = ROUNDING * epsilon * abs(float(history[0]))
     if tie(history, rounding):
-        return Judgement("unsettled", "tie: the cost neither falls nor rises")
+        return Judgement("unsettled", "tie: the cost neither falls nor rises", tied=True)
     down = falls(history, rounding)
     if settled(history, minimum, rules, rounding):
         return Judgement("settled", "", down)
@@ -179,7 +181,8 @@ def together(judgements: Sequence[Judgement]) -> Judgement:
     shown = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
     reason = f"of {len(judgements)} starts: {shown}" if len(counts) > 1 else ""
     reason = "; ".join(part for part in (reason, worst.reason) if part)
-    return Judgement(worst.verdict, reason, all(each.falls for each in judgements))
+    falls, tied = (all(flags) for flags in zip(*((one.falls, one.tied) for one in judgements)))
+    return Judgement(worst.verdict, reason, falls, tied)
 
 
 def best(final_costs: History, verdicts: Sequence[str]) -> int | None:
@@ -201,7 +204,7 @@ def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgeme
     A step size that is only too small to settle neither counts nor stops the count.
     """
     found = None
-    for size, each in sorted(zip(step_sizes, judgements), key=lambda pair: pair[0]):
+    for size, each in _from_the_first_that_moves(step_sizes, judgements):
         if each.fails:
             return Largest(found, False)
         if each.verdict == "settled":
@@ -210,13 +213,29 @@ def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgeme
 
 
 def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
-    """Return the largest step size up to which, at every one, the cost falls throughout."""
+    """Return the largest step size up to which, at every one, the cost falls throughout.
+
+    Those that are too small to move the cost do not count.
+    """
     found = None
-    for size, each in sorted(zip(step_sizes, judgements), key=lambda pair: pair[0]):
+    for size, each in _from_the_first_that_moves(step_sizes, judgements):
         if not each.falls:
             return Largest(found, False)
         found = size
     return Largest(found, True)
+
+
+def _from_the_first_that_moves(
+    step_sizes: Sequence[float], judgements: Sequence[Judgement]
+) -> list[tuple[float, Judgement]]:
+    """Return step sizes, increasing, and judgements, without ties below a run that falls.
+
+    There a step moves the cost by less than rounding; a tie above runs that fall is one at `2/L`.
+    """
+    pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
+    moving = [number for number, (_, each) in enumerate(pairs) if not each.tied]
+    first = moving[0] if moving else 0
+    return pairs[first:] if pairs and not pairs[first][1].fails else pairs
 
 
 def targets(minimum: float, reference: float) -> dict[str, float]:

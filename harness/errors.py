@@ -1,6 +1,7 @@
 """Errors of the command line in one line: the setting, its value, the rule, the remedy."""
 
 import re
+from collections.abc import Iterator
 
 from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
@@ -12,17 +13,22 @@ class SweepError(RuntimeError):
     """What ends a sweep and is nobody's mistake: one line, exit code 1."""
 
 
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what it came from, step by step."""
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = link.__cause__ or link.__context__
+
+
 def one_line(error: BaseException) -> str | None:
     """Return what a user's mistake was, in one line; None for an error that is a bug."""
-    chain: list[BaseException] = [error]
-    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
-        chain.append(cause)
-    for link in chain:
+    for link in chain(error):
         if isinstance(link, UserError):
             return " ".join(str(link).split())
     text = str(error)
     if text.startswith(("Only one of --run", "The --resolve flag")):  # Hydra's own, on its flags
-        return " ".join(text.split())
+        return _plain(text)
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
         return None
     missing = re.search(r"Could not find '(.+?)/([^/']+)'", text)
@@ -36,5 +42,11 @@ def one_line(error: BaseException) -> str | None:
             f"{unknown[1]}: no such setting; python -m harness --cfg job lists them, "
             "python -m harness --help the choices"
         )
-    text = text.replace("You may", "you may")
-    return " ".join(text.split())
+    return _plain(text.replace("You may", "you may"))
+
+
+def _plain(text: str) -> str:
+    """Return a text that repeats what was typed as one line, without passwords."""
+    from harness.store import without_passwords
+
+    return without_passwords(" ".join(text.split()))

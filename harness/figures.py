@@ -11,7 +11,8 @@ from harness.fingerprint import code_of
 from harness.tracking import Writer
 
 DRAWN = "drawn"  # the tag of a sweep's run: what its figures were drawn from, and by which code
-FILES = "drawn_files"  # and the names of their files, as JSON
+FILES = "drawn_files"  # and their files, as JSON: names, and what tells their content
+TEMPLATE = Path(__file__).parent.parent / "results" / "report.html.jinja"
 
 
 class Known:
@@ -27,13 +28,14 @@ class Known:
         self.writer, self.folder, self.parents = writer, folder, parents
         self.reused = all(outcome["reused"] for outcome in outcomes)
         jobs = [[outcome["experiment"], outcome["run_id"]] for outcome in outcomes]
-        words = json.dumps([jobs, code_of("results.conclusion")])
+        words = json.dumps([jobs, code_of("results.conclusion"), _content(TEMPLATE)])
         self.digest = hashlib.sha256(words.encode()).hexdigest()
 
     def copied(self) -> dict[str, list[Path]] | None:
         """Return this sweep's files, copied from an equal sweep's; None where they are not there.
 
-        Raises nothing: what cannot be copied is drawn.
+        Nor where they are no more what that sweep drew. Raises nothing: what cannot be copied is
+        drawn.
         """
         if not self.reused:
             return None
@@ -43,18 +45,25 @@ class Known:
             if tags is None:
                 return None
             try:
-                names = json.loads(tags[FILES])
-                found[experiment] = [
-                    Path(shutil.copy2(Path(tags["folder"]) / Path(name).name, self.folder))
-                    for name in names
-                ]
-            except (OSError, KeyError, ValueError):
+                drawn = {
+                    Path(tags["folder"]) / Path(name).name: content
+                    for name, content in json.loads(tags[FILES]).items()
+                }
+                if any(_content(file) != content for file, content in drawn.items()):
+                    return None
+                found[experiment] = [Path(shutil.copy2(file, self.folder)) for file in drawn]
+            except (OSError, KeyError, ValueError, AttributeError):
                 return None
         return found
 
     def remember(self, written: Mapping[str, Sequence[Path]]) -> None:
         """Say on each experiment's sweep run what was drawn. Raises `StoreLostError`."""
         for experiment, parent in self.parents.items():
-            names = json.dumps([file.name for file in written.get(experiment, ())])
-            if len(names) < 5000:  # MLflow's limit of a tag
-                self.writer.tag(parent, {DRAWN: self.digest, FILES: names})
+            files = {file.name: _content(file) for file in written.get(experiment, ())}
+            words = json.dumps(files)
+            if len(words) < 5000:  # MLflow's limit of a tag
+                self.writer.tag(parent, {DRAWN: self.digest, FILES: words})
+
+
+def _content(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]

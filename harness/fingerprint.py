@@ -33,9 +33,11 @@ def identity(params: Mapping[str, Any], data: str, parts: tuple[Any, ...]) -> st
         for key, value in sorted(params.items())
         if key not in PLACES and not key.startswith(WORDS)
     }
-    modules = sorted({ENGINE, *(_module_of(part) for part in parts)})
+    members = [member for part in parts for member in _members(part)]
+    modules = sorted({ENGINE, *(_module_of(member) for member in members)})
     code = {name: code_of(name) for name in modules}
-    return _digest(json.dumps([chosen, data, code, _versions()]))
+    links = [_settings(member) for member in members] if len(members) > len(parts) else []
+    return _digest(json.dumps([chosen, data, code, _versions(), links]))
 
 
 @lru_cache(maxsize=1)
@@ -107,12 +109,27 @@ def _home(module: str, name: str) -> str:
     return home if isinstance(home, str) and _file(home) else module
 
 
+def _members(part: Any) -> Iterator[Any]:
+    """Yield the schemes of a pipeline, whose settings are in no parameter; any other as it is."""
+    steps = getattr(part, "steps", None)
+    if steps and type(part).__module__.startswith("sklearn."):
+        for _, step in steps:
+            yield from _members(step)
+    else:
+        yield part
+
+
+def _settings(part: Any) -> list[str]:
+    """Return what a scheme is set to, of the numbers and words alone: a function has no text."""
+    told = part.get_params() if hasattr(part, "get_params") else {}
+    plain = (bool, int, float, str, tuple, type(None))
+    words = [f"{key}={value!r}" for key, value in told.items() if isinstance(value, plain)]
+    return [type(part).__qualname__, *sorted(words)]
+
+
 def _module_of(part: Any) -> str:
     """Return the module that says what a function or an object does."""
     part = getattr(part, "formula", part)  # of a cost that autograd has wrapped
-    steps = getattr(part, "steps", None)  # of a pipeline: the last is as good as any for a name
-    if steps and type(part).__module__.startswith("sklearn."):
-        return _module_of(steps[-1][1])
     named = part if hasattr(part, "__qualname__") else type(part)
     if isinstance(part, tuple):  # an optimizer: its rule is a function
         named = part[1]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from harness.records import JobRecord, Place
     from harness.tracking import Writer
 
-LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
 WATCH = 1.0  # seconds between two looks at whether the sweep's own process is there
 
 
@@ -31,6 +30,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     whether it is `kept` on disk); `run_id` and `experiment` are those of the scheme's run;
     `reused` says that it was there.
     """
+    from harness.leftovers import LEDGER
     from harness.progress import Progress
 
     configs.register_resolvers()  # a launcher's process of its own does not know them

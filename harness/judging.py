@@ -80,7 +80,7 @@ class Bench:
         threshold = self.theory.threshold
         if threshold and abs(step_size / threshold - 1) <= AT_THRESHOLD:
             reason = "tie: at exactly 2/L the steepest part of the cost neither falls nor rises"
-            return Judgement("unsettled", reason)
+            return Judgement("unsettled", reason, tied=True)
         return found
 
 
@@ -175,7 +175,7 @@ def is_plain_descent(optimizer: Any) -> bool:
     gradient = np.array([[[2.0, 0.125]], [[-0.75, 40.0]]])
     sizes = np.array([0.5, 0.25]).reshape(-1, 1, 1)
     state = optimizer.init(weights)
-    if state:
+    if state or optimizer.uses_objective:
         return False
     stepped, _ = optimizer.step(weights.copy(), gradient.copy(), state, sizes)
     return bool(np.allclose(stepped, weights - sizes * gradient, rtol=1e-12, atol=0))

@@ -5,6 +5,7 @@ however the process ends.
 """
 
 import fcntl
+import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from harness.records import JobRecord
 from harness.store import StoreLostError
 from harness.tracking import Writer
 
+LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
 LOCK = "lock"
 PENDING = "pending"  # the folder, in a sweep's, of records that are not yet in the store
 REFUSED = ".refused"  # the suffix of a record that no store will take
@@ -64,7 +66,7 @@ def only_one(fingerprint: str, folders: Path) -> Iterator[None]:
     All lock one file, each job a byte of its own in it.
     """
     place = int(fingerprint[:15], 16)
-    with (folders / ".jobs").open("a") as file:
+    with (folders / f".jobs.{os.getuid()}").open("a") as file:
         fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
         yield
 
@@ -79,6 +81,8 @@ def tidy(writer: Writer, folders: Path) -> int:
         writer.end_abandoned(_abandoned)
         written = 0
         for folder in sorted({file.parent.parent for file in folders.glob(f"*/{PENDING}/*")}):
+            if not (folder / LEDGER).is_file():  # not a sweep's
+                continue
             with _claimed(folder) as claimed:
                 if claimed:
                     written += sum(_recover(writer, file) for file in _waiting(folder))
@@ -89,7 +93,7 @@ def tidy(writer: Writer, folders: Path) -> int:
 def _alone(folders: Path) -> Iterator[None]:
     """Keep other commands from writing the same records, and from starting before they are."""
     folders.mkdir(parents=True, exist_ok=True)
-    with (folders / f".{LOCK}").open("a") as file:
+    with (folders / f".{LOCK}.{os.getuid()}").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -75,7 +75,8 @@ class Objective:
         """Return the mean over points of the sums of all parts, and the penalty added."""
         slopes, points = weights[:, :, 1:], len(self.x)
         costs = np.sum([part.costs for part in sums], axis=0) / points
-        costs += self.l2 * np.einsum("rcn,rcn->r", slopes, slopes)
+        if self.l2:  # zero times a square that overflows is no number
+            costs += self.l2 * np.einsum("rcn,rcn->r", slopes, slopes)
         counts = np.sum([part.counts for part in sums], axis=0) if self.classify else None
         if not with_gradient:
             return Evaluation(costs, None, counts)

@@ -1,6 +1,7 @@
 """What a figure needs beyond histories: the arrays that `record` asks for, small enough to keep."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -303,7 +304,7 @@ def _eigen(x: Array) -> tuple[Array, Array]:
 
 def _names(dataset: Dataset, scheme: Any, z: Array) -> tuple[str, ...]:
     """Return a name for each coordinate of the scheme: its own, or the feature's."""
-    if hasattr(scheme, "get_feature_names_out"):
+    with suppress(AttributeError, ValueError):  # a link of a chain may have none
         return tuple(scheme.get_feature_names_out(np.array(dataset.feature_names, dtype=object)))
     if z.shape[1] == len(dataset.feature_names):
         return dataset.feature_names

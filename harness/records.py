@@ -206,7 +206,7 @@ def _metrics(step: Step) -> list[Entry]:
             entries.append((f"final/{key.replace('/', '_')}", float(history[-1]), 0))
     if step.predicted is not None:
         entries += _points({"theory/predicted_cost": step.predicted})
-    return entries + _finite([(key, value, 0) for key, value in step.metrics.items()])
+    return _finite(entries + [(key, value, 0) for key, value in step.metrics.items()])
 
 
 def _grid(steps: Sequence[Step]) -> list[Entry]:

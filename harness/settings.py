@@ -110,7 +110,7 @@ def _shown_step(value: Any, step_sizes: tuple[float, ...]) -> float | None:
 
 
 def _start(value: Any) -> Any:
-    if value in ("zeros", "normal"):
+    if isinstance(value, str) and value in ("zeros", "normal"):
         return value
     remedy = "must be zeros, normal, or a list of weights with the bias first"
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):

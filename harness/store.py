@@ -38,9 +38,9 @@ PASSING = (
     "starting up",
     "shutting down",
     "terminating connection",
-    "unique constraint",  # another process was first to log the same data set
 )
-RACES = ("already exists", "duplicate key")  # two were the first to open an empty database
+# Two were the first: to open an empty database, or to log one data set.
+RACES = ("already exists", "duplicate key", "unique constraint")
 LASTING = (
     "readonly",
     "read-only",
@@ -69,9 +69,13 @@ class Patient:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._client, name)
 
+        passing = PASSING + RACES if name == "log_inputs" else PASSING
+
         def repeated(*arguments: Any, **named: Any) -> Any:
             try:
-                return patiently(lambda: call(*arguments, **named), self._uri, self._seconds)
+                return patiently(
+                    lambda: call(*arguments, **named), self._uri, self._seconds, passing
+                )
             except StoreLostError:
                 self._seconds = 0.0
                 raise

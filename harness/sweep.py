@@ -27,7 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from harness import config as configs
 from harness.errors import SweepError
-from harness.job import LEDGER
+from harness.leftovers import LEDGER
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

@@ -93,8 +93,8 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     by Lanczos, the largest alone, where both are more than 2,000.
     """
     size = min(x.shape[0], x.shape[1] + 1)
-    if x.shape[1] <= DENSE:
-        return Spectrum(live(linalg.eigvalsh(gram(x)), x.shape[1] + 1))
+    if size <= DENSE and size == x.shape[1] + 1:
+        return Spectrum(live(linalg.eigvalsh(gram(x)), size))
     if size <= DENSE:
         x = x.astype(np.float64, copy=False)
         return Spectrum(live(linalg.eigvalsh((x @ x.T + 1) / len(x)), x.shape[1] + 1))

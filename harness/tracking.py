@@ -111,7 +111,8 @@ class Writer:
     ) -> int:
         """End every run that is left running by a sweep that is no more; return how many.
 
-        abandoned: says so of a sweep, from the tags of its run.
+        abandoned: says so of a sweep, from the tags of its run. status: of the sweep's own run; a
+        job's, half written, is KILLED, so that it does not pass for one that is written.
         """
         running = self._search("attributes.status = 'RUNNING'")
         ids = {run.data.tags.get("sweep_id", "") for run in running} - {""}
@@ -122,7 +123,8 @@ class Writer:
                 gone.add(sweep_id)
         left = [run for run in running if run.data.tags.get("sweep_id") in gone]
         for run in left:
-            self.finish(run.info.run_id, status)
+            own = run.data.tags.get("role") == "sweep"
+            self.finish(run.info.run_id, status if own else "KILLED")
         return len(left)
 
     def log_file(self, run_id: str, path: Path, folder: str = "") -> None:

@@ -164,7 +164,10 @@ def without_passwords(text: str) -> str:
     """Return a text with the password of every URI in it blotted out."""
     text = re.sub(r"(://[^:/@\s]*):[^\s]+@", r"\1:***@", text)
     return re.sub(
-        r"([?&;][\w-]*(?:password|token|secret|key)=)[^&;\s'\"]+", r"\1***", text, flags=re.I
+        r"([?&;][\w-]*(?:password|passwd|pwd|token|secret|key|sig|signature)=)[^&;\s'\"]+",
+        r"\1***",
+        text,
+        flags=re.I,
     )
 
 

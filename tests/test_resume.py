@@ -68,6 +68,11 @@ def test_a_larger_sweep_reuses_the_smaller_and_lists_both(command, tmp_path):
     copies = sorted(tmp_path.glob("outputs/*/histories.svg"))
     assert copies[-1].read_text() == copies[-2].read_text()
     assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
+    # What was written in their place since is not copied.
+    for copy in copies:
+        copy.write_text("another figure")
+    command("harness", *words)
+    assert "zca_sphere" in sorted(tmp_path.glob("outputs/*/histories.svg"))[-1].read_text()
 
 
 def test_a_changed_setting_and_reuse_false_run_again_and_a_twin_does_not(command, tmp_path):
@@ -93,6 +98,33 @@ def test_a_mistake_leaves_a_folder_of_the_users_as_it_is(command, tmp_path):
     failed = command("harness", "iterations=-3", "hydra.sweep.dir=mine")
     assert failed.returncode == 2
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["precious.txt"]
+
+
+def test_files_beside_a_folder_of_the_users_stay_as_they_are(command, tmp_path):
+    words = ("normalizer=standard", STEP, "iterations=1", "hydra.sweep.dir=mine")
+    (tmp_path / "theirs" / "pending").mkdir(parents=True)
+    for name in ("a.draft", "b.npz"):
+        (tmp_path / "theirs" / "pending" / name).write_text("theirs")
+    assert command("harness", *words).returncode == 0
+    found = {file.name for file in (tmp_path / "theirs").rglob("*")}
+    assert found == {"pending", "a.draft", "b.npz"}
+
+
+def test_a_mistake_in_a_resolver_is_one_jobs(command, tmp_path):
+    sizes = "step_sizes='${per_scheme:{identity:[1e-6]}}'"
+    for order, numbers in (("identity,centre", 1), ("centre,identity", 2)):
+        done = command("harness", f"normalizer={order}", sizes, f"iterations={numbers}")
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+        assert "has no value for normalizer=centre" in done.stderr
+        schemes = of_role(client(tmp_path), NAME, "scheme")
+        assert sum(run.info.status == "FINISHED" for run in schemes) == numbers
+
+
+def test_a_password_in_a_word_that_hydra_cannot_read_is_not_told(command, tmp_path):
+    done = command("harness", "tracking.uri=postgresql://me:s3#ret!@h/db")
+    assert done.returncode == 2
+    assert "s3#ret" not in done.stderr + done.stdout
 
 
 def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):

@@ -55,6 +55,7 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._n_features_out = self._width()
         self.dropped_ = self.eigenvalues_ <= rtol * self.eigenvalues_[0]
         self.dropped_[self._n_features_out :] = True
+        self.dropped_[len(self.components_) :] = True  # of rounding level, whatever rtol says
         self.matrix_ = self._matrix(self._live() / (self._divisors()[:, None] * self.scale_))
         return self
 

@@ -104,6 +104,12 @@ def test_points_that_no_one_can_descend_are_refused(two_classes):
         compare(x, np.arange(60) % 3)
 
 
+def test_a_start_is_a_list_or_an_array(two_classes):
+    first = compare(*two_classes, start=[0.5, 0, 0, 0], step_sizes=[1], iterations=1)
+    again = compare(*two_classes, start=np.array([0.5, 0, 0, 0]), step_sizes=[1], iterations=1)
+    assert (first.cost == again.cost).all()
+
+
 def test_an_empty_step_of_zero_iterations_has_the_start_alone(two_classes):
     frame = compare(*two_classes, step_sizes=[1], iterations=0)
     np.testing.assert_allclose(frame.cost, np.log(2))

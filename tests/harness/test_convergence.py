@@ -98,6 +98,7 @@ SLOW = Judgement("unsettled", "", falls=True)
 SETTLED = Judgement("settled", "", falls=True)
 HOVERS = Judgement("settled", "", falls=False)
 CYCLES = Judgement("cycling")
+TIED = Judgement("unsettled", "tie", tied=True)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +109,10 @@ CYCLES = Judgement("cycling")
         ([SETTLED, CYCLES, SETTLED], 1.0, False),  # what settles above a failure does not count
         ([SLOW, SLOW], None, True),
         ([CYCLES, CYCLES], None, False),
+        ([TIED, TIED, SLOW, SETTLED, CYCLES], 4.0, False),  # too small to move the cost
+        ([SLOW, SETTLED, TIED, SETTLED], 2.0, False),  # at exactly 2/L
+        ([TIED, CYCLES], None, False),
+        ([TIED], None, False),
     ],
 )
 def test_the_largest_convergent_step_is_contiguous_from_below(judgements, largest, censored):
@@ -120,6 +125,7 @@ def test_the_largest_convergent_step_is_contiguous_from_below(judgements, larges
 def test_the_largest_falling_step_ends_where_a_cost_rises():
     assert convergence.largest_falling([1, 2, 3], [SLOW, SETTLED, HOVERS]) == (2, False)
     assert convergence.largest_falling([1, 2], [SLOW, SLOW]) == (2, True)
+    assert convergence.largest_falling([1, 2, 3], [TIED, SLOW, CYCLES]) == (2, False)
 
 
 def test_a_target_is_reached_only_where_it_is_held():

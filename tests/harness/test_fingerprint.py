@@ -7,6 +7,7 @@ import pytest
 import costs
 import optimizers
 from harness import fingerprint
+from harness.choices import chain
 from harness.normalizers import PCASphere
 from tests.conftest import ROOT
 
@@ -31,6 +32,20 @@ def test_choices_data_and_code_make_the_identity():
 
 def test_where_the_data_lies_is_no_part_of_it():
     assert identity() == identity({**PARAMS, "data_dir": "/there", "dataset.path": "x.csv"})
+
+
+def test_every_link_of_a_chain_and_its_settings_make_the_identity():
+    def chained(*schemes):
+        return identity(normalizer=chain(schemes))
+
+    whole = chained({"pca": {"components": 5}}, "standard")
+    assert whole == chained({"pca": {"components": 5}}, "standard")
+    assert whole != chained({"pca": {"components": 4}}, "standard")
+    members = fingerprint._members(chain(["pca_sphere", "minmax"]))
+    assert [fingerprint._module_of(member).split(".")[-1] for member in members] == [
+        "whitening",
+        "_data",
+    ]
 
 
 @pytest.fixture

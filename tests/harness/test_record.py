@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 from costs import least_squares, multiclass_softmax, softmax
@@ -104,6 +105,13 @@ def test_points_keep_their_classes_and_their_axes(two_classes):
     single = run(job(x[:, :1], y)).arrays["points"]
     assert single["axes"].shape == (0, 2)
     assert np.array_equal(single["points"][:, 1], y)
+
+
+def test_a_chain_whose_links_name_no_features_has_coordinates(two_classes):
+    x, y = two_classes
+    scheme = make_pipeline(FunctionTransformer(), PCASphere())
+    found = run(job(x, y, scheme=scheme, record=["features"]))
+    assert list(found.arrays["features"]["names"]) == ["x0", "x1", "x2"]
 
 
 def test_many_points_are_sampled():

@@ -18,6 +18,8 @@ class Client:
             raise MlflowException(self.words)
         return run_id
 
+    create_experiment = log_inputs
+
 
 @pytest.mark.parametrize(
     "words",
@@ -31,6 +33,12 @@ def test_what_passes_is_tried_again(words):
     client = Client(words)
     assert Patient(client, "sqlite:///mlflow.db").log_inputs("run") == "run"
     assert client.calls == 2
+
+
+def test_another_experiment_of_that_name_is_told_at_once():
+    words = "Experiment(name=a) already exists. (sqlite3.IntegrityError) UNIQUE constraint failed"
+    with pytest.raises(MlflowException, match="already exists"):
+        Patient(Client(words), "sqlite:///mlflow.db").create_experiment("a")
 
 
 def test_what_lasts_is_told_at_once():

@@ -1,6 +1,7 @@
 """Verdicts and theory of whole jobs: what a sweep would record."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,17 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import costs
 from datasets import make_dataset
 from datasets.bundled import breast_cancer
+from harness import records, theory
+from harness.choices import build, options
 from harness.experiment import Job, run
-from harness.normalizers import PCASphere
+from harness.normalizers import PCARotation, PCASphere
 from harness.search import Search
 from harness.settings import Settings, decades
 from optimizers import gradient_descent
 from tests.conftest import ROOT
 
+OPTIMIZERS = ROOT / "conf" / "optimizer"
+SECONDS = [f"final/seconds_to_{name}" for name in ("1e-1", "1e-2", "1e-3")]
 SCHEMES = {
     "identity": FunctionTransformer,
     "centre": lambda: StandardScaler(with_std=False),
@@ -46,6 +51,49 @@ def job(data, cost=costs.softmax, scheme=None, step_sizes=(1.0,), search=None, l
         l2=l2,
         search=search or Search(),
     )
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in OPTIMIZERS.glob("*.yaml")))
+def test_every_optimizer_makes_a_whole_job(overlapping, name):
+    made = job(overlapping, scheme=StandardScaler(), step_sizes=[0.01, 0.1])
+    found = run(replace(made, optimizer=build("optimizer", options("optimizer", name))))
+    assert [step.verdict in ("settled", "unsettled", "cycling") for step in found.steps] == [
+        True
+    ] * 2
+    assert found.steps[1].histories["train/cost"][-1] < np.log(2)
+
+
+def test_single_precision_finds_the_step_sizes_that_double_does():
+    grid = decades(-7, 2)
+    found = [
+        run(job(breast_cancer(), scheme=PCASphere(), step_sizes=grid, precision=precision))
+        for precision in ("float64", "float32")
+    ]
+    double, single = (outcome.findings.metrics for outcome in found)
+    for name in ("largest_convergent_step", "largest_falling_step"):
+        assert single[f"final/{name}"] == double[f"final/{name}"] == 10
+
+
+def test_a_few_components_of_many_features_make_no_matrix_of_them_all(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((20, 2 + theory.DENSE))
+    monkeypatch.setattr(np, "outer", None)  # a covariance of them all would need it
+    found = run(job(two_classes(x, np.arange(20) % 2), scheme=PCARotation(components=3)))
+    assert found.features == 3
+    assert found.steps[0].verdict != "diverged"
+
+
+def test_no_number_that_is_logged_is_infinite():
+    x = np.array([[0.0], [1.0], [2.0], [3.0]])
+    data = make_dataset(
+        "far", x, [0.0, 1.0, 2.0, 3.0], x_test=[[1e30]], y_test=[1.0], source="arrays"
+    )
+    outcome = run(job(data, costs.least_squares, step_sizes=[0.01], precision="float32"))
+    place = records.Place("store", "far", "parent", {}, {"normalizer": "identity"})
+    written = records.of_outcome(place, data, outcome)
+    entries = [entry for part in (written.scheme, *written.steps) for entry in part.metrics]
+    assert any(key == "final/train_cost" for key, _, _ in entries)
+    assert np.isfinite([value for _, value, _ in entries]).all()
 
 
 def two_classes(x, labels):
@@ -227,7 +275,8 @@ def test_two_runs_give_the_same_to_the_last_digit():
         analysis._shared.cache_clear()
         outcome = run(job(breast_cancer(), scheme=StandardScaler(), step_sizes=[0.1, 1, 10]))
         words = [
-            (step.verdict, step.reason, step.metrics.get("theory/x")) for step in outcome.steps
+            (step.verdict, step.reason, {**step.metrics, **dict.fromkeys(SECONDS)})
+            for step in outcome.steps
         ]
         reached = [tuple(values) for step in outcome.steps for values in step.starts.values()]
         return repr(words), repr(reached), repr(outcome.findings.metrics), outcome.findings.tags

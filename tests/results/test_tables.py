@@ -88,6 +88,8 @@ def test_a_bar_in_a_name_does_not_end_a_cell():
 
 def test_passwords_are_blotted_out(three):
     assert runs.without_passwords("a://u:p@h/d b://h:1/x") == "a://u:***@h/d b://h:1/x"
+    assert runs.without_passwords("m://h/d?user=u&passwd=p") == "m://h/d?user=u&passwd=***"
+    assert runs.without_passwords("s://h/d?pwd=p&sig=q") == "s://h/d?pwd=***&sig=***"
     assert "secret" not in three.sweep.command
     assert "secret" not in tables.text(runs.sweeps(three.uri))
 

@@ -259,6 +259,14 @@ def test_fewer_points_than_features_give_what_the_covariance_gives(name):
     np.testing.assert_allclose(z, large.transform(x), atol=1e-9 * np.abs(z).max())
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_directions_of_rounding_are_dropped_whatever_rtol_says(seed):
+    x = np.random.default_rng(seed).standard_normal((6, 10))
+    fitted = scheme("pca_sphere", rtol=0.0).fit(x)
+    assert (~fitted.dropped_).sum() == 5
+    np.testing.assert_allclose(fitted.inverse_transform(fitted.transform(x)), x, atol=1e-8)
+
+
 @every_linear
 def test_blocks_of_points_do_not_show(name, monkeypatch):
     x = points()

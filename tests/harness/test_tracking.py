@@ -1,0 +1,26 @@
+"""What the one writer leaves of a sweep that stopped."""
+
+import shutil
+
+import pytest
+
+from harness.records import RunRecord
+from harness.store import Store
+from harness.tracking import Writer
+
+
+@pytest.fixture
+def writer(tmp_path, empty_store):
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    return Writer(Store.at("sqlite:///mlflow.db", "mlartifacts", tmp_path))
+
+
+def test_a_job_cut_off_is_killed_and_not_taken_for_written(writer):
+    sweep = writer.start_sweep("data-cost", "s1", {})
+    job = RunRecord("standard", {"job": "s1/0", "sweep_id": "s1"})
+    scheme = writer._create(writer._experiment("data-cost"), job, "scheme", sweep)
+    assert writer.end_abandoned(lambda tags: tags["sweep_id"] == "s1", "FAILED") == 2
+    status = {run: writer.client.get_run(run).info.status for run in (sweep, scheme)}
+    assert status == {sweep: "FAILED", scheme: "KILLED"}
+    assert not writer.holds("data-cost", "s1/0")
+    assert writer.end_abandoned(lambda tags: True) == 0
