@@ -5,6 +5,7 @@ data, its split and the start, and one of the starts. What is compared is each s
 size; an unreached target is infinite.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def _best_runs(sweep: Sweep) -> dict[str, dict[str, Any]]:
 def _values(
     sweep: Sweep, scheme: dict[str, Any], best: dict[str, Any] | None, target: str, measure: str
 ) -> list[float]:
-    starts = _starts(scheme)
+    starts = starts_of(scheme)
     if best is None:
         return [float("inf")] * starts
     name = f"{measure if starts == 1 else 'iterations'}_to_{target}"
@@ -111,7 +112,8 @@ def _values(
     return [float(fit + value * each) for value in values]
 
 
-def _starts(scheme: dict[str, Any]) -> int:
+def starts_of(scheme: Mapping[Any, Any]) -> int:
+    """Return how many starts a scheme run's job had."""
     try:
         return int(scheme.get("params.starts") or 1)
     except ValueError:
