@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from results import comparisons
+from results import comparisons, profile
 from results.runs import Sweep
 
 ALL = [10, 20, 30, 40, 50, 60]
@@ -202,12 +202,17 @@ def runs(*jobs, **params):
     rows = []
     for number, (experiment, scheme, value, *own) in enumerate(jobs):
         about = {f"params.{key}": text for key, text in {**params, **dict(*own)}.items()}
-        row = {"run_id": f"run{number}", "experiment": experiment, "normalizer": scheme, **about}
+        row = {
+            "run_id": f"{experiment}{number}",
+            "experiment": experiment,
+            "normalizer": scheme,
+            **about,
+        }
         row |= {"role": "scheme", "verdict": "failed" if value is None else "settled"}
         rows.append(row)
         if value is not None:
             row["params.dataset.encoding"] = "0, 1"
-            step = {"role": "step", "run_id": f"step{number}", "parent": f"run{number}"}
+            step = {"role": "step", "run_id": f"step{number}", "parent": row["run_id"]}
             step |= {"metrics.final/train_cost": 0.1, "tags.best": "true", "verdict": "settled"}
             step |= {"metrics.final/iterations_to_1e-2": value, "experiment": experiment}
             rows.append(step)
@@ -253,3 +258,16 @@ def test_a_step_size_that_is_shown_need_not_be_the_best(three):
     again = {key: row["run_id"] for key, row in comparisons._best_runs(shown).items()}
     assert again == marked
     assert set(marked.values()) != set(every.loc[smallest, "run_id"])
+
+
+def test_a_profile_says_which_schemes_share_no_problem(monkeypatch, capsys):
+    found = {
+        "1": runs(*(("x", scheme, 1.0) for scheme in "abc")),
+        "2": runs(*(("y", scheme, 1.0) for scheme in "ad")),
+    }
+    monkeypatch.setattr(profile, "load", lambda store, sweep_id: found[sweep_id])
+    monkeypatch.setattr(profile, "_predictions", lambda loaded: pd.DataFrame())
+    profile.tell("-", ["1", "2"], "1e-2", "iterations")
+    told = capsys.readouterr().out
+    assert "leaderboard: nothing to compare (no problem on which every scheme was run" in told
+    assert "two schemes" not in told
