@@ -271,3 +271,19 @@ def test_a_profile_says_which_schemes_share_no_problem(monkeypatch, capsys):
     told = capsys.readouterr().out
     assert "leaderboard: nothing to compare (no problem on which every scheme was run" in told
     assert "two schemes" not in told
+
+
+def test_seconds_of_a_start_do_not_depend_on_the_median(three, monkeypatch):
+    every = three.sweep.runs.assign(**{"params.starts": "2"})
+    # One start of two reaches the target, so that their median does not.
+    sweep = Sweep("-", "s", every.drop(columns="metrics.final/seconds_to_1e-2", errors="ignore"))
+    monkeypatch.setattr(Sweep, "series", lambda *_: {0: 7.0})
+    table = comparisons.reached([sweep], "1e-2", "seconds")
+    first = sweep.of_role("scheme").iloc[0]
+    fit, descent = (first[f"metrics.time/{name}_seconds"] for name in ("fit", "descent"))
+    one, other = table["value"][:2]
+    assert other == np.inf
+    assert one == fit + 7 * first["metrics.time/seconds_a_step"]
+    assert fit < one < fit + descent
+    unknown = Sweep("-", "s", every.drop(columns="metrics.time/seconds_a_step"))
+    assert comparisons.reached([unknown], "1e-2", "seconds").empty
