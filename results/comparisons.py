@@ -22,7 +22,7 @@ RESAMPLES = 2000
 COVERAGE = 0.95
 # No interval of a median of fewer values covers 95 percent: 2 * 0.5**5 is 6 percent.
 FEWEST = 6
-SURE = f"an interval of 95 percent and a verdict need {FEWEST} pairs"
+SURE = f"an interval of 95 percent and a verdict need {FEWEST} pairs or more"
 # What repeats a problem: the split, the draw of the data, and that of the start.
 DRAWS = ("dataset.split_seed", "dataset.seed", "seed")
 # Parameters that make no other problem: what is compared, what an experiment has in common, what a
@@ -139,16 +139,19 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
         for name in names:
             if rows[name].nunique(dropna=False) == 1 or _one_each(rows, name):
                 continue
+            choice = name.rpartition(".")[0]  # such as the optimizer's, whose options come with it
+            if choice in rows and _one_each(rows, name, choice):
+                continue
             for _, part in rows.groupby(sweep) if sweep else [(None, rows)]:
                 own = part[name].nunique(dropna=False) > 1 and _one_each(part, name)
-                for place, value in part[name].items():
+                for place, value in part[name].dropna().items():
                     found[place][name.removeprefix("params.")] = OWN if own else str(value)
     return list(found.values())
 
 
-def _one_each(schemes: pd.DataFrame, name: str) -> bool:
-    """Return whether each normalizer has one value of a setting."""
-    return bool((schemes.groupby("normalizer")[name].nunique(dropna=False) <= 1).all())
+def _one_each(schemes: pd.DataFrame, name: str, by: str = "normalizer") -> bool:
+    """Return whether each normalizer, or each option of a choice, has one value of a setting."""
+    return bool((schemes.groupby(by)[name].nunique(dropna=False) <= 1).all())
 
 
 def _scheme_names(schemes: pd.DataFrame) -> dict[str, str]:

@@ -180,6 +180,22 @@ def test_settings_make_problems_and_per_scheme_options_do_not():
     assert comparisons.problems(schemes) == [{"cost.l2": value} for value in "0101"]
 
 
+def test_a_choice_stands_for_the_options_that_come_with_it():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "normalizer": ["a", "b"] * 3,
+            "params.optimizer": ["gradient_descent"] * 2 + ["adam"] * 4,
+            "params.optimizer._target_": ["gd"] * 2 + ["ad"] * 4,
+            "params.optimizer.epsilon": [np.nan] * 2 + ["0.1"] * 2 + ["0.2"] * 2,
+        }
+    )
+    plain, adam, other = comparisons.problems(schemes)[::2]
+    assert plain == {"optimizer": "gradient_descent"}
+    assert adam == {"optimizer": "adam", "optimizer.epsilon": "0.1"}
+    assert other == {"optimizer": "adam", "optimizer.epsilon": "0.2"}
+
+
 def test_a_per_scheme_option_makes_none_beside_sweeps_that_have_another():
     schemes = pd.DataFrame(
         {
