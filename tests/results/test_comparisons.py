@@ -208,7 +208,7 @@ def test_a_per_scheme_option_makes_none_beside_sweeps_that_have_another():
         }
     )
     one, other, *same = comparisons.problems(schemes, "sweep")
-    assert one == other != same[0]
+    assert one == other == {"iterations": comparisons.OWN}
     assert same == [{"iterations": "50"}] * 2 + [{}] * 2
 
 
@@ -236,14 +236,20 @@ def runs(*jobs, **params):
 
 
 def test_a_job_that_failed_is_unreached_and_keeps_its_problem():
-    jobs = [(e, scheme, 5.0) for e in "xy" for scheme in "ab"]
-    jobs[1] = ("x", "b", None)
+    jobs = [
+        (experiment, scheme, 5.0, {"dataset.split_seed": split})
+        for experiment in "xy"
+        for split in "01"
+        for scheme in "ab"
+    ]
+    jobs[1] = (*jobs[1][:2], None, jobs[1][3])
     table = comparisons.reached([runs(*jobs)])
-    assert len(table) == 4
+    assert len(table) == 8
     assert table["setting"].eq("").all()
-    assert comparisons.leaderboard(table)["problems"].tolist() == [2, 2]
-    (x, y) = comparisons.paired(table).to_dict("records")
-    assert (x["ratio"], y["ratio"]) == (np.inf, 1)
+    assert comparisons.leaderboard(table)["problems"].tolist() == [4, 4]
+    x, y = comparisons.paired(table).to_dict("records")
+    assert (x["pairs"], y["pairs"]) == (2, 2)
+    assert (x["wins"], y["wins"]) == (0.75, 0.5)
 
 
 def test_a_job_without_a_descent_is_no_problem():
