@@ -51,7 +51,7 @@ class Outcome:
     best: the number of the best of them, or of the one that `shown_step` chooses.
 
     A study without a descent (`iterations=0` with a record) has no steps. arrays: what `record`
-    asked for, see `harness.record`.
+    asked for, see `harness.record`. seconds_a_step: of one run, NaN without a descent.
     """
 
     steps: tuple[Step, ...]
@@ -62,6 +62,7 @@ class Outcome:
     descent_seconds: float
     findings: Findings = field(default_factory=Findings)
     arrays: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    seconds_a_step: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,7 @@ def _conclude(made: Descent) -> Outcome:
             Findings(tags={"explanation": words}, seconds=seconds, search_seconds=search_seconds),
         ),
         arrays=arrays,
+        seconds_a_step=bench.seconds_a_step,
     )
 
 

@@ -113,6 +113,7 @@ def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
     metrics += [
         ("time/fit_seconds", outcome.fit_seconds, 0),
         ("time/descent_seconds", outcome.descent_seconds, 0),
+        *_finite([("time/seconds_a_step", outcome.seconds_a_step, 0)]),
         ("final/steps_tried", len(outcome.steps), 0),
         ("final/steps_diverged", diverged, 0),
         *_findings(outcome.findings),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STORE = "sqlite:///mlflow.db"
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
+SHAPES = ("page", "slide", "screen")
 SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
 
 EXAMPLES = """examples:
@@ -139,6 +140,12 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("sweep", nargs="*", help="sweeps' ids; all of the store without")
     profile.add_argument("--target", default="1e-2", help="1e-1, 1e-2 or 1e-3 (%(default)s)")
     profile.add_argument("--by", default="iterations", help="iterations or seconds (%(default)s)")
+    profile.add_argument(
+        "--out", metavar="FOLDER", help="draw the performance profiles there, as PNG, SVG and PDF"
+    )
+    profile.add_argument(
+        "--format", choices=SHAPES, default="screen", help="of the figure (%(default)s)"
+    )
 
     dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
     dashboard.add_argument("--port", type=int, default=5000, help="(%(default)s)")
@@ -150,7 +157,7 @@ def _drawing_options() -> _Parser:
     drawn = _Parser(add_help=False)
     drawn.add_argument(
         "--format",
-        choices=("page", "slide", "screen"),
+        choices=SHAPES,
         default="screen",
         help="6.5 inches of a page, a 13-inch slide, or a screen (%(default)s)",
     )
@@ -283,9 +290,12 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _profile(options: argparse.Namespace) -> int:
+    from results.figures.style import FORMATS
     from results.profile import tell
 
-    tell(options.store, options.sweep, options.target, options.by)
+    folder = Path(options.out).absolute() if options.out else None
+    shape = FORMATS[options.format]
+    tell(options.store, options.sweep, options.target, options.by, folder, shape)
     return 0
 
 

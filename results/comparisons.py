@@ -1,14 +1,17 @@
 """Which scheme is faster, by how much, and how sure that is: pairs, profiles, ranks.
 
-A problem is what two schemes can be paired on: one data set, cost and setting, one split and one
-start. What is compared is each scheme's best step size; an unreached target is infinite.
+A problem is what two schemes can be paired on: one data set, cost and setting, one draw of the
+data, its split and the start, and one of the starts. What is compared is each scheme's best step
+size; an unreached target is infinite.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import bdtr
 
 from results.runs import Sweep
 
@@ -17,171 +20,212 @@ TARGETS = ("1e-1", "1e-2", "1e-3")
 MEASURES = ("iterations", "seconds")
 RESAMPLES = 2000
 COVERAGE = 0.95
-SPLIT = "params.dataset.split_seed"
-# Parameters that make no other problem: what is paired over, what a scheme may choose for itself,
-# and what only says what is done with the runs afterwards.
-SAME_PROBLEM = ("params.normalizer", "params.dataset", "params.cost", SPLIT, "params.step_sizes")
-AFTERWARDS = ("normalizer.", "search.", "rules.", "record", "theory", "data_dir")
-SAME_PREFIX = tuple(f"params.{name}" for name in AFTERWARDS)
+# No interval of a median of fewer values covers 95 percent: 2 * 0.5**5 is 6 percent.
+FEWEST = 6
+SURE = f"an interval of 95 percent and a verdict need {FEWEST} pairs or more"
+# What repeats a problem: the split, the draw of the data, and that of the start.
+DRAWS = ("dataset.split_seed", "dataset.seed", "seed")
+# Parameters that make no other problem: what is compared, what an experiment has in common, what a
+# job finds out (one that failed has not), what a scheme may choose for itself, and what only says
+# what is done with the runs afterwards.
+SAME_PROBLEM = ("normalizer", "dataset", "cost", "dataset.encoding", "step_sizes", "shown_step")
+AFTERWARDS = ("normalizer.", "search.", "rules.", "study.", "record", "theory", "data_dir")
+OWN = "each scheme's own"
 
 
 def reached(sweeps: list[Sweep], target: str = "1e-2", measure: str = "iterations") -> pd.DataFrame:
     """Return one row a scheme and problem: experiment, setting, split, start, scheme, value.
 
     value: iterations or seconds from which on the best step size's cost is at most the target;
-    infinite where it never is, where every step size diverged, and where the job failed.
+    infinite where it never is, where every step size diverged, and where the job failed. split:
+    the draw of the data, its split and the start. A job without a descent (`iterations=0`) has no
+    row, and neither has one whose seconds are not known.
     """
-    every = pd.concat([sweep.of_role("scheme") for sweep in sweeps], ignore_index=True)
-    settings = _settings(every)
+    parts = [sweep.of_role("scheme").assign(sweep=number) for number, sweep in enumerate(sweeps)]
+    every = pd.concat(parts, ignore_index=True)
+    every = every[~without_descent(every)]
+    best = [_best_runs(sweep) for sweep in sweeps]
+    names = _scheme_names(every)
     rows = []
-    for sweep in sweeps:
-        steps = sweep.of_role("step")
-        best = steps[steps.get("tags.best", pd.Series("", index=steps.index)) == "true"]
-        by_parent = {row["parent"]: row for row in best.to_dict("records")}
-        for row in sweep.of_role("scheme").to_dict("records"):
-            values = _values(sweep, row, by_parent.get(row["run_id"]), target, measure)
-            rows += [
-                {
-                    "experiment": row["experiment"],
-                    "setting": settings[row["run_id"]],
-                    "split": str(row.get(SPLIT, "0")),
-                    "start": start,
-                    "scheme": _scheme(row, every),
-                    "value": value,
-                }
-                for start, value in enumerate(values)
-            ]
+    for row, made in zip(every.to_dict("records"), problems(every, "sweep")):
+        number = row["sweep"]
+        values = _values(sweeps[number], row, best[number].get(row["run_id"]), target, measure)
+        rows += [
+            {
+                "experiment": row["experiment"],
+                "setting": ", ".join(f"{k}={v}" for k, v in made.items() if k not in DRAWS),
+                "split": ", ".join(str(row.get(f"params.{name}", "0")) for name in DRAWS),
+                "start": start,
+                "scheme": names[row["run_id"]],
+                "value": value,
+            }
+            for start, value in enumerate(values)
+        ]
     columns = ["experiment", "setting", "split", "start", "scheme", "value"]
-    table = pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=columns).dropna(subset="value")
     # A scheme that was run twice on one problem counts once, as it was last.
     return table.drop_duplicates(columns[:-1], keep="last", ignore_index=True)
+
+
+def without_descent(schemes: pd.DataFrame) -> pd.Series:
+    """Return, by run, whether it only fits its scheme and records: `iterations=0`."""
+    asked = schemes.get("params.iterations", pd.Series("", index=schemes.index))
+    return asked.astype(str) == "0"
+
+
+def _best_runs(sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """Return each scheme's best step run, by the scheme's: the one shown may be another.
+
+    The lowest final cost among the settled, and among the finite where none settled.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    order: dict[str, tuple[Any, ...]] = {}
+    for row in sweep.of_role("step").to_dict("records"):
+        cost = row.get("metrics.final/train_cost")
+        if row["verdict"] == "diverged" or cost is None or pd.isna(cost):
+            continue
+        # Of equal ones, the one that is shown.
+        place = (row["verdict"] != "settled", cost, row.get("tags.best") != "true")
+        if row["parent"] not in found or place < order[row["parent"]]:
+            found[row["parent"]], order[row["parent"]] = row, place
+    return found
 
 
 def _values(
     sweep: Sweep, scheme: dict[str, Any], best: dict[str, Any] | None, target: str, measure: str
 ) -> list[float]:
-    starts = _starts(scheme)
+    starts = starts_of(scheme)
     if best is None:
         return [float("inf")] * starts
-    name = f"iterations_to_{target}"
+    name = f"{measure if starts == 1 else 'iterations'}_to_{target}"
     if starts == 1:
         counts = [best.get(f"metrics.final/{name}")]
     else:
         found = sweep.series(best["run_id"], f"start/{name}")
         counts = [found.get(start) for start in range(starts)]
     values = [float("inf") if count is None or pd.isna(count) else count for count in counts]
-    if measure == "iterations":
+    if measure == "iterations" or starts == 1:
         return values
-    return [_seconds(scheme, best, target, value) for value in values]
-
-
-def _seconds(scheme: dict[str, Any], best: dict[str, Any], target: str, iterations: float) -> float:
-    """Return the scheme's fitting time and that of so many iterations of one run.
-
-    A run's share of its grid's descent, which makes all its runs together.
-    """
+    # The scheme's fitting time, and one run's share of the descent, which makes all runs together.
     fit = scheme.get("metrics.time/fit_seconds", float("nan"))
-    median = best.get(f"metrics.final/iterations_to_{target}")
-    seconds = best.get(f"metrics.final/seconds_to_{target}")
-    if not np.isfinite(iterations) or median is None or pd.isna(median) or pd.isna(seconds):
-        return float("inf")
-    return float(fit + (seconds - fit) * (iterations / median if median else 0.0))
+    each = scheme.get("metrics.time/seconds_a_step", float("nan"))
+    return [float(fit + value * each) for value in values]
 
 
-def _starts(scheme: dict[str, Any]) -> int:
+def starts_of(scheme: Mapping[Any, Any]) -> int:
+    """Return how many starts a scheme run's job had."""
     try:
         return int(scheme.get("params.starts") or 1)
     except ValueError:
         return 1
 
 
-def _settings(schemes: pd.DataFrame) -> dict[str, str]:
-    """Return, by run, what else was varied: other settings make other problems.
+def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, str]]:
+    """Return, by run, what makes its problem: the settings that were varied, by their names.
 
-    A setting that each scheme has to itself (`${per_scheme:...}`) makes none.
+    schemes: scheme runs; sweep: the column that tells of which sweep each is, where they are of
+    several. A setting that a scheme had several values of in one experiment makes other problems;
+    one that each scheme of a sweep has to itself (`${per_scheme:...}`) is the same for them all.
     """
-    varied = [
+    found: dict[Any, dict[str, str]] = {place: {} for place in schemes.index}
+    names = [
         name
         for name in schemes.columns
         if name.startswith("params.")
-        and name not in SAME_PROBLEM
-        and not name.startswith(SAME_PREFIX)
-        and (schemes.groupby("normalizer")[name].nunique(dropna=False) > 1).any()
+        and name.removeprefix("params.") not in SAME_PROBLEM
+        and not name.startswith(tuple(f"params.{prefix}" for prefix in AFTERWARDS))
     ]
-    return {
-        row["run_id"]: ", ".join(f"{name.removeprefix('params.')}={row[name]}" for name in varied)
-        for row in schemes.to_dict("records")
-    }
+    for _, rows in schemes.groupby("experiment", sort=False):
+        for name in names:
+            if rows[name].nunique(dropna=False) == 1 or _one_each(rows, name):
+                continue
+            choice = name.rpartition(".")[0]  # such as the optimizer's, whose options come with it
+            if choice in rows and _one_each(rows, name, choice):
+                continue
+            for _, part in rows.groupby(sweep) if sweep else [(None, rows)]:
+                own = part[name].nunique(dropna=False) > 1 and _one_each(part, name)
+                for place, value in part[name].dropna().items():
+                    found[place][name.removeprefix("params.")] = OWN if own else str(value)
+    return list(found.values())
 
 
-def _scheme(row: dict[str, Any], schemes: pd.DataFrame) -> str:
-    """Return the normalizer's name, with its own options where the sweep varies them."""
-    same = schemes[schemes["normalizer"] == row["normalizer"]]
-    own = [
-        name
-        for name in schemes.columns
-        if name.startswith("params.normalizer.") and same[name].nunique(dropna=False) > 1
-    ]
-    extra = [f"{name.removeprefix('params.normalizer.')}={row[name]}" for name in own]
-    return ", ".join([row["normalizer"], *extra])
+def _one_each(schemes: pd.DataFrame, name: str, by: str = "normalizer") -> bool:
+    """Return whether each normalizer, or each option of a choice, has one value of a setting."""
+    return bool((schemes.groupby(by)[name].nunique(dropna=False) <= 1).all())
+
+
+def _scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
+    """Return, by run, the normalizer's name, with its own options where they were varied."""
+    options = [name for name in schemes.columns if name.startswith("params.normalizer.")]
+    found = {}
+    for normalizer, same in schemes.groupby("normalizer"):
+        own = [name for name in options if same[name].nunique(dropna=False) > 1]
+        for row in same.to_dict("records"):
+            extra = [f"{name.removeprefix('params.normalizer.')}={row[name]}" for name in own]
+            found[row["run_id"]] = ", ".join([str(normalizer), *extra])
+    return found
 
 
 def spread(table: pd.DataFrame) -> pd.DataFrame:
-    """Return one row an experiment and scheme: median and quartiles over starts and splits.
+    """Return one row an experiment, setting and scheme: median and quartiles over its problems.
 
-    Order statistics, never between two values, so that an unreached problem is infinite and is
-    not averaged with one that was reached.
+    Those are its starts and draws; a column `setting` is there where there are several. Order
+    statistics, never between two values, so that an unreached problem is infinite and is not
+    averaged with one that was reached.
     """
     rows = []
-    for (experiment, scheme), part in table.groupby(["experiment", "scheme"], sort=False):
+    for (experiment, setting, scheme), part in table.groupby(
+        ["experiment", "setting", "scheme"], sort=False
+    ):
         q1, median, q3 = np.quantile(part["value"], [0.25, 0.5, 0.75], method="higher")
-        row = {"experiment": experiment, "scheme": scheme, "problems": len(part)}
-        rows.append({**row, "median": median, "q1": q1, "q3": q3})
-    columns = ["experiment", "scheme", "problems", "median", "q1", "q3"]
-    return pd.DataFrame(rows, columns=columns)
+        row = {"experiment": experiment, "setting": setting, "scheme": scheme}
+        rows.append({**row, "problems": len(part), "median": median, "q1": q1, "q3": q3})
+    columns = ["experiment", "setting", "scheme", "problems", "median", "q1", "q3"]
+    return _with_settings(pd.DataFrame(rows, columns=columns))
 
 
-def paired(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Return one row a pair of schemes and experiment: who is faster, by pairs of problems.
+def _with_settings(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without its column of settings where nothing was varied."""
+    return table if (table["setting"] != "").any() else table.drop(columns="setting")
 
-    table: from `reached`. Columns: pairs; wins, the share of pairs in which the first is faster
-    (a tie, two unreached ones too, is half a win); ratio, the median of the second's value over
-    the first's, and the interval `low` to `high` of it (bootstrap over pairs, 95 percent, seeded);
-    verdict: `faster`, `slower`, or `none` where the interval holds 1 or there is one pair only.
+
+def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
+    """Return one row a pair of schemes, experiment and setting: who is faster, by pairs.
+
+    table: from `reached`. least: how many pairs two schemes must have; the others are left out.
+    Columns: setting, where there are several; pairs, over starts and draws; wins, the share of
+    pairs in which the first is faster (a tie, two unreached ones too, is half a win); ratio, the
+    median of the second's value over the first's, and the interval `low` to `high` of it (see
+    `interval`); verdict: `faster`, `slower`, or `none` where the interval holds 1, or is none
+    because there are fewer than 6 pairs.
     """
     rows = []
-    for experiment, part in table.groupby("experiment", sort=False):
+    for (experiment, setting), part in table.groupby(["experiment", "setting"], sort=False):
         wide = _wide(part)
-        names = list(wide.columns)
-        for number, first in enumerate(names):
-            for second in names[number + 1 :]:
-                both = wide[[first, second]].dropna()
-                if both.empty:
-                    continue
-                found = compare(both[first].to_numpy(), both[second].to_numpy(), seed)
-                rows.append({"experiment": experiment, "scheme": first, "against": second, **found})
-    columns = [
-        "experiment",
-        "scheme",
-        "against",
-        "pairs",
-        "wins",
-        "ratio",
-        "low",
-        "high",
-        "verdict",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+        names, values = list(wide.columns), wide.to_numpy()
+        there = ~np.isnan(values)
+        pairs = there.astype(float).T @ there
+        for one, other in zip(*np.nonzero(np.triu(pairs >= max(least, 1), 1))):
+            both = values[there[:, one] & there[:, other]]
+            row = {"experiment": experiment, "setting": setting}
+            row |= {"scheme": names[one], "against": names[other]}
+            rows.append({**row, **compare(both[:, one], both[:, other])})
+    columns = ["experiment", "setting", "scheme", "against"]
+    columns += ["pairs", "wins", "ratio", "low", "high", "verdict"]
+    return _with_settings(pd.DataFrame(rows, columns=columns))
 
 
-def compare(first: Array, second: Array, seed: int = 0) -> dict[str, Any]:
+def repeated(sweep: Sweep) -> pd.DataFrame:
+    """Return the pairs of a sweep, by iterations to 1e-2, that several starts or draws make."""
+    return paired(reached([sweep]), least=2)
+
+
+def compare(first: Array, second: Array) -> dict[str, Any]:
     """Return the comparison of two schemes' values `(n,)`, paired; see `paired`."""
     logs = _log_ratios(first, second)
     wins = float(np.mean(np.where(logs > 0, 1.0, np.where(logs == 0, 0.5, 0.0))))
-    low, high = bootstrap(logs, seed)
-    verdict = "none"
-    if len(logs) > 1 and not low <= 0 <= high:
-        verdict = "faster" if low > 0 else "slower"
+    low, high = interval(logs)
+    verdict = "faster" if low > 0 else "slower" if high < 0 else "none"
     middle = float(_median(logs))
     ratio, least, most = (float(np.exp(part)) for part in (middle, low, high))
     return {
@@ -206,17 +250,20 @@ def _log_ratios(first: Array, second: Array) -> Array:
     return np.where(np.isinf(one) & np.isinf(other), 0.0, logs)
 
 
-def bootstrap(values: Array, seed: int = 0) -> tuple[float, float]:
-    """Return the interval of the median of values `(n,)`, 95 percent, by resampling them.
+def interval(values: Array) -> tuple[float, float]:
+    """Return an interval of the median of what values `(n,)` are drawn from; NaN for n < 6.
 
-    2,000 resamples by a generator of its own seed; infinite values are allowed.
+    From the k-th value from below to the k-th from above, with the largest k for which that holds
+    the median with a probability of 95 percent or more, whatever the distribution is: how many
+    values lie below it is binomial. Infinite values are allowed. Conover, Practical Nonparametric
+    Statistics (1999), section 3.2.
     """
-    rng = np.random.default_rng(seed)
-    drawn = values[rng.integers(0, len(values), (RESAMPLES, len(values)))]
-    middles = np.sort(_median(drawn))
-    tail = (1 - COVERAGE) / 2
-    last = len(middles) - 1
-    return float(middles[int(tail * last)]), float(middles[int(np.ceil((1 - tail) * last))])
+    count = len(values)
+    place = int(np.sum(bdtr(np.arange(count), count, 0.5) <= (1 - COVERAGE) / 2))
+    if place == 0:
+        return float("nan"), float("nan")
+    ordered = np.sort(values)
+    return float(ordered[place - 1]), float(ordered[count - place])
 
 
 def _median(values: Array) -> Array:
@@ -274,28 +321,33 @@ def ranks(table: pd.DataFrame) -> pd.DataFrame:
 def leaderboard(table: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """Return one row a scheme, the best first: mean rank, its interval, problems, and shares.
 
-    rank: over the experiments, each counting once; `low` to `high`: bootstrap over the problems
-    of each experiment (95 percent, seeded). solved: share of problems brought to the target; won:
-    share of problems on which no scheme was faster.
+    rank: over the experiments, each counting once. `low` to `high`: the middle 95 percent of 2,000
+    resamples (seeded) of the problems of each experiment and of the experiments; NaN where there
+    are fewer than 6 experiments, or of a single one fewer than 6 problems. Of few experiments it is
+    narrow: over 6 it holds the true mean rank 7 times in 8. solved: share of problems brought to
+    the target; won: share of problems on which no scheme was faster.
     """
     wide = _wide(table).dropna()
     if wide.empty:
         return pd.DataFrame(columns=["scheme", "rank", "low", "high", "solved", "won"])
     ranked = wide.rank(axis=1, method="average")
     places = list(ranked.groupby(level="experiment", sort=False).indices.values())
+    units = len(places) if len(places) > 1 else len(wide)
     rng = np.random.default_rng(seed)
     draws = [place[rng.integers(0, len(place), (RESAMPLES, len(place)))] for place in places]
+    chosen = rng.integers(0, len(places), (len(places), RESAMPLES))
     rows = []
     for name in wide.columns:
         own, values = ranked[name].to_numpy(), wide[name]
-        means = np.sort(np.mean([own[drawn].mean(axis=1) for drawn in draws], axis=0))
+        each = np.array([own[drawn].mean(axis=1) for drawn in draws])
+        means = np.sort(np.take_along_axis(each, chosen, axis=0).mean(axis=0))
         tail = int((1 - COVERAGE) / 2 * (RESAMPLES - 1))
         rows.append(
             {
                 "scheme": name,
                 "rank": float(np.mean([own[place].mean() for place in places])),
-                "low": float(means[tail]),
-                "high": float(means[-1 - tail]),
+                "low": float(means[tail]) if units >= FEWEST else float("nan"),
+                "high": float(means[-1 - tail]) if units >= FEWEST else float("nan"),
                 "solved": float(np.isfinite(values).mean()),
                 "won": float(((values == wide.min(axis=1)) & np.isfinite(values)).mean()),
                 "problems": len(wide),

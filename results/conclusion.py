@@ -30,12 +30,13 @@ def present(
     """Do what `conclude` does, for runs that are read already."""
     table = tables.summary(sweep)
     print(f"\n{tables.text(table)}\n")
-    _print_comparisons(sweep)
+    pairs = comparisons.repeated(sweep)
+    _print_comparisons(sweep, pairs)
     for name in sweep.experiments:
         print(textwrap.fill(f"{name}: {theory.explanation(sweep, name)}", 100))
     print()
     _print_failures(sweep)
-    written = _write(sweep, folder, options) if drawn is None else drawn
+    written = _write(sweep, folder, options, pairs) if drawn is None else drawn
     for name in sweep.experiments:
         if drawing.crowded(sweep, name):
             print(
@@ -50,23 +51,23 @@ def present(
     return written
 
 
-def _write(sweep: Sweep, folder: Path, options: Options) -> dict[str, list[Path]]:
+def _write(
+    sweep: Sweep, folder: Path, options: Options, pairs: pd.DataFrame
+) -> dict[str, list[Path]]:
     """Draw the figures and write the report; return the files by experiment."""
     written = drawing.write(sweep, folder, options=options)
-    page = report.write(sweep, folder, written)
+    page = report.write(sweep, folder, written, pairs)
     return {name: [*files, page] for name, files in written.items()}
 
 
-def _print_comparisons(sweep: Sweep) -> None:
+def _print_comparisons(sweep: Sweep, pairs: pd.DataFrame) -> None:
     """Print what theory predicted, and pairs where several starts or splits make an interval."""
     predicted = theory.predictions(sweep)
     if "2/L" in predicted:
         _print_table("theory against observation", predicted)
-    pairs = comparisons.paired(comparisons.reached([sweep]))
-    pairs = pairs[pairs["pairs"] > 1]
     if not pairs.empty:
         title = "iterations to 1e-2 of the excess, paired: ratio is how much longer the other takes"
-        _print_table(title, pairs)
+        _print_table(f"{title}\n({comparisons.SURE})", pairs)
 
 
 def _print_table(title: str, table: pd.DataFrame) -> None:

@@ -1,20 +1,35 @@
-"""What `python -m results profile` prints: schemes compared over any set of sweeps."""
+"""What `python -m results profile` tells and draws: schemes compared over any set of sweeps."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from results import comparisons, tables, theory
+from results.figures import profiles, style
 from results.runs import Sweep, load, sweeps
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
+FILE = "profiles"  # the figure's, without its suffix
+NO_PROBLEM = "no job with a descent"
+NO_PAIR = "no problem on which two schemes were run"
+NOT_ALL = "no problem on which every scheme was run; name the sweeps that share their schemes"
 
 
-def tell(store: str, sweep_ids: Sequence[str], target: str, measure: str) -> None:
+def tell(
+    store: str,
+    sweep_ids: Sequence[str],
+    target: str,
+    measure: str,
+    folder: Path | None = None,
+    shape: style.Shape = style.SCREEN,
+) -> None:
     """Print predictions, pairs, ranks, profiles and the leaderboard of sweeps, all without ids.
 
-    Raises LookupError on a sweep that is not there, a target or a measure that does not exist.
+    folder: where the figure of the profiles goes, in a shape; none is drawn without. Raises
+    LookupError on a sweep that is not there, a target or a measure that does not exist, a folder
+    that cannot be written, and a figure of no problem.
     """
     for name, value, choices in (
         ("target", target, comparisons.TARGETS),
@@ -29,12 +44,36 @@ def tell(store: str, sweep_ids: Sequence[str], target: str, measure: str) -> Non
     loaded = [load(store, sweep_id) for sweep_id in ids]
     table = comparisons.reached(loaded, target, measure)
     print(f"{measure} to the target of {target} of the excess, each scheme at its best step size\n")
-    _show("prediction against observation", _predictions(loaded))
-    _show("median and quartiles over starts and splits", comparisons.spread(table))
-    _show("pairs: ratio is how much longer the other takes", comparisons.paired(table))
-    _show("mean rank by experiment", comparisons.ranks(table).reset_index())
-    _show("performance profile: share of problems within a factor of the fastest", wide(table))
-    _show("leaderboard", comparisons.leaderboard(table))
+    _show("prediction against observation", _predictions(loaded), NO_PROBLEM)
+    _show("median and quartiles over starts and splits", comparisons.spread(table), NO_PROBLEM)
+    pairs = f"pairs: ratio is how much longer the other takes ({comparisons.SURE})"
+    _show(pairs, comparisons.paired(table), NO_PAIR)
+    _show("mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL)
+    _show(
+        "performance profile: share of problems within a factor of the fastest",
+        wide(table),
+        NOT_ALL,
+    )
+    _show("leaderboard", comparisons.leaderboard(table), NOT_ALL)
+    if folder is not None:
+        title = f"{measure} to {target} of the excess"
+        _draw(comparisons.profile(table), title, folder, shape, {"sweep": ", ".join(ids)})
+
+
+def _draw(
+    table: pd.DataFrame, title: str, folder: Path, shape: style.Shape, facts: dict[str, str]
+) -> None:
+    """Draw the profiles into a folder; print the files."""
+    if table.empty:
+        raise LookupError(f"--out {folder}: nothing to draw; {NOT_ALL}")
+    figure = profiles.draw(table, title, shape=shape)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = style.save(figure, folder / FILE, facts, ("png", "svg", "pdf"))
+    except OSError as error:
+        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+    for file in files:
+        print(f"{'figure':10} {file}")
 
 
 def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
@@ -63,8 +102,9 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _show(title: str, table: pd.DataFrame) -> None:
+def _show(title: str, table: pd.DataFrame, nothing: str) -> None:
+    """Print a table under its title, or why there is none."""
     if table.empty:
-        print(f"{title}: nothing to compare (no problem on which two schemes were run)\n")
+        print(f"{title}: nothing to compare ({nothing})\n")
         return
     print(f"{title}\n{tables.text(table)}\n")

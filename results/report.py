@@ -71,23 +71,26 @@ class Section:
     lost: Table | None
 
 
-def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
+def write(
+    sweep: Sweep, folder: Path, drawn: Files | None = None, pairs: pd.DataFrame | None = None
+) -> Path:
     """Write a sweep's report into a folder; return the file.
 
-    drawn: the figures' files by experiment, where they are drawn already. Raises LookupError
-    where the folder cannot be written.
+    drawn: the figures' files by experiment, where they are drawn already; pairs: from
+    `comparisons.repeated`, where they are compared already. Raises LookupError where the folder
+    cannot be written.
     """
     file = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(render(sweep, drawn), encoding="utf-8")
+        file.write_text(render(sweep, drawn, pairs), encoding="utf-8")
     except OSError as error:
         raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
     return file
 
 
-def render(sweep: Sweep, drawn: Files | None = None) -> str:
-    """Return the report of a sweep as HTML; drawn as for `write`."""
+def render(sweep: Sweep, drawn: Files | None = None, pairs: pd.DataFrame | None = None) -> str:
+    """Return the report of a sweep as HTML; drawn and pairs as for `write`."""
     from jinja2 import Environment, StrictUndefined
 
     if drawn is None:
@@ -108,7 +111,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         title=sections[0].question if len(sections) == 1 else _title(sweep),
         verdict=verdict.overall(sweep),
         sections=sections,
-        pairs=_pairs(sweep),
+        pairs=_pairs(comparisons.repeated(sweep) if pairs is None else pairs),
         sweep_id=sweep.sweep_id,
         started=_started(sweep),
         command=sweep.command,
@@ -207,13 +210,11 @@ def _lost(part: Sweep) -> Table | None:
     return Table.of("Failed and diverged runs", frame)
 
 
-def _pairs(sweep: Sweep) -> Table | None:
-    pairs = comparisons.paired(comparisons.reached([sweep]))
-    pairs = pairs[pairs["pairs"] > 1]
+def _pairs(pairs: pd.DataFrame) -> Table | None:
     if pairs.empty:
         return None
     caption = "Iterations to 1e-2 of the excess, in pairs: ratio is how much longer the other takes"
-    return Table.of(caption, pairs)
+    return Table.of(f"{caption} ({comparisons.SURE})", pairs)
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:

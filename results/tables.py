@@ -9,23 +9,26 @@ import pandas as pd
 from results.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
-NUMBERS = ("best step", "largest", "falls", "converges", "critical", "step size")
+NUMBERS = ("best step", "shown step", "largest", "falls", "converges", "critical", "step size")
 
 
 def summary(sweep: Sweep) -> pd.DataFrame:
     """Return one row a scheme: its best step, final cost and misclassifications, and the counts.
 
-    Seconds are those of fitting the scheme and of descending the whole grid.
+    The step is `shown step` where one was chosen (`shown_step`). Seconds are those of fitting the
+    scheme and of descending the whole grid. Verdicts, largest steps, misclassifications and what is
+    of test points are left out where no scheme has any.
     """
     rows = []
+    step = f"{step_word(sweep.of_role('scheme'))} step"
     several = len(sweep.experiments) > 1
     for row in sweep.of_role("scheme").to_dict("records"):
         entry: dict[str, Any] = {"experiment": row["experiment"]} if several else {}
         failed = row["verdict"] == "failed"
         entry |= {
             "scheme": row["label"],
-            "verdict": row["verdict"],
-            "best step": row.get("tags.step_size"),
+            "verdict": row["verdict"] or None,
+            step: row.get("tags.step_size"),
             "largest": None if failed else _largest(row),
             "cost": row.get("metrics.final/train_cost"),
             "misclassified": row.get("metrics.final/train_misclassifications"),
@@ -38,9 +41,15 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         }
         rows.append(entry)
     table = pd.DataFrame(rows)
-    optional = ["largest", "misclassified", "test cost", "test misclassified"]
+    optional = ["verdict", "largest", "misclassified", "test cost", "test misclassified"]
     empty = [name for name in optional if name in table and table[name].isna().all()]
     return table.drop(columns=empty)
+
+
+def step_word(schemes: pd.DataFrame) -> str:
+    """Return what the step size is at which schemes stand: `shown` where one was chosen."""
+    chosen = schemes.get("tags.step_chosen", pd.Series(dtype=str))
+    return "shown" if (chosen == "true").any() else "best"
 
 
 def histories(sweep: Sweep, role: str = "scheme") -> pd.DataFrame:

@@ -53,6 +53,8 @@ def bounded(value: float | None, censored: str | None) -> str | None:
 def explanation(sweep: Sweep, experiment: str) -> str:
     """Return what the numbers say of one experiment's schemes, in a few plain sentences."""
     schemes = sweep.of_role("scheme", experiment)
+    if len(schemes) and (schemes["verdict"] == "failed").all():
+        return "No step was made: every job failed."
     if not len(sweep.of_role("step", experiment)):
         return "No step was made: what the schemes did to the points is in the figures."
     sentences = [*_largest_threshold(schemes), *_largest_convergent(schemes), *_least(schemes)]

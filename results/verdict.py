@@ -3,20 +3,26 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from results import comparisons, tables
 from results.runs import Sweep
 
 COST = "metrics.final/train_cost"
 SAME = 1e-6  # relative: costs nearer than that are called the same
 MOST = 4  # so many names are read in a sentence
+# Settings under which costs are of other points, another cost or another start: under any other,
+# such as the optimizer's, the schemes' costs are compared.
+PROBLEM = ("dataset.", "cost.", "start", "seed")
 
 
 def question(sweep: Sweep, experiment: str) -> str:
     """Return what one experiment of a sweep asks."""
     schemes = sweep.of_role("scheme", experiment)
-    which = _which(list(schemes["label"]))
-    if COST not in schemes or schemes[COST].isna().all():
+    labels = [label for rows in _problems(schemes) for label in rows["label"]]
+    which = _which(list(dict.fromkeys(labels)))
+    if comparisons.without_descent(schemes).all():
         make = "does" if len(schemes) == 1 else "do"
         return f"What {make} {which} make of the points of {experiment}?"
     optimizer = _one(schemes, "tags.optimizer", "gradient_descent").replace("_", " ")
@@ -28,48 +34,119 @@ def question(sweep: Sweep, experiment: str) -> str:
 
 
 def sentence(sweep: Sweep, experiment: str) -> str:
-    """Return the answer: who reaches the lowest cost, who the highest, and how many failed."""
+    """Return the answer: who reaches the lowest cost, who the highest, and how many failed.
+
+    Over several problems, such as splits, it is how often; over several starts it is of their
+    median, with a word where the lead over the next is not sure.
+    """
     schemes = sweep.of_role("scheme", experiment)
-    failed = int((schemes["verdict"] == "failed").sum())
-    lost = f" {failed} of {len(schemes)} jobs failed." if failed else ""
+    problems = _problems(schemes)
+    if len(problems) > 1:
+        return _counted(problems, schemes)
     known = _finite(schemes)
     if known.empty:
-        diverged = int((schemes["verdict"] == "diverged").sum())
-        nothing = (
-            f" {diverged} of {len(schemes)} stayed finite at no step size." if diverged else ""
-        )
-        return f"No scheme has a cost to compare.{nothing}{lost}"
+        return _nothing(schemes)
     best, worst = known.iloc[0], known.iloc[-1]
-    equal = known[known[COST] <= best[COST] + SAME * abs(best[COST])].sort_index()
+    equal = known[_lowest(known)].sort_index()
     reach = "reaches" if len(equal) == 1 else "reach"
     said = f"{names(list(equal['label']))} {reach} the lowest cost, {_at(best)}"
+    said += _over_starts(sweep, known)
     if len(equal) < len(known):
         said += f"; {worst['label']} ends highest, with {_at(worst)}"
-    return f"{said}.{lost}"
+    return f"{said}.{_lost(schemes)}"
 
 
 def overall(sweep: Sweep) -> str:
     """Return the answer over all experiments of a sweep: who has the lowest cost, how often."""
     if len(sweep.experiments) == 1:
         return sentence(sweep, sweep.experiments[0])
+    groups = [_problems(sweep.of_role("scheme", name)) for name in sweep.experiments]
+    return _counted([rows for group in groups for rows in group], sweep.of_role("scheme"))
+
+
+def _counted(problems: Sequence[pd.DataFrame], schemes: pd.DataFrame) -> str:
+    """Return who has the lowest cost on most problems."""
     wins: dict[str, int] = {}
     compared = 0
-    for experiment in sweep.experiments:
-        known = _finite(sweep.of_role("scheme", experiment))
-        compared += len(known) > 0
-        for name in known[known[COST] <= known[COST].min() * (1 + SAME)]["label"]:
+    for rows in problems:
+        known = _finite(rows)
+        if known.empty:
+            continue
+        compared += 1
+        for name in known[_lowest(known)]["label"]:
             wins[name] = wins.get(name, 0) + 1
     if not wins:
-        return "No scheme has a cost to compare."
+        return _nothing(schemes)
     most = max(wins.values())
     best = [name for name, count in wins.items() if count == most]
     reach = "reaches" if len(best) == 1 else "reach"
-    failed = int((sweep.of_role("scheme")["verdict"] == "failed").sum())
-    lost = f" {failed} of {len(sweep.of_role('scheme'))} jobs failed." if failed else ""
+    starts = max(comparisons.starts_of(row) for row in schemes.to_dict("records"))
+    medians = f", by the median of {starts} starts" if starts > 1 else ""
     return (
         f"{names(best)} {reach} the lowest cost on {most} of {compared} problems, "
-        f"each scheme at its best step size.{lost}"
+        f"each scheme at its {tables.step_word(schemes)} step size{medians}.{_lost(schemes)}"
     )
+
+
+def _problems(schemes: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the scheme runs of one experiment by the problem that their costs are of.
+
+    Where there are several, their labels are without what makes the problem.
+    """
+    labels = schemes["label"].copy()
+    places: dict[tuple[tuple[str, str], ...], list[Any]] = {}
+    for place, made in zip(schemes.index, comparisons.problems(schemes)):
+        own = tuple((name, text) for name, text in made.items() if name.startswith(PROBLEM))
+        places.setdefault(own, []).append(place)
+        for name, text in own:
+            labels[place] = labels[place].replace(f", {name}={text}", "")
+    return [schemes.loc[rows].assign(label=labels[rows]) for rows in places.values()]
+
+
+def _over_starts(sweep: Sweep, known: pd.DataFrame) -> str:
+    """Return how sure several starts make the lead of the first over the next; of one nothing."""
+    starts = comparisons.starts_of(known.iloc[0])
+    if starts == 1:
+        return ""
+    medians = f", the median of {starts} starts"
+    after = known[~_lowest(known)]
+    if after.empty:
+        return medians
+    first, second = (_by_start(sweep, row, starts) for row in (known.iloc[0], after.iloc[0]))
+    with np.errstate(invalid="ignore"):
+        lead = np.nan_to_num(second - first, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    sure = comparisons.interval(lead)[0] > 0
+    return medians if sure else f"{medians}, too few for a sure lead over {after.iloc[0]['label']}"
+
+
+def _by_start(sweep: Sweep, scheme: Any, starts: int) -> comparisons.Array:
+    """Return each start's last cost `(starts,)` under a scheme, infinite where it diverged."""
+    steps = sweep.of_role("step", scheme["experiment"])
+    shown = steps[(steps["parent"] == scheme["run_id"]) & (steps.get("tags.best") == "true")]
+    found = sweep.series(shown["run_id"].iloc[0], "start/final_cost") if len(shown) else {}
+    return np.array([found.get(start, np.inf) for start in range(starts)])
+
+
+def _nothing(schemes: pd.DataFrame) -> str:
+    """Return why there is no answer."""
+    if comparisons.without_descent(schemes).all():
+        return (
+            f"No descent was made: the figures show the points under each scheme.{_lost(schemes)}"
+        )
+    diverged = int((schemes["verdict"] == "diverged").sum())
+    nothing = f" {diverged} of {len(schemes)} stayed finite at no step size." if diverged else ""
+    return f"No scheme has a cost to compare.{nothing}{_lost(schemes)}"
+
+
+def _lost(schemes: pd.DataFrame) -> str:
+    failed = int((schemes["verdict"] == "failed").sum())
+    return f" {failed} of {len(schemes)} jobs failed." if failed else ""
+
+
+def _lowest(known: pd.DataFrame) -> pd.Series:
+    """Return which costs are the lowest, or the same as it."""
+    least = known[COST].min()
+    return known[COST] <= least + SAME * abs(least)
 
 
 def names(words: Sequence[str]) -> str:

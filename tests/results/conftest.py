@@ -33,6 +33,7 @@ def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False):
         outcome = run(Job(dataset, cost, scheme, gradient_descent(), settings))
         options = {f"normalizer.{key}": value for key, value in scheme.get_params().items()}
         params = {"dataset": dataset.name, "normalizer": label, **options}
+        params["iterations"] = settings.iterations
         tags = {"normalizer": label, "sweep_id": "sweep-1", "dataset": dataset.name}
         place = records.Place(uri, name, sweep, params, tags)
         run_id = writer.write(records.of_outcome(place, dataset, outcome))

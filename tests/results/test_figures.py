@@ -7,7 +7,8 @@ from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.colors import to_rgb
 from PIL import Image
 
-from results import drawing
+from results import comparisons, drawing
+from results.__main__ import main
 from results.drawing import Options
 from results.figures import NAMES, contours, profiles, spectrum, step_sizes, style
 from results.figures.labels import spread
@@ -262,19 +263,48 @@ def test_components_and_reconstruction_of_images(images, tmp_path):
 
 
 def test_profiles_are_staircases():
-    table = pd.DataFrame(
-        {
-            "normalizer": ["standard", "standard", "pca_sphere", "pca_sphere"],
-            "ratio": [1.0, 3.0, 1.0, float("inf")],
-            "share": [0.4, 1.0, 0.6, 1.0],
-        }
-    )
+    rows = [
+        {"experiment": name, "setting": "", "split": "0", "start": 0, "scheme": scheme, "value": v}
+        for scheme, values in {
+            "standard": (10.0, 30.0, 10.0),
+            "pca_sphere, ridge=0": (30.0, 10.0, np.inf),
+            "pca_sphere, ridge=1": (np.inf, np.inf, np.inf),
+        }.items()
+        for name, v in zip("xyz", values)
+    ]
+    table = comparisons.profile(pd.DataFrame(rows))
     (axis,) = profiles.draw(table, "profiles").axes
     curves = named(axis)
-    assert list(curves) == ["standard", "pca_sphere"]
-    assert curves["standard"].get_ydata()[-1] == 1.0
-    assert curves["pca_sphere"].get_ydata()[-1] == 0.6
+    assert list(curves) == ["standard", "pca_sphere, ridge=0", "pca_sphere, ridge=1"]
+    assert [curve.get_ydata()[-1] for curve in curves.values()] == pytest.approx([1, 2 / 3, 0])
+    assert curves["standard"].get_ydata().tolist() == pytest.approx([0, 2 / 3, 1, 1])
     assert axis.get_xlim()[0] == 1
+    looks = [curve.get_color() for curve in curves.values()]
+    assert looks[:2] == [style.look(name).color for name in ("standard", "pca_sphere")]
+    assert len(set(looks)) == 3
+
+
+def test_profiles_that_nobody_solves_say_so():
+    table = pd.DataFrame({"scheme": ["a", "b"], "factor": [1.0, 1.0], "share": [0.0, 0.0]})
+    (axis,) = profiles.draw(table, "profiles").axes
+    assert texts(axis) == ["no scheme reached the target on any problem"]
+
+
+def test_the_profile_command_draws_its_figure(three, images, tmp_path, capsys):
+    arguments = ["profile", "--store", three.uri, "--out", str(tmp_path), "--format", "page"]
+    assert main(arguments) == 0
+    told = capsys.readouterr().out
+    files = [tmp_path / f"profiles.{kind}" for kind in ("png", "svg", "pdf")]
+    assert all(file.is_file() and str(file) in told for file in files)
+    with Image.open(files[0]) as picture:
+        assert picture.width == 6.5 * 300
+    nothing = tmp_path / "nothing"
+    assert main(["profile", "--store", images.uri, "--out", str(nothing)]) == 2
+    told = capsys.readouterr()
+    assert "leaderboard: nothing to compare (no problem on which every scheme was run" in told.out
+    assert "pairs" in told.out
+    assert told.err.startswith(f"results: --out {nothing}: nothing to draw")
+    assert not nothing.exists()
 
 
 def test_a_figure_of_which_nothing_was_recorded_is_none(images, three):

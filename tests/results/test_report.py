@@ -4,13 +4,15 @@ import itertools
 import re
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 
 from harness import records
 from harness.store import Store
 from harness.tracking import Writer
-from results import report
+from results import comparisons, report
 from results.__main__ import main
+from results.conclusion import present
 from results.runs import Sweep, load
 
 
@@ -153,3 +155,21 @@ def test_the_command_line_writes_it(three, images, tmp_path, capsys):
     )
     assert main(["report", "--store", three.uri, "--out", "/proc/none"]) == 2
     assert "--out /proc/none: cannot be written" in capsys.readouterr().err
+
+
+def test_a_sweeps_end_compares_its_pairs_once(three, tmp_path, monkeypatch, capsys):
+    found = []
+
+    def repeated(sweep):
+        found.append(sweep)
+        names = [*("scheme", "against", "pairs", "wins", "ratio", "low", "high", "verdict")]
+        return pd.DataFrame([["a", "b", 2, 1.0, 4.5, None, None, "none"]], columns=names)
+
+    monkeypatch.setattr(comparisons, "repeated", repeated)
+    written = present(three.sweep, tmp_path)
+    assert len(found) == 1
+    told = capsys.readouterr().out
+    assert "need 6 pairs" in told
+    assert "4.5" in told
+    page = Page(written[three.name][-1].read_text())
+    assert "need 6 pairs" in page.text

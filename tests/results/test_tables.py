@@ -76,6 +76,11 @@ def test_formats_hold_the_same_table(three):
     assert all(line.count(" & ") == table.shape[1] - 1 for line in lines if "&" in line)
 
 
+def test_a_job_without_a_descent_has_no_verdict(images, three):
+    assert "verdict" not in tables.summary(images.sweep)
+    assert "verdict" in tables.summary(three.sweep)
+
+
 def test_a_bar_in_a_name_does_not_end_a_cell():
     table = pd.DataFrame({"scheme": ["a|b"], "cost": [0.5]})
     assert tables.markdown(table).splitlines()[2] == r"| a\|b | 0.500000 |"
