@@ -207,6 +207,7 @@ def _conclude(made: Descent) -> Outcome:
         falling,
         least,
         theory.bound(job.cost),
+        bench.plain,
     )
     return Outcome(
         steps=steps,

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from results import theory
 from results.figures import (
     NAMES,
     components,
@@ -93,9 +94,12 @@ def crowded(sweep: Sweep, experiment: str) -> bool:
 
 
 def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
-    """Return one row a scheme that did not fail, with the columns that figures look for."""
+    """Return one row a scheme that did not fail, with the columns that figures look for.
+
+    2/L is left out where it does not speak of the optimizer.
+    """
     rows = sweep.of_role("scheme", experiment)
-    return _with_columns(rows[rows["verdict"] != "failed"])
+    return _with_columns(theory.thresholds_that_hold(rows[rows["verdict"] != "failed"]))
 
 
 def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from results import drawing
 from results.drawing import Options
 from results.figures import NAMES, contours, profiles, spectrum, step_sizes, style
 from results.figures.labels import spread
+from results.runs import Sweep
 
 
 def draw(store, name, **options):
@@ -156,6 +157,16 @@ def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
     # A halo and a line each.
     assert len(marked(axis, "threshold")) == (6 if name == "three" else 22)
     assert axis.get_xlabel() == "step size"
+
+
+@pytest.mark.parametrize("name", ["step_sizes", "phase_diagram"])
+def test_the_threshold_is_drawn_only_where_it_speaks_of_the_optimizer(three, name):
+    for plain, drawn in (("true", True), ("false", False)):
+        runs = three.sweep.runs.assign(**{"tags.plain_descent": plain})
+        figure = drawing.figure(Sweep(three.uri, "sweep-1", runs), three.name, name)
+        assert all(bool(marked(axis, "threshold")) == drawn for axis in figure.axes)
+        legend = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert ("2 / L, predicted" in legend) == drawn
 
 
 @pytest.mark.parametrize("name", ["three", "twelve"])

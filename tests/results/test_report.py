@@ -99,6 +99,18 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
     assert "secret" not in page.text
 
 
+def test_what_theory_cannot_say_of_the_optimizer_stands_there(page, three):
+    assert "ratio: falls over 2/L" in page.text
+    note = "2/L speaks of plain gradient descent, not of this optimizer"
+    runs = three.sweep.runs.assign(**{"tags.plain_descent": "false", "tags.theory_note": note})
+    other = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
+    assert f"Note: {note}." in other.text
+    assert "2/L: the step size below which" in other.text
+    for words in ("ratio", "Theory allows"):
+        assert words in page.text
+        assert words not in other.text
+
+
 def test_a_failed_job_stands_there_with_its_reason(images):
     writer = Writer(Store.at(images.uri, None, images.folder))
     parent = images.sweep.of_role("sweep")["run_id"].iloc[0]
