@@ -22,19 +22,20 @@ def explain(
     least: Minimum,
     factor: float | None,
     plain: bool,
+    chosen: bool,
 ) -> str:
     """Return the paragraph of one scheme.
 
     factor: what the Gram matrix's largest eigenvalue is multiplied by to give L; None where the
     cost has no global bound. plain: the optimizer is plain gradient descent, so that `2/L` speaks
-    of it.
+    of it. chosen: `shown_step` chose best, which need not be the best.
     """
     sentences = [
         *_threshold(found, plain),
         *_cause(found, factor),
         *_ridge(found, scheme),
         *_observed(found.threshold if plain else None, convergent, falling),
-        *_best(best),
+        *_best(best, chosen),
         *(_above(found, best, at_best) if plain else []),
         *_minimum(least),
     ]
@@ -128,9 +129,11 @@ def _observed(threshold: float | None, convergent: Largest, falling: Largest) ->
     return [*said, f"The largest convergent step is {convergent.step_size:g}{more}."]
 
 
-def _best(best: Step | None) -> list[str]:
+def _best(best: Step | None, chosen: bool) -> list[str]:
     if best is None:
         return ["No step size stayed finite."]
+    if chosen:
+        return [f"The step shown, by choice, is {best.step_size:g}, {best.verdict}."]
     among = (
         "" if best.verdict == "settled" else " (nothing settled; it is the lowest that is finite)"
     )

@@ -106,6 +106,11 @@ def of_grid(convergent: Largest, falling: Largest, critical: Critical | None) ->
     return Findings(metrics, tags)
 
 
+def of_choice(chosen: bool) -> Findings:
+    """Return the tag `step_chosen` where `shown_step` chose the run that stands for its scheme."""
+    return Findings(tags={"step_chosen": "true"} if chosen else {})
+
+
 def of_covariance(facts: Facts | None, scheme: Any) -> Findings:
     """Return the spectrum, the effective rank, and what the scheme drops and what its ridge does.
 

@@ -58,6 +58,10 @@ class Sweep:
         commands = self.of_role("sweep").get("tags.command", pd.Series(dtype=str)).dropna()
         return without_passwords("; ".join(dict.fromkeys(commands)))
 
+    def which_step(self, experiment: str | None = None) -> str:
+        """Return which step stands for a scheme: its `best`, or, where one was chosen, `shown`."""
+        return which_step(self.of_role("scheme", experiment))
+
     def only(self, experiment: str) -> "Sweep":
         """Return the part of the sweep that belongs to one experiment."""
         return replace(self, runs=self.runs[self.runs["experiment"] == experiment])
@@ -128,6 +132,11 @@ class Sweep:
                 with np.load(file, allow_pickle=False) as parts:
                     found[row["label"]] = dict(parts)
         return found
+
+
+def which_step(schemes: pd.DataFrame) -> str:
+    """Return `shown` where `shown_step` chose the step of one of the schemes, otherwise `best`."""
+    return "shown" if "true" in set(schemes.get("tags.step_chosen", ())) else "best"
 
 
 def _history(row: Mapping[Any, Any], series: Mapping[str, pd.Series]) -> pd.DataFrame:

@@ -81,6 +81,8 @@ def _axes(axis: Any, scale: str | None) -> None:
         transform=axis.get_yaxis_transform(),
         va="bottom",
         fontsize="small",
+        bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.5},
+        zorder=3,  # a curve may hover at 1
     )
     axis.set_xlabel("iteration")
     axis.set_ylabel("step size x L / 2, L the largest curvature there")

@@ -9,7 +9,7 @@ from PIL import Image
 
 from results import drawing
 from results.drawing import Options
-from results.figures import NAMES, contours, profiles, spectrum, step_sizes, style
+from results.figures import NAMES, contours, phase_diagram, profiles, spectrum, step_sizes, style
 from results.figures.labels import spread
 from results.runs import Sweep
 
@@ -157,6 +157,14 @@ def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
     # A halo and a line each.
     assert len(marked(axis, "threshold")) == (6 if name == "three" else 22)
     assert axis.get_xlabel() == "step size"
+
+
+def test_a_star_is_the_best_step_only_where_none_was_chosen(three):
+    schemes = drawing.schemes(three.sweep, three.name)
+    steps = drawing.steps(three.sweep, three.name)
+    for chosen, words in ((None, "best step"), ("true", "shown step")):
+        figure = phase_diagram.draw(steps, schemes.assign(**{"tags.step_chosen": chosen}), "")
+        assert words in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 @pytest.mark.parametrize("name", ["step_sizes", "phase_diagram"])

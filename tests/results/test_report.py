@@ -99,6 +99,15 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
     assert "secret" not in page.text
 
 
+def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
+    runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
+    other = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
+    for words in ("each scheme stands at its {} step size", "Each scheme at its {} step size"):
+        assert words.format("best") in page.text
+        assert words.format("shown") in other.text
+        assert words.format("best") not in other.text
+
+
 def test_what_theory_cannot_say_of_the_optimizer_stands_there(page, three):
     assert "ratio: falls over 2/L" in page.text
     note = "2/L speaks of plain gradient descent, not of this optimizer"

@@ -39,6 +39,9 @@ def test_the_cost_on_a_log_axis_comes_first(three):
     assert {card["type"] for card in cards} == {"LINE"}
     names = [section["name"] for section in shown["compareRunSections"]]
     assert names[:3] == ["best step sizes", "step runs", "theory"]
+    runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
+    chosen = view.state(Sweep(three.uri, "sweep-1", runs), three.name)
+    assert chosen["compareRunSections"][0]["name"] == "shown step sizes"
 
 
 @pytest.mark.parametrize("role", ["scheme", "step"])
