@@ -20,6 +20,7 @@ QUARTILES = tuple(f"{metric}_{part}" for metric in HISTORIES for part in ("q1", 
 ABOUT_A_HISTORY = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 SQLITE = "sqlite:///"
 SIZES = ("train_points", "test_points", "features")
+STUDY = "params.study."  # what a study says of its source: no setting of a job
 QUERY = "query"  # stands for the id of a sweep
 Arrays = dict[str, NDArray[Any]]
 
@@ -351,18 +352,52 @@ def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Add a label: the normalizer, and what else tells the schemes of an experiment apart."""
     table["label"] = table["normalizer"]
     schemes = table[table["role"] == "scheme"]
-    settings = [name for name in table.columns if name.startswith("params.")]
+    settings = [
+        name
+        for name in table.columns
+        if name.startswith("params.")
+        and not name.startswith(STUDY)
+        and schemes[name].nunique() > 1  # asked of each group alone, this takes seconds
+    ]
     for _, same in schemes.groupby(["experiment", "normalizer"]):
-        differing = [name for name in settings if same[name].nunique(dropna=False) > 1]
-        if not differing and len(same) > 1:  # the same job of several sweeps
-            differing = [name for name in ("tags.sweep_id", "run_id") if same[name].nunique() > 1]
-        for index, row in same.iterrows():
-            extra = [f"{_short(name)}={row[name]}" for name in differing]
-            table.loc[index, "label"] = ", ".join([row["normalizer"], *extra])
+        if len(same) == 1:
+            continue
+        varied = pd.DataFrame({name: _varies(same, name) for name in settings}, index=same.index)
+        labels = _with_values(same, same["normalizer"], varied)
+        equal = labels.duplicated(keep=False)  # the same job, run again
+        again = same.loc[equal, ["tags.sweep_id", "run_id"]]
+        table.loc[same.index, "label"] = labels
+        table.loc[again.index, "label"] = _with_values(again, labels, again.notna())
     labels = table.set_index("run_id")["label"]
     steps = table["role"] == "step"
     table.loc[steps, "label"] = table.loc[steps, "parent"].map(labels)
     return table
+
+
+def _varies(same: pd.DataFrame, name: str) -> "pd.Series[bool]":
+    """Return for each of a scheme's rows whether a setting tells it apart from the others.
+
+    An option, such as `optimizer.epsilon`, does so among the rows of its own choice alone.
+    """
+    known = same[name].notna()
+    choice = name.rpartition(".")[0]
+    if same[name].nunique() < 2:  # a job that failed does not know all of its settings
+        return known & False
+    if choice not in same:
+        return known
+    return known & (same.groupby(choice)[name].transform("nunique") > 1)
+
+
+def _with_values(
+    rows: pd.DataFrame, labels: "pd.Series[str]", shown: pd.DataFrame
+) -> "pd.Series[str]":
+    """Return labels with the values of the columns that are shown, a mask of each row's own."""
+    columns = [name for name in shown if shown[name].any()]
+    found = {}
+    for index, row in rows[columns].iterrows():
+        extra = [f"{_short(name)}={row[name]}" for name in columns if shown.loc[index, name]]
+        found[index] = ", ".join([labels[index], *extra])
+    return pd.Series(found, dtype=str)
 
 
 def _short(name: str) -> str:

@@ -21,6 +21,49 @@ def test_a_sweep_is_read_with_labels_that_tell_its_schemes_apart(twelve):
     assert steps.groupby("label").size().eq(2).all()
 
 
+def labels(*rows):
+    """Return the labels of scheme runs of one normalizer, of their parameters each."""
+    frame = pd.DataFrame([{f"params.{key}": value for key, value in row.items()} for row in rows])
+    count = range(len(frame))
+    about = {"run_id": [f"r{n}" for n in count], "tags.sweep_id": [f"s{n // 2}" for n in count]}
+    frame = frame.assign(role="scheme", experiment="e", normalizer="a", parent="", **about)
+    return list(runs._labelled(frame)["label"])
+
+
+ADAM = {"optimizer": "adam", "optimizer._target_": "x.adam", "optimizer.epsilon": "0.1"}
+PLAIN = {"optimizer": "plain", "optimizer._target_": "x.plain"}
+LABELS = {
+    "alone": ([ADAM], ["a"]),
+    "a choice, without its options": ([ADAM, PLAIN], ["a, optimizer=adam", "a, optimizer=plain"]),
+    "an option that varies within its choice": (
+        [ADAM, {**ADAM, "optimizer.epsilon": "1"}, PLAIN],
+        [
+            "a, optimizer=adam, optimizer.epsilon=0.1",
+            "a, optimizer=adam, optimizer.epsilon=1",
+            "a, optimizer=plain",
+        ],
+    ),
+    "a failed job, whose encoding is not known": (
+        [{"seed": "0", "dataset": "d", "dataset.encoding": "{}"}, {"seed": "1", "dataset": "d"}],
+        ["a, seed=0", "a, seed=1"],
+    ),
+    "two equal jobs and another": (
+        [{"seed": "0"}, {"seed": "1"}, {"seed": "0"}],
+        ["a, seed=0, sweep_id=s0, run_id=r0", "a, seed=1", "a, seed=0, sweep_id=s1, run_id=r2"],
+    ),
+    "what a study says": (
+        [{"seed": "0", "study.says": "x"}, {"seed": "1", "study.says": "y"}],
+        ["a, seed=0", "a, seed=1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_a_label_holds_what_tells_a_scheme_apart_and_nothing_else(case):
+    rows, wanted = LABELS[case]
+    assert labels(*rows) == wanted
+
+
 def test_arrays_are_read_back_as_they_were_made(three):
     schemes = three.sweep.of_role("scheme")
     paths = three.sweep.arrays(schemes, "path")
