@@ -177,5 +177,13 @@ def test_the_question_names_a_few_schemes_and_counts_many():
     assert verdict.question(few, "e") == (
         "Which of a and b lowers the cost of e furthest in gradient descent?"
     )
+    for optimizers, iterations, within in (
+        (("adam", "adam"), "9", " in 9 iterations of adam?"),
+        (("adam", "sign"), "9", " furthest in 9 iterations?"),
+        (("adam", "sign"), None, " furthest?"),
+    ):
+        runs = few.runs.assign(**{"params.iterations": iterations})
+        runs.loc[runs["role"] == "scheme", "tags.optimizer"] = optimizers
+        assert verdict.question(Sweep("-", "s", runs), "e").endswith(within)
     many = table(*((name, "settled", 0.1, "1") for name in "abcdef"))
     assert "6 schemes" in verdict.question(many, "e")
