@@ -29,6 +29,7 @@ from results.runs import HISTORIES, QUARTILES, Sweep
 
 CLOSER = "params.study.closer"
 MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes
+SAME = 1e-5  # relative: a step size that was read off a table has six digits
 COLUMNS = ("tags.step_size", step_sizes.COST, step_sizes.STEP)
 
 
@@ -140,11 +141,11 @@ def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataF
     every = steps(sweep, experiment)
     if sizes:
         known = every[step_sizes.STEP].astype(float)
-        missing = [size for size in sizes if not (abs(known / size - 1) < 1e-6).any()]
+        missing = [size for size in sizes if not (abs(known / size - 1) < SAME).any()]
         if missing:
             tried = ", ".join(f"{size:g}" for size in sorted(set(known.dropna())))
             raise LookupError(f"--steps {missing[0]:g}: was not tried; choose of {tried}")
-        return every[[any(abs(size / one - 1) < 1e-6 for one in sizes) for size in known]]
+        return every[[any(abs(size / one - 1) < SAME for one in sizes) for size in known]]
     best = schemes(sweep, experiment)
     diverged = best[best["verdict"] == "diverged"]
     # Where no step size stayed finite, the smallest shows how.

@@ -80,6 +80,14 @@ def test_histories_of_chosen_steps(three):
         draw(three, "histories", steps=(7.0,))
 
 
+def test_a_step_size_is_known_by_the_six_digits_that_are_shown(three):
+    runs = three.sweep.runs.replace({"metrics.step_size": {0.1: 10 ** (-2 / 3)}})
+    sweep = Sweep(three.uri, "sweep-1", runs)
+    shown = f"{10 ** (-2 / 3):g}"
+    figure = drawing.figure(sweep, three.name, "histories", Options(steps=(float(shown),)))
+    assert len(named(figure.axes[0])) == 3
+
+
 def test_histories_of_twelve_schemes_in_a_thousand_iterations(twelve):
     figure = draw(twelve, "histories")
     cost, counts = figure.axes

@@ -129,6 +129,13 @@ def test_a_bar_in_a_name_does_not_end_a_cell():
     )
 
 
+def test_a_sign_before_a_number_stays_in_latex():
+    table = pd.DataFrame({"largest": [">=10", "<1|2"]})
+    *_, first, second, _, _ = tables.latex(table).splitlines()
+    assert first.startswith(r"\textgreater{}=10 ")
+    assert second.startswith(r"\textless{}1\textbar{}2 ")
+
+
 def test_passwords_are_blotted_out(three):
     assert runs.without_passwords("a://u:p@h/d b://h:1/x") == "a://u:***@h/d b://h:1/x"
     assert "secret" not in three.sweep.command

@@ -70,7 +70,20 @@ def test_runs_have_the_figures_colours(three):
     for role in ("scheme", "step"):
         for row in three.sweep.of_role(role).to_dict("records"):
             assert colors[row["run_id"]] == style.look(row["normalizer"]).color
-            assert row["tags.mlflow.runColor"] == colors[row["run_id"]]
+
+
+def test_runs_of_one_scheme_get_the_figures_shades_at_the_end(twelve):
+    before = twelve.sweep.of_role("scheme")
+    assert before["tags.mlflow.runColor"].nunique() < len(before)  # seven are of one normalizer
+    parent = twelve.sweep.of_role("sweep")["run_id"].iloc[0]
+    publish(Writer(Store.at(twelve.uri, None, twelve.folder)), "sweep-1", {twelve.name: parent})
+    after = load(twelve.uri, "sweep-1")
+    schemes = after.of_role("scheme")
+    looks = style.looks(list(schemes["normalizer"]))
+    assert list(schemes["tags.mlflow.runColor"]) == [look.color for look in looks]
+    colors = dict(zip(schemes["run_id"], schemes["tags.mlflow.runColor"]))
+    for row in after.of_role("step").to_dict("records"):
+        assert row["tags.mlflow.runColor"] == colors[row["parent"]]
 
 
 def test_a_link_holds_the_search_until_a_view_is_there(images):
