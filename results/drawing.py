@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from results import theory
+from results.errors import ResultsError
 from results.figures import (
     NAMES,
     components,
@@ -67,7 +68,7 @@ def write(
 
     kinds: the formats, of `style.KINDS`; a GIF comes with a PNG, and a PDF doubles the time.
     Figures of which nothing was recorded are left out, and all but a single one that is asked for
-    where there are too many schemes. Raises LookupError where the folder cannot be written.
+    where there are too many schemes. Raises ResultsError where the folder cannot be written.
     """
     written: dict[str, list[Path]] = {}
     facts = {"sweep": sweep.sweep_id, "command": sweep.command}
@@ -85,7 +86,7 @@ def write(
                 if drawn is not None and "png" in kinds:
                     files += _animated(sweep, experiment, name, folder / f"{stem}.gif", facts)
     except OSError as error:
-        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
     return written
 
 
@@ -144,7 +145,7 @@ def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataF
         missing = [size for size in sizes if not (abs(known / size - 1) < SAME).any()]
         if missing:
             tried = ", ".join(f"{size:g}" for size in sorted(set(known.dropna())))
-            raise LookupError(f"--steps {missing[0]:g}: was not tried; choose of {tried}")
+            raise ResultsError(f"--steps {missing[0]:g}: was not tried; choose of {tried}")
         return every[[any(abs(size / one - 1) < SAME for one in sizes) for size in known]]
     best = schemes(sweep, experiment)
     diverged = best[best["verdict"] == "diverged"]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from results import comparisons, tables, theory
+from results.errors import ResultsError
 from results.runs import Sweep, load, sweeps
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
@@ -14,18 +15,18 @@ FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
 def tell(store: str, sweep_ids: Sequence[str], target: str, measure: str) -> None:
     """Print predictions, pairs, ranks, profiles and the leaderboard of sweeps, all without ids.
 
-    Raises LookupError on a sweep that is not there, a target or a measure that does not exist.
+    Raises ResultsError on a sweep that is not there, a target or a measure that does not exist.
     """
     for name, value, choices in (
         ("target", target, comparisons.TARGETS),
         ("by", measure, comparisons.MEASURES),
     ):
         if value not in choices:
-            raise LookupError(f"--{name} {value}: choose one of {', '.join(choices)}")
+            raise ResultsError(f"--{name} {value}: choose one of {', '.join(choices)}")
     # The latest last, so that a job that was run again counts as it was then.
     ids = list(sweep_ids) or list(dict.fromkeys(sweeps(store)["sweep"]))[::-1]
     if not ids:
-        raise LookupError(f"--store {store}: holds no sweep; run python -m harness first")
+        raise ResultsError(f"--store {store}: holds no sweep; run python -m harness first")
     loaded = [load(store, sweep_id) for sweep_id in ids]
     table = comparisons.reached(loaded, target, measure)
     print(f"{measure} to the target of {target} of the excess, each scheme at its best step size\n")

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from results import comparisons, drawing, tables, theory, verdict
+from results.errors import ResultsError
 from results.figures import NAMES, style
 from results.runs import Sweep, without_passwords
 
@@ -74,7 +75,7 @@ class Section:
 def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
     """Write a sweep's report into a folder; return the file.
 
-    drawn: the figures' files by experiment, where they are drawn already. Raises LookupError
+    drawn: the figures' files by experiment, where they are drawn already. Raises ResultsError
     where the folder cannot be written.
     """
     file = folder / FILE
@@ -82,7 +83,7 @@ def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(render(sweep, drawn), encoding="utf-8")
     except OSError as error:
-        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
     return file
 
 

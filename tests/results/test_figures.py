@@ -9,6 +9,7 @@ from PIL import Image
 
 from results import drawing
 from results.drawing import Options
+from results.errors import ResultsError
 from results.figures import NAMES, contours, phase_diagram, profiles, spectrum, step_sizes, style
 from results.figures.labels import spread
 from results.runs import Sweep
@@ -75,7 +76,7 @@ def test_histories_of_chosen_steps(three):
     assert sorted(steps) == ["0.01"] * 3 + ["1e+200"] * 3
     assert sum("diverged at" in text for text in texts(axis)) == 3
     with pytest.raises(
-        LookupError, match=r"--steps 7: was not tried; choose of 0.01, 0.1, 1e\+200"
+        ResultsError, match=r"--steps 7: was not tried; choose of 0.01, 0.1, 1e\+200"
     ):
         draw(three, "histories", steps=(7.0,))
 

@@ -10,6 +10,7 @@ import pytest
 
 from results import runs, tables
 from results.__main__ import main
+from results.errors import ResultsError
 from tests.conftest import ROOT
 
 
@@ -76,7 +77,7 @@ def test_arrays_are_read_back_as_they_were_made(three):
 
 def test_arrays_that_are_gone_are_told_of(images):
     schemes = images.sweep.of_role("scheme").assign(**{"tags.recorded": "path"})
-    with pytest.raises(LookupError, match=r"its arrays/path.npz cannot be read"):
+    with pytest.raises(ResultsError, match=r"its arrays/path.npz cannot be read"):
         images.sweep.arrays(schemes, "path")
 
 
@@ -101,7 +102,7 @@ def test_a_query_finds_runs_and_what_belongs_to_them(three):
         "params.normalizer = 'none'": "finds no scheme run",
         "params.normalizer = 3": "Expected a quoted string",
     }.items():
-        with pytest.raises(LookupError, match=words):
+        with pytest.raises(ResultsError, match=words):
             runs.query(three.uri, where)
 
 
@@ -166,6 +167,29 @@ def test_a_study_without_a_descent_is_shown(images, tmp_path, capsys):
     assert {file.stem for file in tmp_path.glob("*.png")} == {
         *("data", "spectrum", "components", "reconstruction")
     }
+
+
+def test_a_bug_keeps_its_traceback(three, monkeypatch):
+    def broken(table):
+        return {}["column"]
+
+    monkeypatch.setattr(tables, "text", broken)
+    with pytest.raises(KeyError, match="column"):
+        main(["list", "--store", three.uri])
+
+
+def test_runs_of_others_in_a_store_are_left_alone(three):
+    client = runs.connect(three.uri)
+    experiment = client.get_experiment_by_name(three.name).experiment_id
+    others = [client.create_run(experiment, tags={"role": role}) for role in ("sweep", "scheme")]
+    try:
+        assert runs.last_sweep_id(three.uri) == "sweep-1"
+        assert list(runs.sweeps(three.uri)["sweep"]) == ["sweep-1"]
+        found = runs.query(three.uri, "attributes.run_name LIKE '%'")
+        assert len(found.of_role("scheme")) == 3
+    finally:
+        for other in others:
+            client.delete_run(other.info.run_id)
 
 
 MISTAKES = {
