@@ -242,7 +242,7 @@ def _pictures(
     for name, what in NAMES.items():
         if name not in by_name:
             continue
-        caption = what.split(" (record")[0].capitalize()
+        caption = what[0].upper() + what[1:].split(" (record")[0]
         words = f"Figure: {caption}, {experiment}. The numbers stand in the tables."
         if name == "histories":
             words = f"Figure: {caption}, {experiment}. {verdict.sentence(part, experiment)}"

@@ -74,11 +74,12 @@ def _axes(axis: Any, scale: str | None) -> None:
     start = min(line.get_xdata().min() for line in axis.lines[:-1])
     last = max(line.get_xdata().max() for line in axis.lines[:-1])
     axis.set_xlim(start, max(last, start + 1))
-    axis.text(
-        0.01,
-        1.0,
+    axis.annotate(
         "edge of stability of plain gradient descent",
-        transform=axis.get_yaxis_transform(),
+        (0.01, 1.0),
+        (0, 2),
+        xycoords=axis.get_yaxis_transform(),
+        textcoords="offset points",
         va="bottom",
         fontsize="small",
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.5},

@@ -88,6 +88,7 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
         "reaches the lowest cost",
         "60 train points, 20 test points, 2 features; fingerprint",
         "What theory allows, and what was observed",
+        "Step x L / 2 along the path against 1",
         "python -m harness tracking.uri=postgresql://me:***@host/db",
         "ridge",
         "1e+200",
