@@ -182,6 +182,7 @@ def _conclude(made: Descent) -> Outcome:
     steps = judging.steps(made.histories, settings.step_sizes, bench)
     steps = _predicted(made, known, least, steps, bench)
     best = _shown(steps, settings.shown_step)
+    chosen = best is not None and settings.step_sizes[best] == settings.shown_step
     at_best = None
     if best is not None and _affords_best(known, made.start):
         weights = made.histories.weights[best * settings.starts]
@@ -208,6 +209,8 @@ def _conclude(made: Descent) -> Outcome:
         falling,
         least,
         theory.bound(job.cost),
+        bench.plain,
+        chosen,
     )
     return Outcome(
         steps=steps,
@@ -223,6 +226,7 @@ def _conclude(made: Descent) -> Outcome:
             findings.of_covariance(known.facts, job.normalizer),
             sharpness,
             findings.of_record(arrays),
+            findings.of_choice(chosen),
             Findings(tags={"explanation": words}, seconds=seconds, search_seconds=search_seconds),
         ),
         arrays=arrays,

@@ -21,40 +21,45 @@ def explain(
     falling: Largest,
     least: Minimum,
     factor: float | None,
+    plain: bool,
+    chosen: bool,
 ) -> str:
     """Return the paragraph of one scheme.
 
     factor: what the Gram matrix's largest eigenvalue is multiplied by to give L; None where the
-    cost has no global bound.
+    cost has no global bound. plain: the optimizer is plain gradient descent, so that `2/L` speaks
+    of it. chosen: `shown_step` chose best, which need not be the best.
     """
     sentences = [
-        *_threshold(found),
+        *_threshold(found, plain),
         *_cause(found, factor),
         *_ridge(found, scheme),
-        *_observed(found, convergent, falling),
-        *_best(found, best, at_best),
+        *_observed(found.threshold if plain else None, convergent, falling),
+        *_best(best, chosen),
+        *(_above(found, best, at_best) if plain else []),
         *_minimum(least),
     ]
     return " ".join(sentences)
 
 
-def _threshold(found: Theory) -> list[str]:
+def _threshold(found: Theory, plain: bool) -> list[str]:
     if found.threshold is None:
         return [f"No threshold from curvature: {found.notes or 'there is none'}."]
-    if found.exact:
-        return [
-            f"The curvature is L = {found.lipschitz:.4g} everywhere, so descent converges exactly "
-            f"where the step size is below 2/L = {found.threshold:.4g}."
-        ]
-    if found.lipschitz is not None:
-        return [
-            f"The curvature is at most L = {found.lipschitz:.4g}, so the cost is certain to fall "
-            f"where the step size is below 2/L = {found.threshold:.4g}."
-        ]
-    return [
-        f"The curvature at the start is {found.at_start:.4g}, so 2/L is {found.threshold:.4g} "
-        "there; the cost has no bound that holds everywhere."
-    ]
+    if found.lipschitz is None:
+        said = (
+            f"The curvature at the start is {found.at_start:.4g}, so 2/L is {found.threshold:.4g} "
+            "there; the cost has no bound that holds everywhere."
+        )
+        return [said] if plain else [said, "It speaks of plain gradient descent alone."]
+    where = "L = {:.4g} everywhere" if found.exact else "at most L = {:.4g}"
+    curved = f"The curvature is {where.format(found.lipschitz)}"
+    limit = f"where the step size is below 2/L = {found.threshold:.4g}"
+    if plain and found.exact:
+        return [f"{curved}, so descent converges exactly {limit}."]
+    if plain:
+        return [f"{curved}, so the cost is certain to fall {limit}."]
+    what = "would converge exactly" if found.exact else "would be certain to lower the cost"
+    return [f"{curved}: plain gradient descent {what} {limit}; this is another optimizer."]
 
 
 def _cause(found: Theory, factor: float | None) -> list[str]:
@@ -109,11 +114,12 @@ def _ridge(found: Theory, scheme: Any) -> list[str]:
     return [said, f"{dead} directions that carry only rounding were dropped."] if dead else [said]
 
 
-def _observed(found: Theory, convergent: Largest, falling: Largest) -> list[str]:
+def _observed(threshold: float | None, convergent: Largest, falling: Largest) -> list[str]:
+    """Say what the grid showed; threshold: the `2/L` that it is held against."""
     said = []
     if falling.step_size is not None:
         more = " (the grid's largest)" if falling.censored else ""
-        ratio = f", {falling.step_size / found.threshold:.3g} of 2/L" if found.threshold else ""
+        ratio = f", {falling.step_size / threshold:.3g} of 2/L" if threshold else ""
         said.append(
             f"On the grid the cost fell throughout up to step {falling.step_size:g}{more}{ratio}."
         )
@@ -123,20 +129,28 @@ def _observed(found: Theory, convergent: Largest, falling: Largest) -> list[str]
     return [*said, f"The largest convergent step is {convergent.step_size:g}{more}."]
 
 
-def _best(found: Theory, best: Step | None, at_best: float | None) -> list[str]:
+def _best(best: Step | None, chosen: bool) -> list[str]:
     if best is None:
         return ["No step size stayed finite."]
+    if chosen:
+        return [f"The step shown, by choice, is {best.step_size:g}, {best.verdict}."]
     among = (
         "" if best.verdict == "settled" else " (nothing settled; it is the lowest that is finite)"
     )
-    said = [f"The best step is {best.step_size:g}, {best.verdict}{among}."]
-    if at_best and found.threshold and best.step_size > found.threshold and not found.exact:
-        local = theory.step_threshold(at_best)
-        said.append(
-            f"It lies above 2/L because curvature fell on the way: at its weights L is "
-            f"{at_best:.4g} and 2/L is {local:.4g}."
-        )
-    return said
+    return [f"The best step is {best.step_size:g}, {best.verdict}{among}."]
+
+
+def _above(found: Theory, best: Step | None, at_best: float | None) -> list[str]:
+    """Say how the best step can lie above 2/L, where it does."""
+    if best is None or not at_best or not found.threshold or found.exact:
+        return []
+    if best.step_size <= found.threshold:
+        return []
+    local = theory.step_threshold(at_best)
+    here = f"at its weights L is {at_best:.4g} and 2/L is {local:.4g}"
+    if local > best.step_size:
+        return [f"It lies above 2/L because curvature fell on the way: {here}."]
+    return [f"It lies above 2/L; {here}, which it is above as well."]
 
 
 def _minimum(least: Minimum) -> list[str]:

@@ -37,6 +37,7 @@ def of_theory(found: Theory, at_best: float | None, plain: bool) -> Findings:
     """Return curvature, thresholds, condition number and rank.
 
     at_best: the largest curvature at the weights of the best step; None where it is not known.
+    plain: the optimizer is plain gradient descent; the tag `plain_descent` keeps it.
     """
     nothing = float("nan")
     metrics = {
@@ -48,11 +49,14 @@ def of_theory(found: Theory, at_best: float | None, plain: bool) -> Findings:
     if found.spectrum is not None and found.spectrum.whole:
         metrics["theory/condition_number"] = found.spectrum.condition_number
         metrics["theory/rank"] = found.spectrum.rank
-    tags = {"theory_basis": found.basis if found.threshold else "none"}
+    tags = {
+        "theory_basis": found.basis if found.threshold else "none",
+        "plain_descent": str(plain).lower(),
+    }
     notes = [found.notes] if found.notes else []
     if found.spectrum is not None and not found.spectrum.whole:
         notes.append("rank and condition number are not known: Lanczos gives L alone")
-    if not plain:
+    if found.threshold and not plain:
         notes.append("2/L speaks of plain gradient descent, not of this optimizer")
     if notes:
         tags["theory_note"] = "; ".join(notes)
@@ -100,6 +104,11 @@ def of_grid(convergent: Largest, falling: Largest, critical: Critical | None) ->
         metrics["final/critical_descents"] = critical.descents
         tags["censored_critical"] = str(critical.upper is None).lower()
     return Findings(metrics, tags)
+
+
+def of_choice(chosen: bool) -> Findings:
+    """Return the tag `step_chosen` where `shown_step` chose the run that stands for its scheme."""
+    return Findings(tags={"step_chosen": "true"} if chosen else {})
 
 
 def of_covariance(facts: Facts | None, scheme: Any) -> Findings:

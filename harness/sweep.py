@@ -192,6 +192,7 @@ class Sweep(BasicSweeper):
         from harness import figures
         from harness.publishing import publish
         from results.conclusion import conclude
+        from results.errors import ResultsError
 
         lost = [outcome for outcome in outcomes if outcome["failure"] == "store"]
         if lost:
@@ -216,7 +217,7 @@ class Sweep(BasicSweeper):
             except BrokenPipeError:  # as in `python -m harness | head`: the figures are still due
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 written = conclude(*told)
-        except LookupError as error:
+        except ResultsError as error:
             words = str(error.args[0]).removeprefix("--out ")
             raise SweepError(
                 f"{words}; every job is recorded: python -m results draws them"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from results.errors import ResultsError
 from results.figures import NAMES
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(words)
         return int(COMMANDS[options.command](options))
-    except LookupError as error:
+    except ResultsError as error:
         print(f"results: {error.args[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -57,7 +58,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, as every other mistake's."""
 
     def error(self, message: str) -> NoReturn:
-        raise LookupError(f"{message}; {self.prog} --help shows what there is")
+        raise ResultsError(f"{message}; {self.prog} --help shows what there is")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -186,7 +187,7 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
     from results import runs
 
     if options.where and options.sweep:
-        raise LookupError(f"--where: finds runs of every sweep; leave {options.sweep} out")
+        raise ResultsError(f"--where: finds runs of every sweep; leave {options.sweep} out")
     if options.where:
         return runs.query(options.store, options.where)
     return runs.load(options.store, options.sweep or runs.last_sweep_id(options.store))
@@ -197,13 +198,13 @@ def _options(options: argparse.Namespace) -> "Options":
     from results.figures.style import FORMATS
 
     if options.first_iteration < 0:
-        raise LookupError(f"--first-iteration {options.first_iteration}: must be 0 or more")
+        raise ResultsError(f"--first-iteration {options.first_iteration}: must be 0 or more")
     try:
         steps = tuple(float(word) for word in options.steps.split(",") if word)
         if not all(0 < step < float("inf") for step in steps):
             raise ValueError
     except ValueError:
-        raise LookupError(
+        raise ResultsError(
             f"--steps {options.steps}: must be positive numbers with commas, such as 0.1,1"
         ) from None
     return Options(FORMATS[options.format], options.first_iteration, options.scale, steps)
@@ -254,7 +255,7 @@ def _table(options: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_bytes(made if isinstance(made, bytes) else f"{made}\n".encode())
     except OSError as error:
-        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
     print(file)
     return 0
 
@@ -262,7 +263,7 @@ def _table(options: argparse.Namespace) -> int:
 def _figure(options: argparse.Namespace) -> int:
     drawing_options = _options(options)
     if options.name not in NAMES:
-        raise LookupError(
+        raise ResultsError(
             f"figure {options.name}: no such figure; choose one of {', '.join(NAMES)}"
         )
     from results import drawing
@@ -273,7 +274,7 @@ def _figure(options: argparse.Namespace) -> int:
     written = drawing.write(sweep, folder, [options.name], drawing_options, kinds)
     files = [file for group in written.values() for file in group]
     if not files:
-        raise LookupError(
+        raise ResultsError(
             f"figure {options.name}: {sweep.sweep_id} has nothing recorded for it; "
             f"it shows {NAMES[options.name]}"
         )

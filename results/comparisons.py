@@ -38,23 +38,34 @@ def reached(sweeps: list[Sweep], target: str = "1e-2", measure: str = "iteration
 
     value: iterations or seconds from which on the best step size's cost is at most the target;
     infinite where it never is, where every step size diverged, and where the job failed. split:
-    the draw of the data, its split and the start. A job without a descent (`iterations=0`) has no
-    row, and neither has one whose seconds are not known.
+    the draw of the data, its split and the start. The target is one for all schemes of a problem:
+    the lowest, where the least cost is only the lowest that each job saw, or the scheme keeps part
+    of the points; a scheme with another is counted by its costs. A job without a descent
+    (`iterations=0`) has no row; neither has one whose seconds are not known, or whose starts would
+    have to be counted by costs that are not recorded.
     """
     parts = [sweep.of_role("scheme").assign(sweep=number) for number, sweep in enumerate(sweeps)]
     every = pd.concat(parts, ignore_index=True)
     every = every[~without_descent(every)]
     best = [_best_runs(sweep) for sweep in sweeps]
     names = _scheme_names(every)
+    places = [
+        {
+            "experiment": row["experiment"],
+            "setting": ", ".join(f"{k}={v}" for k, v in made.items() if k not in DRAWS),
+            "split": ", ".join(str(row.get(f"params.{name}", "0")) for name in DRAWS),
+        }
+        for row, made in zip(every.to_dict("records"), problems(every, "sweep"))
+    ]
+    goals = _lower_goals(every, places, target)
     rows = []
-    for row, made in zip(every.to_dict("records"), problems(every, "sweep")):
+    for row, place, goal in zip(every.to_dict("records"), places, goals):
         number = row["sweep"]
-        values = _values(sweeps[number], row, best[number].get(row["run_id"]), target, measure)
+        made = best[number].get(row["run_id"])
+        values = _values(sweeps[number], row, made, target, measure, goal)
         rows += [
             {
-                "experiment": row["experiment"],
-                "setting": ", ".join(f"{k}={v}" for k, v in made.items() if k not in DRAWS),
-                "split": ", ".join(str(row.get(f"params.{name}", "0")) for name in DRAWS),
+                **place,
                 "start": start,
                 "scheme": names[row["run_id"]],
                 "value": value,
@@ -91,12 +102,50 @@ def _best_runs(sweep: Sweep) -> dict[str, dict[str, Any]]:
     return found
 
 
+def _lower_goals(
+    schemes: pd.DataFrame, places: list[dict[str, str]], target: str
+) -> list[float | None]:
+    """Return, by run, the target of its problem's other schemes where that is lower than its own.
+
+    Beyond the rounding of two solutions for one least cost.
+    """
+    own = schemes.get(f"metrics.theory/target_{target}", pd.Series(np.nan, index=schemes.index))
+    keys = [tuple(place.values()) for place in places]
+    lowest: dict[Any, float] = {}
+    for key, goal in zip(keys, own):
+        if np.isfinite(goal):
+            lowest[key] = min(goal, lowest.get(key, goal))
+    return [
+        lowest[key] if np.isfinite(goal) and goal - lowest[key] > 1e-6 * abs(goal) else None
+        for key, goal in zip(keys, own)
+    ]
+
+
+def _first_held(costs: Mapping[int, float], goal: float) -> float:
+    """Return the step from which on a run's costs stay at or below a goal; infinite without."""
+    above = [step for step, cost in costs.items() if not cost <= goal]
+    first = max(above, default=-1) + 1
+    return float(first) if first in costs else float("inf")
+
+
 def _values(
-    sweep: Sweep, scheme: dict[str, Any], best: dict[str, Any] | None, target: str, measure: str
+    sweep: Sweep,
+    scheme: dict[str, Any],
+    best: dict[str, Any] | None,
+    target: str,
+    measure: str,
+    goal: float | None,
 ) -> list[float]:
     starts = starts_of(scheme)
     if best is None:
         return [float("inf")] * starts
+    fit = scheme.get("metrics.time/fit_seconds", float("nan"))
+    each = scheme.get("metrics.time/seconds_a_step", float("nan"))
+    if goal is not None:
+        if starts > 1:
+            return [float("nan")] * starts
+        value = _first_held(sweep.series(best["run_id"], "train/cost"), goal)
+        return [value if measure == "iterations" else float(fit + value * each)]
     name = f"{measure if starts == 1 else 'iterations'}_to_{target}"
     if starts == 1:
         counts = [best.get(f"metrics.final/{name}")]
@@ -107,8 +156,6 @@ def _values(
     if measure == "iterations" or starts == 1:
         return values
     # The scheme's fitting time, and one run's share of the descent, which makes all runs together.
-    fit = scheme.get("metrics.time/fit_seconds", float("nan"))
-    each = scheme.get("metrics.time/seconds_a_step", float("nan"))
     return [float(fit + value * each) for value in values]
 
 

@@ -15,7 +15,7 @@ def conclude(
 ) -> dict[str, list[Path]]:
     """Print a sweep's table, draw its figures and write its report; return the files by experiment.
 
-    drawn: the files of these very figures and report, where there are some. Raises LookupError
+    drawn: the files of these very figures and report, where there are some. Raises ResultsError
     where the store has no such sweep, or the folder cannot be written.
     """
     return present(load(store, sweep_id), folder, drawn=drawn)

@@ -9,6 +9,7 @@ import sys
 from urllib.parse import quote
 
 from results import view
+from results.errors import ResultsError
 from results.runs import Sweep, last_sweep_id, load
 
 HOST, PORT = "127.0.0.1", 5000
@@ -46,7 +47,7 @@ def path(sweep: Sweep, experiment: str, role: str = "scheme") -> str:
 def serve(store: str, host: str = HOST, port: int = PORT) -> int:
     """Serve MLflow's UI until Ctrl-C, after printing the links to the last comparison.
 
-    A store that is a server serves itself: its links are all there is to print. Raises LookupError
+    A store that is a server serves itself: its links are all there is to print. Raises ResultsError
     where the store is missing or empty or the port is taken.
     """
     serves_itself = store.startswith("http")
@@ -89,7 +90,7 @@ def _check_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise LookupError(
+            raise ResultsError(
                 f"--port {port}: cannot be used on {host} ({reason}); "
                 "another dashboard may run there; choose another port with --port"
             ) from error

@@ -8,6 +8,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from results import theory
+from results.errors import ResultsError
 from results.figures import (
     NAMES,
     components,
@@ -28,6 +30,7 @@ from results.runs import HISTORIES, QUARTILES, Sweep
 
 CLOSER = "params.study.closer"
 MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes
+SAME = 1e-5  # relative: a step size that was read off a table has six digits
 COLUMNS = ("tags.step_size", step_sizes.COST, step_sizes.STEP)
 
 
@@ -65,7 +68,7 @@ def write(
 
     kinds: the formats, of `style.KINDS`; a GIF comes with a PNG, and a PDF doubles the time.
     Figures of which nothing was recorded are left out, and all but a single one that is asked for
-    where there are too many schemes. Raises LookupError where the folder cannot be written.
+    where there are too many schemes. Raises ResultsError where the folder cannot be written.
     """
     written: dict[str, list[Path]] = {}
     facts = {"sweep": sweep.sweep_id, "command": sweep.command}
@@ -83,7 +86,7 @@ def write(
                 if drawn is not None and "png" in kinds:
                     files += _animated(sweep, experiment, name, folder / f"{stem}.gif", facts)
     except OSError as error:
-        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
     return written
 
 
@@ -93,9 +96,12 @@ def crowded(sweep: Sweep, experiment: str) -> bool:
 
 
 def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
-    """Return one row a scheme that did not fail, with the columns that figures look for."""
+    """Return one row a scheme that did not fail, with the columns that figures look for.
+
+    2/L is left out where it does not speak of the optimizer.
+    """
     rows = sweep.of_role("scheme", experiment)
-    return _with_columns(rows[rows["verdict"] != "failed"])
+    return _with_columns(theory.thresholds_that_hold(rows[rows["verdict"] != "failed"]))
 
 
 def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
@@ -136,11 +142,11 @@ def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataF
     every = steps(sweep, experiment)
     if sizes:
         known = every[step_sizes.STEP].astype(float)
-        missing = [size for size in sizes if not (abs(known / size - 1) < 1e-6).any()]
+        missing = [size for size in sizes if not (abs(known / size - 1) < SAME).any()]
         if missing:
             tried = ", ".join(f"{size:g}" for size in sorted(set(known.dropna())))
-            raise LookupError(f"--steps {missing[0]:g}: was not tried; choose of {tried}")
-        return every[[any(abs(size / one - 1) < 1e-6 for one in sizes) for size in known]]
+            raise ResultsError(f"--steps {missing[0]:g}: was not tried; choose of {tried}")
+        return every[[any(abs(size / one - 1) < SAME for one in sizes) for size in known]]
     best = schemes(sweep, experiment)
     diverged = best[best["verdict"] == "diverged"]
     # Where no step size stayed finite, the smallest shows how.

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from results import comparisons, tables, theory
+from results.errors import ResultsError
 from results.figures import profiles, style
 from results.runs import Sweep, load, sweeps
 
@@ -28,7 +29,7 @@ def tell(
     """Print predictions, pairs, ranks, profiles and the leaderboard of sweeps, all without ids.
 
     folder: where the figure of the profiles goes, in a shape; none is drawn without. Raises
-    LookupError on a sweep that is not there, a target or a measure that does not exist, a folder
+    ResultsError on a sweep that is not there, a target or a measure that does not exist, a folder
     that cannot be written, and a figure of no problem.
     """
     for name, value, choices in (
@@ -36,11 +37,11 @@ def tell(
         ("by", measure, comparisons.MEASURES),
     ):
         if value not in choices:
-            raise LookupError(f"--{name} {value}: choose one of {', '.join(choices)}")
+            raise ResultsError(f"--{name} {value}: choose one of {', '.join(choices)}")
     # The latest last, so that a job that was run again counts as it was then.
     ids = list(sweep_ids) or list(dict.fromkeys(sweeps(store)["sweep"]))[::-1]
     if not ids:
-        raise LookupError(f"--store {store}: holds no sweep; run python -m harness first")
+        raise ResultsError(f"--store {store}: holds no sweep; run python -m harness first")
     loaded = [load(store, sweep_id) for sweep_id in ids]
     table = comparisons.reached(loaded, target, measure)
     print(f"{measure} to the target of {target} of the excess, each scheme at its best step size\n")
@@ -65,13 +66,13 @@ def _draw(
 ) -> None:
     """Draw the profiles into a folder; print the files."""
     if table.empty:
-        raise LookupError(f"--out {folder}: nothing to draw; {NOT_ALL}")
+        raise ResultsError(f"--out {folder}: nothing to draw; {NOT_ALL}")
     figure = profiles.draw(table, title, shape=shape)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         files = style.save(figure, folder / FILE, facts, ("png", "svg", "pdf"))
     except OSError as error:
-        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
     for file in files:
         print(f"{'figure':10} {file}")
 

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from results import comparisons, drawing, tables, theory, verdict
+from results.errors import ResultsError
 from results.figures import NAMES, style
 from results.runs import Sweep, without_passwords
 
@@ -77,7 +78,7 @@ def write(
     """Write a sweep's report into a folder; return the file.
 
     drawn: the figures' files by experiment, where they are drawn already; pairs: from
-    `comparisons.repeated`, where they are compared already. Raises LookupError where the folder
+    `comparisons.repeated`, where they are compared already. Raises ResultsError where the folder
     cannot be written.
     """
     file = folder / FILE
@@ -85,7 +86,7 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(render(sweep, drawn, pairs), encoding="utf-8")
     except OSError as error:
-        raise LookupError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
     return file
 
 
@@ -113,6 +114,7 @@ def render(sweep: Sweep, drawn: Files | None = None, pairs: pd.DataFrame | None 
         sections=sections,
         pairs=_pairs(comparisons.repeated(sweep) if pairs is None else pairs),
         sweep_id=sweep.sweep_id,
+        which_step=sweep.which_step(),
         started=_started(sweep),
         command=sweep.command,
         store=sweep.store,
@@ -155,7 +157,7 @@ def _section(name: str, part: Sweep, experiment: str, files: Sequence[Path]) -> 
         experiment=experiment,
         question=verdict.question(part, experiment),
         verdict=verdict.sentence(part, experiment),
-        summary=Table.of("Each scheme at its best step size", tables.summary(part)),
+        summary=Table.of(f"Each scheme at its {part.which_step()} step size", tables.summary(part)),
         pictures=list(_pictures(name, part, experiment, files)),
         theory=theory.explanation(part, experiment),
         explanations=_explanations(schemes),
@@ -241,7 +243,7 @@ def _pictures(
     for name, what in NAMES.items():
         if name not in by_name:
             continue
-        caption = what.split(" (record")[0].capitalize()
+        caption = what[0].upper() + what[1:].split(" (record")[0]
         words = f"Figure: {caption}, {experiment}. The numbers stand in the tables."
         if name == "histories":
             words = f"Figure: {caption}, {experiment}. {verdict.sentence(part, experiment)}"

@@ -15,11 +15,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from results.errors import ResultsError
+
 HISTORIES = ("train/cost", "train/misclassifications", "test/cost", "test/misclassifications")
 QUARTILES = tuple(f"{metric}_{part}" for metric in HISTORIES for part in ("q1", "q3"))
 ABOUT_A_HISTORY = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 SQLITE = "sqlite:///"
 SIZES = ("train_points", "test_points", "features")
+OURS = "tags.sweep_id LIKE '%'"  # on a shared server, others may have a tag `role` as well
+STUDY = "params.study."  # what a study says of its source: no setting of a job
 QUERY = "query"  # stands for the id of a sweep
 Arrays = dict[str, NDArray[Any]]
 
@@ -57,6 +61,10 @@ class Sweep:
         """The command that made the runs, without a password; of several, each on its own."""
         commands = self.of_role("sweep").get("tags.command", pd.Series(dtype=str)).dropna()
         return without_passwords("; ".join(dict.fromkeys(commands)))
+
+    def which_step(self, experiment: str | None = None) -> str:
+        """Return which step stands for a scheme: its `best`, or, where one was chosen, `shown`."""
+        return which_step(self.of_role("scheme", experiment))
 
     def only(self, experiment: str) -> "Sweep":
         """Return the part of the sweep that belongs to one experiment."""
@@ -107,7 +115,7 @@ class Sweep:
     def arrays(self, runs: pd.DataFrame, name: str) -> dict[str, Arrays]:
         """Return a record's named arrays, by the label of each run that holds it.
 
-        Raises LookupError where the artifact store cannot be read.
+        Raises ResultsError where the artifact store cannot be read.
         """
         from mlflow.exceptions import MlflowException
 
@@ -121,13 +129,18 @@ class Sweep:
                         row["run_id"], f"arrays/{name}.npz", folder
                     )
                 except (MlflowException, OSError) as error:
-                    raise LookupError(
+                    raise ResultsError(
                         f"run {row['run_id']}: its arrays/{name}.npz cannot be read "
                         f"({_first_line(error)}); is the artifact folder still there?"
                     ) from error
                 with np.load(file, allow_pickle=False) as parts:
                     found[row["label"]] = dict(parts)
         return found
+
+
+def which_step(schemes: pd.DataFrame) -> str:
+    """Return `shown` where `shown_step` chose the step of one of the schemes, otherwise `best`."""
+    return "shown" if "true" in set(schemes.get("tags.step_chosen", ())) else "best"
 
 
 def _history(row: Mapping[Any, Any], series: Mapping[str, pd.Series]) -> pd.DataFrame:
@@ -139,14 +152,14 @@ def _history(row: Mapping[Any, Any], series: Mapping[str, pd.Series]) -> pd.Data
 
 
 def connect(store: str) -> Any:
-    """Return MLflow's client for a store that exists; raises LookupError where it does not."""
+    """Return MLflow's client for a store that exists; raises ResultsError where it does not."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     # A server that is not there is told of after seconds; MLflow's own patience is minutes.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
     store = _absolute(store)
     if store.startswith(SQLITE) and not Path(store.removeprefix(SQLITE)).is_file():
-        raise LookupError(
+        raise ResultsError(
             f"--store {store}: there is no such database; "
             "run python -m harness there first, or name another store"
         )
@@ -182,21 +195,21 @@ def _absolute(store: str) -> str:
 
 
 def last_sweep_id(store: str) -> str:
-    """Return the id of the sweep that started last; raises LookupError where there is none."""
+    """Return the id of the sweep that started last; raises ResultsError where there is none."""
     client = connect(store)
-    found = _search(client, "tags.role = 'sweep'", most=1)
+    found = _search(client, f"tags.role = 'sweep' and {OURS}", most=1)
     if not found:
-        raise LookupError(f"--store {store}: holds no sweep; run python -m harness first")
+        raise ResultsError(f"--store {store}: holds no sweep; run python -m harness first")
     return str(found[0].data.tags["sweep_id"])
 
 
 def load(store: str, sweep_id: str) -> Sweep:
-    """Return a sweep, with the jobs that it took from others; LookupError where there is none."""
+    """Return a sweep, with the jobs that it took from others; ResultsError where there is none."""
     client = connect(store)
     runs = _search(client, f"tags.sweep_id = '{sweep_id}'")
     runs += _reused(client, sweep_id)
     if not runs:
-        raise LookupError(
+        raise ResultsError(
             f"sweep {sweep_id}: is not in {without_passwords(store)}; "
             "python -m results list shows them"
         )
@@ -236,12 +249,14 @@ def query(store: str, where: str) -> Sweep:
     """Return the scheme runs that an MLflow filter finds, with their sweep and step runs.
 
     where: such as `params.dataset = 'digits' and tags.normalizer = 'standard'`. Raises
-    LookupError for a filter that MLflow refuses or that finds nothing.
+    ResultsError for a filter that MLflow refuses or that finds nothing.
     """
     client = connect(store)
-    schemes = _search(client, f"tags.role = 'scheme' and {where}", name=f"--where {where}")
+    schemes = _search(
+        client, f"tags.role = 'scheme' and {OURS} and {where}", name=f"--where {where}"
+    )
     if not schemes:
-        raise LookupError(f"--where {where}: finds no scheme run in {without_passwords(store)}")
+        raise ResultsError(f"--where {where}: finds no scheme run in {without_passwords(store)}")
     known = {run.info.run_id for run in schemes}
     parents = {run.data.tags.get("mlflow.parentRunId") for run in schemes}
     runs = list(schemes)
@@ -266,7 +281,7 @@ def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame
 def sweeps(store: str) -> pd.DataFrame:
     """Return one row a sweep and experiment, the latest first: sweep, experiment, jobs, command."""
     client = connect(store)
-    found = _search(client, "tags.role = 'sweep'")
+    found = _search(client, f"tags.role = 'sweep' and {OURS}")
     names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
     rows = [
         {
@@ -282,7 +297,7 @@ def sweeps(store: str) -> pd.DataFrame:
 
 
 def _search(client: Any, query: str, most: int | None = None, name: str = "--store") -> list[Any]:
-    """Return the runs of a query, the latest first; raises LookupError where MLflow refuses."""
+    """Return the runs of a query, the latest first; raises ResultsError where MLflow refuses."""
     from mlflow.exceptions import MlflowException
 
     runs: list[Any] = []
@@ -302,7 +317,7 @@ def _search(client: Any, query: str, most: int | None = None, name: str = "--sto
             if not token or (most and len(runs) >= most):
                 return runs[:most]
     except MlflowException as error:
-        raise LookupError(f"{name}: {_first_line(error)}") from error
+        raise ResultsError(f"{name}: {_first_line(error)}") from error
 
 
 def _row(run: Any, experiment: str) -> dict[str, Any]:
@@ -345,18 +360,52 @@ def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Add a label: the normalizer, and what else tells the schemes of an experiment apart."""
     table["label"] = table["normalizer"]
     schemes = table[table["role"] == "scheme"]
-    settings = [name for name in table.columns if name.startswith("params.")]
+    settings = [
+        name
+        for name in table.columns
+        if name.startswith("params.")
+        and not name.startswith(STUDY)
+        and schemes[name].nunique() > 1  # asked of each group alone, this takes seconds
+    ]
     for _, same in schemes.groupby(["experiment", "normalizer"]):
-        differing = [name for name in settings if same[name].nunique(dropna=False) > 1]
-        if not differing and len(same) > 1:  # the same job of several sweeps
-            differing = [name for name in ("tags.sweep_id", "run_id") if same[name].nunique() > 1]
-        for index, row in same.iterrows():
-            extra = [f"{_short(name)}={row[name]}" for name in differing]
-            table.loc[index, "label"] = ", ".join([row["normalizer"], *extra])
+        if len(same) == 1:
+            continue
+        varied = pd.DataFrame({name: _varies(same, name) for name in settings}, index=same.index)
+        labels = _with_values(same, same["normalizer"], varied)
+        equal = labels.duplicated(keep=False)  # the same job, run again
+        again = same.loc[equal, ["tags.sweep_id", "run_id"]]
+        table.loc[same.index, "label"] = labels
+        table.loc[again.index, "label"] = _with_values(again, labels, again.notna())
     labels = table.set_index("run_id")["label"]
     steps = table["role"] == "step"
     table.loc[steps, "label"] = table.loc[steps, "parent"].map(labels)
     return table
+
+
+def _varies(same: pd.DataFrame, name: str) -> "pd.Series[bool]":
+    """Return for each of a scheme's rows whether a setting tells it apart from the others.
+
+    An option, such as `optimizer.epsilon`, does so among the rows of its own choice alone.
+    """
+    known = same[name].notna()
+    choice = name.rpartition(".")[0]
+    if same[name].nunique() < 2:  # a job that failed does not know all of its settings
+        return known & False
+    if choice not in same:
+        return known
+    return known & (same.groupby(choice)[name].transform("nunique") > 1)
+
+
+def _with_values(
+    rows: pd.DataFrame, labels: "pd.Series[str]", shown: pd.DataFrame
+) -> "pd.Series[str]":
+    """Return labels with the values of the columns that are shown, a mask of each row's own."""
+    columns = [name for name in shown if shown[name].any()]
+    found = {}
+    for index, row in rows[columns].iterrows():
+        extra = [f"{_short(name)}={row[name]}" for name in columns if shown.loc[index, name]]
+        found[index] = ", ".join([labels[index], *extra])
+    return pd.Series(found, dtype=str)
 
 
 def _short(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from results import runs
+from results.errors import ResultsError
 from results.runs import Sweep
 from results.theory import bounded
 
@@ -16,7 +17,7 @@ EXPERIMENT = re.compile(r"experiment=([\w/]+)")
 def last(store: str, folder: str) -> dict[str, str]:
     """Return the last sweep's id of each study in a folder of `conf/experiment`, by its name.
 
-    In the order in which they ran. Raises LookupError where there is no such store.
+    In the order in which they ran. Raises ResultsError where there is no such store.
     """
     found: dict[str, str] = {}
     for row in runs.sweeps(store).to_dict("records"):
@@ -35,7 +36,7 @@ def _study(command: str) -> str:
 def table(store: str, folder: str = "textbook") -> pd.DataFrame:
     """Return one row a study and scheme: `study`, `scheme`, `the source says`, `measured`.
 
-    Raises LookupError where no study of the folder is in the store.
+    Raises ResultsError where no study of the folder is in the store.
     """
     rows = []
     for name, sweep_id in last(store, folder).items():
@@ -50,7 +51,7 @@ def table(store: str, folder: str = "textbook") -> pd.DataFrame:
                 }
             )
     if not rows:
-        raise LookupError(
+        raise ResultsError(
             f"--store {store}: holds no study of {folder}; make {folder} runs them, or "
             f"python -m harness experiment={folder}/NAME one of them"
         )

@@ -173,5 +173,7 @@ def is_words(name: str, table: pd.DataFrame) -> bool:
 
 def _escaped(cell: str) -> str:
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    # In text these three would be set as other marks.
+    special |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
     special |= {mark: f"\\{mark}" for mark in "&%$#_{}"}
     return "".join(special.get(mark, mark) for mark in cell)

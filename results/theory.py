@@ -4,6 +4,10 @@ import pandas as pd
 
 from results.runs import Sweep
 
+PLAIN = "tags.plain_descent"  # `false` where 2/L does not speak of the optimizer
+NOTE = "tags.theory_note"
+THRESHOLD = "metrics.theory/step_threshold"
+
 
 def predictions(sweep: Sweep) -> pd.DataFrame:
     """Return one row a scheme: predicted threshold, observed ones, and their ratio.
@@ -11,7 +15,8 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     `2/L`: of the global bound, or of the curvature at the start where the cost has none; `2/L
     best`: at the weights of the best step. falls: the largest step size of the grid up to which
     the cost falls throughout; converges: the largest that settles (`>=` where no larger one
-    failed); critical: where it was searched for. ratio: `falls` over `2/L`.
+    failed); critical: where it was searched for. ratio: `falls` over `2/L`, of plain gradient
+    descent alone.
     """
     rows = []
     several = len(sweep.experiments) > 1
@@ -22,6 +27,7 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
         falls = row.get("metrics.final/largest_falling_step")
         critical = row.get("metrics.final/critical_step")
         known = not any(value is None or pd.isna(value) for value in (predicted, falls))
+        known = known and row.get(PLAIN) != "false"
         entry = {"experiment": row["experiment"]} if several else {}
         entry |= {
             "scheme": row["label"],
@@ -57,8 +63,20 @@ def explanation(sweep: Sweep, experiment: str) -> str:
         return "No step was made: every job failed."
     if not len(sweep.of_role("step", experiment)):
         return "No step was made: what the schemes did to the points is in the figures."
-    sentences = [*_largest_threshold(schemes), *_largest_convergent(schemes), *_least(schemes)]
+    sentences = [
+        *_largest_threshold(thresholds_that_hold(schemes)),
+        *_largest_convergent(schemes),
+        *_least(schemes),
+        *_notes(schemes),
+    ]
     return " ".join(sentences)
+
+
+def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme rows with 2/L only where it speaks of the optimizer: plain descent."""
+    if PLAIN not in schemes or THRESHOLD not in schemes:
+        return schemes
+    return schemes.assign(**{THRESHOLD: schemes[THRESHOLD].where(schemes[PLAIN] != "false")})
 
 
 def _known(schemes: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -69,11 +87,11 @@ def _known(schemes: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def _largest_threshold(schemes: pd.DataFrame) -> list[str]:
-    known = _known(schemes, "metrics.theory/step_threshold")
+    known = _known(schemes, THRESHOLD)
     if len(known) < 2:
         return []
     low, high = known.iloc[0], known.iloc[-1]
-    least, most = (row["metrics.theory/step_threshold"] for row in (low, high))
+    least, most = (row[THRESHOLD] for row in (low, high))
     if most <= least * 1.02:
         return [f"Theory allows the same step size under every scheme, 2/L = {most:.4g}."]
     return [
@@ -88,7 +106,7 @@ def _largest_convergent(schemes: pd.DataFrame) -> list[str]:
         return ["No scheme settled at any step size of this grid."]
     most = known["metrics.final/largest_convergent_step"].iloc[-1]
     rows = known[known["metrics.final/largest_convergent_step"] == most]
-    names = ", ".join(rows["label"])
+    names = "; ".join(rows["label"])  # a label has commas of its own
     above = (rows["tags.censored"] == "true").any()
     more = "; the grid ends before a larger one fails" if above else ""
     return [f"The largest convergent step of the grid is {most:g} ({names}){more}."]
@@ -101,3 +119,15 @@ def _least(schemes: pd.DataFrame) -> list[str]:
     ):
         return ["The classes are separable: the least cost is 0, at infinity."]
     return []
+
+
+def _notes(schemes: pd.DataFrame) -> list[str]:
+    """Return what theory could not say, and of which schemes where it is not of all."""
+    if NOTE not in schemes:
+        return []
+    known = schemes[schemes[NOTE].notna()]
+    said = []
+    for note, rows in known.groupby(NOTE, sort=False):
+        of = "" if len(rows) == len(schemes) else f"{'; '.join(rows['label'])}: "
+        said.append(f"Note: {of}{note}.")
+    return said

@@ -27,10 +27,12 @@ def question(sweep: Sweep, experiment: str) -> str:
         return f"What {make} {which} make of the points of {experiment}?"
     optimizer = _one(schemes, "tags.optimizer", "gradient_descent").replace("_", " ")
     iterations = _one(schemes, "params.iterations", "")
-    within = f"{iterations} iterations of {optimizer}" if iterations else optimizer
+    parts = [f"{iterations} iterations" if iterations else "", optimizer]
+    within = " of ".join(part for part in parts if part)
+    within = f" in {within}" if within else ""
     if len(schemes) == 1:
-        return f"How far does {which} lower the cost of {experiment} in {within}?"
-    return f"Which of {which} lowers the cost of {experiment} furthest in {within}?"
+        return f"How far does {which} lower the cost of {experiment}{within}?"
+    return f"Which of {which} lowers the cost of {experiment} furthest{within}?"
 
 
 def sentence(sweep: Sweep, experiment: str) -> str:
@@ -173,6 +175,8 @@ def _at(row: Any) -> str:
 
 
 def _one(rows: pd.DataFrame, column: str, default: str) -> str:
-    """Return the value that all rows share; the default where they have none or several."""
+    """Return the value that all rows share; nothing for several, the default for none."""
     found = set(rows[column].dropna()) if column in rows else set()
-    return str(found.pop()) if len(found) == 1 else default
+    if len(found) > 1:
+        return ""
+    return str(found.pop()) if found else default

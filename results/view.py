@@ -84,7 +84,10 @@ def state(sweep: Sweep, experiment: str, role: str = "scheme") -> dict[str, Any]
     )
     sections, cards = [], []
     for title, names in _sections(metrics):
-        name = "every step size" if title == OPEN[0] and role == "step" else title
+        name = title
+        if title == OPEN[0]:
+            which = sweep.which_step(experiment)
+            name = "every step size" if role == "step" else f"{which} step sizes"
         section = {"uuid": title, "name": name, "display": title in OPEN, "isReordered": True}
         # Two columns are wide enough for a metric's name; three cut it short.
         sections.append({**section, "columns": 2, "cardHeight": 400 if title in OPEN[:2] else 320})

@@ -232,6 +232,28 @@ def test_results_draw_the_last_sweep_again(default_sweep, command, tmp_path):
         assert len(failed.stderr.splitlines()) == 1
 
 
+def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
+    code = (
+        "import sys\n"
+        "from harness.__main__ import main\n"
+        "from results import conclusion\n"
+        "conclusion.conclude = lambda *_: {}['column']\n"
+        "sys.argv[1:] = ['normalizer=standard', 'iterations=1', 'step_sizes=[1]']\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "KeyError: 'column'" in done.stderr
+
+
 def test_one_failed_job_does_not_stop_the_others(command, with_store, tmp_path):
     done = command("harness", "-m", "iterations=5,-3", "normalizer=standard", "step_sizes=[1]")
     assert done.returncode == 2

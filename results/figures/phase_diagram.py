@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from results.figures import style
 from results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from results.figures.style import SCREEN, VERDICTS, Shape
+from results.runs import which_step
 
 
 def draw(
@@ -18,7 +19,8 @@ def draw(
 ) -> Figure:
     """Return the figure: a row a scheme, a cell a step size, in the verdict's colour and marker.
 
-    steps, schemes: as `step_sizes.draw` takes them; `tags.step_size` of a scheme is its best.
+    steps, schemes: as `step_sizes.draw` takes them; `tags.step_size` of a scheme is its best step
+    size, or the one that its study shows.
     """
     rows = max(len(schemes), 1)
     height = (rows + 1) * 2.1 * shape.font / 72 + 0.9 * shape.font / 10
@@ -59,7 +61,7 @@ def _edges(sizes: Any) -> Any:
 
 
 def _cells(axis: Any, steps: pd.DataFrame, schemes: pd.DataFrame, sizes: Any, shape: Shape) -> None:
-    """Colour the cells by verdict, mark each by its verdict's marker, the best steps by stars."""
+    """Colour the cells by verdict, mark each by its verdict's marker, the shown steps by stars."""
     words = list(VERDICTS)
     codes = np.full((len(schemes), len(sizes)), np.nan)
     places = {label: place for place, label in enumerate(schemes["label"])}
@@ -119,7 +121,7 @@ def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame, shape: S
         color, marker = VERDICTS[word]
         cell = Line2D([], [], marker="s", ls="", ms=1.3 * shape.font, color=color)
         handles.append((cell, _mark(marker, 0.5 * shape.font)))
-    names = [*words, "best step"]
+    names = [*words, f"{which_step(schemes)} step"]
     handles.append(_mark("*", 0.9 * shape.font))
     if len(_known(schemes, THRESHOLD)):
         names.append("2 / L, predicted")

@@ -25,10 +25,10 @@ def draw(
 ) -> Figure:
     """Return the figure: a curve a scheme, of `step x L / 2` at each iteration, and a line at 1.
 
-    histories: one row a run and iteration (`run_id`, `iteration`, `theory/sharpness`, the largest
-    eigenvalue L of the cost's Hessian at the weights). runs: one row a scheme (`run_id`, `label`,
-    `normalizer`, `tags.step_size`). Below 1 a small step can only lower the cost; above 1 the
-    stiffest direction overshoots.
+    histories: one row a run and iteration (`run_id`, `iteration`, `theory/sharpness`: the scheme's
+    step size times L / 2, L the largest eigenvalue of the cost's Hessian at the weights). runs: one
+    row a scheme (`run_id`, `label`, `normalizer`, `tags.step_size`). Below 1 a step of plain
+    gradient descent lowers a quadratic cost; above 1 the stiffest direction overshoots.
     """
     height = max(0.5 * shape.width, (len(runs) + 2) * 1.25 * shape.font / 72)
     shown = histories[histories["iteration"] >= first]
@@ -42,14 +42,12 @@ def draw(
         ends = []
         for run, look in zip(runs.to_dict("records"), style.looks(list(runs["normalizer"]))):
             rows = by_run.get(run["run_id"])
-            step = run.get("tags.step_size")
-            if rows is None or step is None or pd.isna(step):
+            if rows is None:
                 continue
-            values = float(step) * rows[METRIC] / 2
-            text = f"{run['label']}{style.step_text(step)}"
+            text = f"{run['label']}{style.step_text(run.get('tags.step_size'))}"
             axis.plot(
                 rows["iteration"],
-                values,
+                rows[METRIC],
                 color=look.color,
                 ls=look.line,
                 marker=look.marker,
@@ -57,7 +55,7 @@ def draw(
                 markevery=max(1, len(rows) // 8),
                 label=text,
             )
-            ends.append(End(text, float(values.iloc[-1]), look))
+            ends.append(End(text, float(rows[METRIC].iloc[-1]), look))
         _axes(axis, scale)
         end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
     return figure
@@ -76,13 +74,16 @@ def _axes(axis: Any, scale: str | None) -> None:
     start = min(line.get_xdata().min() for line in axis.lines[:-1])
     last = max(line.get_xdata().max() for line in axis.lines[:-1])
     axis.set_xlim(start, max(last, start + 1))
-    axis.text(
-        0.01,
-        1.0,
-        "edge of stability",
-        transform=axis.get_yaxis_transform(),
+    axis.annotate(
+        "edge of stability of plain gradient descent",
+        (0.01, 1.0),
+        (0, 2),
+        xycoords=axis.get_yaxis_transform(),
+        textcoords="offset points",
         va="bottom",
         fontsize="small",
+        bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.5},
+        zorder=3,  # a curve may hover at 1
     )
     axis.set_xlabel("iteration")
     axis.set_ylabel("step size x L / 2, L the largest curvature there")

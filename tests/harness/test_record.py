@@ -179,6 +179,10 @@ def test_the_shown_step_stands_for_its_scheme(two_classes):
     assert best.steps[best.best].step_size == 1.0
     assert shown.steps[shown.best].step_size == 0.1
     assert shown.arrays["path"]["step_size"] == 0.1
+    assert "step_chosen" not in best.findings.tags
+    assert shown.findings.tags["step_chosen"] == "true"
+    assert "The best step is 1, " in best.findings.tags["explanation"]
+    assert "The step shown, by choice, is 0.1, " in shown.findings.tags["explanation"]
 
 
 def test_a_shown_step_that_diverged_gives_way_to_the_best(two_classes):
@@ -186,6 +190,7 @@ def test_a_shown_step_that_diverged_gives_way_to_the_best(two_classes):
     settings = Settings((0.01, 1e200), iterations=5, shown_step=1e200)
     outcome = run(Job(data, least_squares, StandardScaler(), gradient_descent(), settings))
     assert outcome.steps[outcome.best].step_size == 0.01
+    assert "step_chosen" not in outcome.findings.tags
 
 
 def test_a_shown_step_is_one_of_the_grid():

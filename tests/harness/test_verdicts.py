@@ -17,7 +17,7 @@ from harness.experiment import Job, run
 from harness.normalizers import PCARotation, PCASphere
 from harness.search import Search
 from harness.settings import Settings, decades
-from optimizers import gradient_descent
+from optimizers import adam, gradient_descent
 from tests.conftest import ROOT
 
 OPTIMIZERS = ROOT / "conf" / "optimizer"
@@ -229,6 +229,35 @@ def test_what_is_skipped_says_so_and_how_to_ask(overlapping, monkeypatch):
     assert asked.tags["minimum_reached"] == "true"
     none = run(job(overlapping, theory="none")).findings
     assert "theory=none" in none.tags["theory_note"]
+
+
+@pytest.mark.parametrize("cost", ["least_squares", "softmax"])
+def test_the_threshold_is_no_law_for_another_optimizer(overlapping, cost):
+    plain = job(overlapping, getattr(costs, cost), StandardScaler(), [0.1, 1.0])
+    told = run(plain).findings.tags
+    assert told["plain_descent"] == "true"
+    assert "descent converges exactly" in told["explanation"] or cost == "softmax"
+    assert "of 2/L" in told["explanation"]
+    other = run(replace(plain, optimizer=adam())).findings.tags
+    assert other["plain_descent"] == "false"
+    assert "2/L speaks of plain gradient descent, not of this" in other["theory_note"]
+    assert "; this is another optimizer." in other["explanation"]
+    for words in ("so descent converges", "so the cost is certain", "of 2/L", "above 2/L"):
+        assert words not in other["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("iterations", "words"),
+    [(5, "It lies above 2/L; at its weights"), (20, "It lies above 2/L because curvature fell")],
+)
+def test_curvature_explains_a_step_above_the_threshold_only_where_it_fell_enough(iterations, words):
+    labels = np.arange(80) % 2
+    data = two_classes(np.random.default_rng(7).standard_normal((80, 3)), labels)
+    found = run(job(data, step_sizes=[8.0], iterations=iterations)).findings
+    # Measured: 6.12 from the bound; 7.70 after 5 iterations, 9.45 after 20.
+    assert found.metrics["theory/step_threshold"] < 8
+    assert (found.metrics["theory/step_threshold_best"] > 8) == ("because" in words)
+    assert words in found.tags["explanation"]
 
 
 def test_a_cost_without_curvature_says_so(overlapping):

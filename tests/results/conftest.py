@@ -40,8 +40,6 @@ def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False):
         if theory:
             writer.client.log_metric(run_id, "theory/step_threshold", 0.5)
             writer.client.log_metric(run_id, "final/largest_convergent_step", 0.1)
-            for k in range(0, settings.iterations + 1, 5):
-                writer.client.log_metric(run_id, "theory/sharpness", 4.0 + k / 100, step=k)
     writer.finish(sweep)
     return SimpleNamespace(uri=uri, folder=folder, sweep=load(uri, "sweep-1"), name=name)
 
@@ -65,7 +63,7 @@ def three(tmp_path_factory):
         iterations=10,
         start="normal",
         starts=2,
-        record=("path", "contours", "points", "spectrum"),
+        record=("path", "contours", "points", "spectrum", "sharpness"),
     )
     schemes = [
         ("identity", FunctionTransformer()),

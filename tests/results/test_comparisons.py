@@ -3,9 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from costs import least_absolute_deviations
+from datasets.bundled import diabetes
+from harness.settings import Settings
 from results import comparisons, profile
 from results.runs import Sweep
+from tests.results.conftest import write_sweep
 
 ALL = [10, 20, 30, 40, 50, 60]
 
@@ -309,3 +314,26 @@ def test_seconds_of_a_start_do_not_depend_on_the_median(three, monkeypatch):
     assert fit < one < fit + descent
     unknown = Sweep("-", "s", every.drop(columns="metrics.time/seconds_a_step"))
     assert comparisons.reached([unknown], "1e-2", "seconds").empty
+
+
+def test_schemes_are_counted_to_one_target(tmp_path):
+    schemes = [("identity", FunctionTransformer()), ("standard", StandardScaler())]
+    settings = Settings((0.1, 1, 10), iterations=100)
+    made = write_sweep(
+        tmp_path, diabetes(), least_absolute_deviations, schemes, settings, "diabetes-deviations"
+    )
+    name = "metrics.theory/target_1e-1"
+    rows = made.sweep.of_role("scheme").set_index("normalizer")
+    identity, standard = rows.loc["identity"], rows.loc["standard"]
+    assert identity[name] > 1.1 * standard[name]  # each job's own, of a cost without curvature
+    assert identity["metrics.final/iterations_to_1e-1"] < 200
+    values = comparisons.reached([made.sweep], "1e-1").set_index("scheme")["value"]
+    assert values["identity"] == np.inf
+    assert values["standard"] == standard["metrics.final/iterations_to_1e-1"]
+
+
+def test_a_target_counts_where_it_is_held():
+    assert comparisons._first_held({0: 9.0, 1: 2.0, 2: 3.0, 3: 1.0, 4: 1.0}, 2.0) == 3
+    assert comparisons._first_held({0: 1.0, 1: 1.0}, 2.0) == 0
+    assert comparisons._first_held({0: 9.0, 1: 3.0}, 2.0) == np.inf
+    assert comparisons._first_held({}, 2.0) == np.inf

@@ -10,8 +10,10 @@ from PIL import Image
 from results import comparisons, drawing
 from results.__main__ import main
 from results.drawing import Options
-from results.figures import NAMES, contours, profiles, spectrum, step_sizes, style
+from results.errors import ResultsError
+from results.figures import NAMES, contours, phase_diagram, profiles, spectrum, step_sizes, style
 from results.figures.labels import spread
+from results.runs import Sweep
 
 
 def draw(store, name, **options):
@@ -75,9 +77,17 @@ def test_histories_of_chosen_steps(three):
     assert sorted(steps) == ["0.01"] * 3 + ["1e+200"] * 3
     assert sum("diverged at" in text for text in texts(axis)) == 3
     with pytest.raises(
-        LookupError, match=r"--steps 7: was not tried; choose of 0.01, 0.1, 1e\+200"
+        ResultsError, match=r"--steps 7: was not tried; choose of 0.01, 0.1, 1e\+200"
     ):
         draw(three, "histories", steps=(7.0,))
+
+
+def test_a_step_size_is_known_by_the_six_digits_that_are_shown(three):
+    runs = three.sweep.runs.replace({"metrics.step_size": {0.1: 10 ** (-2 / 3)}})
+    sweep = Sweep(three.uri, "sweep-1", runs)
+    shown = f"{10 ** (-2 / 3):g}"
+    figure = drawing.figure(sweep, three.name, "histories", Options(steps=(float(shown),)))
+    assert len(named(figure.axes[0])) == 3
 
 
 def test_histories_of_twelve_schemes_in_a_thousand_iterations(twelve):
@@ -159,6 +169,24 @@ def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
     assert axis.get_xlabel() == "step size"
 
 
+def test_a_star_is_the_best_step_only_where_none_was_chosen(three):
+    schemes = drawing.schemes(three.sweep, three.name)
+    steps = drawing.steps(three.sweep, three.name)
+    for chosen, words in ((None, "best step"), ("true", "shown step")):
+        figure = phase_diagram.draw(steps, schemes.assign(**{"tags.step_chosen": chosen}), "")
+        assert words in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize("name", ["step_sizes", "phase_diagram"])
+def test_the_threshold_is_drawn_only_where_it_speaks_of_the_optimizer(three, name):
+    for plain, drawn in (("true", True), ("false", False)):
+        runs = three.sweep.runs.assign(**{"tags.plain_descent": plain})
+        figure = drawing.figure(Sweep(three.uri, "sweep-1", runs), three.name, name)
+        assert all(bool(marked(axis, "threshold")) == drawn for axis in figure.axes)
+        legend = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert ("2 / L, predicted" in legend) == drawn
+
+
 @pytest.mark.parametrize("name", ["three", "twelve"])
 def test_contours_hold_the_whole_path(name, request):
     store = request.getfixturevalue(name)
@@ -237,9 +265,11 @@ def test_sharpness_against_one(three):
     (axis,) = draw(three, "sharpness").axes
     curves = named(axis)
     assert len(curves) == 3
+    lipschitz = three.sweep.of_role("scheme").set_index("label")["metrics.theory/lipschitz"]
     for label, line in curves.items():
-        step = float(label.rpartition(" ")[2])
-        assert line.get_ydata()[-1] == pytest.approx(step * 4.1 / 2)
+        scheme, _, step = label.partition(", step ")
+        # Least squares: the curvature is L everywhere.
+        assert line.get_ydata() == pytest.approx(float(step) * lipschitz[scheme] / 2)
     assert marked(axis, "one")[0].get_ydata()[0] == 1
     assert axis.get_ylim()[1] > 1
 

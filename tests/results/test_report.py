@@ -90,6 +90,7 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
         "reaches the lowest cost",
         "60 train points, 20 test points, 2 features; fingerprint",
         "What theory allows, and what was observed",
+        "Step x L / 2 along the path against 1",
         "python -m harness tracking.uri=postgresql://me:***@host/db",
         "ridge",
         "1e+200",
@@ -99,6 +100,27 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
     for reason in lost[lost["verdict"] == "diverged"]["reason"]:
         assert reason in page.text
     assert "secret" not in page.text
+
+
+def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
+    runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
+    other = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
+    for words in ("each scheme stands at its {} step size", "Each scheme at its {} step size"):
+        assert words.format("best") in page.text
+        assert words.format("shown") in other.text
+        assert words.format("best") not in other.text
+
+
+def test_what_theory_cannot_say_of_the_optimizer_stands_there(page, three):
+    assert "ratio: falls over 2/L" in page.text
+    note = "2/L speaks of plain gradient descent, not of this optimizer"
+    runs = three.sweep.runs.assign(**{"tags.plain_descent": "false", "tags.theory_note": note})
+    other = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
+    assert f"Note: {note}." in other.text
+    assert "2/L: the step size below which" in other.text
+    for words in ("ratio:", "Theory allows"):
+        assert words in page.text
+        assert words not in other.text
 
 
 def test_a_failed_job_stands_there_with_its_reason(images):

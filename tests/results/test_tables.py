@@ -10,6 +10,7 @@ import pytest
 
 from results import runs, tables
 from results.__main__ import main
+from results.errors import ResultsError
 from tests.conftest import ROOT
 
 
@@ -19,6 +20,49 @@ def test_a_sweep_is_read_with_labels_that_tell_its_schemes_apart(twelve):
     assert "pca_sphere, ridge=0.01" in set(schemes["label"])
     steps = twelve.sweep.of_role("step")
     assert steps.groupby("label").size().eq(2).all()
+
+
+def labels(*rows):
+    """Return the labels of scheme runs of one normalizer, of their parameters each."""
+    frame = pd.DataFrame([{f"params.{key}": value for key, value in row.items()} for row in rows])
+    count = range(len(frame))
+    about = {"run_id": [f"r{n}" for n in count], "tags.sweep_id": [f"s{n // 2}" for n in count]}
+    frame = frame.assign(role="scheme", experiment="e", normalizer="a", parent="", **about)
+    return list(runs._labelled(frame)["label"])
+
+
+ADAM = {"optimizer": "adam", "optimizer._target_": "x.adam", "optimizer.epsilon": "0.1"}
+PLAIN = {"optimizer": "plain", "optimizer._target_": "x.plain"}
+LABELS = {
+    "alone": ([ADAM], ["a"]),
+    "a choice, without its options": ([ADAM, PLAIN], ["a, optimizer=adam", "a, optimizer=plain"]),
+    "an option that varies within its choice": (
+        [ADAM, {**ADAM, "optimizer.epsilon": "1"}, PLAIN],
+        [
+            "a, optimizer=adam, optimizer.epsilon=0.1",
+            "a, optimizer=adam, optimizer.epsilon=1",
+            "a, optimizer=plain",
+        ],
+    ),
+    "a failed job, whose encoding is not known": (
+        [{"seed": "0", "dataset": "d", "dataset.encoding": "{}"}, {"seed": "1", "dataset": "d"}],
+        ["a, seed=0", "a, seed=1"],
+    ),
+    "two equal jobs and another": (
+        [{"seed": "0"}, {"seed": "1"}, {"seed": "0"}],
+        ["a, seed=0, sweep_id=s0, run_id=r0", "a, seed=1", "a, seed=0, sweep_id=s1, run_id=r2"],
+    ),
+    "what a study says": (
+        [{"seed": "0", "study.says": "x"}, {"seed": "1", "study.says": "y"}],
+        ["a, seed=0", "a, seed=1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_a_label_holds_what_tells_a_scheme_apart_and_nothing_else(case):
+    rows, wanted = LABELS[case]
+    assert labels(*rows) == wanted
 
 
 def test_arrays_are_read_back_as_they_were_made(three):
@@ -33,7 +77,7 @@ def test_arrays_are_read_back_as_they_were_made(three):
 
 def test_arrays_that_are_gone_are_told_of(images):
     schemes = images.sweep.of_role("scheme").assign(**{"tags.recorded": "path"})
-    with pytest.raises(LookupError, match=r"its arrays/path.npz cannot be read"):
+    with pytest.raises(ResultsError, match=r"its arrays/path.npz cannot be read"):
         images.sweep.arrays(schemes, "path")
 
 
@@ -58,7 +102,7 @@ def test_a_query_finds_runs_and_what_belongs_to_them(three):
         "params.normalizer = 'none'": "finds no scheme run",
         "params.normalizer = 3": "Expected a quoted string",
     }.items():
-        with pytest.raises(LookupError, match=words):
+        with pytest.raises(ResultsError, match=words):
             runs.query(three.uri, where)
 
 
@@ -89,6 +133,13 @@ def test_a_bar_in_a_name_does_not_end_a_cell():
         .splitlines()[4]
         .startswith(r"a\textbackslash{}b")
     )
+
+
+def test_a_sign_before_a_number_stays_in_latex():
+    table = pd.DataFrame({"largest": [">=10", "<1|2"]})
+    *_, first, second, _, _ = tables.latex(table).splitlines()
+    assert first.startswith(r"\textgreater{}=10 ")
+    assert second.startswith(r"\textless{}1\textbar{}2 ")
 
 
 def test_passwords_are_blotted_out(three):
@@ -123,6 +174,29 @@ def test_a_study_without_a_descent_is_shown(images, tmp_path, capsys):
     assert {file.stem for file in tmp_path.glob("*.png")} == {
         *("data", "spectrum", "components", "reconstruction")
     }
+
+
+def test_a_bug_keeps_its_traceback(three, monkeypatch):
+    def broken(table):
+        return {}["column"]
+
+    monkeypatch.setattr(tables, "text", broken)
+    with pytest.raises(KeyError, match="column"):
+        main(["list", "--store", three.uri])
+
+
+def test_runs_of_others_in_a_store_are_left_alone(three):
+    client = runs.connect(three.uri)
+    experiment = client.get_experiment_by_name(three.name).experiment_id
+    others = [client.create_run(experiment, tags={"role": role}) for role in ("sweep", "scheme")]
+    try:
+        assert runs.last_sweep_id(three.uri) == "sweep-1"
+        assert list(runs.sweeps(three.uri)["sweep"]) == ["sweep-1"]
+        found = runs.query(three.uri, "attributes.run_name LIKE '%'")
+        assert len(found.of_role("scheme")) == 3
+    finally:
+        for other in others:
+            client.delete_run(other.info.run_id)
 
 
 MISTAKES = {

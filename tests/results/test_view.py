@@ -39,6 +39,9 @@ def test_the_cost_on_a_log_axis_comes_first(three):
     assert {card["type"] for card in cards} == {"LINE"}
     names = [section["name"] for section in shown["compareRunSections"]]
     assert names[:3] == ["best step sizes", "step runs", "theory"]
+    runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
+    chosen = view.state(Sweep(three.uri, "sweep-1", runs), three.name)
+    assert chosen["compareRunSections"][0]["name"] == "shown step sizes"
 
 
 @pytest.mark.parametrize("role", ["scheme", "step"])
@@ -67,7 +70,20 @@ def test_runs_have_the_figures_colours(three):
     for role in ("scheme", "step"):
         for row in three.sweep.of_role(role).to_dict("records"):
             assert colors[row["run_id"]] == style.look(row["normalizer"]).color
-            assert row["tags.mlflow.runColor"] == colors[row["run_id"]]
+
+
+def test_runs_of_one_scheme_get_the_figures_shades_at_the_end(twelve):
+    before = twelve.sweep.of_role("scheme")
+    assert before["tags.mlflow.runColor"].nunique() < len(before)  # seven are of one normalizer
+    parent = twelve.sweep.of_role("sweep")["run_id"].iloc[0]
+    publish(Writer(Store.at(twelve.uri, None, twelve.folder)), "sweep-1", {twelve.name: parent})
+    after = load(twelve.uri, "sweep-1")
+    schemes = after.of_role("scheme")
+    looks = style.looks(list(schemes["normalizer"]))
+    assert list(schemes["tags.mlflow.runColor"]) == [look.color for look in looks]
+    colors = dict(zip(schemes["run_id"], schemes["tags.mlflow.runColor"]))
+    for row in after.of_role("step").to_dict("records"):
+        assert row["tags.mlflow.runColor"] == colors[row["parent"]]
 
 
 def test_a_link_holds_the_search_until_a_view_is_there(images):
@@ -174,6 +190,14 @@ def test_the_question_names_a_few_schemes_and_counts_many():
     assert verdict.question(few, "e") == (
         "Which of a and b lowers the cost of e furthest in gradient descent?"
     )
+    for optimizers, iterations, within in (
+        (("adam", "adam"), "9", " in 9 iterations of adam?"),
+        (("adam", "sign"), "9", " furthest in 9 iterations?"),
+        (("adam", "sign"), None, " furthest?"),
+    ):
+        runs = few.runs.assign(**{"params.iterations": iterations})
+        runs.loc[runs["role"] == "scheme", "tags.optimizer"] = optimizers
+        assert verdict.question(Sweep("-", "s", runs), "e").endswith(within)
     many = table(*((name, "settled", 0.1, "1") for name in "abcdef"))
     assert "6 schemes" in verdict.question(many, "e")
 
