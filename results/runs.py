@@ -269,12 +269,13 @@ def query(store: str, where: str) -> Sweep:
 
 
 def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame:
-    """Return one row a run; of a sweep, its schemes in the order of its jobs."""
+    """Return one row a run; of a sweep, its schemes by experiment, in the order of its jobs."""
     names = {found.experiment_id: found.name for found in client.search_experiments()}
     rows = [_row(run, names[run.info.experiment_id]) for run in _whole(runs)]
     table = pd.DataFrame(rows)
     table["place"] = pd.to_numeric(table.get(f"tags.sweep.{sweep_id}"), errors="coerce")
-    order = ["place", "started", "run_id"]
+    table["first"] = table.groupby("experiment")["place"].transform("min")
+    order = ["first", "place", "started", "run_id"]
     return _labelled(table.sort_values(order, ignore_index=True, na_position="first"))
 
 

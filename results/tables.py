@@ -10,6 +10,7 @@ from results.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
 NUMBERS = ("best step", "shown step", "largest", "falls", "converges", "critical", "step size")
+LARGE = 1e6  # a cost from which on six decimals say nothing
 
 
 def summary(sweep: Sweep) -> pd.DataFrame:
@@ -153,16 +154,18 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
         ),
         **dict.fromkeys(("rank", "wins", "solved", "won"), "{:.2f}"),
     }
+
+    def written(name: str, value: Any) -> str:
+        if pd.isna(value):
+            return "-"
+        if not isinstance(value, (int, float)):
+            return str(value)
+        if name in ("cost", "test cost") and abs(value) >= LARGE:
+            return f"{value:.6g}"
+        return formats.get(name, "{}").format(value)
+
     return {
-        str(name): [
-            "-"
-            if pd.isna(value)
-            else (formats.get(name, "{}") if isinstance(value, (int, float)) else "{}").format(
-                value
-            )
-            for value in table[name]
-        ]
-        for name in table.columns
+        str(name): [written(str(name), value) for value in table[name]] for name in table.columns
     }
 
 

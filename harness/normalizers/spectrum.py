@@ -62,7 +62,7 @@ _kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
 def keeping(x: NDArray[Any], fingerprint: str) -> Iterator[Kept]:
     """While open, a spectrum of these very points is found once for all schemes of a process.
 
-    fingerprint: of the content of x; the spectra of one data set are kept at a time.
+    fingerprint: of the content of x; the spectra of the last 8 data sets are kept.
     """
     kept = _of(fingerprint, _place(x))
     kept.saved = 0.0
@@ -73,7 +73,7 @@ def keeping(x: NDArray[Any], fingerprint: str) -> Iterator[Kept]:
         _kept.reset(token)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)  # a sweep over data sets goes through them for each scheme
 def _of(fingerprint: str, place: tuple[Any, ...]) -> Kept:
     return Kept(place)
 

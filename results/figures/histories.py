@@ -126,14 +126,16 @@ def _scale(axis: Any, ends: list[float], metric: str, scale: str | None) -> None
     """Choose the vertical scale and limits, so that no curve makes the others unreadable."""
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
     values = values[np.isfinite(values)]
-    start = max(float(line.get_ydata()[0]) for line in axis.lines if len(line.get_ydata()))
+    curves = [line for line in axis.lines if line.get_label() != "_lead" and len(line.get_ydata())]
+    start = max(float(line.get_ydata()[0]) for line in curves)
     if metric == "cost":
         log = values.min() > 0 and values.max() > 10 * values.min()
         if scale == "log" or (scale is None and log):
-            axis.set_yscale("log", nonpositive="mask")
-            # A run that shoots up leaves the panel; what the others do stays readable.
+            # A run that shoots up leaves the panel; what the others do stays readable. Before the
+            # scale is set: margins of 300 decades overflow.
             if values.max() > 1e3 * start > 0:
-                axis.set_ylim(top=1e3 * start)
+                axis.set_ylim(values.min() / 2, 1e3 * start)
+            axis.set_yscale("log", nonpositive="mask")
             style.log_ticks(axis.yaxis)
         elif values.max() > 3 * start > 0:
             axis.set_ylim(top=1.5 * start)

@@ -60,6 +60,20 @@ def test_histories_agree_with_the_store(three):
         assert np.array_equal(line.get_xdata(), own["iteration"])
 
 
+def test_a_run_that_shoots_up_leaves_the_others_readable():
+    settled, diverged = [1.0, 0.5, 0.3, 0.2, 0.2], [1.0, 1e150, 1e300]
+    costs = [*settled, *diverged]
+    table = pd.DataFrame({"run_id": ["a"] * 5 + ["b"] * 3, "label": ["a"] * 5 + ["b"] * 3})
+    table = table.assign(iteration=[*range(5), *range(3)], **{"train/cost": costs})
+    runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
+    runs["verdict"] = ["settled", "diverged"]
+    from results.figures import histories
+
+    low, high = histories.draw(table, runs, "").axes[0].get_ylim()
+    assert 0.05 < low < 0.2
+    assert high == 1000
+
+
 def test_histories_begin_where_they_are_asked_to(three):
     for axis in draw(three, "histories", first=4).axes:
         assert axis.get_xlim() == (4, 10)

@@ -125,6 +125,14 @@ def test_a_job_without_a_descent_has_no_verdict(images, three):
     assert "verdict" in tables.summary(three.sweep)
 
 
+def test_a_cost_that_shot_up_has_six_digits():
+    table = pd.DataFrame({"cost": [0.1234567, 3.2e250, None], "test cost": [1e6, -2e7, 0.0]})
+    assert tables.cells(table) == {
+        "cost": ["0.123457", "3.2e+250", "-"],
+        "test cost": ["1e+06", "-2e+07", "0.000000"],
+    }
+
+
 def test_a_bar_in_a_name_does_not_end_a_cell():
     table = pd.DataFrame({"scheme": ["a|b"], "cost": [0.5]})
     assert tables.markdown(table).splitlines()[2] == r"| a\|b | 0.500000 |"
