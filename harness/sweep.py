@@ -27,7 +27,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from harness import config as configs
 from harness.errors import SweepError
-from harness.leftovers import LEDGER
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -134,7 +133,7 @@ class Sweep(BasicSweeper):
             "jobs": jobs,
             "process": os.getpid(),
         }
-        (self.folder / LEDGER).write_text(json.dumps(ledger))
+        (self.folder / leftovers.LEDGER).write_text(json.dumps(ledger))
         _share_threads(self.config)
 
     def _launch(self, batch: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
