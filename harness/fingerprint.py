@@ -52,23 +52,38 @@ def code_of(module: str) -> str:
     Comments, docstrings and layout do not count. A module from elsewhere counts by its version,
     or, without one, by its own text.
     """
-    own = {name: text(path) for name, path in sorted(_needed(module).items())}
+    own = {name: _read(path)[0] for name, path in sorted(_needed(module).items())}
     if own:
         return _digest(json.dumps(own))
     top = importlib.import_module(module.split(".")[0])
     told = getattr(top, "__version__", None)
     file = getattr(sys.modules.get(module) or importlib.import_module(module), "__file__", None)
-    return str(told) if told else text(Path(file)) if file else module
+    return str(told) if told else _read(Path(file))[0] if file else module
 
 
-def text(path: Path) -> str:
-    """Return a digest of a Python file's syntax, without comments, docstrings and layout."""
+def _read(path: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return what `_parsed` does of a Python file as it is now."""
+    about = path.stat()
+    return _parsed(path, about.st_mtime_ns, about.st_size)
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: Path, changed: int, size: int) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return a digest of a file's syntax without comments, docstrings and layout; its imports.
+
+    Of an import the module and the name, which is empty where the module itself is imported.
+    """
     tree = ast.parse(path.read_text())
+    imports: list[tuple[str, str]] = []
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and _is_docstring(body[0]):
             del body[0]
-    return _digest(ast.dump(tree))
+        if isinstance(node, ast.Import):
+            imports += [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imports += [(node.module, alias.name) for alias in node.names]
+    return _digest(ast.dump(tree)), tuple(imports)
 
 
 def _needed(module: str) -> dict[str, Path]:
@@ -81,17 +96,8 @@ def _needed(module: str) -> dict[str, Path]:
         if path is None or name in found:
             continue
         found[name] = path
-        waiting += _imported(path)
+        waiting += [_home(home, member) if member else home for home, member in _read(path)[1]]
     return found
-
-
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                yield _home(node.module, alias.name)
 
 
 def _home(module: str, name: str) -> str:

@@ -12,16 +12,14 @@ NOTE = "mlflow.note.content"
 COLOR = "mlflow.runColor"
 
 
-def publish(writer: Writer, sweep_id: str, parents: Mapping[str, str]) -> None:
+def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
     """Save the views of a sweep, then the descriptions, which name them.
 
     parents: the sweep run of each experiment. A store that refuses a view or a description
     keeps its runs: the links then hold a search instead.
     """
     from results import view
-    from results.runs import load
 
-    sweep = load(writer.store.uri, sweep_id)
     for experiment, parent in parents.items():
         _color(writer, sweep, experiment)
         writer.tag_experiment(experiment, view.tags(sweep, experiment))

@@ -190,8 +190,9 @@ class Sweep(BasicSweeper):
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
         from harness import figures
         from harness.publishing import publish
-        from results.conclusion import conclude
+        from results.conclusion import present
         from results.errors import ResultsError
+        from results.runs import load
 
         lost = [outcome for outcome in outcomes if outcome["failure"] == "store"]
         if lost:
@@ -208,14 +209,15 @@ class Sweep(BasicSweeper):
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
         known = figures.Known(self.writer, self.folder, self.parents, outcomes)
-        told = (self.writer.store.uri, self.sweep_id, self.folder, known.copied())
         try:
-            publish(self.writer, self.sweep_id, self.parents)
+            found = load(self.writer.store.uri, self.sweep_id)
+            publish(self.writer, found, self.parents)
+            drawn = known.copied()
             try:
-                written = conclude(*told)
+                written = present(found, self.folder, drawn=drawn)
             except BrokenPipeError:  # as in `python -m harness | head`: the figures are still due
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                written = conclude(*told)
+                written = present(found, self.folder, drawn=drawn)
         except ResultsError as error:
             words = str(error.args[0]).removeprefix("--out ")
             raise SweepError(

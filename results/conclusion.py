@@ -7,18 +7,7 @@ import pandas as pd
 
 from results import comparisons, dashboard, drawing, report, tables, theory
 from results.drawing import DEFAULT, Options
-from results.runs import Sweep, load, without_passwords
-
-
-def conclude(
-    store: str, sweep_id: str, folder: Path, drawn: dict[str, list[Path]] | None = None
-) -> dict[str, list[Path]]:
-    """Print a sweep's table, draw its figures and write its report; return the files by experiment.
-
-    drawn: the files of these very figures and report, where there are some. Raises ResultsError
-    where the store has no such sweep, or the folder cannot be written.
-    """
-    return present(load(store, sweep_id), folder, drawn=drawn)
+from results.runs import Sweep, without_passwords
 
 
 def present(
@@ -27,7 +16,11 @@ def present(
     options: Options = DEFAULT,
     drawn: dict[str, list[Path]] | None = None,
 ) -> dict[str, list[Path]]:
-    """Do what `conclude` does, for runs that are read already."""
+    """Print runs' table, draw their figures and write their report; return the files by experiment.
+
+    drawn: the files of these very figures and report, where there are some. Raises ResultsError
+    where the folder cannot be written.
+    """
     table = tables.summary(sweep)
     print(f"\n{tables.text(table)}\n")
     pairs = comparisons.repeated(sweep)

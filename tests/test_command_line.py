@@ -237,7 +237,7 @@ def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
         "import sys\n"
         "from harness.__main__ import main\n"
         "from results import conclusion\n"
-        "conclusion.conclude = lambda *_: {}['column']\n"
+        "conclusion.present = lambda *_, **__: {}['column']\n"
         "sys.argv[1:] = ['normalizer=standard', 'iterations=1', 'step_sizes=[1]']\n"
         "main()"
     )

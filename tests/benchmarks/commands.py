@@ -71,7 +71,7 @@ def _overhead(turns: int) -> dict[str, Any]:
                 "command": lambda: _python(["-m", "harness", "reuse=false"], work_folder),
                 "imports": lambda: _python(["-c", IMPORTS], work_folder),
             },
-            max(3, turns // 3),
+            turns,
         )
     seconds = median(a - b for a, b in zip(found["command"], found["imports"], strict=True))
     return {

@@ -25,7 +25,7 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
     "descending": (Progress, "__call__", 30),
     "before writing": (Writer, "write", 2),
     "amid writing": (Writer, "_log", 5),
-    "concluding": (results.conclusion, "conclude", 1),
+    "concluding": (results.conclusion, "present", 1),
 }
 AFTER = ("starting",)  # struck when the call is done: its run is there
 DATABASE = Path("mlflow.db")

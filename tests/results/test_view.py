@@ -76,7 +76,7 @@ def test_runs_of_one_scheme_get_the_figures_shades_at_the_end(twelve):
     before = twelve.sweep.of_role("scheme")
     assert before["tags.mlflow.runColor"].nunique() < len(before)  # seven are of one normalizer
     parent = twelve.sweep.of_role("sweep")["run_id"].iloc[0]
-    publish(Writer(Store.at(twelve.uri, None, twelve.folder)), "sweep-1", {twelve.name: parent})
+    publish(Writer(Store.at(twelve.uri, None, twelve.folder)), twelve.sweep, {twelve.name: parent})
     after = load(twelve.uri, "sweep-1")
     schemes = after.of_role("scheme")
     looks = style.looks(list(schemes["normalizer"]))
@@ -92,7 +92,7 @@ def test_a_link_holds_the_search_until_a_view_is_there(images):
     assert "searchFilter=tags.role%20%3D%20%27scheme%27" in before
     writer = Writer(Store.at(images.uri, None, images.folder))
     parent = images.sweep.of_role("sweep")["run_id"].iloc[0]
-    publish(writer, "sweep-1", {images.name: parent})
+    publish(writer, load(images.uri, "sweep-1"), {images.name: parent})
     after = dashboard.link(load(images.uri, "sweep-1"), images.name)
     assert "viewStateShareKey=sweep-1" in after
     assert "searchFilter" not in after  # MLflow would drop the view for it
@@ -104,7 +104,11 @@ def test_a_link_holds_the_search_until_a_view_is_there(images):
 def test_a_description_of_ones_own_stays(images):
     writer = Writer(Store.at(images.uri, None, images.folder))
     writer.tag_experiment(images.name, {NOTE: "mine"})
-    publish(writer, "sweep-1", {images.name: images.sweep.of_role("sweep")["run_id"].iloc[0]})
+    publish(
+        writer,
+        load(images.uri, "sweep-1"),
+        {images.name: images.sweep.of_role("sweep")["run_id"].iloc[0]},
+    )
     assert writer.experiment_tags(images.name)[NOTE] == "mine"
 
 
