@@ -135,14 +135,18 @@ def _nothing(schemes: pd.DataFrame) -> str:
         return (
             f"No descent was made: the figures show the points under each scheme.{_lost(schemes)}"
         )
-    diverged = int((schemes["verdict"] == "diverged").sum())
-    nothing = f" {diverged} of {len(schemes)} stayed finite at no step size." if diverged else ""
-    return f"No scheme has a cost to compare.{nothing}{_lost(schemes)}"
+    return f"No scheme has a cost to compare.{_lost(schemes)}"
 
 
 def _lost(schemes: pd.DataFrame) -> str:
+    """Return which schemes no step size of the grid suited, and how many jobs failed."""
+    diverged = list(dict.fromkeys(schemes.loc[schemes["verdict"] == "diverged", "label"]))
+    several = schemes["experiment"].nunique() > 1 or len(diverged) > MOST
+    count = int((schemes["verdict"] == "diverged").sum())
+    who = f"{count} of {len(schemes)} jobs" if several else names(diverged)
     failed = int((schemes["verdict"] == "failed").sum())
-    return f" {failed} of {len(schemes)} jobs failed." if failed else ""
+    said = f" {who} diverged at every step size." if count else ""
+    return said + (f" {failed} of {len(schemes)} jobs failed." if failed else "")
 
 
 def _lowest(known: pd.DataFrame) -> pd.Series:

@@ -168,8 +168,17 @@ SENTENCES = {
     ),
     "none": (
         (("a", "diverged", None, None), ("b", "failed", None, None)),
-        "No scheme has a cost to compare. 1 of 2 stayed finite at no step size. "
-        "1 of 2 jobs failed.",
+        "No scheme has a cost to compare. a diverged at every step size. 1 of 2 jobs failed.",
+    ),
+    "diverged": (
+        (("a", "settled", 0.1, "1"), *((name, "diverged", None, None) for name in "bc")),
+        "a reaches the lowest cost, 0.1 at step size 1 (settled). "
+        "b and c diverged at every step size.",
+    ),
+    "many diverged": (
+        (("a", "settled", 0.1, "1"), *((name, "diverged", None, None) for name in "bcdef")),
+        "a reaches the lowest cost, 0.1 at step size 1 (settled). "
+        "5 of 6 jobs diverged at every step size.",
     ),
 }
 
