@@ -1,7 +1,6 @@
 """The data of the benchmarks, read from files without the project's loaders."""
 
 import gzip
-import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -9,29 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-BESIDE = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+from tests.real_data import FOLDER, contrast_normalized
 
 
 def folder() -> Path:
     """Return the folder of the MNIST files; raises SystemExit that says where to put them."""
-    found = Path(os.environ.get("NORMBENCH_DATA", BESIDE))
-    if not (found / "t10k-images-idx3-ubyte.gz").is_file():
-        raise SystemExit(f"no t10k-images-idx3-ubyte.gz in {found}: set NORMBENCH_DATA")
-    return found
+    if not (FOLDER / "t10k-images-idx3-ubyte.gz").is_file():
+        raise SystemExit(f"no t10k-images-idx3-ubyte.gz in {FOLDER}: set NORMBENCH_DATA")
+    return FOLDER
 
 
 @lru_cache(maxsize=1)
 def mnist(part: str, precision: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return contrast-normalized digits (P, 784) and classes (P,): part is t10k or train."""
-    place = folder()
-    with gzip.open(place / f"{part}-images-idx3-ubyte.gz") as file:
-        images = np.frombuffer(file.read(), np.uint8, offset=16).reshape(-1, 784)
-    with gzip.open(place / f"{part}-labels-idx1-ubyte.gz") as file:
+    with gzip.open(folder() / f"{part}-labels-idx1-ubyte.gz") as file:
         labels = np.frombuffer(file.read(), np.uint8, offset=8)
-    x = images.astype(np.float64)
-    x -= x.mean(axis=1, keepdims=True)
-    x /= x.std(axis=1, keepdims=True)
-    return x.astype(precision), labels.astype(np.intp)
+    return contrast_normalized(part).astype(precision), labels.astype(np.intp)
 
 
 def breast_cancer() -> tuple[NDArray[Any], NDArray[Any]]:

@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_info
 
 from harness.normalizers import PCASphere
-from tests.mnist import contrast_normalized
+from tests.real_data import contrast_normalized
 
 
 def seconds(fit):

@@ -1,16 +1,12 @@
-"""Where the real data for tests is: NORMBENCH_DATA, or `shared/data` beside the checkout."""
-
-import os
-from pathlib import Path
+"""Where the real data for tests is."""
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.real_data import FOLDER
 
 
 def data_folder():
     """Return the folder of the real data; skip the test where there is none."""
-    folder = Path(os.environ.get("NORMBENCH_DATA") or ROOT.parent / "shared" / "data")
-    if not folder.is_dir():
-        pytest.skip(f"no real data: {folder} is not there (NORMBENCH_DATA names another)")
-    return folder
+    if not FOLDER.is_dir():
+        pytest.skip(f"no real data: {FOLDER} is not there (NORMBENCH_DATA names another)")
+    return FOLDER

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from tests.datasets.places import ROOT, data_folder
+from tests.conftest import ROOT
+from tests.datasets.places import data_folder
 
 
 def harness(folder, *arguments):

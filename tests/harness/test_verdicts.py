@@ -1,8 +1,6 @@
 """Verdicts and theory of whole jobs: what a sweep would record."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from harness.search import Search
 from harness.settings import Settings, decades
 from optimizers import adam, gradient_descent
 from tests.conftest import ROOT
+from tests.datasets.places import data_folder
 
 OPTIMIZERS = ROOT / "conf" / "optimizer"
 SECONDS = [f"final/seconds_to_{name}" for name in ("1e-1", "1e-2", "1e-3")]
@@ -32,11 +31,7 @@ SCHEMES = {
 
 def textbook():
     """The textbook's breast cancer data: a point a column, the label -1 or +1 in the last row."""
-    folder = Path(os.environ.get("NORMBENCH_DATA", ROOT.parent / "shared" / "data"))
-    file = folder / "breast_cancer_data.csv"
-    if not file.is_file():
-        pytest.skip(f"{file} is not there; NORMBENCH_DATA names its folder")
-    table = np.loadtxt(file, delimiter=",")
+    table = np.loadtxt(data_folder() / "breast_cancer_data.csv", delimiter=",")
     labels = (table[-1] > 0).astype(int)
     return make_dataset("textbook", table[:-1].T, labels, source="file", class_names=["a", "b"])
 

@@ -12,7 +12,7 @@ from harness.comparison import compare
 from harness.normalizers import spectrum
 from harness.normalizers.whitening import Whitening, triangle
 from harness.scheme import normalize
-from tests.mnist import contrast_normalized
+from tests.real_data import contrast_normalized
 
 NAMES = sorted(file.stem for file in (CONF / "normalizer").glob("*.yaml"))
 OPTIMIZERS = ["gradient_descent", "momentum"]

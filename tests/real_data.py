@@ -1,4 +1,7 @@
-"""The MNIST points of shared/data, read without the project's loaders."""
+"""The real data: NORMBENCH_DATA, or `shared/data` beside the checkout.
+
+And MNIST's points in it, read without the project's loaders.
+"""
 
 import gzip
 import os
@@ -6,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-DATA = os.environ.get("NORMBENCH_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data"
+BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+FOLDER = Path(os.environ.get("NORMBENCH_DATA") or BESIDE)
 
 
 def contrast_normalized(part):
@@ -14,7 +18,7 @@ def contrast_normalized(part):
 
     None where the file is not there.
     """
-    file = Path(DATA) / f"{part}-images-idx3-ubyte.gz"
+    file = FOLDER / f"{part}-images-idx3-ubyte.gz"
     if not file.is_file():
         return None
     with gzip.open(file) as stream:
