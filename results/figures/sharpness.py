@@ -11,6 +11,7 @@ from results.figures import style
 from results.figures.labels import End, end_labels
 from results.figures.style import SCREEN, Shape
 
+LEAST = 1e-9  # below, there is no curvature to speak of
 METRIC = "theory/sharpness"
 
 
@@ -63,9 +64,12 @@ def draw(
 
 def _axes(axis: Any, scale: str | None) -> None:
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
-    wide = values.min() > 0 and max(values.max(), 1) > 20 * min(values.min(), 1)
+    some = values[values > LEAST]  # a run far out, where the cost is linear, has none
+    wide = len(some) and max(some.max(), 1) > 20 * min(some.min(), 1)
     if scale == "log" or (scale is None and wide):
-        axis.set_yscale("log")
+        if values.min() <= LEAST and len(some):
+            axis.set_ylim(some.min() / 2, 2 * some.max())
+        axis.set_yscale("log", nonpositive="mask")
     low, high = axis.get_ylim()
     axis.set_ylim(min(low, 0.8 if axis.get_yscale() == "log" else 0.0), max(high, 1.3))
     if axis.get_yscale() == "log":

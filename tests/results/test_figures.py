@@ -138,6 +138,21 @@ def test_a_bad_scheme_does_not_squash_the_misclassifications():
     assert axis.get_ylim()[0] == 0
 
 
+def test_a_run_without_curvature_leaves_the_sharpness_of_others_readable():
+    from results.figures import sharpness
+
+    steep, steady = [3e4, 50.0, 0.0, 0.0], [0.5, 0.8, 0.9, 1.0]
+    table = pd.DataFrame({"run_id": ["a"] * 4 + ["b"] * 4, "iteration": [0, 10, 20, 30] * 2})
+    table = table.assign(**{sharpness.METRIC: steep + steady})
+    runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
+    (axis,) = sharpness.draw(table, runs, "").axes
+    assert axis.get_yscale() == "log"
+    low, high = axis.get_ylim()
+    assert 0.05 < low < 0.5
+    assert high > 3e4
+    assert [text.split(",")[0] for text in texts(axis) if text in "ab"] == ["a", "b"]
+
+
 def test_step_sizes_have_a_panel_a_scheme_with_verdicts_and_predictions(three):
     axes = draw(three, "step_sizes").axes
     assert [axis.get_title() for axis in axes] == ["identity", "standard", "pca_sphere"]
