@@ -1,12 +1,14 @@
 """What a fault is told by: commands in a folder of their own, and what its store then holds."""
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -58,6 +60,8 @@ def start(folder: Path, *words: str, module: str = "harness", **options: str) ->
         stdout=out,
         stderr=err,
         start_new_session=True,
+        # A shell's background job, as these tests may be, ignores Ctrl-C, and so would its child.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     return Started(process, out, err)
 
