@@ -1,8 +1,8 @@
 """One job, start to end: one data set, cost, scheme and optimizer, and the whole step grid."""
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -157,17 +157,31 @@ def _descend(
     test = Objective(job.cost, z_test, test_targets, classify, job.l2) if len(z_test) else None
     start = _starts(settings, classes, z.shape[1]).astype(z.dtype)
     tick = time.perf_counter()
-    histories = descend(
-        train,
-        test,
-        job.optimizer,
-        np.tile(start, (len(settings.step_sizes), 1, 1)),
-        np.repeat(np.array(settings.step_sizes), settings.starts),
-        settings.iterations,
-        progress,
-    )
+    with _merged(train, job.dataset.x) as quick, _merged(test, job.dataset.x_test) as quick_test:
+        histories = descend(
+            quick,
+            quick_test,
+            job.optimizer,
+            np.tile(start, (len(settings.step_sizes), 1, 1)),
+            np.repeat(np.array(settings.step_sizes), settings.starts),
+            settings.iterations,
+            progress,
+        )
     seconds = time.perf_counter() - tick
     return Descent(job, train, test, start, histories, fit_seconds, seconds)
+
+
+@contextmanager
+def _merged(part: Objective | None, raw: Array) -> Iterator[Any]:
+    """Yield an objective that multiplies equal columns once, in the memory that is the job's own.
+
+    A scheme that changes nothing gives the raw points of the data set, which others use.
+    """
+    if part is None:
+        yield None
+        return
+    with part.merged(own=not np.may_share_memory(part.x, raw)) as quick:
+        yield quick
 
 
 def _conclude(made: Descent) -> Outcome:

@@ -1,7 +1,8 @@
 """The cost of stacked linear models on one set of points: value, derivatives, errors."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from costs import count_misclassified
 from harness import threads
+from harness.columns import Columns, different
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -22,6 +24,8 @@ BLOCK_BYTES = 1 << 23
 PARALLEL_WORK = 2_000_000
 QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
+MERGED_FROM = 1_000_000  # numbers in the points: below, a step is too short to gain
+MERGED_LEFT = 0.97  # of the columns: where more are different, merging gains nothing
 
 
 class Evaluation(NamedTuple):
@@ -53,7 +57,7 @@ class Objective:
     """A cost on points x (P, N) with targets (P,): scores `s = w0 + x w`, the mean over points.
 
     `classify` says whether misclassified points are counted. `l2` adds `l2 |w|^2`, not on the
-    bias.
+    bias. `columns`: x holds only the different ones of the features' columns, see `merged`.
     """
 
     cost: Cost
@@ -61,15 +65,44 @@ class Objective:
     targets: Array
     classify: bool
     l2: float = 0.0
+    columns: Columns | None = None
     _buffers: dict[int, Array] = field(default_factory=dict, repr=False, compare=False)
 
     def evaluate(self, weights: Array, with_gradient: bool = True) -> Evaluation:
         """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
+        folded = self._folded(weights)
         sums = threads.over(
-            lambda part: self._sum(weights, part, with_gradient), self._parts(weights)
+            lambda part: self._sum(folded, part, with_gradient), self._parts(folded)
         )
         with QUIET():
             return self._mean(weights, sums, with_gradient)
+
+    @contextmanager
+    def merged(self, own: bool) -> Iterator["Objective"]:
+        """Yield the same objective, to rounding, that multiplies equal columns of x once.
+
+        It takes the weights of all features and gives their derivatives; it is this one where
+        few columns are equal. own: x is nobody else's, and is packed in its own memory; while
+        this is open x is then not to be read, and afterwards it is as it was.
+        """
+        columns = different(self.x) if self.x.size >= MERGED_FROM else None
+        if columns is None or len(columns.first) > MERGED_LEFT * self.x.shape[1]:
+            yield self
+            return
+        size = len(self.x) * len(columns.first)
+        packed = columns.pack(self.x, self.x.reshape(-1) if own else np.empty(size, self.x.dtype))
+        try:
+            yield replace(self, x=packed, columns=columns)
+        finally:
+            if own:
+                columns.unpack(packed, self.x)
+
+    def _folded(self, weights: Array) -> Array:
+        """Return the weights of the columns of x, from those of the features."""
+        if self.columns is None:
+            return weights
+        with QUIET():
+            return self.columns.fold(weights)
 
     def _mean(self, weights: Array, sums: list["_Sums"], with_gradient: bool) -> Evaluation:
         """Return the mean over points of the sums of all parts, and the penalty added."""
@@ -83,7 +116,8 @@ class Objective:
         gradient = np.empty(weights.shape, weights.dtype)
         rows = gradient.reshape(-1, weights.shape[2])
         rows[:, 0] = np.sum([part.bias for part in sums], axis=0)
-        rows[:, 1:] = np.sum([part.slopes for part in sums], axis=0)
+        slopes_sum = np.sum([part.slopes for part in sums], axis=0)
+        rows[:, 1:] = slopes_sum if self.columns is None else self.columns.unfold(slopes_sum)
         gradient /= points
         if self.l2:
             gradient[:, :, 1:] += 2 * self.l2 * slopes
@@ -103,9 +137,10 @@ class Objective:
         """
         runs, classes, size = weights.shape
         sums = np.zeros((runs, classes, size, classes, size))
-        for block, scores in self._scores(weights):
+        for block, scores in self._scores(self._folded(weights)):
             second = _second_derivatives(self.cost, scores, self.targets[block])
-            x = np.insert(self.x[block], 0, 1, axis=1)
+            x = self.x[block] if self.columns is None else self.columns.unfold(self.x[block])
+            x = np.insert(x, 0, 1, axis=1)
             for r, c, d in np.ndindex(runs, classes, classes):
                 sums[r, c, :, d] += (x * second[r, c, d][:, None]).T @ x
         hessian = (sums / len(self.x)).reshape(runs, classes * size, classes * size)

@@ -37,10 +37,24 @@ class Work:
         return int(self.start.shape[1])
 
 
-def ours(work: Work) -> Histories:
-    """Descend with the project's own engine."""
+def ours(work: Work) -> Callable[[], Histories]:
+    """Return the descent as a job makes it; equal columns are merged beforehand."""
+    with _objective(work).merged(own=False) as quick:
+        return lambda: _descend(quick, work)
+
+
+def unmerged(work: Work) -> Callable[[], Histories]:
+    """Return the descent that multiplies every column: what a step costs over its products."""
+    train = _objective(work)
+    return lambda: _descend(train, work)
+
+
+def _objective(work: Work) -> Objective:
     cost = softmax if work.classes == 1 else multiclass_softmax
-    train = Objective(cost, work.x, work.y, classify=True)
+    return Objective(cost, work.x, work.y, classify=True)
+
+
+def _descend(train: Objective, work: Work) -> Histories:
     found = descend(train, None, gradient_descent(), work.start, work.step_sizes, work.iterations)
     assert found.misclassifications is not None
     return found.cost, found.misclassifications

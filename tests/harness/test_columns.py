@@ -1,0 +1,124 @@
+"""Equal columns of the points: found to the bit, and multiplied once without a difference."""
+
+import numpy as np
+import pytest
+
+from harness import columns, compare, objective
+from harness.columns import different
+from harness.objective import Objective
+from tests.cases import COSTS, classifies
+from tests.cases import FEW_CASES as CASES
+
+POINTS = 300
+ORDER = [0, 1, 0, 2, 3, 3, 1, 4, 0]  # the column of each feature
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.fixture(autouse=True)
+def worthwhile(monkeypatch):
+    """Merge small points too, moved and compared a few at a time."""
+    monkeypatch.setattr(objective, "MERGED_FROM", 0)
+    monkeypatch.setattr(columns, "FEW", 5)
+    monkeypatch.setattr("harness.normalizers.spectrum.BLOCK", 70)
+
+
+def repeated(rng, dtype=np.float64):
+    x = rng.standard_normal((POINTS, 5)).astype(dtype)
+    x[:, 3] = 0
+    return np.ascontiguousarray(x[:, ORDER])
+
+
+def test_columns_that_differ_in_one_point_are_different(rng):
+    x = repeated(rng)
+    found = different(x)
+    np.testing.assert_array_equal(found.first, [0, 1, 3, 4, 7])
+    np.testing.assert_array_equal(found.place, ORDER)
+    for point in (0, 4, 5, 69, 70, POINTS - 1):  # of every block
+        changed = x.copy()
+        changed[point, 2] += 1e-9
+        np.testing.assert_array_equal(different(changed).first, [0, 1, 2, 3, 4, 7])
+        # Feature 8 is still a copy of feature 0.
+        assert different(changed).place[8] == 0
+    changed = x.copy()
+    changed[-1, 0] = 7  # the first of the three: the others are still copies of each other
+    np.testing.assert_array_equal(different(changed).first, [0, 1, 2, 3, 4, 7])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_merged_columns_give_the_same_costs_gradients_and_hessians(name, classes, own, dtype, rng):
+    x = repeated(rng, dtype)
+    targets = rng.integers(0, classes, POINTS) if classes > 1 else np.sign(x[:, 1] + x[:, 7])
+    train = Objective(COSTS[name], x, targets, classifies(COSTS[name], classes), 0.3)
+    weights = rng.standard_normal((3, classes, len(ORDER) + 1)).astype(dtype)
+    before, here, hessian = x.copy(), train.evaluate(weights), train.hessian(weights)
+    with train.merged(own) as quick:
+        assert quick.x.shape == (POINTS, 5)
+        assert np.shares_memory(quick.x, x) == own
+        there, second = quick.evaluate(weights), quick.hessian(weights)
+        costs = quick.costs(weights)
+    np.testing.assert_array_equal(x, before)
+    # Measured: 5e-16 and 3e-7; 5e-16 and 2e-7.
+    near = {"rtol": 1e-13, "atol": 1e-14} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(there.costs, here.costs, **near)
+    np.testing.assert_allclose(costs, here.costs, **near)
+    np.testing.assert_allclose(there.gradient, here.gradient, **near)
+    np.testing.assert_allclose(second, hessian, **near)
+    np.testing.assert_array_equal(there.misclassifications, here.misclassifications)
+    assert there.gradient.dtype == dtype
+
+
+def test_points_without_copies_are_left_alone(rng, monkeypatch):
+    x = rng.standard_normal((POINTS, 5))
+    train = Objective(COSTS["least_squares"], x, x[:, 0].copy(), classify=False)
+    with train.merged(own=True) as quick:
+        assert quick is train
+    monkeypatch.setattr(objective, "MERGED_FROM", 10**6)
+    train = Objective(COSTS["least_squares"], repeated(rng), x[:, 0].copy(), classify=False)
+    with train.merged(own=True) as quick:
+        assert quick is train
+
+
+def test_the_points_come_back_after_an_error(rng):
+    x = repeated(rng)
+    before = x.copy()
+    train = Objective(COSTS["least_squares"], x, x[:, 1].copy(), classify=False)
+    with pytest.raises(KeyboardInterrupt), train.merged(own=True):
+        raise KeyboardInterrupt
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("optimizer", ["gradient_descent", "adam", "newton", "line_search"])
+def test_a_comparison_is_the_same_with_merged_columns(rng, optimizer, monkeypatch):
+    x = repeated(rng)
+    before, seen = x.copy(), []
+    y = x[:, 1] + 0.5 * rng.standard_normal(POINTS) > 0
+    folded = columns.Columns.fold
+    monkeypatch.setattr(
+        columns.Columns, "fold", lambda self, weights: seen.append(1) or folded(self, weights)
+    )
+
+    def histories(merged_from):
+        monkeypatch.setattr(objective, "MERGED_FROM", merged_from)
+        return compare(
+            x,
+            y,
+            normalizers=["identity", "standard", "pca_sphere"],
+            step_sizes=[0.1, 1],
+            iterations=20,
+            optimizer=optimizer,
+        )
+
+    apart = histories(10**6)
+    assert not seen
+    together = histories(0)
+    assert seen
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_allclose(together.cost, apart.cost, rtol=1e-9)
+    assert (together.misclassifications == apart.misclassifications).all()
+    assert (together.verdict == apart.verdict).all()
