@@ -4,6 +4,8 @@ import os
 import signal
 import sys
 
+from results.garbage import collect_seldom
+
 
 def main() -> None:
     """Run the command; exit 0, 1 where a job failed, 2 on a user's mistake, 130 on Ctrl-C."""
@@ -56,4 +58,5 @@ def _told(error: Exception) -> tuple[str | None, int]:
 
 
 if __name__ == "__main__":
+    collect_seldom()
     main()

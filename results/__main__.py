@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from results.errors import ResultsError
 from results.figures import NAMES
+from results.garbage import collect_seldom
 
 if TYPE_CHECKING:
     from results.drawing import Options
@@ -318,4 +319,5 @@ COMMANDS = {
 }
 
 if __name__ == "__main__":
+    collect_seldom()
     sys.exit(main())
