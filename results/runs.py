@@ -42,9 +42,19 @@ class Sweep:
     runs: pd.DataFrame
 
     def of_role(self, role: str, experiment: str | None = None) -> pd.DataFrame:
-        """Return the rows of one role, in one experiment or in all."""
-        rows = self.runs[self.runs["role"] == role]
-        return rows if experiment is None else rows[rows["experiment"] == experiment]
+        """Return the rows of one role, in one experiment or in all; not to be changed.
+
+        They are taken out once: figures, tables and verdicts ask for the same ones again.
+        """
+        if (role, experiment) not in self._of_role:
+            rows = self.runs if experiment is None else self.of_role(role)
+            column, wanted = ("role", role) if experiment is None else ("experiment", experiment)
+            self._of_role[role, experiment] = rows[rows[column] == wanted]
+        return self._of_role[role, experiment]
+
+    @cached_property
+    def _of_role(self) -> dict[tuple[str, str | None], pd.DataFrame]:
+        return {}
 
     @property
     def is_query(self) -> bool:
