@@ -88,6 +88,8 @@ class Sweep(BasicSweeper):
         first: UserError | None = None
         fits = False
         loader = self.hydra_context.config_loader
+        if len(batch) > AT_ONCE:  # some 20 a second
+            print(f"checking {len(batch)} jobs", file=sys.stderr)
         for place, overrides in enumerate(batch):
             config = loader.load_sweep_config(self.config, list(overrides))
             if place < AT_ONCE and _is_basic(self.config):

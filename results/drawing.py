@@ -73,7 +73,6 @@ def write(
     written: dict[str, list[Path]] = {}
     facts = {"sweep": sweep.sweep_id, "command": sweep.command}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for experiment in sweep.experiments:
             files = written.setdefault(experiment, [])
             if len(names) > 1 and crowded(sweep, experiment):
@@ -82,6 +81,7 @@ def write(
                 stem = name if len(sweep.experiments) == 1 else f"{name}-{experiment}"
                 drawn = figure(sweep, experiment, name, options)
                 if drawn is not None:
+                    folder.mkdir(parents=True, exist_ok=True)
                     files += style.save(drawn, folder / stem, facts, kinds)
                 if drawn is not None and "png" in kinds:
                     files += _animated(sweep, experiment, name, folder / f"{stem}.gif", facts)

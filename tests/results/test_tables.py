@@ -224,13 +224,15 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("arguments", MISTAKES)
-def test_a_mistake_is_one_line_and_exit_code_two(three, capsys, arguments):
+def test_a_mistake_is_one_line_and_exit_code_two(three, capsys, arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert main([*arguments.split(), "--store", three.uri]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     (line,) = told.err.splitlines()
     assert line.startswith("results: ")
     assert MISTAKES[arguments] in line
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("words", [["--help"], ["figure", "--help"], ["table", "--help"]])
