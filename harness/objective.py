@@ -11,7 +11,7 @@ from autograd.core import make_vjp
 from numpy.typing import NDArray
 
 from costs import count_misclassified
-from harness import threads
+from harness import products, threads
 from harness.columns import Columns, different
 
 Array = NDArray[Any]
@@ -165,7 +165,9 @@ class Objective:
                 if with_gradient:
                     slope = scores.reshape(runs * classes, -1)
                     bias += slope @ ones[: slope.shape[1]]  # half the time of a sum
-                    slopes += np.matmul(slope, self.x[block], out=product)
+                    slopes += products.slopes(
+                        slope, self.x[block], product, self._piece(len(slope))
+                    )
         return _Sums(costs, bias, slopes, counts)
 
     def _scores(
@@ -187,7 +189,7 @@ class Objective:
         for end in range(first + size, span.stop + size, size):
             block = slice(max(end - size, span.start), min(end, span.stop))
             scores = buffer[: rows * (block.stop - block.start)].reshape(rows, -1)
-            np.matmul(slopes, self.x[block].T, out=scores)
+            products.scores(slopes, self.x[block], scores, self._piece(rows))
             scores += bias
             yield block, scores.reshape(runs, classes, -1)
 
@@ -200,6 +202,13 @@ class Objective:
         count = min(threads.available(), points) if pays else 1
         ends = [points * number // count for number in range(count + 1)]
         return [(number, slice(ends[number], ends[number + 1])) for number in range(count)]
+
+    def _piece(self, rows: int) -> int:
+        """Return the points that are multiplied at a time; 0 for all of a block.
+
+        A cost of the user's own keeps to one thread, but its products do not.
+        """
+        return products.piece(rows, self.x.shape[1]) if hasattr(self.cost, "fused") else 0
 
     def _buffer(self, number: int, size: int) -> Array:
         """Return the memory of a part's scores, kept from block to block and step to step."""

@@ -8,11 +8,13 @@ weights, costs and counts of step 0 to K.
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from costs import multiclass_softmax, softmax
+from harness import products
 from harness.descent import descend
 from harness.objective import Objective
 from optimizers import gradient_descent
@@ -49,6 +51,17 @@ def unmerged(work: Work) -> Callable[[], Histories]:
     return lambda: _descend(train, work)
 
 
+def at_once(work: Work) -> Callable[[], Histories]:
+    """Return our descent with each block's points multiplied at once, not piece by piece."""
+    run = ours(work)
+
+    def whole() -> Histories:
+        with patch.object(products, "piece", lambda rows, features: 0):
+            return run()
+
+    return whole
+
+
 def _objective(work: Work) -> Objective:
     cost = softmax if work.classes == 1 else multiclass_softmax
     return Objective(cost, work.x, work.y, classify=True)
@@ -60,7 +73,7 @@ def _descend(train: Objective, work: Work) -> Histories:
     return found.cost, found.misclassifications
 
 
-def products(work: Work) -> Callable[[], None]:
+def floor(work: Work) -> Callable[[], None]:
     """Return the floor: the two products of each step alone, and the last step's first."""
     runs, classes, _ = work.start.shape
     weights = np.ascontiguousarray(work.start[:, :, 1:].reshape(runs * classes, -1))

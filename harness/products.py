@@ -1,0 +1,73 @@
+"""The two matrix products of a step: weights with points, and derivatives with points.
+
+OpenBLAS copies both factors of a product into panels before it multiplies them, but for products
+that it holds small, of which its AVX-512 kernels take the factors as they stand. With few rows of
+weights the copy of the points takes as long as all else: there the points are multiplied piece by
+piece, each a small product.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+# Found at 10 to 784 features and 2 to 90 rows: beyond these bounds pieces lose, up to half.
+SMALL = 800_000  # multiplications of a product that is held small
+ROWS = 32  # of weights, at most
+LEAST = 50  # points in a piece
+KERNELS = {"SkylakeX", "Cooperlake", "SapphireRapids"}  # those of AVX-512
+
+
+def piece(rows: int, features: int) -> int:
+    """Return the points of a piece, 0 where the points are better multiplied all at once."""
+    if not (1 < rows <= ROWS and _takes_small()):  # one row is a product with a vector
+        return 0
+    points = SMALL // (rows * features)
+    return points if points >= LEAST else 0
+
+
+def scores(weights: Array, x: Array, out: Array, points: int = 0) -> None:
+    """Write to out `(rows, p)` the products of weights `(rows, N)` with x `(p, N)`."""
+    whole = _whole(x, points)
+    if whole:
+        np.matmul(
+            weights, _pieces(x, whole, points).swapaxes(1, 2), out=_columns(out, whole, points)
+        )
+    if whole < len(x):
+        np.matmul(weights, x[whole:].T, out=out[:, whole:])
+
+
+def slopes(derivative: Array, x: Array, out: Array, points: int = 0) -> Array:
+    """Return the products of a derivative `(rows, p)` with x `(p, N)`, in out `(rows, N)`."""
+    whole = _whole(x, points)
+    if whole == 0:
+        return np.matmul(derivative, x, out=out)
+    each = np.matmul(_columns(derivative, whole, points), _pieces(x, whole, points))
+    np.sum(each, axis=0, out=out)
+    if whole < len(x):
+        out += derivative[:, whole:] @ x[whole:]
+    return out
+
+
+def _whole(x: Array, points: int) -> int:
+    """Return the points that are in whole pieces."""
+    return len(x) // points * points if points else 0
+
+
+def _pieces(x: Array, whole: int, points: int) -> Array:
+    return x[:whole].reshape(-1, points, x.shape[1])
+
+
+def _columns(scores: Array, whole: int, points: int) -> Array:
+    """Return scores `(rows, p)` as `(pieces, rows, points)`, a view."""
+    return scores[:, :whole].reshape(len(scores), -1, points).swapaxes(0, 1)
+
+
+@lru_cache(maxsize=1)
+def _takes_small() -> bool:
+    """Return whether numpy's library has kernels that take small factors as they stand."""
+    from threadpoolctl import threadpool_info
+
+    return any(pool.get("architecture") in KERNELS for pool in threadpool_info())

@@ -1,0 +1,61 @@
+"""The products of a step: piece by piece they are the same."""
+
+import numpy as np
+import pytest
+
+from harness import objective, products
+from harness.objective import Objective
+from tests.cases import COSTS, classifies
+from tests.cases import FEW_CASES as CASES
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("points", [0, 1, 7, 20, 41, 50])
+@pytest.mark.parametrize("rows", [1, 3, 10])
+def test_pieces_sum_to_the_whole(rows, points, dtype, rng):
+    x = rng.standard_normal((41, 6)).astype(dtype)
+    weights = rng.standard_normal((rows, 6)).astype(dtype)
+    near = 1e-13 if dtype == np.float64 else 1e-5
+    memory = np.full((rows, 45), np.nan, dtype)
+    scores, slopes = memory[:, 2:43], np.full((rows, 6), np.nan, dtype)
+    products.scores(weights, x, scores, points)
+    np.testing.assert_allclose(scores, weights @ x.T, rtol=near, atol=near)
+    assert np.isnan(np.delete(memory, np.s_[2:43], axis=1)).all()
+    assert products.slopes(scores, x, slopes, points) is slopes
+    np.testing.assert_allclose(slopes, scores @ x, rtol=near, atol=near)
+
+
+def test_only_few_rows_are_multiplied_in_pieces_and_only_where_it_pays(monkeypatch):
+    monkeypatch.setattr(products, "_takes_small", lambda: True)
+    assert products.piece(10, 784) * 10 * 784 <= products.SMALL
+    assert products.piece(10, 784) > products.LEAST
+    assert products.piece(1, 784) == products.piece(33, 10) == products.piece(30, 784) == 0
+    monkeypatch.setattr(products, "_takes_small", lambda: False)
+    assert products.piece(10, 784) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_an_objective_is_the_same_in_pieces(name, classes, dtype, rng, monkeypatch):
+    x = rng.standard_normal((300, 4)).astype(dtype)
+    targets = rng.integers(0, classes, 300) if classes > 1 else np.sign(x[:, 0])
+    train = Objective(COSTS[name], x, targets, classifies(COSTS[name], classes), 0.1)
+    weights = rng.standard_normal((3, classes, 5)).astype(dtype)
+    monkeypatch.setattr(products, "_takes_small", lambda: False)
+    whole = train.evaluate(weights)
+    monkeypatch.setattr(products, "_takes_small", lambda: True)
+    monkeypatch.setattr(products, "SMALL", 4 * 32 * 7)
+    monkeypatch.setattr(products, "LEAST", 1)
+    monkeypatch.setattr(objective, "BLOCK_BYTES", 4000)
+    pieces = train.evaluate(weights)
+    # Measured: 1e-15 and 4e-7.
+    near = {"rtol": 1e-13, "atol": 1e-14} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(pieces.costs, whole.costs, **near)
+    np.testing.assert_allclose(pieces.gradient, whole.gradient, **near)
+    np.testing.assert_array_equal(pieces.misclassifications, whole.misclassifications)
+    assert pieces.gradient.dtype == dtype
