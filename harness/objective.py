@@ -25,7 +25,7 @@ PARALLEL_WORK = 2_000_000
 QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
 MERGED_FROM = 1_000_000  # numbers in the points: below, a step is too short to gain
-MERGED_LEFT = 0.97  # of the columns: where more are different, merging gains nothing
+MERGED_LEFT = 0.95  # of the columns: where more are different, merging gains nothing
 
 
 class Evaluation(NamedTuple):

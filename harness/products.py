@@ -67,7 +67,7 @@ def _columns(scores: Array, whole: int, points: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _takes_small() -> bool:
-    """Return whether numpy's library has kernels that take small factors as they stand."""
+    """Return whether OpenBLAS runs kernels that take small factors as they stand."""
     from threadpoolctl import threadpool_info
 
     return any(pool.get("architecture") in KERNELS for pool in threadpool_info())

@@ -92,7 +92,7 @@ def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
     if not len(x):
         return None
     name = type(scheme).__name__
-    if x.dtype == dtype == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
+    if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
         return _points(name, scheme.transform(x), len(x), dtype)
     z = None
     for block in blocks(len(x), FEW):

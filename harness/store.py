@@ -17,6 +17,7 @@ PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
 AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
 SILENT = 2.0  # of which so many go by before it is told
 ABANDONED = 3600.0  # seconds after which the draft of a database is nobody's
+GRAIN = 0.5  # seconds by which the time of a file may be behind the clock
 LONGEST_PAUSE = 5.0
 FEW = 4  # and at least so many times
 # What passes by itself, and what does not, in the words of the databases and of MLflow's client.
@@ -224,11 +225,12 @@ def _initialize(database: Path, artifacts: str | None) -> None:
     """
     if not database.parent.is_dir():
         raise FileNotFoundError(f"the folder {database.parent} does not exist")
+    started = time.time()
     if database.exists():
         if not os.access(database, os.W_OK) or not os.access(database.parent, os.W_OK):
             raise PermissionError(f"{database} cannot be written")
         return
-    _sweep_out(database)
+    _sweep_out(database, started)
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     draft = database.with_name(f".{database.name}.{os.getpid()}")
@@ -248,8 +250,17 @@ def _initialize(database: Path, artifacts: str | None) -> None:
             leftover.unlink()
 
 
-def _sweep_out(database: Path) -> None:
-    """Remove drafts of processes that were killed over them."""
+def _sweep_out(database: Path, missing: float) -> None:
+    """Remove what processes that were killed have left of a database that is not there.
+
+    Their drafts; and the logs of a database that was deleted since, which SQLite would write into
+    the new one. missing: when it was not there; a younger log is that of a process which was first.
+    """
+    for ending in ("-wal", "-shm"):
+        log = Path(f"{database}{ending}")
+        with suppress(FileNotFoundError):
+            if log.stat().st_mtime < missing - GRAIN:
+                log.unlink()
     for draft in database.parent.glob(f".{database.name}.*"):
         with suppress(FileNotFoundError):
             if time.time() - draft.stat().st_mtime > ABANDONED:

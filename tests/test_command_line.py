@@ -157,6 +157,13 @@ def test_test_points_have_histories(command, with_store, tmp_path):
     assert "test cost" in done.stdout
 
 
+def test_the_database_is_one_file_once_a_command_has_ended(command, with_store, tmp_path):
+    for module, *arguments in (("harness", "iterations=3", "step_sizes=[1]"), ("results", "list")):
+        done = command(module, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert [file.name for file in tmp_path.glob("mlflow.db*")] == ["mlflow.db"]
+
+
 MISTAKES = {
     "normalizer=foo": "normalizer=foo: no such option; choose one of",
     "typo=1": "typo: no such setting",

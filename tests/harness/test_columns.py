@@ -2,10 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from datasets.dataset import make_dataset
 from harness import columns, compare, objective
 from harness.columns import different
+from harness.experiment import Job, run
 from harness.objective import Objective
+from harness.settings import Settings
+from optimizers import gradient_descent
 from tests.cases import COSTS, classifies
 from tests.cases import FEW_CASES as CASES
 
@@ -46,6 +51,17 @@ def test_columns_that_differ_in_one_point_are_different(rng):
     changed = x.copy()
     changed[-1, 0] = 7  # the first of the three: the others are still copies of each other
     np.testing.assert_array_equal(different(changed).first, [0, 1, 2, 3, 4, 7])
+
+
+def test_columns_that_agree_in_later_points_alone_are_different(rng):
+    x = rng.standard_normal((POINTS, 2))[:, [0, 0, 1, 1]]
+    x[5:] = 0
+    np.testing.assert_array_equal(different(x).first, [0, 2])
+    for _ in range(30):
+        x = rng.integers(0, 2, (8, 6)).astype(float)
+        np.testing.assert_array_equal(
+            different(x).first, np.sort(np.unique(x, axis=1, return_index=True)[1])
+        )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -122,3 +138,48 @@ def test_a_comparison_is_the_same_with_merged_columns(rng, optimizer, monkeypatc
     np.testing.assert_allclose(together.cost, apart.cost, rtol=1e-9)
     assert (together.misclassifications == apart.misclassifications).all()
     assert (together.verdict == apart.verdict).all()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize("scheme", [FunctionTransformer(), StandardScaler()])
+def test_a_job_merges_what_is_its_own_in_place_and_test_points_by_their_own_copies(
+    rng, scheme, precision, monkeypatch
+):
+    x, x_test = (repeated(rng).astype(precision) for _ in range(2))
+    x_test[:, 8] = x_test[:, 7]  # copies that the training points do not have
+    y, y_test = ((part[:, 1] > 0).astype(int) for part in (x, x_test))
+    data = make_dataset(
+        "copies",
+        x,
+        y,
+        source="drawn",
+        x_test=x_test,
+        y_test=y_test,
+        class_names=("no", "yes"),
+        precision=precision,
+    )
+    before = data.x.copy(), data.x_test.copy()
+    job = Job(
+        dataset=data,
+        cost=COSTS["softmax"],
+        normalizer=scheme,
+        optimizer=gradient_descent(),
+        settings=Settings(step_sizes=(0.1, 1.0), iterations=20, precision=precision),
+    )
+    owned = []
+    merged = Objective.merged
+    monkeypatch.setattr(
+        Objective, "merged", lambda self, own: owned.append(own) or merged(self, own)
+    )
+    together = run(job)
+    shared = precision == "float64" and isinstance(scheme, FunctionTransformer)
+    assert owned == 2 * [not shared]
+    monkeypatch.setattr(objective, "MERGED_FROM", 10**6)
+    apart = run(job)
+    for array, kept in zip((data.x, data.x_test), before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+    near = 1e-10 if precision == "float64" else 1e-4
+    for one, other in zip(together.steps, apart.steps, strict=True):
+        assert one.verdict == other.verdict
+        for metric in ("train/cost", "test/cost"):
+            np.testing.assert_allclose(one.histories[metric], other.histories[metric], rtol=near)

@@ -1,11 +1,14 @@
 """The products of a step: piece by piece they are the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import threadpoolctl
 
 from harness import objective, products
 from harness.objective import Objective
-from tests.cases import COSTS, classifies
+from tests.cases import COSTS, classifies, formula
 from tests.cases import FEW_CASES as CASES
 
 
@@ -39,6 +42,13 @@ def test_only_few_rows_are_multiplied_in_pieces_and_only_where_it_pays(monkeypat
     assert products.piece(10, 784) == 0
 
 
+@pytest.mark.parametrize(("kernels", "taken"), [("SkylakeX", True), ("Haswell", False)])
+def test_pieces_are_for_kernels_that_take_small_factors(kernels, taken, monkeypatch):
+    pools = [{"user_api": "openmp"}, {"user_api": "blas", "architecture": kernels}]
+    monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: pools)
+    assert products._takes_small.__wrapped__() == taken
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_an_objective_is_the_same_in_pieces(name, classes, dtype, rng, monkeypatch):
@@ -47,12 +57,19 @@ def test_an_objective_is_the_same_in_pieces(name, classes, dtype, rng, monkeypat
     train = Objective(COSTS[name], x, targets, classifies(COSTS[name], classes), 0.1)
     weights = rng.standard_normal((3, classes, 5)).astype(dtype)
     monkeypatch.setattr(products, "_takes_small", lambda: False)
-    whole = train.evaluate(weights)
+    whole, own = train.evaluate(weights), formula(COSTS[name])
     monkeypatch.setattr(products, "_takes_small", lambda: True)
-    monkeypatch.setattr(products, "SMALL", 4 * 32 * 7)
+    monkeypatch.setattr(products, "SMALL", 300)
     monkeypatch.setattr(products, "LEAST", 1)
     monkeypatch.setattr(objective, "BLOCK_BYTES", 4000)
+    taken = []
+    pieces_of = products._pieces
+    monkeypatch.setattr(products, "_pieces", lambda *of: taken.append(of) or pieces_of(*of))
     pieces = train.evaluate(weights)
+    assert taken
+    taken.clear()
+    replace(train, cost=own).evaluate(weights)  # a cost of the user's own: on all threads at once
+    assert not taken
     # Measured: 1e-15 and 4e-7.
     near = {"rtol": 1e-13, "atol": 1e-14} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
     np.testing.assert_allclose(pieces.costs, whole.costs, **near)

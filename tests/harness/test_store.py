@@ -1,9 +1,15 @@
-"""Which errors of a store pass by themselves."""
+"""Which errors of a store pass by themselves, and how a database is begun."""
+
+import os
+import shutil
+import sqlite3
+import time
+from contextlib import closing
 
 import pytest
 from mlflow.exceptions import MlflowException
 
-from harness.store import Patient, StoreLostError
+from harness.store import Patient, StoreLostError, _initialize
 
 
 class Client:
@@ -64,3 +70,27 @@ def test_another_error_is_the_callers():
     with pytest.raises(MlflowException):
         Patient(client, "sqlite:///mlflow.db").log_inputs("run")
     assert client.calls == 1
+
+
+@pytest.mark.parametrize(("seconds", "stays"), [(60, False), (-60, True)])
+def test_the_log_of_a_database_that_was_deleted_is_not_read(tmp_path, seconds, stays):
+    """But one that is younger than the look for the database is that of a process just begun."""
+    database, log = tmp_path / "mlflow.db", tmp_path / "mlflow.db-wal"
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("pragma journal_mode=wal")
+        connection.execute("create table of_old (x)")
+        connection.commit()
+        shutil.copy(log, tmp_path / "kept")
+    database.unlink()
+    shutil.move(tmp_path / "kept", log)
+    changed = time.time() - seconds
+    os.utime(log, (changed, changed))
+    _initialize(database, None)
+    assert log.exists() == stays
+    if not stays:
+        with closing(sqlite3.connect(database)) as connection:
+            (found,) = connection.execute("pragma integrity_check").fetchone()
+            tables = {name for (name,) in connection.execute("select name from sqlite_master")}
+        assert found == "ok"
+        assert "runs" in tables
+        assert "of_old" not in tables
