@@ -1,0 +1,48 @@
+"""The benchmarks run, check that both sides computed the same, and say what is not there."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.__main__ import check_same, judged
+from tests.real_data import FOLDER
+
+DIGITS = FOLDER / "t10k-images-idx3-ubyte.gz"
+
+
+def test_two_sides_that_differ_end_the_benchmark():
+    histories = np.ones((2, 3)), np.ones((2, 3), dtype=int)
+    check_same(histories, histories, "float64", "a row")
+    with pytest.raises(SystemExit, match="a row: the two sides differ"):
+        check_same(histories, (histories[0] + 1e-6, histories[1]), "float64", "a row")
+    with pytest.raises(SystemExit, match="a row: the two sides differ"):
+        check_same(histories, (histories[0], histories[1] + 1), "float64", "a row")
+
+
+def test_a_row_says_whether_its_target_was_met():
+    assert judged("a", 1.2, "at most", 1.25)["met"]
+    assert not judged("a", 1.3, "at most", 1.25)["met"]
+    assert judged("a", 1.2, "at least", 1.1)["met"]
+    assert not judged("a", 1.0, "at least", 1.1)["met"]
+    assert "met" not in judged("a", 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DIGITS.is_file(), reason=f"no {DIGITS.name} in {FOLDER}")
+def test_the_table_has_every_row_of_a_size(command, tmp_path):
+    options = ["--turns", "1", "--only", "9 runs, float32", "--json", "table.json"]
+    done = command("tests.benchmarks", *options, timeout=300, NORMBENCH_DATA=str(FOLDER))
+    assert done.returncode == 0, done.stderr
+    rows = {row["name"]: row for row in json.loads((tmp_path / "table.json").read_text())["rows"]}
+    assert list(rows) == [
+        "step over its two products, 9 runs, float32",
+        "all columns over ours, 9 runs, float32",
+        "textbook over ours, 9 runs, float32",
+        "careful textbook over ours, 9 runs, float32",
+        "pytorch over ours, 9 runs, float32",
+        "jax over ours, 9 runs, float32",
+    ]
+    for name, row in rows.items():
+        assert name in done.stdout
+        assert (row["ratio"] is None and "is not installed" in row["note"]) or row["ratio"] > 0
