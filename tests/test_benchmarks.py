@@ -41,7 +41,9 @@ def test_the_table_has_every_row_of_a_size(command, tmp_path):
         "textbook over ours, 9 runs, float32",
         "careful textbook over ours, 9 runs, float32",
         "pytorch over ours, 9 runs, float32",
+        "pytorch over all columns, 9 runs, float32",
         "jax over ours, 9 runs, float32",
+        "jax over all columns, 9 runs, float32",
     ]
     for name, row in rows.items():
         assert name in done.stdout
