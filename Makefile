@@ -14,18 +14,18 @@ setup: $(READY) ## make .venv with the tested versions
 
 $(READY): pyproject.toml constraints.txt
 	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet -c constraints.txt -e '.[test]'
+	$(PYTHON) -m pip install -c constraints.txt -e '.[test]'
 	touch $(READY)
 
 compare: $(READY) ## the default comparison: breast cancer, softmax, three schemes
-	$(PYTHON) -m harness
+	$(VENV)/bin/normbench
 
 textbook: $(READY) ## the textbook's studies and their table; DATA=FOLDER for data that is there
 	@failed=0; for study in $(STUDIES); do \
 		echo "$$study"; \
-		$(PYTHON) -m harness "experiment=textbook/$$study" $(if $(DATA),"data_dir='$(DATA)'") || failed=1; \
+		$(VENV)/bin/normbench "experiment=textbook/$$study" $(if $(DATA),"data_dir='$(DATA)'") || failed=1; \
 	done; \
-	$(PYTHON) -m results studies && exit $$failed
+	$(VENV)/bin/normbench results studies && exit $$failed
 
 test: $(READY) ## the tests
 	$(PYTHON) -m pytest -n 2 -m "not slow"
@@ -36,10 +36,10 @@ slow: $(READY) ## the tests that take minutes: studies, faults, a browser
 check: $(READY) ## format, lint and types, as pre-commit and CI run them
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
-	$(PYTHON) -m mypy
+	$(PYTHON) -m tests.types
 
 dashboard: $(READY) ## MLflow's UI on this machine, with the link to the last comparison
-	$(PYTHON) -m results dashboard
+	$(VENV)/bin/normbench dashboard
 
 bench: $(READY) ## ours beside the textbook's loop, PyTorch and JAX (those that are installed)
 	mkdir -p outputs

@@ -6,7 +6,7 @@ import autograd.numpy as anp
 import numpy as np
 from numpy.typing import NDArray
 
-from costs.declaration import declare, total
+from normbench.costs.declaration import declare, total
 
 
 def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], None]:

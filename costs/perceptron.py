@@ -6,8 +6,8 @@ import autograd.numpy as anp
 import numpy as np
 from numpy.typing import NDArray
 
-from costs.declaration import declare, total
-from costs.misclassifications import count_false
+from normbench.costs.declaration import declare, total
+from normbench.costs.misclassifications import count_false
 
 
 def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

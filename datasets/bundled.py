@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from datasets.dataset import Dataset, make_dataset
+from normbench.datasets.dataset import Dataset, make_dataset
 
 
 def breast_cancer() -> Dataset:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from datasets.dataset import UserError
+from normbench.datasets.dataset import UserError
 
 SECONDS = (4.0, 30.0)  # to connect, and between two bytes
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from datasets.dataset import Dataset, UserError
-from datasets.labels import label_dataset
-from datasets.values import one_of, switch
+from normbench.datasets.dataset import Dataset, UserError
+from normbench.datasets.labels import label_dataset
+from normbench.datasets.values import one_of, switch
 
 if TYPE_CHECKING:
     import pandas as pd

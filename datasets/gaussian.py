@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.dataset import Dataset, UserError, make_dataset
-from datasets.values import number, whole
+from normbench.datasets.dataset import Dataset, UserError, make_dataset
+from normbench.datasets.values import number, whole
 
 
 def gaussian(

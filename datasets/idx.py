@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.dataset import Dataset, UserError, make_dataset
-from datasets.download import Remote, fetch
-from datasets.values import one_of, switch, whole
+from normbench.datasets.dataset import Dataset, UserError, make_dataset
+from normbench.datasets.download import Remote, fetch
+from normbench.datasets.values import one_of, switch, whole
 
 SUBSETS = ("test10k", "train60k", "train_test")
 MAGIC = {2049: "labels", 2051: "images"}  # IDX: two zero bytes, 8 for bytes, the dimensions

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.dataset import Dataset, UserError, make_dataset
-from datasets.values import one_of
+from normbench.datasets.dataset import Dataset, UserError, make_dataset
+from normbench.datasets.values import one_of
 
 MOST_NUMBERED_CLASSES = 20  # more distinct numbers than that are taken for real targets
 

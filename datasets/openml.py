@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 
-from datasets.dataset import Dataset, UserError
-from datasets.files import Target, table_dataset
-from datasets.values import whole
+from normbench.datasets.dataset import Dataset, UserError
+from normbench.datasets.files import Target, table_dataset
+from normbench.datasets.values import whole
 
 SECONDS = 20.0  # that a host may take to answer
 

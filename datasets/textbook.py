@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.dataset import Dataset, make_dataset
-from datasets.download import Remote, fetch
-from datasets.labels import label_dataset
-from datasets.values import number, switch
+from normbench.datasets.dataset import Dataset, make_dataset
+from normbench.datasets.download import Remote, fetch
+from normbench.datasets.labels import label_dataset
+from normbench.datasets.values import number, switch
 
 TEXTBOOK = (
     "https://raw.githubusercontent.com/neonwatty/machine_learning_refined/"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from datasets.dataset import UserError
+from normbench.datasets.dataset import UserError
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:

@@ -1,19 +1,37 @@
-"""normbench's engine: what a normalization scheme does to gradient descent.
+"""normbench: what a normalization scheme does to gradient descent, and why.
 
-`compare` is loaded when it is asked for, so that `python -m harness --help` stays quick.
+`compare` is loaded when it is asked for, so that `normbench --help` stays quick.
 """
 
+import importlib.util
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.comparison import compare
+    from normbench.comparison import compare
 
 __all__ = ["compare"]
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+if (CHECKOUT / "pyproject.toml").is_file():
+    # `normbench.costs` and the others are this folder's neighbours, whatever else is installed.
+    __path__.append(str(CHECKOUT))
+
+if __name__ == "harness" and "normbench" not in sys.modules:
+    # `python -m harness` in a checkout: its own code runs, not an installed normbench.
+    _spec = importlib.util.spec_from_file_location(
+        "normbench", __file__, submodule_search_locations=[str(Path(__file__).parent)]
+    )
+    assert _spec is not None
+    assert _spec.loader is not None
+    sys.modules["normbench"] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules["normbench"])
 
 
 def __getattr__(name: str) -> Any:
     if name == "compare":
-        from harness.comparison import compare
+        from normbench.comparison import compare
 
         return compare
-    raise AttributeError(f"module 'harness' has no attribute {name!r}")
+    raise AttributeError(f"module 'normbench' has no attribute {name!r}")

@@ -4,13 +4,22 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from datasets.dataset import UserError
+from normbench.datasets.dataset import UserError
 
-CONF = Path(__file__).resolve().parent.parent / "conf"
-OWN = ("costs", "datasets", "harness", "optimizers", "sklearn")
+CONF = Path(str(files("normbench.conf")))
+OWN = ("normbench", "sklearn")
+# What `_target_` named before the project was a package, and what it is now.
+FORMER = {
+    "costs.": "normbench.costs.",
+    "datasets.": "normbench.datasets.",
+    "optimizers.": "normbench.optimizers.",
+    "harness.normalizers.": "normbench.normalizers.",
+    "harness.choices.": "normbench.choices.",
+}
 _named: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
 
 
@@ -47,20 +56,45 @@ def allowing(packages: Any) -> Iterator[None]:
         _named.reset(token)
 
 
+def canonical(value: Any, packages: Any = ()) -> Any:
+    """Return a setting with every `_target_` in it in its present spelling.
+
+    packages: the user's own, whose names mean what they say.
+    """
+    if isinstance(value, list):
+        return [canonical(entry, packages) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    made = {key: canonical(entry, packages) for key, entry in value.items()}
+    target = made.get("_target_")
+    if isinstance(target, str):
+        made["_target_"] = _present(target, packages)
+    return made
+
+
+def _present(target: str, packages: Any) -> str:
+    own = isinstance(packages, (list, tuple)) and target.split(".")[0] in packages
+    for former, present in FORMER.items():
+        if target.startswith(former) and not own:
+            return present + target.removeprefix(former)
+    return target
+
+
 def locate(group: str, target: Any) -> Any:
-    """Return the function or class at a dotted path such as `costs.softmax`.
+    """Return the function or class at a dotted path such as `normbench.costs.softmax`.
 
     Raises `UserError` where it is not of this project, of scikit-learn or of a package that the
     user names: nothing else is imported, so that a config is no program.
     """
-    _refuse_foreign(group, target, str(target))
-    module_name, _, attribute = str(target).rpartition(".")
+    target = _present(str(target), _named.get())
+    _refuse_foreign(group, target, target)
+    module_name, _, attribute = target.rpartition(".")
     try:
         found = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(
             f"{group}._target_={target}: cannot be imported ({error}); "
-            "give the dotted path of a function or class, such as costs.softmax"
+            "give the dotted path of a function or class, such as normbench.costs.softmax"
         ) from error
     if module_name.split(".")[0] in OWN:  # a module also holds what it imports from elsewhere
         formula = getattr(found, "formula", found)  # of a cost that autograd has wrapped

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from datasets import Dataset, UserError, label_dataset
-from harness.choices import build, locate, options
-from harness.convergence import Rules
-from harness.experiment import Job, run
-from harness.settings import Settings, number
+from normbench.choices import build, locate, options
+from normbench.datasets import Dataset, UserError, label_dataset
+from normbench.engine.settings import Settings, number
+from normbench.job import Job, run
+from normbench.verdicts.convergence import Rules
 
 
 def compare(

@@ -6,17 +6,17 @@ state, in new arrays. Weights and gradient are `(R, C, N + 1)`, bias first; step
 `(R, 1, 1)`. A rule that needs costs or second derivatives says `uses_objective`.
 """
 
-from optimizers.adam import adam
-from optimizers.contract import Objective, Optimizer, State
-from optimizers.diminishing import diminishing
-from optimizers.gradient_descent import gradient_descent
-from optimizers.line_search import line_search
-from optimizers.momentum import momentum
-from optimizers.nesterov import nesterov
-from optimizers.newton import newton
-from optimizers.normalized import normalized
-from optimizers.rmsprop import rmsprop
-from optimizers.sign import sign
+from normbench.optimizers.adam import adam
+from normbench.optimizers.contract import Objective, Optimizer, State
+from normbench.optimizers.diminishing import diminishing
+from normbench.optimizers.gradient_descent import gradient_descent
+from normbench.optimizers.line_search import line_search
+from normbench.optimizers.momentum import momentum
+from normbench.optimizers.nesterov import nesterov
+from normbench.optimizers.newton import newton
+from normbench.optimizers.normalized import normalized
+from normbench.optimizers.rmsprop import rmsprop
+from normbench.optimizers.sign import sign
 
 __all__ = [
     "Objective",

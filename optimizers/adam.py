@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from optimizers.contract import Array, Optimizer, State, at_least_zero, share
+from normbench.optimizers.contract import Array, Optimizer, State, at_least_zero, share
 
 
 def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 1e-8) -> Optimizer:

@@ -1,6 +1,6 @@
 """Gradient descent with a fixed step size."""
 
-from optimizers.contract import Array, Optimizer, State
+from normbench.optimizers.contract import Array, Optimizer, State
 
 
 def gradient_descent() -> Optimizer:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from optimizers.contract import Array, Objective, Optimizer, State, count, inner_share
+from normbench.optimizers.contract import Array, Objective, Optimizer, State, count, inner_share
 
 
 def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -> Optimizer:

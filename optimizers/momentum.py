@@ -1,6 +1,6 @@
 """Gradient descent with Polyak's momentum, the heavy ball."""
 
-from optimizers.contract import Array, Optimizer, State, share
+from normbench.optimizers.contract import Array, Optimizer, State, share
 
 
 def momentum(momentum: float = 0.9) -> Optimizer:

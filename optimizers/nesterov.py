@@ -1,6 +1,6 @@
 """Nesterov's accelerated gradient descent, with a fixed momentum."""
 
-from optimizers.contract import Array, Optimizer, State, share
+from normbench.optimizers.contract import Array, Optimizer, State, share
 
 
 def nesterov(momentum: float = 0.9) -> Optimizer:

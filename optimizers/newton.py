@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from optimizers.contract import Array, Objective, Optimizer, State, at_least_zero
+from normbench.optimizers.contract import Array, Objective, Optimizer, State, at_least_zero
 
 
 def newton(ridge: float = 1e-7) -> Optimizer:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from optimizers.contract import Array, Optimizer, State
+from normbench.optimizers.contract import Array, Optimizer, State
 
 
 def normalized() -> Optimizer:

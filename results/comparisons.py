@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
-from results.runs import Sweep
+from normbench.results.runs import Sweep
 
 Array = NDArray[np.float64]
 TARGETS = ("1e-1", "1e-2", "1e-3")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from results import comparisons, dashboard, drawing, report, tables, theory
-from results.drawing import DEFAULT, Options
-from results.runs import Sweep, without_passwords
+from normbench.results import comparisons, dashboard, drawing, report, tables, theory
+from normbench.results.drawing import DEFAULT, Options
+from normbench.results.runs import Sweep, without_passwords
 
 
 def present(
@@ -34,7 +34,7 @@ def present(
         if drawing.crowded(sweep, name):
             print(
                 f"figures    none of {name}: more than {drawing.MOST} schemes; "
-                "python -m results figure NAME --where FILTER draws one of some"
+                "normbench results figure NAME --where FILTER draws one of some"
             )
     for file in dict.fromkeys(file for files in written.values() for file in files):
         print(f"{'report' if file.suffix == '.html' else 'figure':10} {file}")

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from urllib.parse import quote
 
-from results import view
-from results.errors import ResultsError
-from results.runs import Sweep, last_sweep_id, load
+from normbench.results import view
+from normbench.results.errors import ResultsError
+from normbench.results.runs import Sweep, last_sweep_id, load
 
 HOST, PORT = "127.0.0.1", 5000
 

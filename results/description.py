@@ -1,7 +1,7 @@
 """What MLflow's page says of a comparison, in Markdown: question, verdict, table, links."""
 
-from results import dashboard, tables, verdict
-from results.runs import Sweep
+from normbench.results import dashboard, tables, verdict
+from normbench.results.runs import Sweep
 
 SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays
 LONGEST = 4900  # MLflow keeps 5,000 characters of an experiment's description

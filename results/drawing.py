@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from results import theory
-from results.errors import ResultsError
-from results.figures import (
+from normbench.results import theory
+from normbench.results.errors import ResultsError
+from normbench.results.figures import (
     NAMES,
     components,
     contours,
@@ -26,7 +26,7 @@ from results.figures import (
     step_sizes,
     style,
 )
-from results.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 CLOSER = "params.study.closer"
 MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes

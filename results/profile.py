@@ -1,4 +1,4 @@
-"""What `python -m results profile` tells and draws: schemes compared over any set of sweeps."""
+"""What `normbench results profile` tells and draws: schemes compared over any set of sweeps."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from results import comparisons, tables, theory
-from results.errors import ResultsError
-from results.figures import profiles, style
-from results.runs import Sweep, load, sweeps
+from normbench.results import comparisons, tables, theory
+from normbench.results.errors import ResultsError
+from normbench.results.figures import profiles, style
+from normbench.results.runs import Sweep, load, sweeps
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
 FILE = "profiles"  # the figure's, without its suffix
@@ -41,7 +41,7 @@ def tell(
     # The latest last, so that a job that was run again counts as it was then.
     ids = list(sweep_ids) or list(dict.fromkeys(sweeps(store)["sweep"]))[::-1]
     if not ids:
-        raise ResultsError(f"--store {store}: holds no sweep; run python -m harness first")
+        raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
     loaded = [load(store, sweep_id) for sweep_id in ids]
     table = comparisons.reached(loaded, target, measure)
     print(f"{measure} to the target of {target} of the excess, each scheme at its best step size\n")

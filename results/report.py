@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from results import comparisons, drawing, tables, theory, verdict
-from results.errors import ResultsError
-from results.figures import NAMES, style
-from results.runs import Sweep, without_passwords
+from normbench.results import comparisons, drawing, tables, theory, verdict
+from normbench.results.errors import ResultsError
+from normbench.results.figures import NAMES, style
+from normbench.results.runs import Sweep, without_passwords
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from results.errors import ResultsError
+from normbench.results.errors import ResultsError
 
 HISTORIES = ("train/cost", "train/misclassifications", "test/cost", "test/misclassifications")
 QUARTILES = tuple(f"{metric}_{part}" for metric in HISTORIES for part in ("q1", "q3"))
@@ -171,7 +171,7 @@ def connect(store: str) -> Any:
     if store.startswith(SQLITE) and not Path(store.removeprefix(SQLITE)).is_file():
         raise ResultsError(
             f"--store {store}: there is no such database; "
-            "run python -m harness there first, or name another store"
+            "run normbench there first, or name another store"
         )
     import logging
 
@@ -209,7 +209,7 @@ def last_sweep_id(store: str) -> str:
     client = connect(store)
     found = _search(client, f"tags.role = 'sweep' and {OURS}", most=1)
     if not found:
-        raise ResultsError(f"--store {store}: holds no sweep; run python -m harness first")
+        raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
     return str(found[0].data.tags["sweep_id"])
 
 
@@ -221,7 +221,7 @@ def load(store: str, sweep_id: str) -> Sweep:
     if not runs:
         raise ResultsError(
             f"sweep {sweep_id}: is not in {without_passwords(store)}; "
-            "python -m results list shows them"
+            "normbench results list shows them"
         )
     return Sweep(_absolute(store), sweep_id, _table(client, runs, sweep_id))
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from results import runs
-from results.errors import ResultsError
-from results.runs import Sweep
-from results.theory import bounded
+from normbench.results import runs
+from normbench.results.errors import ResultsError
+from normbench.results.runs import Sweep
+from normbench.results.theory import bounded
 
 EXPERIMENT = re.compile(r"experiment=([\w/]+)")
 
@@ -53,7 +53,7 @@ def table(store: str, folder: str = "textbook") -> pd.DataFrame:
     if not rows:
         raise ResultsError(
             f"--store {store}: holds no study of {folder}; make {folder} runs them, or "
-            f"python -m harness experiment={folder}/NAME one of them"
+            f"normbench experiment={folder}/NAME one of them"
         )
     return pd.DataFrame(rows)
 

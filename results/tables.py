@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from results.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
 NUMBERS = ("best step", "shown step", "largest", "falls", "converges", "critical", "step size")

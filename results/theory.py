@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from results.runs import Sweep
+from normbench.results.runs import Sweep
 
 PLAIN = "tags.plain_descent"  # `false` where 2/L does not speak of the optimizer
 NOTE = "tags.theory_note"

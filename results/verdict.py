@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from results import comparisons, tables
-from results.runs import Sweep
+from normbench.results import comparisons, tables
+from normbench.results.runs import Sweep
 
 COST = "metrics.final/train_cost"
 SAME = 1e-6  # relative: costs nearer than that are called the same

@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from results.figures.style import looks
-from results.runs import Sweep
+from normbench.results.figures.style import looks
+from normbench.results.runs import Sweep
 
 TAG = "mlflow.sharedViewState."
 LONGEST = 5000  # what MLflow keeps of an experiment's tag

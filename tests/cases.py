@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from harness.choices import locate, options
-from harness.experiment import ALL_TASKS
+from normbench.choices import locate, options
+from normbench.job import ALL_TASKS
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 

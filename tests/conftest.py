@@ -19,15 +19,39 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"screenshots: {SCREENSHOTS}")
 
 
+@pytest.fixture(autouse=True)
+def as_it_was():
+    """Fail a test that leaves the environment, the working folder or `sys.path` changed."""
+
+    def state():
+        environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+        return environment, os.getcwd(), list(sys.path)
+
+    before = state()
+    yield
+    after = state()
+    changed = [key for key in {*before[0], *after[0]} if before[0].get(key) != after[0].get(key)]
+    assert (changed, after[1], after[2]) == ([], before[1], before[2])
+
+
+@pytest.fixture(autouse=True)
+def without_mlflows_settings(as_it_was):
+    """Take away what opening a store in this process sets: a child must set it for itself."""
+    before = {key for key in os.environ if key.startswith("MLFLOW_")}
+    yield
+    for key in [key for key in os.environ if key.startswith("MLFLOW_") and key not in before]:
+        del os.environ[key]
+
+
 @pytest.fixture
 def command(tmp_path):
-    """Return a function that runs `python -m MODULE ...` in an empty folder of its own."""
+    """Return a function that runs `normbench ...` in an empty folder of its own."""
 
-    def run(module, *arguments, folder=tmp_path, timeout=120, **environment):
+    def run(*arguments, folder=tmp_path, timeout=120, **environment):
         return subprocess.run(
-            [sys.executable, "-m", module, *arguments],
+            [sys.executable, "-m", "normbench", *arguments],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            env={**os.environ, **environment},
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -39,7 +63,7 @@ def command(tmp_path):
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory):
     """A database with MLflow's tables and nothing in it: making one takes longer than a sweep."""
-    from harness.store import _initialize
+    from normbench.recording.store import _initialize
 
     file = tmp_path_factory.mktemp("store") / "mlflow.db"
     _initialize(file, str(file.parent / "mlartifacts"))

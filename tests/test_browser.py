@@ -14,9 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from results import dashboard, description
-from results.runs import Sweep, last_sweep_id, load
-from tests.conftest import ROOT, SCREENSHOTS
+from normbench.results import dashboard, description
+from normbench.results.runs import Sweep, last_sweep_id, load
+from tests.conftest import SCREENSHOTS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")
@@ -56,8 +56,8 @@ CHARTS = """() => [...document.querySelectorAll('.js-plotly-plot')].map(chart =>
 def served(tmp_path_factory):
     """The default comparison with fewer iterations, and the dashboard that serves it."""
     folder = tmp_path_factory.mktemp("served")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "harness", "iterations=30"]
+    environment = dict(os.environ)
+    command = [sys.executable, "-m", "normbench", "iterations=30"]
     subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -65,7 +65,7 @@ def served(tmp_path_factory):
     log = folder / "dashboard.log"
     with log.open("w") as file:
         server = subprocess.Popen(
-            [sys.executable, "-m", "results", "dashboard", "--port", str(port)],
+            [sys.executable, "-m", "normbench", "dashboard", "--port", str(port)],
             cwd=folder,
             env=environment,
             stdout=file,
@@ -196,7 +196,7 @@ def test_the_report_opens_inside_the_artifact_viewer(served, page):
     assert "Which of identity, standard and pca_sphere" in inside.locator("h1").inner_text()
     assert inside.locator("figure svg").count() == 3
     assert inside.locator("figure svg").first.bounding_box()["width"] > 400
-    assert "python -m harness iterations=30" in inside.locator("body").inner_text()
+    assert "normbench iterations=30" in inside.locator("body").inner_text()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_the_report_opens_inside_the_artifact_viewer(served, page):
     [("screen", 1200, "light"), ("dark", 1200, "dark"), ("phone", 390, "light")],
 )
 def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width, scheme):
-    from results import report
+    from normbench.results import report
 
     file = report.write(served.sweep, tmp_path)
     page.set_viewport_size({"width": width, "height": 900})

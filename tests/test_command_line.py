@@ -1,4 +1,4 @@
-"""`python -m harness` and `python -m results` as a user meets them: as processes."""
+"""`normbench` and `normbench results` as a user meets them: as processes."""
 
 import os
 import sqlite3
@@ -8,7 +8,7 @@ import sys
 import pytest
 from mlflow import MlflowClient
 
-from results import view
+from normbench.results import view
 from tests.conftest import ROOT
 
 
@@ -24,9 +24,8 @@ def default_sweep(tmp_path_factory):
     """The default comparison with fewer iterations, in a folder of its own."""
     folder = tmp_path_factory.mktemp("sweep")
     done = subprocess.run(
-        [sys.executable, "-m", "harness", "iterations=30"],
+        [sys.executable, "-m", "normbench", "iterations=30"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -41,7 +40,7 @@ def test_the_default_sweep_is_recorded_in_three_roles(default_sweep):
     (sweep,) = of_role(client, name, "sweep")
     schemes = of_role(client, name, "scheme")
     steps = of_role(client, name, "step")
-    assert sweep.data.tags["command"] == "python -m harness iterations=30"
+    assert sweep.data.tags["command"] == "normbench iterations=30"
     assert {"version.numpy", "version.mlflow", "version.python"} <= set(sweep.data.tags)
     assert {run.data.tags["normalizer"] for run in schemes} == {
         "identity",
@@ -126,7 +125,6 @@ def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
 
 def test_nothing_that_is_not_finite_is_logged(command, with_store, tmp_path):
     done = command(
-        "harness",
         "dataset=breast_cancer",
         "cost=least_squares",
         "normalizer=identity",
@@ -147,7 +145,7 @@ def test_nothing_that_is_not_finite_is_logged(command, with_store, tmp_path):
 
 
 def test_test_points_have_histories(command, with_store, tmp_path):
-    done = command("harness", "dataset.test_fraction=0.25", "normalizer=standard", "step_sizes=[1]")
+    done = command("dataset.test_fraction=0.25", "normalizer=standard", "step_sizes=[1]")
     assert done.returncode == 0, done.stderr
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
     (scheme,) = of_role(client, "breast_cancer-softmax", "scheme")
@@ -158,8 +156,8 @@ def test_test_points_have_histories(command, with_store, tmp_path):
 
 
 def test_the_database_is_one_file_once_a_command_has_ended(command, with_store, tmp_path):
-    for module, *arguments in (("harness", "iterations=3", "step_sizes=[1]"), ("results", "list")):
-        done = command(module, *arguments)
+    for arguments in (("iterations=3", "step_sizes=[1]"), ("results", "list")):
+        done = command(*arguments)
         assert done.returncode == 0, done.stderr
         assert [file.name for file in tmp_path.glob("mlflow.db*")] == ["mlflow.db"]
 
@@ -190,7 +188,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("argument", MISTAKES)
 def test_a_mistake_is_one_line_and_leaves_nothing(command, tmp_path, argument):
-    done = command("harness", argument)
+    done = command(argument)
     assert done.returncode == 2
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
@@ -202,8 +200,8 @@ def test_a_mistake_is_one_line_and_leaves_nothing(command, tmp_path, argument):
 
 def test_help_is_quick_and_speaks_of_normbench():
     code = (
-        "import sys, runpy; sys.argv = ['harness', *{words}]\n"
-        "try: runpy.run_module('harness', run_name='__main__')\n"
+        "import sys, runpy; sys.argv = ['normbench', *{words}]\n"
+        "try: runpy.run_module('normbench', run_name='__main__')\n"
         "except SystemExit: pass\n"
         "slow = {{'mlflow', 'sklearn', 'matplotlib', 'pandas', 'autograd'}} & set(sys.modules)\n"
         "assert not slow, slow"
@@ -218,9 +216,9 @@ def test_help_is_quick_and_speaks_of_normbench():
         )
         assert done.returncode == 0, done.stderr
     helped = subprocess.run(
-        [sys.executable, "-m", "harness", "--help"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "normbench", "--help"], cwd=ROOT, capture_output=True, text=True
     ).stdout
-    assert helped.count("\n  python -m harness") >= 4
+    assert helped.count("\n  normbench") >= 4
     assert "normalizer: " in helped
     assert "what does a normalization scheme do to gradient descent" in helped
 
@@ -242,8 +240,8 @@ def test_results_draw_the_last_sweep_again(default_sweep, command, tmp_path):
 def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
     code = (
         "import sys\n"
-        "from harness.__main__ import main\n"
-        "from results import conclusion\n"
+        "from normbench.__main__ import main\n"
+        "from normbench.results import conclusion\n"
         "conclusion.present = lambda *_, **__: {}['column']\n"
         "sys.argv[1:] = ['normalizer=standard', 'iterations=1', 'step_sizes=[1]']\n"
         "main()"
@@ -251,7 +249,6 @@ def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=60,
@@ -262,7 +259,7 @@ def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
 
 
 def test_one_failed_job_does_not_stop_the_others(command, with_store, tmp_path):
-    done = command("harness", "-m", "iterations=5,-3", "normalizer=standard", "step_sizes=[1]")
+    done = command("-m", "iterations=5,-3", "normalizer=standard", "step_sizes=[1]")
     assert done.returncode == 2
     assert "1 of 2 jobs failed" in done.stdout
     assert "iterations=-3: must be 0 or more" in done.stdout
@@ -276,8 +273,8 @@ def test_one_failed_job_does_not_stop_the_others(command, with_store, tmp_path):
 
 @pytest.mark.slow
 def test_many_first_starts_at_once_lose_nothing(tmp_path):
-    arguments = [sys.executable, "-m", "harness", "normalizer=standard", "step_sizes=[1]"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    arguments = [sys.executable, "-m", "normbench", "normalizer=standard", "step_sizes=[1]"]
+    environment = dict(os.environ)
     started = [
         subprocess.Popen(
             [*arguments, f"iterations={number}"],

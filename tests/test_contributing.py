@@ -23,14 +23,17 @@ def checkout(tmp_path_factory, empty_store):
     for room in ("conf", "costs", "datasets", "harness", "optimizers", "results"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / room, copy / room, ignore=ignore)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    (copy / ".packages").mkdir()
+    (copy / ".packages" / "normbench").symlink_to(copy / "harness")  # as an editable install has it
     shutil.copy(empty_store, copy / "mlflow.db")
-    shell(copy, "python -m harness normalizer=standard iterations=5")
+    shell(copy, "normbench normalizer=standard iterations=5")
     return copy
 
 
 def shell(folder, command):
     bin_first = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": bin_first, "PYTHONPATH": ""}
+    environment = {**os.environ, "PATH": bin_first, "PYTHONPATH": str(folder / ".packages")}
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True
     )

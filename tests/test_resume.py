@@ -38,11 +38,11 @@ def jobs_of(folder, sweep):
 
 
 def test_a_larger_sweep_reuses_the_smaller_and_lists_both(command, tmp_path):
-    two = command("harness", "normalizer=standard,pca_sphere", "iterations=5", STEP)
+    two = command("normalizer=standard,pca_sphere", "iterations=5", STEP)
     assert two.returncode == 0, two.stderr
     assert "reused" not in two.stdout
     words = ("normalizer=identity,standard,pca_sphere,zca_sphere", "iterations=5", STEP)
-    four = command("harness", *words)
+    four = command(*words)
     assert "reused 2 of 4" in four.stdout
     # In the order of the command, wherever a job comes from.
     assert rows(four.stdout) == ["identity", "standard", "pca_sphere", "zca_sphere"]
@@ -61,7 +61,7 @@ def test_a_larger_sweep_reuses_the_smaller_and_lists_both(command, tmp_path):
     assert shown.returncode == 0, shown.stderr
     assert rows(shown.stdout) == rows(four.stdout)
 
-    again = command("harness", *words)
+    again = command(*words)
     assert "reused 4 of 4" in again.stdout
     assert rows(again.stdout) == rows(four.stdout)
     # Nothing to draw: the figures are copies.
@@ -71,17 +71,17 @@ def test_a_larger_sweep_reuses_the_smaller_and_lists_both(command, tmp_path):
     # What was written in their place since is not copied.
     for copy in copies:
         copy.write_text("another figure")
-    command("harness", *words)
+    command(*words)
     assert "zca_sphere" in sorted(tmp_path.glob("outputs/*/histories.svg"))[-1].read_text()
 
 
 def test_a_changed_setting_and_reuse_false_run_again_and_a_twin_does_not(command, tmp_path):
     words = ("normalizer=standard", STEP)
-    assert command("harness", *words, "iterations=5").returncode == 0
-    assert "reused" not in command("harness", *words, "iterations=6").stdout
-    assert "reused" not in command("harness", *words, "iterations=5", "reuse=false").stdout
+    assert command(*words, "iterations=5").returncode == 0
+    assert "reused" not in command(*words, "iterations=6").stdout
+    assert "reused" not in command(*words, "iterations=5", "reuse=false").stdout
     assert len(of_role(client(tmp_path), NAME, "scheme")) == 3
-    twins = command("harness", "-m", *words, "iterations=7,7")
+    twins = command("-m", *words, "iterations=7,7")
     assert twins.returncode == 0, twins.stderr
     assert "reused 1 of 2" in twins.stdout
     assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
@@ -95,7 +95,7 @@ def test_a_failed_job_is_not_reused(command, tmp_path):
 def test_a_mistake_leaves_a_folder_of_the_users_as_it_is(command, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious.txt").write_text("mine")
-    failed = command("harness", "iterations=-3", "hydra.sweep.dir=mine")
+    failed = command("iterations=-3", "hydra.sweep.dir=mine")
     assert failed.returncode == 2
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["precious.txt"]
 
@@ -105,7 +105,7 @@ def test_files_beside_a_folder_of_the_users_stay_as_they_are(command, tmp_path):
     (tmp_path / "theirs" / "pending").mkdir(parents=True)
     for name in ("a.draft", "b.npz"):
         (tmp_path / "theirs" / "pending" / name).write_text("theirs")
-    assert command("harness", *words).returncode == 0
+    assert command(*words).returncode == 0
     found = {file.name for file in (tmp_path / "theirs").rglob("*")}
     assert found == {"pending", "a.draft", "b.npz"}
 
@@ -113,7 +113,7 @@ def test_files_beside_a_folder_of_the_users_stay_as_they_are(command, tmp_path):
 def test_a_mistake_in_a_resolver_is_one_jobs(command, tmp_path):
     sizes = "step_sizes='${per_scheme:{identity:[1e-6]}}'"
     for order, numbers in (("identity,centre", 1), ("centre,identity", 2)):
-        done = command("harness", f"normalizer={order}", sizes, f"iterations={numbers}")
+        done = command(f"normalizer={order}", sizes, f"iterations={numbers}")
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
         assert "has no value for normalizer=centre" in done.stderr
@@ -122,15 +122,15 @@ def test_a_mistake_in_a_resolver_is_one_jobs(command, tmp_path):
 
 
 def test_a_password_in_a_word_that_hydra_cannot_read_is_not_told(command, tmp_path):
-    done = command("harness", "tracking.uri=postgresql://me:s3#ret!@h/db")
+    done = command("tracking.uri=postgresql://me:s3#ret!@h/db")
     assert done.returncode == 2
     assert "s3#ret" not in done.stderr + done.stdout
 
 
 def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):
     words = ("normalizer=standard", STEP, "hydra.sweep.dir='outputs/a b;c'")
-    assert command("harness", *words, "iterations=5").returncode == 0
-    second = command("harness", *words, "iterations=6")
+    assert command(*words, "iterations=5").returncode == 0
+    second = command(*words, "iterations=6")
     assert second.returncode == 0, second.stderr
     ids = [run.data.tags["sweep_id"] for run in sweeps(tmp_path)]
     assert ids == ["a_b_c", "a_b_c.2"]
@@ -165,7 +165,6 @@ def test_a_record_that_no_store_takes_is_set_aside(command, tmp_path):
 
 def test_jobs_side_by_side_lose_no_metric(command, tmp_path):
     done = command(
-        "harness",
         "seed=range(0,6)",
         "start=normal",
         "normalizer=standard",
@@ -185,7 +184,7 @@ SECRET = "s3cret-W0rd"
 
 def test_a_password_is_shown_and_kept_nowhere(command, tmp_path):
     uri = f"tracking.uri=postgresql://me:{SECRET}@127.0.0.1:1/db"
-    failed = command("harness", uri)
+    failed = command(uri)
     assert failed.returncode == 2
     assert "the store cannot be opened" in failed.stderr
     assert "me:***@127.0.0.1" in failed.stderr
@@ -195,7 +194,6 @@ def test_a_password_is_shown_and_kept_nowhere(command, tmp_path):
     (tmp_path / "good.csv").write_text("a,y\n0,0\n1,1\n2,0\n3,1\n")
     path = f'dataset.path=good.csv,"https://me:{SECRET}@127.0.0.1/x.csv?password={SECRET}"'
     mixed = command(
-        "harness",
         "-m",
         "dataset=csv",
         path,
@@ -224,7 +222,6 @@ def test_names_from_data_stay_in_their_folder(command, tmp_path, name):
     (folder / name).resolve().write_text(text)
     before = {file for file in tmp_path.rglob("*") if not file.is_relative_to(folder)}
     done = command(
-        "harness",
         "dataset=csv",
         f'dataset.path="{name}"',
         "dataset.target=y",
@@ -241,7 +238,7 @@ def test_names_from_data_stay_in_their_folder(command, tmp_path, name):
 
 
 def test_the_dashboard_is_this_machines_alone():
-    from results import __main__ as shown
-    from results import dashboard
+    from normbench.command import results as shown
+    from normbench.results import dashboard
 
     assert shown._parser().parse_args(["dashboard"]).host == dashboard.HOST == "127.0.0.1"

@@ -1,24 +1,49 @@
 """The arrows between the rooms: who may import whom."""
 
 import ast
-from pathlib import Path
+import sys
+import tomllib
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("costs", "optimizers", "datasets", "harness", "results")
+from tests.conftest import ROOT
+
+# Folders of the checkout, and what they are called when they are imported.
+ROOMS = {"conf": "normbench.conf", "costs": "normbench.costs", "datasets": "normbench.datasets"}
+ROOMS |= {"optimizers": "normbench.optimizers", "results": "normbench.results"}
+ROOMS |= {"harness": "normbench"}
 NUMPY = {"numpy"}
-# Project rooms and libraries that each room may import; None: any library.
+# The rooms and libraries that each room may import, from the leaves up; None: any library.
+LEAVES = ("costs", "optimizers", "datasets", "normalizers")
 MAY = {
-    "costs": (set(), NUMPY | {"autograd", "scipy"}),
-    "optimizers": (set(), NUMPY),
-    "datasets": (set(), NUMPY | {"sklearn", "pooch", "pandas", "requests", "scipy", "tqdm"}),
-    "harness/normalizers": ({"harness.normalizers"}, NUMPY | {"scipy", "sklearn"}),
-    "harness": ({"costs", "optimizers", "datasets", "results"}, None),
-    "results": (set(), None),
+    "conf": ((), set()),
+    "costs": ((), NUMPY | {"autograd", "scipy"}),
+    "optimizers": ((), NUMPY),
+    "datasets": ((), NUMPY | {"sklearn", "pooch", "pandas", "requests", "scipy", "tqdm"}),
+    "results": ((), None),
+    "normalizers": ((), NUMPY | {"scipy", "sklearn"}),
+    "engine": (LEAVES, None),
+    "theory": ((*LEAVES, "engine", "job"), None),
+    "verdicts": ((*LEAVES, "engine", "theory"), None),
+    "measures": ((*LEAVES, "engine", "theory", "verdicts"), None),
+    "choices": (("conf", "costs", "datasets", "optimizers", "normalizers"), None),
+    "job": ((*LEAVES, "engine", "theory", "verdicts", "measures"), None),
+    "comparison": (("choices", "job", "datasets", "engine", "verdicts"), None),
+    "recording": (("job", "datasets", "measures", "verdicts", "results"), None),
+    "command": (
+        ("", "job", "recording", "choices", "engine", "verdicts", "datasets", "results"),
+        None,
+    ),
+    "": (("command", "recording", "choices", "engine", "comparison", "results"), None),
 }
-KNOW_HYDRA = {f"harness/{name}.py" for name in ("__main__", "config", "errors", "job", "sweep")}
-FILES = sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
+TEXTS = {
+    f"{name}{'.' if parts else ''}{'.'.join(parts)}": file
+    for folder, name in ROOMS.items()
+    for file in sorted((ROOT / folder).rglob("*.py"))
+    for parts in [file.relative_to(ROOT / folder).with_suffix("").parts]
+    if "__pycache__" not in parts
+}
+HANDS_ON = "normbench.results.__main__"  # of a checkout: it hands every word to the command
 
 
 def imported(file):
@@ -28,54 +53,65 @@ def imported(file):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
-            yield node.module
+            if node.module == "normbench":
+                yield from (f"normbench.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
 
 
 def room_of(name):
-    return max((room for room in MAY if (name + "/").startswith(room + "/")), key=len)
+    """Return the room of a module of the package; the face itself is the room without a name."""
+    part = name.split(".")[1] if "." in name else ""
+    return part if part in MAY else ""
 
 
-def breaches(file, relative):
-    room = room_of(relative)
-    rooms, libraries = MAY[room]
-    for name in imported(file):
-        top = name.split(".")[0]
-        if top in ROOMS:
-            own = (name.replace(".", "/") + "/").startswith(room + "/")
-            if not own and top not in rooms and not any(name.startswith(r) for r in rooms):
-                yield f"{relative} imports {name}"
-        elif libraries is not None and top not in libraries | set(stdlib()):
-            yield f"{relative} imports {name}"
-        if top in ("hydra", "hydra_plugins") and relative not in KNOW_HYDRA:
-            yield f"{relative} knows Hydra"
+def breaches(file, name):
+    rooms, libraries = MAY[room_of(name)]
+    for other in imported(file):
+        top = other.split(".")[0]
+        if top == "normbench":
+            if room_of(other) not in (room_of(name), *rooms):
+                yield f"{name} imports {other}"
+        elif libraries is not None and top not in libraries | set(sys.stdlib_module_names):
+            yield f"{name} imports {other}"
+        knows_hydra = room_of(name) in ("command", "") or name == "normbench.choices"
+        if top in ("hydra", "hydra_plugins", "omegaconf") and not knows_hydra:
+            yield f"{name} knows Hydra"
 
 
-def stdlib():
-    import sys
-
-    return sys.stdlib_module_names
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_a_file_imports_only_what_its_room_may(file):
-    assert list(breaches(file, str(file.relative_to(ROOT)))) == []
+@pytest.mark.parametrize("name", [name for name in TEXTS if name != HANDS_ON])
+def test_a_file_imports_only_what_its_room_may(name):
+    assert list(breaches(TEXTS[name], name)) == []
 
 
 def test_a_forbidden_import_is_seen(tmp_path):
     file = tmp_path / "softmax.py"
-    file.write_text("import harness.descent\nimport sklearn\nfrom hydra import main\n")
-    assert len(list(breaches(file, "costs/softmax.py"))) == 4
+    file.write_text(
+        "from normbench.engine import descent\nimport sklearn\nfrom hydra import main\n"
+    )
+    assert len(list(breaches(file, "normbench.costs.softmax"))) == 4
 
 
 def test_mlflow_is_written_in_one_place_and_read_in_one():
     knowing = {
-        str(file.relative_to(ROOT))
-        for file in FILES
-        if any(name.split(".")[0] == "mlflow" for name in imported(file))
+        name
+        for name, file in TEXTS.items()
+        if any(other.split(".")[0] == "mlflow" for other in imported(file))
     }
     assert knowing <= {
-        "harness/store.py",
-        "harness/tracking.py",
-        "results/runs.py",
-        "results/dashboard.py",
+        "normbench.recording.store",
+        "normbench.recording.writer",
+        "normbench.results.runs",
+        "normbench.results.dashboard",
     }
+
+
+def test_every_folder_is_in_the_package():
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {
+        ".".join([name, *file.parent.relative_to(ROOT / folder).parts])
+        for folder, name in ROOMS.items()
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in (".py", ".yaml") and "__pycache__" not in file.parts
+    }
+    assert sorted(told) == sorted(folders)

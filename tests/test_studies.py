@@ -5,8 +5,8 @@ import re
 import pytest
 from omegaconf import OmegaConf
 
-from harness.choices import CONF
-from results import runs, studies
+from normbench.choices import CONF
+from normbench.results import runs, studies
 from tests.datasets.places import data_folder
 
 pytestmark = pytest.mark.slow
@@ -41,7 +41,7 @@ def test_the_readme_lists_every_study_with_its_source():
 def test_a_study_runs_and_draws_its_figures(command, tmp_path, name):
     data = [] if name in BUNDLED else [f"data_dir={data_folder()}"]
     shorter = ["iterations=3"] if described(name)["iterations"] != 0 else []
-    done = command("harness", f"experiment=textbook/{name}", *data, *shorter, *FEWER.get(name, []))
+    done = command(f"experiment=textbook/{name}", *data, *shorter, *FEWER.get(name, []))
     assert done.returncode == 0, done.stderr
     for figure in re.findall(r"`(\w+)`", ROWS[name][2]):
         assert list(tmp_path.glob(f"outputs/*/{figure}.png")), figure
@@ -58,9 +58,7 @@ def test_a_study_runs_and_draws_its_figures(command, tmp_path, name):
 @pytest.mark.usefixtures("with_store")
 def test_a_study_shows_the_steps_of_the_source_and_its_own_start(command, tmp_path):
     folder = data_folder()
-    done = command(
-        "harness", "experiment=textbook/one_feature_classification", f"data_dir={folder}"
-    )
+    done = command("experiment=textbook/one_feature_classification", f"data_dir={folder}")
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{tmp_path}/mlflow.db"
     sweep = runs.load(store, runs.last_sweep_id(store))
@@ -80,7 +78,6 @@ def test_a_study_shows_the_steps_of_the_source_and_its_own_start(command, tmp_pa
 @pytest.mark.usefixtures("with_store")
 def test_each_scheme_has_its_own_value(command, tmp_path):
     done = command(
-        "harness",
         "normalizer=identity,standard",
         # Hydra's own grammar takes braces in braces on a command line only in quotes.
         "step_sizes='${per_scheme:{identity:[0.01],standard:[1,2]}}'",
@@ -117,7 +114,7 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_one_line_and_leaves_nothing(command, tmp_path, name):
     arguments, words = MISTAKES[name]
-    done = command("harness", *arguments)
+    done = command(*arguments)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert words in line
@@ -127,7 +124,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(command, tmp_path, name):
 @pytest.mark.usefixtures("with_store")
 def test_the_table_takes_the_last_sweep_of_each_study(command, tmp_path):
     for arguments in (["iterations=2"], ["iterations=4", "normalizer=standard"]):
-        done = command("harness", "experiment=textbook/contours", *arguments)
+        done = command("experiment=textbook/contours", *arguments)
         assert done.returncode == 0, done.stderr
     done = command("results", "studies")
     assert done.returncode == 0, done.stderr

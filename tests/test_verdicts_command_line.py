@@ -1,6 +1,5 @@
 """Verdicts, theory and comparisons as a sweep records and prints them."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -8,24 +7,22 @@ import sys
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from costs import least_squares
-from datasets import split
-from datasets.bundled import breast_cancer
-from harness.experiment import Job
-from harness.experiment import run as run_job
-from harness.normalizers import PCASphere
-from harness.settings import Settings, decades
-from optimizers import gradient_descent
-from results import comparisons, theory
-from results.runs import last_sweep_id, load
-from tests.conftest import ROOT
+from normbench.costs import least_squares
+from normbench.datasets import split
+from normbench.datasets.bundled import breast_cancer
+from normbench.engine.settings import Settings, decades
+from normbench.job import Job
+from normbench.job import run as run_job
+from normbench.normalizers import PCASphere
+from normbench.optimizers import gradient_descent
+from normbench.results import comparisons, theory
+from normbench.results.runs import last_sweep_id, load
 
 
-def run(folder, module, *arguments):
+def run(folder, *arguments):
     return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, "-m", "normbench", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -39,7 +36,6 @@ def sweep(tmp_path_factory, empty_store):
     shutil.copy(empty_store, folder / "mlflow.db")
     done = run(
         folder,
-        "harness",
         "-m",
         "cost=least_squares",
         "normalizer=standard,pca_sphere",
@@ -142,7 +138,7 @@ def test_profile_prints_any_set_of_sweeps(sweep):
 def test_two_sweeps_give_the_same_verdicts_to_the_last_digit(tmp_path):
     found = []
     for _ in range(2):
-        done = run(tmp_path, "harness", "step_sizes=[0.1,1,10]", "iterations=40", "reuse=false")
+        done = run(tmp_path, "step_sizes=[0.1,1,10]", "iterations=40", "reuse=false")
         assert done.returncode == 0, done.stderr
         store = f"sqlite:///{tmp_path}/mlflow.db"
         runs = load(store, last_sweep_id(store)).runs
@@ -168,7 +164,7 @@ def test_two_sweeps_give_the_same_verdicts_to_the_last_digit(tmp_path):
     ],
 )
 def test_a_mistake_in_a_rule_is_one_line(tmp_path, argument, words):
-    done = run(tmp_path, "harness", argument)
+    done = run(tmp_path, argument)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert words in line
@@ -177,9 +173,9 @@ def test_a_mistake_in_a_rule_is_one_line(tmp_path, argument, words):
 def test_python_and_the_command_line_agree_on_the_verdicts(tmp_path):
     from sklearn.datasets import load_breast_cancer
 
-    from harness import compare
+    from normbench import compare
 
-    done = run(tmp_path, "harness", "step_sizes=[0.001,1,100]", "iterations=60")
+    done = run(tmp_path, "step_sizes=[0.001,1,100]", "iterations=60")
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{tmp_path}/mlflow.db"
     steps = load(store, last_sweep_id(store)).of_role("step")

@@ -4,8 +4,8 @@ Conventions of every scheme: variance divides by P; statistics come from the tra
 alone, in float64 whatever the type of the points; the points keep their type.
 """
 
-from harness.normalizers.quantile import Quantile
-from harness.normalizers.whitening import (
+from normbench.normalizers.quantile import Quantile
+from normbench.normalizers.whitening import (
     CholeskySphere,
     LedoitWolfSphere,
     PCACorSphere,

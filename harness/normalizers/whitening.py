@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from harness.normalizers.spectrum import Array, Spectrum, blocks, rounding, spectrum
+from normbench.normalizers.spectrum import Array, Spectrum, blocks, rounding, spectrum
 
 TYPES = [np.float64, np.float32]
 

@@ -1,6 +1,6 @@
 """Figures: a table in, a matplotlib `Figure` out, one module each, no global state."""
 
-# What `python -m results figure NAME` draws, in this order; `results.drawing` knows how.
+# What `normbench results figure NAME` draws, in this order; `normbench.results.drawing` knows how.
 NAMES = {
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",

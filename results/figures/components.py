@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from results.figures import style
-from results.figures.style import SCREEN, Shape
+from normbench.results.figures import style
+from normbench.results.figures.style import SCREEN, Shape
 
 SHOWN = 16  # components of a scheme, four by four
 GAP = 1  # pixels between two images

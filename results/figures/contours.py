@@ -9,8 +9,8 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from results.figures import style
-from results.figures.style import SCREEN, Shape
+from normbench.results.figures import style
+from normbench.results.figures.style import SCREEN, Shape
 
 LEVELS = 14
 CONDITION = "metrics.theory/condition_number"

@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Ellipse
 from matplotlib.ticker import MaxNLocator
 
-from results.figures import style
-from results.figures.style import SCREEN, Shape
+from normbench.results.figures import style
+from normbench.results.figures.style import SCREEN, Shape
 
 CLASSES = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"),

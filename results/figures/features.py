@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from results.figures import style
-from results.figures.style import SCREEN, Look, Shape
+from normbench.results.figures import style
+from normbench.results.figures.style import SCREEN, Look, Shape
 
 SPREAD = 0.16  # of the points of one feature, to both sides
 LONG = 4  # letters of a feature's name, above which names stand upright

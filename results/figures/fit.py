@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from results.figures import style
-from results.figures.labels import End, end_labels
-from results.figures.style import SCREEN, Shape
+from normbench.results.figures import style
+from normbench.results.figures.labels import End, end_labels
+from normbench.results.figures.style import SCREEN, Shape
 
 
 def draw(

@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from results.figures import style
-from results.figures.labels import End, end_labels
-from results.figures.style import SCREEN, Look, Shape
+from normbench.results.figures import style
+from normbench.results.figures.labels import End, end_labels
+from normbench.results.figures.style import SCREEN, Look, Shape
 
 PANELS = (("cost", "cost, mean over points"), ("misclassifications", "misclassified points"))
 BAD = 8.0  # a curve that ends so many times above the median squashes the others

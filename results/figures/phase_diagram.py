@@ -8,10 +8,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.figures import style
-from results.figures.step_sizes import LARGEST, STEP, THRESHOLD
-from results.figures.style import SCREEN, VERDICTS, Shape
-from results.runs import which_step
+from normbench.results.figures import style
+from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
+from normbench.results.figures.style import SCREEN, VERDICTS, Shape
+from normbench.results.runs import which_step
 
 
 def draw(

@@ -3,16 +3,16 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from results.figures import style
-from results.figures.labels import End, end_labels
-from results.figures.style import SCREEN, Shape
+from normbench.results.figures import style
+from normbench.results.figures.labels import End, end_labels
+from normbench.results.figures.style import SCREEN, Shape
 
 
 def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a staircase a scheme, higher and further left is better.
 
-    table: from `results.comparisons.profile`, one row a step of a staircase: `scheme`, `factor`
-    (of the best scheme's value on each problem, 1 or more), `share` of the problems within it.
+    table: from `comparisons.profile`, one row a step of a staircase: `scheme`, `factor` (of the
+    best scheme's value on each problem, 1 or more), `share` of the problems within it.
     Dolan and More, Mathematical Programming 91 (2002).
     """
     groups = [(str(name), rows) for name, rows in table.groupby("scheme", sort=False)]

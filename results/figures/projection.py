@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from results.figures import style
-from results.figures.data import class_looks
-from results.figures.style import SCREEN, Shape
+from normbench.results.figures import style
+from normbench.results.figures.data import class_looks
+from normbench.results.figures.style import SCREEN, Shape
 
 MOST_THREADS = 300  # lines from a point to its image; more hide what they show
 ABOVE = 30.0  # degrees over the plane of the images, from which it is seen

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from results.figures import style
-from results.figures.components import side
-from results.figures.style import SCREEN, Shape
+from normbench.results.figures import style
+from normbench.results.figures.components import side
+from normbench.results.figures.style import SCREEN, Shape
 
 STAGES = 7  # columns of built-up images
 

@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from results.figures import style
-from results.figures.labels import End, end_labels
-from results.figures.style import SCREEN, Shape
+from normbench.results.figures import style
+from normbench.results.figures.labels import End, end_labels
+from normbench.results.figures.style import SCREEN, Shape
 
 LEAST = 1e-9  # below, there is no curvature to speak of
 METRIC = "theory/sharpness"

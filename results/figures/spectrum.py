@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from results.figures import style
-from results.figures.labels import End, end_labels
-from results.figures.style import SCREEN, Look, Shape
+from normbench.results.figures import style
+from normbench.results.figures.labels import End, end_labels
+from normbench.results.figures.style import SCREEN, Look, Shape
 
 BEFORE = Look("#000000", "", "-")
 FAR = 1e3  # a ridge so many times under the lowest eigenvalue is told of, not drawn

@@ -8,8 +8,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from results.figures import style
-from results.figures.style import SCREEN, VERDICTS, Shape
+from normbench.results.figures import style
+from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 
 COST = "metrics.final/train_cost"
 STEP = "metrics.step_size"

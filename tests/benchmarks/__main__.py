@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from harness import kernels
+from normbench.engine.fast import kernels
 
 kernels.choose()
 
 import numpy as np  # noqa: E402  (after the kernels are chosen)
 
-from harness import products  # noqa: E402
+from normbench.engine.fast import products  # noqa: E402
 from tests.benchmarks import sides  # noqa: E402
 from tests.benchmarks.commands import command_rows  # noqa: E402
 from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402

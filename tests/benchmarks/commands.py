@@ -1,6 +1,5 @@
-"""Whole commands: what `python -m harness` costs beside the descent, in time and in memory."""
+"""Whole commands: what `normbench` costs beside the descent, in time and in memory."""
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from tests.benchmarks.turns import in_turns
 ROOT = Path(__file__).resolve().parents[2]
 # What the command imports of others, whole, in a process that collects garbage as the command does.
 IMPORTS = (
-    "from results.garbage import collect_seldom\n"
+    "from normbench.results.garbage import collect_seldom\n"
     "collect_seldom()\n"
     "import numpy, scipy.stats, autograd, hydra, mlflow, pandas, jinja2\n"
     "import sklearn.preprocessing, sklearn.covariance, sklearn.datasets\n"
@@ -33,8 +32,8 @@ TELL = (
 )
 PEAK = (
     "import runpy, sys\n"
-    "sys.argv = ['harness', *sys.argv[1:]]\n"
-    "try: runpy.run_module('harness', run_name='__main__')\n"
+    "sys.argv = ['normbench', *sys.argv[1:]]\n"
+    "try: runpy.run_module('normbench', run_name='__main__')\n"
     "except SystemExit as end: assert not end.code, end.code\n"
     f"{TELL}"
 )
@@ -43,7 +42,7 @@ PEAK_OF_IMPORTS = f"{IMPORTS}\nimport sys\n{TELL}"
 
 def command_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of whole commands."""
-    if only in "python -m harness over its imports":
+    if only in "normbench over its imports":
         yield _overhead(turns)
     if only in "job outside fit and descent":
         yield _job()
@@ -55,7 +54,6 @@ def _python(code: list[str], work_folder: str) -> str:
     done = subprocess.run(
         [sys.executable, *code],
         cwd=work_folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -66,18 +64,18 @@ def _python(code: list[str], work_folder: str) -> str:
 
 
 def _overhead(turns: int) -> dict[str, Any]:
-    """Seconds of `python -m harness` on an existing database over importing the same libraries."""
+    """Seconds of `normbench` on an existing database over importing the same libraries."""
     with tempfile.TemporaryDirectory() as work_folder:
         found = in_turns(
             {
-                "command": lambda: _python(["-m", "harness", "reuse=false"], work_folder),
+                "command": lambda: _python(["-m", "normbench", "reuse=false"], work_folder),
                 "imports": lambda: _python(["-c", IMPORTS], work_folder),
             },
             turns,
         )
     seconds = median(a - b for a, b in zip(found["command"], found["imports"], strict=True))
     return {
-        "name": "python -m harness over its imports, seconds",
+        "name": "normbench over its imports, seconds",
         "ratio": seconds,
         "sense": "at most",
         "target": 3,
@@ -92,7 +90,7 @@ def _job() -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory() as work_folder:
         seeds = "seed=" + ",".join(map(str, range(20)))
-        _python(["-m", "harness", "normalizer=pca_sphere", "start=normal", seeds], work_folder)
+        _python(["-m", "normbench", "normalizer=pca_sphere", "start=normal", seeds], work_folder)
         with closing(sqlite3.connect(Path(work_folder) / "mlflow.db")) as store:
             starts = store.execute(
                 "select start_time from runs join tags using (run_uuid) "

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_info
 
-from harness.normalizers import PCASphere
+from normbench.normalizers import PCASphere
 from tests.real_data import contrast_normalized
 
 

@@ -13,11 +13,11 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from costs import multiclass_softmax, softmax
-from harness import products
-from harness.descent import descend
-from harness.objective import Objective
-from optimizers import gradient_descent
+from normbench.costs import multiclass_softmax, softmax
+from normbench.engine.descent import descend
+from normbench.engine.fast import products
+from normbench.engine.objective import Objective
+from normbench.optimizers import gradient_descent
 
 Array = NDArray[Any]
 Histories = tuple[Array, Array]

@@ -6,8 +6,8 @@ from autograd.core import make_vjp
 from scipy.special import expit
 from scipy.special import softmax as probabilities
 
-import costs
-from costs import count_misclassified
+from normbench import costs
+from normbench.costs import count_misclassified
 from tests.cases import CASES, COSTS, classifies, formula, tasks
 
 FUSED = [(name, classes) for name, classes in CASES if hasattr(COSTS[name], "fused")]

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from datasets import UserError, split
-from datasets.idx import read_idx
-from harness.choices import build, locate, options
-from harness.experiment import Job, check
-from harness.settings import Settings
+from normbench.choices import build, locate, options
+from normbench.datasets import UserError, split
+from normbench.datasets.idx import read_idx
+from normbench.engine.settings import Settings
+from normbench.job import Job, check
 
 NO_NETWORK = "http://127.0.0.1:9"  # a proxy that nobody runs: every download fails at once
 GOOD = "a,b,label\n1,2,no\n3,4,yes\n5,6,no\n7,8,yes\n"
@@ -31,7 +31,7 @@ class Case:
     kind: str
     make: Callable[[Path], Callable[[], object]]
     fragments: tuple[str, ...]
-    process: bool = False  # shown to a real `python -m harness` too
+    process: bool = False  # shown to a real `normbench` too
 
 
 def load(option, settings, cost="softmax"):

@@ -1,6 +1,5 @@
 """Every kind of bad data is told in one line; legal data that looks bad runs."""
 
-import os
 import subprocess
 import sys
 import time
@@ -10,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from costs import softmax
-from datasets import UserError, make_dataset
-from harness.choices import build, options
-from harness.experiment import Job, run
-from harness.settings import Settings
+from normbench.choices import build, options
+from normbench.costs import softmax
+from normbench.datasets import UserError, make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
 from tests.datasets.bad_data import CASES, NO_NETWORK, main, seen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,9 +53,8 @@ def test_a_process_ends_with_one_line_and_code_2(case, tmp_path):
     assert isinstance(attempt, partial)
     option, settings, cost = (*attempt.args, "softmax")[:3]
     done = subprocess.run(
-        [sys.executable, "-m", "harness", f"dataset={option}", f"cost={cost}", *given(settings)],
+        [sys.executable, "-m", "normbench", f"dataset={option}", f"cost={cost}", *given(settings)],
         cwd=work,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from sklearn.utils import Bunch
 
-from datasets import UserError
-from datasets.dataset import TASKS
-from harness.choices import CONF, build, locate, options
-from harness.experiment import ALL_TASKS, Job, run
-from harness.settings import Settings
+from normbench.choices import CONF, build, locate, options
+from normbench.datasets import UserError
+from normbench.datasets.dataset import TASKS
+from normbench.engine.settings import Settings
+from normbench.job import ALL_TASKS, Job, run
 from tests.datasets.places import data_folder
 
 NAMES = sorted(path.stem for path in (CONF / "dataset").glob("*.yaml"))

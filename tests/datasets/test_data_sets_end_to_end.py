@@ -1,20 +1,17 @@
 """Whole commands on data sets: what is recorded, and the numbers that are known."""
 
-import os
 import subprocess
 import sys
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.datasets.places import data_folder
 
 
 def harness(folder, *arguments):
     done = subprocess.run(
-        [sys.executable, "-m", "harness", *arguments],
+        [sys.executable, "-m", "normbench", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
@@ -73,7 +70,7 @@ def test_openml_gives_its_name_to_the_experiment():
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import OmegaConf
 
-    from harness.config import experiment_name
+    from normbench.command.config import experiment_name
 
     config = OmegaConf.create({"hydra": {"runtime": {"choices": {"cost": "c", "dataset": "d"}}}})
     names = []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from datasets import UserError, make_dataset, split
+from normbench.datasets import UserError, make_dataset, split
 
 X = np.arange(6.0).reshape(3, 2)
 

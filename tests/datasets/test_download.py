@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pooch
 import pytest
 
-from datasets import UserError, download
-from datasets.download import Remote, fetch
+from normbench.datasets import UserError, download
+from normbench.datasets.download import Remote, fetch
 
 CONTENT = b"the whole file " * 10_000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from datasets.files import DELIMITERS, csv, npz, parquet
-from datasets.textbook import breast_cancer_textbook
+from normbench.datasets.files import DELIMITERS, csv, npz, parquet
+from normbench.datasets.textbook import breast_cancer_textbook
 from tests.datasets.places import data_folder
 
 RNG = np.random.default_rng(0)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from datasets import UserError
-from datasets.gaussian import gaussian
+from normbench.datasets import UserError
+from normbench.datasets.gaussian import gaussian
 
 
 def covariance(data):

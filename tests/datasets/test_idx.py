@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from datasets.idx import FASHION_MNIST, MNIST, fashion_mnist, mnist, normalize_contrast
+from normbench.datasets.idx import FASHION_MNIST, MNIST, fashion_mnist, mnist, normalize_contrast
 from tests.datasets.places import data_folder
 
 
@@ -61,7 +61,9 @@ def test_the_files_are_those_of_the_publisher(part):
 
 def test_fashion_mnist_has_a_folder_of_its_own(tmp_path, monkeypatch):
     assert {file.folder for files in FASHION_MNIST.values() for file in files} == {"fashion_mnist"}
-    monkeypatch.setattr("datasets.idx.fetch", lambda file, folder: data_folder() / file.name)
+    monkeypatch.setattr(
+        "normbench.datasets.idx.fetch", lambda file, folder: data_folder() / file.name
+    )
     data = fashion_mnist(str(tmp_path), points=50)  # MNIST's bytes under the other's names
     assert data.name == "fashion_mnist"
     assert data.class_names[0] == "T-shirt/top"

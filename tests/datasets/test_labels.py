@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from datasets import UserError, encode, label_dataset
+from normbench.datasets import UserError, encode, label_dataset
 
 X = np.arange(8.0).reshape(4, 2)
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from sklearn.utils import Bunch
 
-from datasets import UserError
-from datasets.openml import openml
+from normbench.datasets import UserError
+from normbench.datasets.openml import openml
 
 FRAME = pd.DataFrame(
     {

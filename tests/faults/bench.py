@@ -48,7 +48,7 @@ class Started:
     err: IO[str]
 
 
-def start(folder: Path, *words: str, module: str = "harness", **options: str) -> Started:
+def start(folder: Path, *words: str, module: str = "normbench", **options: str) -> Started:
     """Start `python -m MODULE ...` in a folder, in a process group of its own."""
     # `end` closes them.
     out, err = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
@@ -78,7 +78,7 @@ def end(started: Started, seconds: float = 240) -> Ended:
 
 
 def run(folder: Path, *words: str, **options: str) -> Ended:
-    """Run `python -m harness ...` in a folder."""
+    """Run `normbench ...` in a folder."""
     return end(start(folder, *words, **options))
 
 

@@ -1,6 +1,6 @@
 """The command line with a fault in it: `python -m tests.faults.child MOMENT ACTION ARGUMENTS`.
 
-The harness knows nothing of it: methods are wrapped here before it starts.
+normbench knows nothing of it: methods are wrapped here before it starts.
 """
 
 import os
@@ -14,10 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import harness.store
-import results.conclusion
-from harness.progress import Progress
-from harness.tracking import Writer
+from normbench.command.progress import Progress
+from normbench.recording import store
+from normbench.recording.writer import Writer
+from normbench.results import conclusion
 
 # What is called at a moment, and which of its calls it is: the second of three jobs is struck.
 MOMENTS: dict[str, tuple[Any, str, int]] = {
@@ -25,7 +25,7 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
     "descending": (Progress, "__call__", 30),
     "before writing": (Writer, "write", 2),
     "amid writing": (Writer, "_log", 5),
-    "concluding": (results.conclusion, "present", 1),
+    "concluding": (conclusion, "present", 1),
 }
 AFTER = ("starting",)  # struck when the call is done: its run is there
 DATABASE = Path("mlflow.db")
@@ -99,13 +99,13 @@ def set_back(hours: float) -> None:
 def main() -> None:
     """Strike, then be the command."""
     moment, action, *arguments = sys.argv[1:]
-    harness.store.PATIENCE = float(os.environ.get("PATIENCE", harness.store.PATIENCE))
+    store.PATIENCE = float(os.environ.get("PATIENCE", store.PATIENCE))
     if moment == "set back":
         set_back(float(action))
     else:
         strike(moment, ACTIONS[action])
-    sys.argv = ["harness", *arguments]
-    runpy.run_module("harness", run_name="__main__", alter_sys=True)
+    sys.argv = ["normbench", *arguments]
+    runpy.run_module("normbench", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

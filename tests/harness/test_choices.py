@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from datasets import UserError
-from harness.choices import allowing, build, locate
+from normbench.choices import allowing, build, locate
+from normbench.datasets import UserError
 
 FOREIGN = (
     "os.system",
@@ -15,9 +15,9 @@ FOREIGN = (
     "pickle.loads",
     "joblib.load",
     "antigravity.fly",
-    "harness.sweep.subprocess",
-    "harness.sweep.shutil",
-    "harness.tracking.suppress",
+    "normbench.command.sweep.subprocess",
+    "normbench.command.sweep.shutil",
+    "normbench.recording.writer.suppress",
     "sklearn.utils.parallel.joblib",
     "sklearn.datasets._base.gzip",
     "eval",
@@ -39,7 +39,7 @@ def test_a_scheme_within_a_chain_is_no_way_around():
     links = [{"standard": {"_target_": "os.getcwd"}}]
     for schemes in (links, [{"chain": {"schemes": links}}]):
         with pytest.raises(UserError, match=r"normalizer\._target_=os\.getcwd: is of"):
-            build("normalizer", {"_target_": "harness.choices.chain", "schemes": schemes})
+            build("normalizer", {"_target_": "normbench.choices.chain", "schemes": schemes})
 
 
 def test_a_package_that_the_user_names_is_allowed_as_long_as_it_is_named():

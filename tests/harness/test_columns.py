@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from datasets.dataset import make_dataset
-from harness import columns, compare, objective
-from harness.columns import different
-from harness.experiment import Job, run
-from harness.objective import Objective
-from harness.settings import Settings
-from optimizers import gradient_descent
+from normbench import compare
+from normbench.datasets.dataset import make_dataset
+from normbench.engine import objective
+from normbench.engine.fast import columns
+from normbench.engine.fast.columns import different
+from normbench.engine.objective import Objective
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.optimizers import gradient_descent
 from tests.cases import COSTS, classifies
 from tests.cases import FEW_CASES as CASES
 
@@ -28,7 +30,7 @@ def worthwhile(monkeypatch):
     """Merge small points too, moved and compared a few at a time."""
     monkeypatch.setattr(objective, "MERGED_FROM", 0)
     monkeypatch.setattr(columns, "FEW", 5)
-    monkeypatch.setattr("harness.normalizers.spectrum.BLOCK", 70)
+    monkeypatch.setattr("normbench.normalizers.spectrum.BLOCK", 70)
 
 
 def repeated(rng, dtype=np.float64):

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import RobustScaler
 
-from datasets import UserError
-from harness import compare
+from normbench import compare
+from normbench.datasets import UserError
 from tests.conftest import ROOT
 
 COLUMNS = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]

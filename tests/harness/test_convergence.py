@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from datasets import UserError
-from harness import convergence
-from harness.convergence import Judgement, Rules
-from harness.search import Search, critical_step
+from normbench.datasets import UserError
+from normbench.verdicts import convergence
+from normbench.verdicts.convergence import Judgement, Rules
+from normbench.verdicts.search import Search, critical_step
 
 
 def judge(costs, diverged=False, minimum=0.0, **rules):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import costs
-from harness import theory
-from harness.choices import CONF, locate, options
-from harness.curvature import Curvature, blocks, curvature, slopes
-from harness.objective import Objective
+from normbench import costs
+from normbench.choices import CONF, locate, options
+from normbench.engine.curvature import Curvature, blocks, curvature, slopes
+from normbench.engine.objective import Objective
+from normbench.theory import spectra
 
 COSTS = sorted(file.stem for file in (CONF / "cost").glob("*.yaml"))
 
@@ -63,7 +63,7 @@ def test_curvature_at_zero_weights_is_the_closed_form(name, way):
     cost, x, targets, classes = problem(name)
     here = curvature(Objective(cost, x, targets, False), np.zeros((classes, x.shape[1] + 1)))
     found = np.linalg.eigvalsh(here.matrix())[-1] if way == "matrix" else here.lanczos()
-    expected = CLOSED[name](theory.gram_spectrum(x).largest, classes)
+    expected = CLOSED[name](spectra.gram_spectrum(x).largest, classes)
     # Measured: 1e-15, by the matrix and by Lanczos.
     assert found == pytest.approx(expected, rel=1e-8)
 
@@ -71,7 +71,7 @@ def test_curvature_at_zero_weights_is_the_closed_form(name, way):
 @pytest.mark.parametrize("name", sorted(CLOSED))
 def test_curvature_is_at_most_its_global_bound(name):
     cost, x, targets, classes = problem(name)
-    lipschitz = theory.bound(cost) * theory.gram_spectrum(x).largest
+    lipschitz = spectra.bound(cost) * spectra.gram_spectrum(x).largest
     rng = np.random.default_rng(3)
     objective = Objective(cost, x, targets, False)
     for scale in (0.0, 0.01, 0.1, 1.0):
@@ -90,15 +90,15 @@ def test_lanczos_repeats_and_agrees_on_crowded_eigenvalues():
 def test_a_piecewise_linear_cost_has_none():
     here = Curvature(np.ones((3, 2)), np.zeros((1, 1, 3)))
     assert here.lanczos() == 0.0
-    assert theory.step_threshold(0.0) == float("inf")
+    assert spectra.step_threshold(0.0) == float("inf")
 
 
 def test_a_function_of_anothers_name_has_no_bound():
     def softmax(scores, targets):
         return costs.softmax(scores, targets)
 
-    assert theory.bound(costs.softmax) == 1 / 4
-    assert theory.bound(softmax) is None
+    assert spectra.bound(costs.softmax) == 1 / 4
+    assert spectra.bound(softmax) is None
 
 
 def test_lanczos_ends_where_eigenvalues_crowd_at_the_top():

@@ -13,9 +13,9 @@ import pytest
 from autograd import grad, jacobian
 from autograd.scipy.special import logsumexp
 
-from harness.choices import build, options
-from harness.descent import descend
-from harness.objective import Objective
+from normbench.choices import build, options
+from normbench.engine.descent import descend
+from normbench.engine.objective import Objective
 from tests.cases import COSTS, classifies, names, tasks
 from tests.cases import FEW_CASES as CASES
 

@@ -4,11 +4,10 @@ import shutil
 
 import pytest
 
-import costs
-import optimizers
-from harness import fingerprint
-from harness.choices import chain
-from harness.normalizers import PCASphere
+from normbench import costs, optimizers
+from normbench.choices import chain
+from normbench.normalizers import PCASphere
+from normbench.recording import identity as fingerprint
 from tests.conftest import ROOT
 
 PARAMS = {"iterations": 100, "normalizer.ridge": 1e-7, "data_dir": "/here"}
@@ -54,7 +53,13 @@ def changed(tmp_path, monkeypatch):
     for room in ("costs", "datasets", "harness", "optimizers", "results"):
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / room, tmp_path / room, ignore=ignore)
-    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+    found = fingerprint._file
+
+    def copied(module):
+        file = found(module)
+        return file and tmp_path / file.relative_to(ROOT)
+
+    monkeypatch.setattr(fingerprint, "_file", copied)
 
     def change(name, before, after):
         file = tmp_path / name
@@ -74,7 +79,8 @@ def test_a_formula_changes_the_identity(changed):
 
 
 @pytest.mark.parametrize(
-    "name", ["harness/descent.py", "harness/objective.py", "harness/normalizers/spectrum.py"]
+    "name",
+    ["harness/engine/descent.py", "harness/engine/objective.py", "harness/normalizers/spectrum.py"],
 )
 def test_the_engine_and_the_scheme_change_the_identity(changed, name):
     fingerprint.code_of.cache_clear()
@@ -90,7 +96,7 @@ def test_the_engine_and_the_scheme_change_the_identity(changed, name):
         ("costs/perceptron.py", "import autograd", "EXTRA = 1\nimport autograd"),
         ("optimizers/adam.py", "import numpy as np\n", "import numpy as np\n\nEXTRA = 1\n"),
         ("results/tables.py", "import pandas as pd\n", "import pandas as pd\n\nEXTRA = 1\n"),
-        ("harness/progress.py", "import time\n", "import time\n\nEXTRA = 1\n"),
+        ("harness/command/progress.py", "import time\n", "import time\n\nEXTRA = 1\n"),
     ],
 )
 def test_remarks_and_other_rooms_do_not(changed, name, before, after):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from harness import kernels
+from normbench.engine.fast import kernels
 from tests.conftest import ROOT
 
 
@@ -20,7 +20,8 @@ def test_what_ran_is_told():
 @pytest.fixture
 def fresh(monkeypatch):
     """A process as it is before numpy loads, on a processor with AVX-512."""
-    monkeypatch.delenv(kernels.VARIABLE, raising=False)
+    monkeypatch.setenv(kernels.VARIABLE, "")  # so that it is put back, whatever `choose` sets
+    monkeypatch.delenv(kernels.VARIABLE)
     monkeypatch.delitem(sys.modules, "numpy")
     monkeypatch.setattr(kernels, "_has_avx512", lambda: True)
 
@@ -50,7 +51,7 @@ def test_without_avx512_nothing_is_chosen(fresh, monkeypatch):
 
 def test_openblas_tells_its_choice_without_being_loaded():
     code = (
-        "import sys; from harness import kernels; name = kernels._chosen()\n"
+        "import sys; from normbench.engine.fast import kernels; name = kernels._chosen()\n"
         "assert 'numpy' not in sys.modules\n"
         "from threadpoolctl import threadpool_info; import numpy\n"
         "names = {p.get('architecture') for p in threadpool_info()}\n"

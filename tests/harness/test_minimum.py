@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-import costs
-from harness import curvature
-from harness.minimum import minimum, spans_the_same, sphere
-from harness.normalizers import PCASphere
+from normbench import costs
+from normbench.engine import curvature
+from normbench.normalizers import PCASphere
+from normbench.theory.minimum import minimum, spans_the_same, sphere
 
 
 def points(count=200, features=4):

@@ -4,11 +4,11 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 
-import costs
-from costs.declaration import declare
-from harness import objective
-from harness.choices import allowing, locate
-from harness.objective import Objective
+from normbench import costs
+from normbench.choices import allowing, locate
+from normbench.costs.declaration import declare
+from normbench.engine import objective
+from normbench.engine.objective import Objective
 from tests.cases import COSTS, classifies, formula, tasks
 from tests.cases import FEW_CASES as CASES
 

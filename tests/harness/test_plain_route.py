@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from autograd import grad
 
-from harness import compare
+from normbench import compare
 
 
 def plain_run(cost, step_size, iterations, size):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from harness import objective, products
-from harness.objective import Objective
+from normbench.engine import objective
+from normbench.engine.fast import products
+from normbench.engine.objective import Objective
 from tests.cases import COSTS, classifies, formula
 from tests.cases import FEW_CASES as CASES
 

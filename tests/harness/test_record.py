@@ -6,13 +6,13 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from costs import least_squares, multiclass_softmax, softmax
-from datasets import UserError, make_dataset
-from harness import record
-from harness.experiment import Job, check, run
-from harness.normalizers import PCASphere
-from harness.settings import Settings
-from optimizers import gradient_descent
+from normbench.costs import least_squares, multiclass_softmax, softmax
+from normbench.datasets import UserError, make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, check, run
+from normbench.measures import record
+from normbench.normalizers import PCASphere
+from normbench.optimizers import gradient_descent
 
 EVERY = ("path", "contours", "points", "components", "spectrum")
 

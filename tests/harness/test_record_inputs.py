@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from costs import least_squares, multiclass_softmax, softmax
-from datasets import UserError, make_dataset
-from harness.experiment import Job, check, run
-from harness.normalizers import PCARotation, PCASphere
-from harness.record_inputs import identity_gap
-from harness.settings import Settings
-from optimizers import gradient_descent
+from normbench.costs import least_squares, multiclass_softmax, softmax
+from normbench.datasets import UserError, make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, check, run
+from normbench.measures.record_inputs import identity_gap
+from normbench.normalizers import PCARotation, PCASphere
+from normbench.optimizers import gradient_descent
 
 RNG = np.random.default_rng(7)
 LINE = RNG.uniform(2, 5, (40, 1))

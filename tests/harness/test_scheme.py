@@ -17,10 +17,10 @@ from sklearn.preprocessing import (
 )
 from sklearn.svm import SVC
 
-from datasets import UserError
-from harness.choices import build
-from harness.comparison import compare
-from harness.scheme import check_scheme, normalize
+from normbench.choices import build
+from normbench.comparison import compare
+from normbench.datasets import UserError
+from normbench.engine.scheme import check_scheme, normalize
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.arange(40) % 2
@@ -129,7 +129,7 @@ def test_any_other_transformer_is_a_scheme(scheme, dtype):
 
 
 def chain(*schemes):
-    return build("normalizer", {"_target_": "harness.choices.chain", "schemes": list(schemes)})
+    return build("normalizer", {"_target_": "normbench.choices.chain", "schemes": list(schemes)})
 
 
 def test_a_chain_is_its_schemes_one_after_the_other():

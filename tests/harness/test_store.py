@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from mlflow.exceptions import MlflowException
 
-from harness.store import Patient, StoreLostError, _initialize
+from normbench.recording.store import Patient, StoreLostError, _initialize
 
 
 class Client:

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import costs
-from harness import theory
-from harness.descent import descend
-from harness.objective import Objective
-from optimizers import gradient_descent
+from normbench import costs
+from normbench.engine.descent import descend
+from normbench.engine.objective import Objective
+from normbench.optimizers import gradient_descent
+from normbench.theory import spectra
 
 
 def points(features=5, count=60):
@@ -18,16 +18,16 @@ def points(features=5, count=60):
 def test_the_gram_matrix_is_that_of_points_with_a_bias():
     x = points()
     full = np.column_stack([np.ones(len(x)), x])
-    np.testing.assert_allclose(theory.gram(x), full.T @ full / len(x), rtol=1e-14)
+    np.testing.assert_allclose(spectra.gram(x), full.T @ full / len(x), rtol=1e-14)
 
 
 def test_the_three_ways_to_a_spectrum_agree(monkeypatch):
     x = points(features=30, count=20)
-    whole = theory.gram_spectrum(x)
-    monkeypatch.setattr(theory, "DENSE", 25)
-    dual = theory.gram_spectrum(x)
-    monkeypatch.setattr(theory, "DENSE", 5)
-    lanczos = theory.gram_spectrum(x)
+    whole = spectra.gram_spectrum(x)
+    monkeypatch.setattr(spectra, "DENSE", 25)
+    dual = spectra.gram_spectrum(x)
+    monkeypatch.setattr(spectra, "DENSE", 5)
+    lanczos = spectra.gram_spectrum(x)
     assert whole.rank == dual.rank == 20
     # Measured: 8e-13 by the small matrix, Lanczos to the last digit; the smallest eigenvalue is
     # 1e-6 of the largest.
@@ -39,15 +39,15 @@ def test_the_three_ways_to_a_spectrum_agree(monkeypatch):
 def test_the_condition_number_is_over_nonzero_eigenvalues():
     x = np.random.default_rng(0).standard_normal((50, 2))
     twice = np.column_stack([x, x])
-    assert theory.gram_spectrum(twice).rank == 3
-    assert theory.gram_spectrum(twice).condition_number < 10
-    assert np.isnan(theory.Spectrum(np.empty(0)).condition_number)
+    assert spectra.gram_spectrum(twice).rank == 3
+    assert spectra.gram_spectrum(twice).condition_number < 10
+    assert np.isnan(spectra.Spectrum(np.empty(0)).condition_number)
 
 
 def test_an_l2_adds_to_the_slopes_alone():
     x = points()
     centred = x - x.mean(axis=0)
-    found = theory.penalized(theory.gram_spectrum(centred), 2.0, 0.5, centred).values
+    found = spectra.penalized(spectra.gram_spectrum(centred), 2.0, 0.5, centred).values
     covariance = np.linalg.eigvalsh(centred.T @ centred / len(x))
     expected = np.sort(np.r_[2.0, 2 * covariance + 1.0])[::-1]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -62,34 +62,34 @@ def test_a_least_squares_history_is_predicted_exactly(classes, l2):
     objective = Objective(costs.least_squares, x, targets, False, l2)
     start = 0.1 * rng.standard_normal((1, classes, x.shape[1] + 1))
     here = objective.evaluate(start)
-    problem = theory.quadratic(x, here.costs[0], here.gradient[0], l2)
-    threshold = theory.step_threshold(problem.values.max())
+    problem = spectra.quadratic(x, here.costs[0], here.gradient[0], l2)
+    threshold = spectra.step_threshold(problem.values.max())
     for share in (1e-6, 0.1, 0.5, 0.99, 1.0, 1.01):
         step_size = share * threshold
         made = descend(objective, None, gradient_descent(), start, np.array([step_size]), 50)
-        predicted = theory.predicted_history(problem, step_size, 50)
+        predicted = spectra.predicted_history(problem, step_size, 50)
         # Measured: 3e-13, relative.
         np.testing.assert_allclose(made.cost[0], predicted, rtol=1e-12)
 
 
 def test_predicted_iterations_are_where_the_predicted_history_gets_to():
-    problem = theory.Quadratic(1.0, np.array([0.1, 1.0]), np.array([0.1, 0.4]))
+    problem = spectra.Quadratic(1.0, np.array([0.1, 1.0]), np.array([0.1, 0.4]))
     least = 1.0 - problem.shares.sum()
     for gap in (0.5, 1e-2, 1e-3):
-        k = int(theory.predicted_iterations(problem, 1.5, gap))
-        history = theory.predicted_history(problem, 1.5, k) - least
+        k = int(spectra.predicted_iterations(problem, 1.5, gap))
+        history = spectra.predicted_history(problem, 1.5, k) - least
         assert history[k] <= gap * (1 + 1e-9)
         assert k == 0 or history[k - 1] > gap
-    assert theory.predicted_iterations(problem, 2.0, 1e-3) == np.inf
-    assert theory.predicted_iterations(problem, 1.0, 10.0) == 0
+    assert spectra.predicted_iterations(problem, 2.0, 1e-3) == np.inf
+    assert spectra.predicted_iterations(problem, 1.0, 10.0) == 0
 
 
 def test_the_effective_rank_counts_equal_directions():
-    assert theory.effective_rank(np.ones(7)) == pytest.approx(7)
-    assert theory.effective_rank(np.array([5.0, 0.0])) == pytest.approx(1)
-    assert theory.effective_rank(np.zeros(3)) == 0
+    assert spectra.effective_rank(np.ones(7)) == pytest.approx(7)
+    assert spectra.effective_rank(np.array([5.0, 0.0])) == pytest.approx(1)
+    assert spectra.effective_rank(np.zeros(3)) == 0
 
 
 def test_a_ridge_holds_small_directions_down():
-    found = theory.variance_after(np.array([1.0, 1e-7, 0.0]), 1e-7)
+    found = spectra.variance_after(np.array([1.0, 1e-7, 0.0]), 1e-7)
     np.testing.assert_allclose(found, [1.0, 0.5, 0.0], rtol=1e-6)

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from harness.records import RunRecord
-from harness.store import Store
-from harness.tracking import Writer
+from normbench.recording.records import RunRecord
+from normbench.recording.store import Store
+from normbench.recording.writer import Writer
 
 
 @pytest.fixture

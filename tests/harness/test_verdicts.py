@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-import costs
-from datasets import make_dataset
-from datasets.bundled import breast_cancer
-from harness import records, theory
-from harness.choices import build, options
-from harness.experiment import Job, run
-from harness.normalizers import PCARotation, PCASphere
-from harness.search import Search
-from harness.settings import Settings, decades
-from optimizers import adam, gradient_descent
+from normbench import costs
+from normbench.choices import build, options
+from normbench.datasets import make_dataset
+from normbench.datasets.bundled import breast_cancer
+from normbench.engine.settings import Settings, decades
+from normbench.job import Job, run
+from normbench.normalizers import PCARotation, PCASphere
+from normbench.optimizers import adam, gradient_descent
+from normbench.recording import records
+from normbench.theory import spectra
+from normbench.verdicts.search import Search
 from tests.conftest import ROOT
 from tests.datasets.places import data_folder
 
@@ -71,7 +72,7 @@ def test_single_precision_finds_the_step_sizes_that_double_does():
 
 def test_a_few_components_of_many_features_make_no_matrix_of_them_all(monkeypatch):
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((20, 2 + theory.DENSE))
+    x = rng.standard_normal((20, 2 + spectra.DENSE))
     monkeypatch.setattr(np, "outer", None)  # a covariance of them all would need it
     found = run(job(two_classes(x, np.arange(20) % 2), scheme=PCARotation(components=3)))
     assert found.features == 3
@@ -215,7 +216,7 @@ def test_the_least_cost_is_one_for_all_invertible_affine_schemes(overlapping):
 
 
 def test_what_is_skipped_says_so_and_how_to_ask(overlapping, monkeypatch):
-    monkeypatch.setattr("harness.analysis.SMALL", 0)
+    monkeypatch.setattr("normbench.theory.analysis.SMALL", 0)
     skipped = run(job(overlapping, iterations=1)).findings
     assert "theory=full" in skipped.tags["theory_note"]
     assert "theory=full" in skipped.tags["minimum_source"]
@@ -294,7 +295,7 @@ def test_several_starts_have_their_own_verdicts_and_targets(overlapping):
 
 def test_two_runs_give_the_same_to_the_last_digit():
     def made():
-        from harness import analysis
+        from normbench.theory import analysis
 
         analysis._shared.cache_clear()
         outcome = run(job(breast_cancer(), scheme=StandardScaler(), step_sizes=[0.1, 1, 10]))

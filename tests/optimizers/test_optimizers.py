@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import gamma, rgamma
 
-import optimizers
-from datasets import UserError
-from harness.choices import build, options
+from normbench import optimizers
+from normbench.choices import build, options
+from normbench.datasets import UserError
 from tests.cases import names
 
 NAMES = names("optimizer")

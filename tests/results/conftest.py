@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
 
-from costs import least_squares, softmax
-from datasets import make_dataset
-from harness import records
-from harness.experiment import Job, run
-from harness.normalizers import PCASphere
-from harness.settings import Settings
-from harness.store import Store
-from harness.tracking import Writer
-from optimizers import gradient_descent
-from results.runs import load
+from normbench.costs import least_squares, softmax
+from normbench.datasets import make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.normalizers import PCASphere
+from normbench.optimizers import gradient_descent
+from normbench.recording import records
+from normbench.recording.store import Store
+from normbench.recording.writer import Writer
+from normbench.results.runs import load
 
-COMMAND = "python -m harness tracking.uri=postgresql://me:secret@host/db"
+COMMAND = "normbench tracking.uri=postgresql://me:secret@host/db"
 
 
 def blow_up(x):

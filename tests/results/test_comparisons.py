@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from costs import least_absolute_deviations
-from datasets.bundled import diabetes
-from harness.settings import Settings
-from results import comparisons, profile
-from results.runs import Sweep
+from normbench.costs import least_absolute_deviations
+from normbench.datasets.bundled import diabetes
+from normbench.engine.settings import Settings
+from normbench.results import comparisons, profile
+from normbench.results.runs import Sweep
 from tests.results.conftest import write_sweep
 
 ALL = [10, 20, 30, 40, 50, 60]

@@ -7,13 +7,21 @@ from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.colors import to_rgb
 from PIL import Image
 
-from results import comparisons, drawing
-from results.__main__ import main
-from results.drawing import Options
-from results.errors import ResultsError
-from results.figures import NAMES, contours, phase_diagram, profiles, spectrum, step_sizes, style
-from results.figures.labels import spread
-from results.runs import Sweep
+from normbench.command.results import main
+from normbench.results import comparisons, drawing
+from normbench.results.drawing import Options
+from normbench.results.errors import ResultsError
+from normbench.results.figures import (
+    NAMES,
+    contours,
+    phase_diagram,
+    profiles,
+    spectrum,
+    step_sizes,
+    style,
+)
+from normbench.results.figures.labels import spread
+from normbench.results.runs import Sweep
 
 
 def draw(store, name, **options):
@@ -67,7 +75,7 @@ def test_a_run_that_shoots_up_leaves_the_others_readable():
     table = table.assign(iteration=[*range(5), *range(3)], **{"train/cost": costs})
     runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
     runs["verdict"] = ["settled", "diverged"]
-    from results.figures import histories
+    from normbench.results.figures import histories
 
     low, high = histories.draw(table, runs, "").axes[0].get_ylim()
     assert 0.05 < low < 0.2
@@ -128,7 +136,7 @@ def test_a_bad_scheme_does_not_squash_the_misclassifications():
     runs = pd.DataFrame(
         {"run_id": list("abc"), "label": list("abc"), "normalizer": list("abc"), "verdict": ""}
     )
-    from results.figures import histories
+    from normbench.results.figures import histories
 
     axis = histories.draw(table, runs, "")
     axis = axis.axes[1]
@@ -139,7 +147,7 @@ def test_a_bad_scheme_does_not_squash_the_misclassifications():
 
 
 def test_a_run_without_curvature_leaves_the_sharpness_of_others_readable():
-    from results.figures import sharpness
+    from normbench.results.figures import sharpness
 
     steep, steady = [3e4, 50.0, 0.0, 0.0], [0.5, 0.8, 0.9, 1.0]
     table = pd.DataFrame({"run_id": ["a"] * 4 + ["b"] * 4, "iteration": [0, 10, 20, 30] * 2})
@@ -393,7 +401,7 @@ def test_files_say_where_they_come_from_and_no_password(three, tmp_path):
         content = file.read_bytes()
         assert b"secret" not in content
     with Image.open(files[0]) as picture:
-        assert picture.info["Description"].startswith("sweep: sweep-1; command: python -m harness")
+        assert picture.info["Description"].startswith("sweep: sweep-1; command: normbench")
     assert "sweep: sweep-1" in files[1].read_text()
 
 

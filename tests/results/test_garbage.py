@@ -7,7 +7,7 @@ from tests.conftest import ROOT
 
 CODE = """
 import gc, weakref
-from results.garbage import OBJECTS, collect_seldom
+from normbench.results.garbage import OBJECTS, collect_seldom
 
 class Ring:
     def __init__(self):

@@ -7,13 +7,13 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from harness import records
-from harness.store import Store
-from harness.tracking import Writer
-from results import comparisons, report
-from results.__main__ import main
-from results.conclusion import present
-from results.runs import Sweep, load
+from normbench.command.results import main
+from normbench.recording import records
+from normbench.recording.store import Store
+from normbench.recording.writer import Writer
+from normbench.results import comparisons, report
+from normbench.results.conclusion import present
+from normbench.results.runs import Sweep, load
 
 
 class Page(HTMLParser):
@@ -91,7 +91,7 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
         "60 train points, 20 test points, 2 features; fingerprint",
         "What theory allows, and what was observed",
         "Step x L / 2 along the path against 1",
-        "python -m harness tracking.uri=postgresql://me:***@host/db",
+        "normbench tracking.uri=postgresql://me:***@host/db",
         "ridge",
         "1e+200",
     ):

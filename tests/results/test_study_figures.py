@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from costs import least_squares, softmax
-from datasets import make_dataset
-from harness.normalizers import PCARotation
-from harness.settings import Settings
-from results import drawing
-from results.figures import histories
+from normbench.costs import least_squares, softmax
+from normbench.datasets import make_dataset
+from normbench.engine.settings import Settings
+from normbench.normalizers import PCARotation
+from normbench.results import drawing
+from normbench.results.figures import histories
 from tests.results.conftest import write_sweep
 from tests.results.test_figures import draw, marked, named, texts
 

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from results import runs, tables
-from results.__main__ import main
-from results.errors import ResultsError
+from normbench.command.results import main
+from normbench.results import runs, tables
+from normbench.results.errors import ResultsError
 from tests.conftest import ROOT
 
 
@@ -248,4 +248,4 @@ def test_help_loads_nothing_heavy(words):
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
-    assert "python -m results" in done.stdout
+    assert "normbench results" in done.stdout

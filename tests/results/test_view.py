@@ -6,12 +6,12 @@ import socket
 import pandas as pd
 import pytest
 
-from harness.publishing import NOTE, publish
-from harness.tracking import Store, Writer
-from results import dashboard, description, tables, theory, verdict, view
-from results.__main__ import main
-from results.figures import style
-from results.runs import Sweep, load
+from normbench.command.results import main
+from normbench.recording.pages import NOTE, publish
+from normbench.recording.writer import Store, Writer
+from normbench.results import dashboard, description, tables, theory, verdict, view
+from normbench.results.figures import style
+from normbench.results.runs import Sweep, load
 
 
 def table(*rows):
@@ -123,7 +123,7 @@ def test_a_tag_that_the_store_refuses_is_left_out(images):
 def test_a_description_has_the_table_the_command_and_no_password(three):
     text = description.write(three.sweep, three.name)
     assert "| scheme | verdict |" in text
-    assert "`python -m harness tracking.uri=postgresql://me:***@host/db`" in text
+    assert "`normbench tracking.uri=postgresql://me:***@host/db`" in text
     assert "artifacts/report.html" in text
     assert description.SIGNED in text
     assert "secret" not in text

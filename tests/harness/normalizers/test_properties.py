@@ -7,11 +7,11 @@ import pytest
 from sklearn.covariance import LedoitWolf
 from sklearn.datasets import load_breast_cancer
 
-from harness.choices import CONF, build, options
-from harness.comparison import compare
-from harness.normalizers import spectrum
-from harness.normalizers.whitening import Whitening, triangle
-from harness.scheme import normalize
+from normbench.choices import CONF, build, options
+from normbench.comparison import compare
+from normbench.engine.scheme import normalize
+from normbench.normalizers import spectrum
+from normbench.normalizers.whitening import Whitening, triangle
 from tests.real_data import contrast_normalized
 
 NAMES = sorted(file.stem for file in (CONF / "normalizer").glob("*.yaml"))

@@ -3,7 +3,7 @@
 from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from harness.choices import CONF, build, options
+from normbench.choices import CONF, build, options
 
 NAMES = sorted(file.stem for file in (CONF / "normalizer").glob("*.yaml"))
 STEPS = "scikit-learn's Pipeline puts its fitted steps where its parameter was; known there"

@@ -5,9 +5,9 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from harness import compare
-from harness.normalizers import PCASphere, ZCASphere, spectrum
-from harness.normalizers.spectrum import keeping
+from normbench import compare
+from normbench.normalizers import PCASphere, ZCASphere, spectrum
+from normbench.normalizers.spectrum import keeping
 
 
 @pytest.fixture

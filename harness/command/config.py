@@ -1,0 +1,217 @@
+"""What a composed config says: the job, its names, its parameters, its store."""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+LONGEST_NAME = 100  # characters of a data set's name, in the names of files
+
+if TYPE_CHECKING:
+    from normbench.datasets import Dataset
+    from normbench.job import Job
+    from normbench.recording.writer import Writer
+
+
+def prepare(config: DictConfig) -> "Job":
+    """Return the job that a config describes; raise `UserError` on a mistake in it."""
+    from normbench.choices import allowing
+
+    plain = _resolve(config)
+    with allowing(plain["packages"]):
+        return _job(plain)
+
+
+def _job(plain: dict[str, Any]) -> "Job":
+    from normbench.choices import build, locate
+    from normbench.engine.settings import Settings, number
+    from normbench.verdicts.convergence import Rules
+    from normbench.verdicts.search import Search
+
+    keys = ("iterations", "start", "start_scale", "starts", "seed", "precision", "record", "theory")
+    settings = Settings(
+        step_sizes=plain["step_sizes"],
+        shown_step=plain["shown_step"],
+        **{key: plain[key] for key in keys},
+    )
+    cost = dict(plain["cost"])
+    l2 = number("cost.l2", cost.pop("l2"), least=0)
+    rules, search = Rules(**plain["rules"]), Search(**plain["search"])
+    dataset = _dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"]))
+    # Late: a mistake in a number or a file is told before all of scikit-learn is loaded.
+    from normbench.job import Job, check
+
+    job = Job(
+        dataset=dataset,
+        cost=locate("cost", cost["_target_"]),
+        normalizer=build("normalizer", plain["normalizer"]),
+        optimizer=build("optimizer", plain["optimizer"]),
+        settings=settings,
+        l2=l2,
+        rules=rules,
+        search=search,
+    )
+    check(job)
+    return job
+
+
+def identity(params: Mapping[str, Any], job: "Job") -> str:
+    """Return the fingerprint of a job whose `parameters` are known."""
+    from normbench.recording import identity as identities
+
+    parts = (job.cost, job.normalizer, job.optimizer)
+    return identities.identity(params, job.dataset.fingerprint, parts)
+
+
+def experiment_name(config: DictConfig) -> str:
+    """Return `<dataset>-<cost>`; a user's own file, or OpenML, gives its name to the data set.
+
+    A study without a descent has no cost: its experiment is named after the data set.
+    """
+    if config.iterations == 0 and config.record:
+        return _dataset_name(config)
+    return f"{_dataset_name(config)}-{_choice('cost')}"
+
+
+def register_resolvers() -> None:
+    """Make `${decades:first,last,per_decade}` and `${per_scheme:{name:value}}` known."""
+    OmegaConf.register_new_resolver("decades", decades, replace=True)
+    OmegaConf.register_new_resolver("per_scheme", _per_scheme, replace=True)
+
+
+def decades(*arguments: Any) -> list[float]:
+    """Return the step sizes that `${decades:first,last,per_decade}` stands for."""
+    from normbench.engine.settings import decades as powers
+
+    return powers(*arguments)
+
+
+def _per_scheme(values: Any) -> Any:
+    """Return the value of the job's normalizer: `${per_scheme:{identity:1,standard:2}}`."""
+    from normbench.datasets import UserError
+
+    name = _choice("normalizer")
+    if name not in values:
+        raise UserError(
+            f"per_scheme: has no value for normalizer={name}, only for {', '.join(values)}; add one"
+        )
+    return values[name]
+
+
+def _dataset(described: str, packages: str) -> "Dataset":
+    """Return a data set, loaded once a process; a mistake in it is not looked for again either."""
+    found = _load(described, packages)
+    if isinstance(found, ValueError):
+        raise found
+    return found
+
+
+@lru_cache(maxsize=4)
+def _load(described: str, packages: str) -> "Dataset | ValueError":
+    from normbench.choices import build
+    from normbench.datasets import UserError, split
+    from normbench.engine.settings import number, whole
+
+    choice = json.loads(described)
+    fraction = number("dataset.test_fraction", choice.pop("test_fraction"), least=0, below=1)
+    seed = whole("dataset.split_seed", choice.pop("split_seed"), 0)
+    try:
+        return split(build("dataset", choice), fraction, seed)
+    except UserError as error:
+        return error
+
+
+@lru_cache(maxsize=4)
+def _open(uri: str, artifacts: str | None, folder: str) -> "Writer":
+    from normbench.recording.store import Store
+    from normbench.recording.writer import Writer
+
+    return Writer(Store.at(uri, artifacts, Path(folder)))
+
+
+def writer(config: DictConfig) -> "Writer":
+    """Return the writer to the store that a config names; opened once a process."""
+    tracking = config.tracking
+    return _open(tracking.uri, tracking.artifacts, str(Path.cwd()))
+
+
+def _resolve(config: DictConfig) -> dict[str, Any]:
+    from normbench.choices import canonical
+    from normbench.command.errors import chain
+    from normbench.datasets.dataset import UserError
+
+    try:
+        resolved = OmegaConf.to_container(config, resolve=True)
+    except OmegaConfBaseException as error:
+        for cause in chain(error):  # a resolver's own
+            if isinstance(cause, UserError):
+                raise cause from error
+        raise
+    assert isinstance(resolved, dict)
+    plain = {str(key): value for key, value in resolved.items()}
+    return {key: canonical(value, plain["packages"]) for key, value in plain.items()}
+
+
+def without_hydra(config: DictConfig) -> DictConfig:
+    """Return a composed config without Hydra's own part, as a job gets it."""
+    return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+
+
+def _choice(group: str) -> str:
+    return str(HydraConfig.get().runtime.choices[group])
+
+
+def _dataset_name(config: DictConfig) -> str:
+    """Return the name of a data set as folders, experiments and figures have it.
+
+    Of a file's name, letters, digits, spaces, dots and dashes are kept: no name leaves its folder.
+    """
+    path, number = config.dataset.get("path"), config.dataset.get("id")
+    name = str(config.dataset.get("name") or _choice("dataset"))
+    if path:
+        name = Path(str(path)).stem
+    elif number is not None:
+        name = f"{_choice('dataset')}_{number}"
+    return re.sub(r"[^\w .-]", "_", name).strip(". ")[:LONGEST_NAME] or "data"
+
+
+def title(config: DictConfig) -> str:
+    """Return how a job is called in lines of progress."""
+    return f"{_dataset_name(config)} {_choice('cost')} {_choice('normalizer')}"
+
+
+def tags(config: DictConfig) -> dict[str, str]:
+    """Return the tags that every run of a job has."""
+    return {
+        "dataset": _dataset_name(config),
+        "cost": _choice("cost"),
+        "normalizer": _choice("normalizer"),
+        "optimizer": _choice("optimizer"),
+    }
+
+
+def parameters(config: DictConfig) -> dict[str, Any]:
+    """Return the choices and settings of a job, flat; what cannot be resolved stands unresolved."""
+    try:
+        plain = _resolve(config)
+    except (OmegaConfBaseException, ValueError):
+        unresolved = OmegaConf.to_container(config, resolve=False)
+        assert isinstance(unresolved, dict)
+        plain = {str(key): value for key, value in unresolved.items()}
+    flat: dict[str, Any] = {}
+    for key, value in plain.items():
+        if key in ("tracking", "reuse", "packages"):
+            continue
+        if isinstance(value, dict):
+            if key in HydraConfig.get().runtime.choices:
+                flat[key] = _dataset_name(config) if key == "dataset" else _choice(key)
+            flat |= {f"{key}.{name}": entry for name, entry in value.items()}
+        else:
+            flat[key] = value
+    return flat

@@ -1,0 +1,193 @@
+"""One job of a sweep: taken from what is recorded, or run and recorded, whatever becomes of it."""
+
+import json
+import os
+import signal
+import threading
+import time
+from contextlib import ExitStack
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from normbench.command import config as configs
+
+if TYPE_CHECKING:
+    from normbench.command.progress import Progress
+    from normbench.recording.records import JobRecord, Place
+    from normbench.recording.writer import Writer
+
+WATCH = 1.0  # seconds between two looks at whether the sweep's own process is there
+
+
+def run_job(config: DictConfig) -> dict[str, Any]:
+    """Run and record one job, or take it from what is recorded; return what became of it.
+
+    `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`, and
+    whether it is `kept` on disk); `run_id` and `experiment` are those of the scheme's run;
+    `reused` says that it was there.
+    """
+    from normbench.command.progress import Progress
+    from normbench.recording.leftovers import LEDGER
+
+    configs.register_resolvers()  # a launcher's process of its own does not know them
+    hydra = HydraConfig.get()
+    folder = Path(hydra.sweep.dir).absolute()
+    ledger = json.loads((folder / LEDGER).read_text())
+    _stop_orphan(folder, ledger)
+    title = f"job {hydra.job.num + 1} of {ledger['jobs']}: {configs.title(config)}"
+    progress = Progress(title, bar=os.getpid() == ledger["process"])
+    outcome = {"experiment": configs.experiment_name(config), "reused": False}
+    try:
+        writer = configs.writer(config)
+    except ValueError as error:  # the sweep's own process could open it
+        progress.end("not run: the store cannot be opened")
+        return outcome | {"failure": "store", "reason": str(error), "kept": False, "run_id": ""}
+    place = _place(config, writer, ledger)
+    with ExitStack() as others_wait:
+        known, failure, record = _result(config, writer, place, progress, others_wait)
+        if record is None:
+            progress.end("reused")
+            return outcome | {"failure": "", "run_id": known, "reused": True}
+        told = _write(writer, place, record, folder, ledger)
+    reason = told.get("reason") or record.scheme.tags.get("reason", "")
+    failure = told.get("failure", failure)
+    progress.end(f"failed: {reason}" if failure else "done")
+    return outcome | {"failure": failure} | told
+
+
+def _place(config: DictConfig, writer: "Writer", ledger: dict[str, Any]) -> "Place":
+    """Return where a job's runs belong, and the tags that they share."""
+    from normbench.recording.records import Place
+    from normbench.recording.writer import membership
+
+    experiment, sweep_id = configs.experiment_name(config), ledger["sweep_id"]
+    tags = {
+        **configs.tags(config),
+        "sweep_id": sweep_id,
+        "job": f"{sweep_id}/{HydraConfig.get().job.num}",
+        membership(sweep_id): str(HydraConfig.get().job.num),
+    }
+    parent = ledger["parents"][experiment]
+    return Place(writer.store.shown, experiment, parent, configs.parameters(config), tags)
+
+
+def _result(
+    config: DictConfig,
+    writer: "Writer",
+    place: "Place",
+    progress: "Progress",
+    others_wait: ExitStack,
+) -> tuple[str, str, "JobRecord | None"]:
+    """Return the id of an equal job that is recorded, the kind of failure, and the new record.
+
+    While others_wait is open, an equal job of another process waits, to take this one's result.
+    """
+    from normbench.datasets import UserError
+    from normbench.job import run
+    from normbench.recording import leftovers, records
+
+    try:
+        job = configs.prepare(config)
+        place.tags["fingerprint"] = configs.identity(place.params, job)
+        if config.reuse:
+            folders = Path(HydraConfig.get().sweep.dir).absolute().parent
+            others_wait.enter_context(leftovers.only_one(place.tags["fingerprint"], folders))
+            known = _known(writer, place)
+            if known:
+                return known, "", None
+        progress.begin(job.settings.iterations)
+        return "", "", records.of_outcome(place, job.dataset, run(job, progress))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's code may raise anything, and leave by sys.exit
+        failure = "user" if isinstance(error, UserError) else "bug"
+        return "", failure, records.of_failure(place, error)
+
+
+def _known(writer: "Writer", place: "Place") -> str | None:
+    """Return the id of an equal, finished job, now one of the sweep's; None without a store."""
+    from normbench.recording.store import StoreLostError
+
+    try:
+        known = writer.find(place.experiment, place.tags["fingerprint"])
+        if known:
+            writer.adopt(known, place.tags["job"])
+    except StoreLostError:  # what the job finds is kept on disk
+        return None
+    return known
+
+
+def _write(
+    writer: "Writer", place: "Place", record: "JobRecord", folder: Path, ledger: dict[str, Any]
+) -> dict[str, Any]:
+    """Write a job's record; it waits on disk until the store has all of it."""
+    from normbench.recording import records
+    from normbench.recording.leftovers import PENDING, REFUSED
+    from normbench.recording.store import StoreLostError
+
+    number = record.scheme.tags["job"].rpartition("/")[2]
+    file = folder / PENDING / f"{number}.npz"
+    kept = _save(record, file)
+    _stop_orphan(folder, ledger)
+    told: dict[str, Any] = {}
+    try:
+        try:
+            run_id = writer.write(record)
+        except (StoreLostError, OSError):
+            raise
+        except Exception as error:  # refused: the job failed, and says why; its record stays
+            failed = records.of_failure(place, error)
+            told = {"failure": "bug", "reason": failed.scheme.tags["reason"]}
+            run_id = writer.write(failed)
+            if kept:
+                file.replace(file.with_suffix(REFUSED))
+    except (StoreLostError, OSError) as error:
+        kept = kept or _save(record, file)  # a full disk may have room again
+        return {"failure": "store", "reason": str(error), "kept": kept, "run_id": ""}
+    file.unlink(missing_ok=True)
+    return told | {"run_id": run_id}
+
+
+def _save(record: "JobRecord", file: Path) -> bool:
+    """Keep a record on disk; return whether there was room for it."""
+    try:
+        record.save(file)
+    except OSError:
+        file.with_suffix(".draft").unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
+    """End a launcher's process whose sweep was killed: the next command does its job again.
+
+    What it has kept on disk by then, the next command writes.
+    """
+    from normbench.recording.leftovers import lives
+
+    if os.getpid() == ledger["process"]:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's, which ends its processes
+    if os.getppid() == ledger["process"]:
+        _watch(ledger["process"])
+    if not lives(folder):
+        os._exit(1)  # an exception would only bring the next job
+
+
+@lru_cache(maxsize=1)
+def _watch(parent: int) -> None:
+    """End this process soon after the one that started it: joblib's would wait for jobs for ever.
+
+    What it was writing is ended and written again by the next command.
+    """
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH)
+        os._exit(1)
+
+    threading.Thread(target=look, daemon=True).start()

@@ -1,0 +1,319 @@
+"""`normbench results` draws the last comparison again, and lists the others.
+
+Heavy libraries are loaded where a command needs them, so that `--help` is quick.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from normbench.results.errors import ResultsError
+from normbench.results.figures import NAMES
+
+if TYPE_CHECKING:
+    from normbench.results.drawing import Options
+    from normbench.results.runs import Sweep
+
+DEFAULT_STORE = "sqlite:///mlflow.db"
+TABLES = ("text", "markdown", "csv", "latex", "parquet")
+SHAPES = ("page", "slide", "screen")
+SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
+
+EXAMPLES = """examples:
+  normbench results                              the last sweep's table and figures
+  normbench results list                         the sweeps of the store
+  normbench results figure histories --first-iteration 1 --format page
+  normbench results figure histories --steps 0.1,1 --scale linear
+  normbench results figure contours --out figures
+  normbench results report                       one HTML file with all of it
+  normbench results table --format latex
+  normbench results table --histories --format parquet --out tables
+  normbench results table --histories --where "params.dataset = 'digits'" --format csv
+
+normbench results alone, or with a sweep's id, is normbench results show."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; exit 0, or 2 with one line on a user's mistake."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help")):
+        words.insert(0, "show")
+    try:
+        options = _parser().parse_args(words)
+        return int(COMMANDS[options.command](options))
+    except ResultsError as error:
+        print(f"results: {error.args[0]}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # as in `normbench results list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as every other mistake's."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ResultsError(f"{message}; {self.prog} --help shows what there is")
+
+
+def _parser() -> argparse.ArgumentParser:
+    store = _Parser(add_help=False)
+    store.add_argument(
+        "--store",
+        metavar="URI",
+        default=DEFAULT_STORE,
+        help="MLflow's tracking URI: a database or a server (%(default)s)",
+    )
+    chosen = _Parser(add_help=False, parents=[store])
+    chosen.add_argument("sweep", nargs="?", help="the sweep's id; the last one without")
+    chosen.add_argument(
+        "--where",
+        metavar="FILTER",
+        help="the scheme runs of every sweep that MLflow's filter finds, such as "
+        "\"params.dataset = 'digits' and tags.normalizer = 'standard'\"",
+    )
+    drawn = _drawing_options()
+    parser = _Parser(
+        prog="normbench results",
+        description="Tables and figures of recorded comparisons, read from MLflow.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+
+    show = commands.add_parser(
+        "show", parents=[chosen, drawn], help="a sweep's table and every figure that it has"
+    )
+    show.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/SWEEP)")
+
+    commands.add_parser("list", parents=[store], help="the sweeps of a store")
+
+    studies = commands.add_parser(
+        "studies",
+        parents=[store],
+        help="the studies of conf/experiment: what the source says, what was measured",
+    )
+    studies.add_argument("folder", nargs="?", default="textbook", help="(%(default)s)")
+    studies.add_argument(
+        "--format", choices=("text", "markdown", "csv"), default="text", help="(%(default)s)"
+    )
+
+    table = commands.add_parser(
+        "table",
+        parents=[chosen],
+        help="a sweep's table, or its histories, as text, Markdown, CSV, LaTeX or Parquet",
+        description="One row a scheme; with --histories one row a run and iteration. In Python: "
+        "normbench.results.tables.histories(normbench.results.runs.load(STORE, SWEEP)) is the "
+        "same as a pandas frame.",
+    )
+    table.add_argument("--format", choices=TABLES, default="text", help="(%(default)s)")
+    table.add_argument(
+        "--histories", action="store_true", help="one row a scheme's best run and iteration"
+    )
+    table.add_argument("--all-steps", action="store_true", help="histories of every step size")
+    table.add_argument(
+        "--out", metavar="FOLDER", help="write a file there; without, print (Parquet: outputs)"
+    )
+
+    named = _Parser(add_help=False)  # a parent, so that NAME comes before SWEEP
+    named.add_argument("name", metavar="NAME", help="one of those above")
+    figure = commands.add_parser(
+        "figure",
+        parents=[named, chosen, drawn],
+        help="one figure, as PNG, SVG and PDF",
+        description="figures:\n" + "\n".join(f"  {key:16}{what}" for key, what in NAMES.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    figure.add_argument("--out", metavar="FOLDER", help="where the files go (outputs/SWEEP)")
+
+    report = commands.add_parser(
+        "report", parents=[chosen], help="the whole comparison as one HTML file"
+    )
+    report.add_argument("--out", metavar="FOLDER", help="where report.html goes (outputs/SWEEP)")
+
+    profile = commands.add_parser(
+        "profile", parents=[store], help="which scheme is faster, over any set of sweeps"
+    )
+    profile.add_argument("sweep", nargs="*", help="sweeps' ids; all of the store without")
+    profile.add_argument("--target", default="1e-2", help="1e-1, 1e-2 or 1e-3 (%(default)s)")
+    profile.add_argument("--by", default="iterations", help="iterations or seconds (%(default)s)")
+    profile.add_argument(
+        "--out", metavar="FOLDER", help="draw the performance profiles there, as PNG, SVG and PDF"
+    )
+    profile.add_argument(
+        "--format", choices=SHAPES, default="screen", help="of the figure (%(default)s)"
+    )
+
+    dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
+    dashboard.add_argument("--port", type=int, default=5000, help="(%(default)s)")
+    dashboard.add_argument("--host", default="127.0.0.1", help="(%(default)s: this machine only)")
+    return parser
+
+
+def _drawing_options() -> _Parser:
+    drawn = _Parser(add_help=False)
+    drawn.add_argument(
+        "--format",
+        choices=SHAPES,
+        default="screen",
+        help="6.5 inches of a page, a 13-inch slide, or a screen (%(default)s)",
+    )
+    drawn.add_argument(
+        "--first-iteration",
+        type=int,
+        default=0,
+        metavar="K",
+        help="where histories begin: 1 leaves the start out (%(default)s)",
+    )
+    drawn.add_argument(
+        "--scale",
+        choices=("linear", "log"),
+        help="of histories' vertical axes; by the range of the values without",
+    )
+    drawn.add_argument(
+        "--steps",
+        metavar="LIST",
+        default="",
+        help="histories of these step sizes, such as 0.1,1; each scheme's best without",
+    )
+    return drawn
+
+
+def _sweep(options: argparse.Namespace) -> "Sweep":
+    from normbench.results import runs
+
+    if options.where and options.sweep:
+        raise ResultsError(f"--where: finds runs of every sweep; leave {options.sweep} out")
+    if options.where:
+        return runs.query(options.store, options.where)
+    return runs.load(options.store, options.sweep or runs.last_sweep_id(options.store))
+
+
+def _options(options: argparse.Namespace) -> "Options":
+    from normbench.results.drawing import Options
+    from normbench.results.figures.style import FORMATS
+
+    if options.first_iteration < 0:
+        raise ResultsError(f"--first-iteration {options.first_iteration}: must be 0 or more")
+    try:
+        steps = tuple(float(word) for word in options.steps.split(",") if word)
+        if not all(0 < step < float("inf") for step in steps):
+            raise ValueError
+    except ValueError:
+        raise ResultsError(
+            f"--steps {options.steps}: must be positive numbers with commas, such as 0.1,1"
+        ) from None
+    return Options(FORMATS[options.format], options.first_iteration, options.scale, steps)
+
+
+def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
+    return Path(options.out or Path("outputs") / sweep.sweep_id).absolute()
+
+
+def _show(options: argparse.Namespace) -> int:
+    drawing = _options(options)
+    from normbench.results.conclusion import present
+
+    sweep = _sweep(options)
+    present(sweep, _folder(options, sweep), drawing)
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    from normbench.results import runs, tables
+
+    print(tables.text(runs.sweeps(options.store)))
+    return 0
+
+
+def _studies(options: argparse.Namespace) -> int:
+    from normbench.results import studies, tables
+
+    print(tables.FORMATS[options.format](studies.table(options.store, options.folder)))
+    return 0
+
+
+def _table(options: argparse.Namespace) -> int:
+    from normbench.results import tables
+
+    sweep = _sweep(options)
+    long = options.histories or options.all_steps
+    role = "step" if options.all_steps else "scheme"
+    table = tables.histories(sweep, role) if long else tables.summary(sweep)
+    made = tables.FORMATS[options.format](table)
+    if not options.out and isinstance(made, str):
+        print(made)
+        return 0
+    folder = _folder(options, sweep)
+    suffix = SUFFIXES.get(options.format, options.format)
+    file = folder / f"{'histories' if long else 'table'}.{suffix}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(made if isinstance(made, bytes) else f"{made}\n".encode())
+    except OSError as error:
+        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
+    print(file)
+    return 0
+
+
+def _figure(options: argparse.Namespace) -> int:
+    drawing_options = _options(options)
+    if options.name not in NAMES:
+        raise ResultsError(
+            f"figure {options.name}: no such figure; choose one of {', '.join(NAMES)}"
+        )
+    from normbench.results import drawing
+
+    sweep = _sweep(options)
+    folder = _folder(options, sweep)
+    kinds = ("png", "svg", "pdf")
+    written = drawing.write(sweep, folder, [options.name], drawing_options, kinds)
+    files = [file for group in written.values() for file in group]
+    if not files:
+        raise ResultsError(
+            f"figure {options.name}: {sweep.sweep_id} has nothing recorded for it; "
+            f"it shows {NAMES[options.name]}"
+        )
+    print("\n".join(str(file) for file in files))
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from normbench.results import report
+
+    sweep = _sweep(options)
+    print(report.write(sweep, _folder(options, sweep)))
+    return 0
+
+
+def _profile(options: argparse.Namespace) -> int:
+    from normbench.results.figures.style import FORMATS
+    from normbench.results.profile import tell
+
+    folder = Path(options.out).absolute() if options.out else None
+    shape = FORMATS[options.format]
+    tell(options.store, options.sweep, options.target, options.by, folder, shape)
+    return 0
+
+
+def _dashboard(options: argparse.Namespace) -> int:
+    from normbench.results.dashboard import serve
+
+    return serve(options.store, options.host, options.port)
+
+
+COMMANDS = {
+    "show": _show,
+    "list": _list,
+    "studies": _studies,
+    "table": _table,
+    "figure": _figure,
+    "report": _report,
+    "profile": _profile,
+    "dashboard": _dashboard,
+}

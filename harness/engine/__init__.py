@@ -1,0 +1,1 @@
+"""What is descended: the cost of stacked models on points, all runs of a grid at once."""

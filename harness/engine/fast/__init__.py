@@ -1,0 +1,1 @@
+"""What only makes a descent faster; without it the numbers are the same to rounding."""

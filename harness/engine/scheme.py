@@ -1,0 +1,139 @@
+"""A scheme in a job: refused where it cannot be one; fitted on the training points alone."""
+
+import inspect
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.dataset import UserError
+from normbench.normalizers.spectrum import blocks
+
+Array = NDArray[Any]
+SCALERS = "sklearn.preprocessing."
+FEW = 256  # points that are widened at a time: 1.6 MB at 784 features
+
+
+def check_scheme(scheme: Any) -> None:
+    """Raise `UserError` unless the scheme is a transformer that learns from points alone."""
+    name = getattr(scheme, "__name__", type(scheme).__name__)
+    if isinstance(scheme, type) or not (hasattr(scheme, "fit") and hasattr(scheme, "transform")):
+        raise UserError(
+            f"normalizer {name}: is not a transformer, with fit and transform; "
+            "name one in normalizer._target_, such as sklearn.preprocessing.StandardScaler"
+        )
+    if _needs_targets(scheme):
+        raise UserError(
+            f"normalizer {name}: learns from the targets, and a normalization scheme sees the "
+            "points alone; choose a transformer that does without targets"
+        )
+    try:
+        # scikit-learn's own check of the options, which fit would make; before any job starts.
+        getattr(scheme, "_validate_params", lambda: None)()
+    except ValueError as error:
+        raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
+
+
+def _needs_targets(scheme: Any) -> bool:
+    """Return whether a transformer, or a step of a pipeline, says that its fit takes targets."""
+    from sklearn.utils import get_tags
+
+    if hasattr(scheme, "__sklearn_tags__") and get_tags(scheme).target_tags.required:
+        return True
+    y = inspect.signature(scheme.fit).parameters.get("y") if hasattr(scheme, "fit") else None
+    steps = (step for _, step in getattr(scheme, "steps", ()))
+    needed = y is not None and y.default is inspect.Parameter.empty
+    return needed or any(_needs_targets(step) for step in steps)
+
+
+def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, Array]:
+    """Fit the scheme on points x (P, N); return x and x_test (Q, N) transformed, as dtype.
+
+    The scheme works in float64 whatever the type of the points, a block of points at a time.
+    Raises `UserError` that names the scheme where it refuses the points, or gives anything but
+    one row of finite numbers a point.
+    """
+    given = [_read_only(part) for part in (x, x_test)]
+    try:
+        # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            _fit(scheme, given[0])
+            z, z_test = (_transform(scheme, part, dtype) for part in given)
+    except UserError:
+        raise
+    except ValueError as error:
+        name = type(scheme).__name__
+        raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
+    assert z is not None
+    return z, z[:0] if z_test is None else z_test
+
+
+def _fit(scheme: Any, x: Array) -> None:
+    """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
+
+    Ours see to it themselves, and scikit-learn's scalers learn from block after block: of the
+    points there is no float64 copy.
+    """
+    if x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
+        scheme.fit(x)
+    elif hasattr(scheme, "partial_fit") and type(scheme).__module__.startswith(SCALERS):
+        first, *others = blocks(len(x), FEW)
+        scheme.fit(x[first].astype(np.float64))
+        for block in others:
+            scheme.partial_fit(x[block].astype(np.float64))
+    else:
+        scheme.fit(x.astype(np.float64))
+
+
+def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
+    """Return points x (P, N) transformed, None where there are none; x itself where they stay."""
+    if not len(x):
+        return None
+    name = type(scheme).__name__
+    if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
+        return _points(name, scheme.transform(x), len(x), dtype)
+    z = None
+    for block in blocks(len(x), FEW):
+        part = scheme.transform(x[block].astype(np.float64, copy=False))
+        part = _points(name, part, block.stop - block.start, dtype)
+        if z is None:
+            z = np.empty((len(x), part.shape[1]), dtype=dtype)
+        z[block] = part
+    return z
+
+
+def _read_only(x: Array) -> Array:
+    """Return a view that a scheme cannot write on: other jobs use the same points."""
+    view = x.view()
+    view.flags.writeable = False
+    return view
+
+
+def _points(name: str, given: Any, count: int, dtype: Any) -> Array:
+    """Return what a scheme gave as contiguous points (P, M), checked."""
+    if hasattr(given, "toarray"):
+        raise UserError(
+            f"normalizer {name}: gives sparse points; set its option for dense ones "
+            "(often sparse_output=False)"
+        )
+    shape = np.shape(given)
+    if len(shape) != 2 or shape[0] != count or shape[1] < 1:
+        raise UserError(
+            f"normalizer {name}: gives shape {shape} for {count} points; a scheme gives one row "
+            "of one number or more a point"
+        )
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = np.ascontiguousarray(given, dtype=dtype)
+            finite = np.isfinite(z.sum()) or np.isfinite(z).all()
+    except (TypeError, ValueError) as error:
+        raise UserError(f"normalizer {name}: gives points that are not numbers") from error
+    if not finite:
+        raise UserError(
+            f"normalizer {name}: gives points that are not finite under "
+            f"precision={np.dtype(dtype).name}: choose another scheme, drop the features that it "
+            "cannot take, or use precision=float64"
+        )
+    return z

@@ -1,0 +1,1 @@
+"""What is found out about a finished job: numbers, series and arrays."""

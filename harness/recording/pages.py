@@ -1,0 +1,47 @@
+"""What a sweep leaves in MLflow's pages at its end: chart views, colours, descriptions."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from normbench.recording.writer import Writer
+
+if TYPE_CHECKING:
+    from normbench.results.runs import Sweep
+
+NOTE = "mlflow.note.content"
+COLOR = "mlflow.runColor"
+
+
+def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
+    """Save the views of a sweep, then the descriptions, which name them.
+
+    parents: the sweep run of each experiment. A store that refuses a view or a description
+    keeps its runs: the links then hold a search instead.
+    """
+    from normbench.results import view
+
+    for experiment, parent in parents.items():
+        _color(writer, sweep, experiment)
+        writer.tag_experiment(experiment, view.tags(sweep, experiment))
+        _describe(writer, sweep, experiment, parent)
+
+
+def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
+    """Give the runs the figures' colours, where they have another."""
+    from normbench.results import view
+
+    rows = sweep.only(experiment).runs.set_index("run_id")
+    known = rows.get(f"tags.{COLOR}", rows["role"])
+    for run_id, color in view.colors(sweep, experiment).items():
+        if known[run_id] != color:
+            writer.tag_run(run_id, {COLOR: color})
+
+
+def _describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> None:
+    from normbench.results import description
+
+    text = description.write(sweep, experiment)
+    writer.tag_run(parent, {NOTE: text})
+    before = writer.experiment_tags(experiment).get(NOTE, "")
+    if not before or description.SIGNED in before:
+        writer.tag_experiment(experiment, {NOTE: text})

@@ -1,0 +1,253 @@
+"""What is written of a job: plain values, which wait on disk while the store cannot be reached."""
+
+import json
+import os
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from normbench.datasets import Dataset
+from normbench.job import Outcome
+from normbench.measures.findings import Findings
+from normbench.recording.store import without_passwords
+from normbench.verdicts.judging import Step
+
+Entry = tuple[str, float, int]  # a metric: its name, its value, its step
+LONGEST = 5000  # characters of a tag
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run: its name, its tags and its metrics."""
+
+    name: str
+    tags: dict[str, str]
+    metrics: list[Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """A job: its scheme's run, a run for each step size below it, and what belongs to them.
+
+    store: the store that it is meant for, without a password. experiment: a name; parent: the id
+    of the sweep's run. dataset: the entries of MLflow's dataset input. arrays: those of `record`.
+    failure: the traceback of a job that failed.
+    """
+
+    store: str
+    experiment: str
+    parent: str
+    params: dict[str, str]
+    scheme: RunRecord
+    steps: list[RunRecord] = field(default_factory=list)
+    dataset: dict[str, str] = field(default_factory=dict)
+    arrays: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    failure: str = ""
+
+    def save(self, file: Path) -> None:
+        """Write the record to a file, whole or not at all."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        flat = {
+            f"{name}/{key}": part
+            for name, parts in self.arrays.items()
+            for key, part in parts.items()
+        }
+        words = asdict(self) | {"arrays": {}}
+        draft = file.with_suffix(".draft")
+        with draft.open("wb") as stream:
+            np.savez(stream, words=np.array(json.dumps(words)), **flat)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(file)
+
+    @classmethod
+    def load(cls, file: Path) -> "JobRecord":
+        """Return the record of a file; nothing in it is unpickled or evaluated."""
+        arrays: dict[str, dict[str, Any]] = {}
+        with np.load(file, allow_pickle=False) as parts:
+            words = json.loads(str(parts["words"]))
+            for name in parts.files:
+                if name != "words":
+                    record, _, key = name.partition("/")
+                    arrays.setdefault(record, {})[key] = parts[name]
+        runs = [
+            RunRecord(
+                run["name"],
+                run["tags"],
+                [(key, value, step) for key, value, step in run["metrics"]],
+            )
+            for run in [words["scheme"], *words["steps"]]
+        ]
+        return cls(**words | {"scheme": runs[0], "steps": runs[1:], "arrays": arrays})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a job's runs belong, and what is known of it before it starts."""
+
+    store: str
+    experiment: str
+    parent: str
+    params: Mapping[str, Any]
+    tags: dict[str, str]
+
+
+def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
+    """Return what is written of a job that ran; every number in it is finite."""
+    tags = {**place.tags, **{key: text[:LONGEST] for key, text in outcome.findings.tags.items()}}
+    metrics: list[Entry] = []
+    if outcome.best is not None:
+        best = outcome.steps[outcome.best]
+        metrics += _metrics(best)
+        tags |= {"verdict": best.verdict, "step_size": f"{best.step_size:g}"}
+    elif outcome.steps:
+        tags |= {"verdict": "diverged", "reason": "no step size stayed finite"}
+    if outcome.arrays:
+        tags["recorded"] = ",".join(outcome.arrays)
+    diverged = sum(step.verdict == "diverged" for step in outcome.steps)
+    metrics += _grid(outcome.steps)
+    metrics += [
+        ("time/fit_seconds", outcome.fit_seconds, 0),
+        ("time/descent_seconds", outcome.descent_seconds, 0),
+        *_finite([("time/seconds_a_step", outcome.seconds_a_step, 0)]),
+        ("final/steps_tried", len(outcome.steps), 0),
+        ("final/steps_diverged", diverged, 0),
+        *_findings(outcome.findings),
+    ]
+    encoding = {"dataset.encoding": dataset.encoding} if dataset.classes else {}
+    name = place.tags["normalizer"]
+    return JobRecord(
+        place.store,
+        place.experiment,
+        place.parent,
+        _texts({**place.params, **encoding}),
+        RunRecord(name, tags, metrics),
+        [
+            _step(name, place.tags, step, number == outcome.best)
+            for number, step in enumerate(outcome.steps)
+        ],
+        _dataset(dataset),
+        outcome.arrays,
+    )
+
+
+def of_failure(place: Place, error: BaseException) -> JobRecord:
+    """Return what is written of a job that failed: its reason and its traceback."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, MemoryError):
+        reason = f"out of memory ({reason})"
+    elif not isinstance(error, Exception):  # such as sys.exit()
+        reason = f"{type(error).__name__}: {reason}"
+    own = {"verdict": "failed", "reason": _text(reason), "error": type(error).__name__}
+    return JobRecord(
+        place.store,
+        place.experiment,
+        place.parent,
+        _texts(place.params),
+        RunRecord(place.tags["normalizer"], {**place.tags, **own}),
+        failure=without_passwords("".join(traceback.format_exception(error))),
+    )
+
+
+def _texts(params: Mapping[str, Any]) -> dict[str, str]:
+    return {key: _text(value) for key, value in params.items()}
+
+
+def _text(value: Any) -> str:
+    """Return what MLflow is told of a value: cut to its limit, and without passwords."""
+    return without_passwords(str(value))[:LONGEST]
+
+
+def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunRecord:
+    size = f"{step.step_size:g}"
+    own = {
+        "step_size": size,
+        "verdict": step.verdict,
+        "best": str(best).lower(),
+        "falls": str(step.judgement.falls).lower(),
+    }
+    if step.reason:
+        own["reason"] = step.reason
+    if len(step.verdicts) > 1:
+        own["start_verdicts"] = " ".join(step.verdicts)
+    # What makes a run the job's own is its scheme's alone.
+    shared = {key: text for key, text in tags.items() if key not in ("fingerprint", "job")}
+    metrics = [("step_size", step.step_size, 0), *_metrics(step), *_starts(step)]
+    return RunRecord(f"{name}, step {size}", {**shared, **own}, metrics)
+
+
+def _dataset(dataset: Dataset) -> dict[str, str]:
+    profile = {
+        "train_points": len(dataset.x),
+        "test_points": len(dataset.x_test),
+        "features": dataset.x.shape[1],
+        "task": dataset.task,
+        "classes": list(dataset.class_names),
+    }
+    return {
+        "name": dataset.name,
+        "digest": dataset.fingerprint[:36],
+        "source_type": "normbench",
+        "source": json.dumps({"source": without_passwords(dataset.source)}),
+        "profile": json.dumps(profile),
+    }
+
+
+def _metrics(step: Step) -> list[Entry]:
+    """Return every metric of a step size: histories, quartiles and finals."""
+    entries = list(_points(step.histories))
+    for number, suffix in enumerate(("_q1", "_q3")):
+        entries += _points({key + suffix: part[number] for key, part in step.quartiles.items()})
+    for key, history in step.histories.items():
+        if len(history):
+            entries.append((f"final/{key.replace('/', '_')}", float(history[-1]), 0))
+    if step.predicted is not None:
+        entries += _points({"theory/predicted_cost": step.predicted})
+    return _finite(entries + [(key, value, 0) for key, value in step.metrics.items()])
+
+
+def _grid(steps: Sequence[Step]) -> list[Entry]:
+    """Return where each step size that stayed finite ends, so that a chart can show the grid.
+
+    By its power of ten: MLflow has no logarithmic axis over a metric.
+    """
+    entries: list[Entry] = []
+    for number, step in enumerate(steps):
+        if step.verdict != "diverged":
+            entries.append(("grid/log10_step_size", float(np.log10(step.step_size)), number))
+            for key in ("train/cost", "train/misclassifications"):
+                for value in step.histories.get(key, [])[-1:]:
+                    entries.append((f"grid/{key.replace('/', '_')}", float(value), number))
+    return _finite(entries)
+
+
+def _starts(step: Step) -> list[Entry]:
+    """Return what each of several starts came to, numbered by the start."""
+    if len(step.verdicts) < 2:
+        return []
+    return list(_points({f"start/{key}": values for key, values in step.starts.items()}))
+
+
+def _findings(found: Findings) -> list[Entry]:
+    """Return theory and what the grid came to; a number that does not exist is left out."""
+    entries: list[Entry] = [(key, value, 0) for key, value in found.metrics.items()]
+    for key, (steps, values) in found.series.items():
+        entries += [(key, float(value), int(k)) for k, value in zip(steps, values)]
+    entries.append(("time/theory_seconds", found.seconds, 0))
+    if found.search_seconds > 1e-3:
+        entries.append(("time/search_seconds", found.search_seconds, 0))
+    return _finite(entries)
+
+
+def _finite(entries: list[Entry]) -> list[Entry]:
+    return [(key, float(value), step) for key, value, step in entries if np.isfinite(value)]
+
+
+def _points(histories: Mapping[str, Any]) -> Iterator[Entry]:
+    for key, history in histories.items():
+        for k in np.flatnonzero(np.isfinite(history)):
+            yield key, float(history[k]), int(k)

@@ -1,0 +1,267 @@
+"""The store: opened safely, and called with patience."""
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from normbench.datasets import UserError
+
+PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
+AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
+SILENT = 2.0  # of which so many go by before it is told
+ABANDONED = 3600.0  # seconds after which the draft of a database is nobody's
+GRAIN = 0.5  # seconds by which the time of a file may be behind the clock
+LONGEST_PAUSE = 5.0
+FEW = 4  # and at least so many times
+# What passes by itself, and what does not, in the words of the databases and of MLflow's client.
+PASSING = (
+    "database is locked",
+    "disk is full",
+    "no space left",
+    "disk i/o error",
+    "connection refused",
+    "connection reset",
+    "connection aborted",
+    "could not connect",
+    "max retries exceeded",
+    "server closed the connection",
+    "error code 5",
+    "temporarily unavailable",
+    "timed out",
+    "too many clients",
+    "starting up",
+    "shutting down",
+    "terminating connection",
+)
+# Two were the first: to open an empty database, or to log one data set.
+RACES = ("already exists", "duplicate key", "unique constraint")
+LASTING = (
+    "readonly",
+    "read-only",
+    "malformed",
+    "not a database",
+    "no such table",
+    "no such column",
+    "permission denied",
+    "password authentication",
+)
+
+
+class StoreLostError(RuntimeError):
+    """The store cannot be written, and waiting did not help; what was found is kept on disk."""
+
+
+class Patient:
+    """MLflow's client, whose calls are repeated while the store is away for the moment.
+
+    After one call that waited in vain, the others do not wait again.
+    """
+
+    def __init__(self, client: Any, uri: str, seconds: float = PATIENCE) -> None:
+        self._client, self._uri, self._seconds = client, uri, seconds
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._client, name)
+
+        passing = PASSING + RACES if name == "log_inputs" else PASSING
+
+        def repeated(*arguments: Any, **named: Any) -> Any:
+            try:
+                return patiently(
+                    lambda: call(*arguments, **named), self._uri, self._seconds, passing
+                )
+            except StoreLostError:
+                self._seconds = 0.0
+                raise
+
+        return repeated
+
+
+def patiently(
+    call: Callable[[], Any], uri: str, seconds: float, passing: Sequence[str] = PASSING
+) -> Any:
+    """Return what a call gives, repeated while the store of a URI is away for the moment.
+
+    passing: words of the errors that waiting can help with. Raises `StoreLostError` where the store
+    stays away, or where waiting cannot help.
+    """
+    started, pause, told, tries = time.monotonic(), 0.1, False, 0
+    shown = f"tracking.uri={without_passwords(uri)}"
+    while True:
+        try:
+            tries += 1
+            return call()
+        except Exception as error:
+            # A call may itself take longer than the patience: it is repeated all the same.
+            few = tries < FEW and seconds > 0
+            kind, waited = trouble(error, passing), time.monotonic() - started
+            if kind is None:
+                raise
+            words = first_line(error)
+            if kind == "lasting" or (waited + pause > seconds and not few):
+                raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
+        if waited > SILENT and not told:
+            print(f"{shown}: {words}; trying for {seconds:.0f} s", file=sys.stderr, flush=True)
+            told = True
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def trouble(error: Exception, passing: Sequence[str] = PASSING) -> str | None:
+    """Return `passing` or `lasting` for an error of the store, None for any other."""
+    words = f"{error} {error.__cause__ or ''}".lower()
+    if any(word in words for word in LASTING):
+        return "lasting"
+    return "passing" if any(word in words for word in passing) else None
+
+
+def without_passwords(text: str) -> str:
+    """Return a text with the password of every URI in it blotted out."""
+    from normbench.results.runs import without_passwords as blot  # which loads pandas
+
+    return blot(text)
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says in its first line, without passwords."""
+    lines = str(error).strip().splitlines()
+    return without_passwords(lines[0] if lines else type(error).__name__)
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where runs go: MLflow's tracking URI, and the folder or URI of the artifacts."""
+
+    uri: str
+    artifacts: str | None
+
+    @classmethod
+    def at(cls, uri: Any, artifacts: Any, folder: Path) -> "Store":
+        """Return the store with paths made absolute against a folder."""
+        if not isinstance(uri, str) or not uri:
+            raise UserError(f"tracking.uri={uri}: must be a URI, such as sqlite:///mlflow.db")
+        if uri.startswith("sqlite:///"):
+            uri = f"sqlite:///{folder / uri.removeprefix('sqlite:///')}"
+        if artifacts and "://" not in str(artifacts):
+            artifacts = (folder / str(artifacts)).as_uri()
+        return cls(uri, artifacts)
+
+    @property
+    def shown(self) -> str:
+        """The URI without its password."""
+        return without_passwords(self.uri)
+
+    @property
+    def database(self) -> Path | None:
+        """The file of a SQLite store; None for any other."""
+        prefix = "sqlite:///"
+        return Path(self.uri.removeprefix(prefix)) if self.uri.startswith(prefix) else None
+
+    def _open(self) -> Any:
+        """Return MlflowClient, which makes the tables where there are none, once it answers."""
+        from mlflow import MlflowClient
+
+        client = MlflowClient(tracking_uri=self.uri)
+        client.search_experiments(max_results=1)
+        return client
+
+    @cached_property
+    def client(self) -> Any:
+        """MLflow's client, with patience. Raises `UserError` where the store cannot be opened."""
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_ENABLE_ASYNC_LOGGING", "false")
+        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+        # Our own patience is told of and bounded; MLflow's would come on top of it.
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+        import logging
+
+        import mlflow
+
+        # What MLflow would log of a failed call, with its traceback, we say in one line. Its
+        # import sets levels of its own.
+        for name in (mlflow.__name__, "alembic"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        try:
+            if self.database:
+                _initialize(self.database, self.artifacts)
+            if not self.uri.startswith("http"):
+                patiently(lambda: _knock(self.uri), self.uri, AT_FIRST)
+            client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)
+            return Patient(client, self.uri, PATIENCE)
+        except Exception as error:  # whatever a database's driver raises
+            cause = (
+                error.__cause__ if isinstance(error, StoreLostError) and error.__cause__ else error
+            )
+            raise UserError(
+                f"tracking.uri={self.shown}: the store cannot be opened "
+                f"({first_line(cause)}); give a URI that can be written, such as "
+                "tracking.uri=sqlite:////tmp/mlflow.db"
+            ) from error
+
+
+def _knock(uri: str) -> None:
+    """Raise the driver's error where a database does not answer; MLflow would wait for 100 s."""
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(uri)
+    try:
+        sqlalchemy.inspect(engine).get_table_names()
+    finally:
+        engine.dispose()
+
+
+def _initialize(database: Path, artifacts: str | None) -> None:
+    """Make the database under a name of its own and link it to its place.
+
+    Many processes may start on a fresh folder, and one may be interrupted: no one ever opens a
+    database whose tables are half made.
+    """
+    if not database.parent.is_dir():
+        raise FileNotFoundError(f"the folder {database.parent} does not exist")
+    started = time.time()
+    if database.exists():
+        if not os.access(database, os.W_OK) or not os.access(database.parent, os.W_OK):
+            raise PermissionError(f"{database} cannot be written")
+        return
+    _sweep_out(database, started)
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    draft = database.with_name(f".{database.name}.{os.getpid()}")
+    try:
+        draft.touch()
+        store = SqlAlchemyStore(  # type: ignore[no-untyped-call]
+            f"sqlite:///{draft}", artifacts or str(database.parent)
+        )
+        store.engine.dispose()
+        with sqlite3.connect(draft) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+        connection.close()
+        with suppress(FileExistsError):  # another process was first
+            os.link(draft, database)
+    finally:
+        for leftover in database.parent.glob(f"{draft.name}*"):
+            leftover.unlink()
+
+
+def _sweep_out(database: Path, missing: float) -> None:
+    """Remove what processes that were killed have left of a database that is not there.
+
+    Their drafts; and the logs of a database that was deleted since, which SQLite would write into
+    the new one. missing: when it was not there; a younger log is that of a process which was first.
+    """
+    for ending in ("-wal", "-shm"):
+        log = Path(f"{database}{ending}")
+        with suppress(FileNotFoundError):
+            if log.stat().st_mtime < missing - GRAIN:
+                log.unlink()
+    for draft in database.parent.glob(f".{database.name}.*"):
+        with suppress(FileNotFoundError):
+            if time.time() - draft.stat().st_mtime > ABANDONED:
+                draft.unlink()

@@ -1,0 +1,233 @@
+"""The one writer to MLflow: a sweep's run, a scheme's run a job, a step's run a step size."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from normbench.recording.records import Entry, JobRecord, RunRecord
+from normbench.recording.store import Store
+
+BATCH = 1000  # metrics a call, MLflow's limit
+FEW = 100  # parameters a call, likewise
+
+
+class Writer:
+    """Writes runs to one store. Raises `StoreLostError` where the store stays away."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.client = store.client
+
+    def start_sweep(self, experiment: str, sweep_id: str, tags: Mapping[str, str]) -> str:
+        """Return the id of a new sweep run."""
+        run = RunRecord(f"sweep {sweep_id}", {**tags, "sweep_id": sweep_id})
+        return self._create(self._experiment(experiment), run, "sweep")
+
+    def free_id(self, wanted: str) -> str:
+        """Return an id that no sweep of the store has: the one that is wanted, or numbered."""
+        number, tried = 1, wanted
+        while self._search(f"tags.role = 'sweep' and tags.sweep_id = '{tried}'"):
+            number += 1
+            tried = f"{wanted}.{number}"
+        return tried
+
+    def finish(self, run_id: str, status: str = "FINISHED") -> None:
+        """End a run."""
+        self.client.set_terminated(run_id, status)
+
+    def write(self, record: JobRecord) -> str:
+        """Write a job: its scheme's run and, below it, a run for each step size; return its id.
+
+        The scheme's run is finished last, so that a job that is not whole is not FINISHED.
+        """
+        from mlflow.entities import Param
+
+        experiment = self._experiment(record.experiment)
+        scheme = self._create(experiment, record.scheme, "scheme", record.parent)
+        params = [Param(key, text) for key, text in record.params.items()]
+        for first in range(0, len(params), FEW):
+            self.client.log_batch(scheme, params=params[first : first + FEW])
+        self._log_input(scheme, record.dataset)
+        for step in record.steps:
+            run_id = self._create(experiment, step, "step", scheme)
+            self._log(run_id, step.metrics)
+            self.finish(run_id)
+        self._log_arrays(scheme, record.arrays)
+        self._log(scheme, record.scheme.metrics)
+        if record.failure:
+            self.client.log_text(scheme, record.failure, "traceback.txt")
+        self.finish(scheme, "FAILED" if record.failure else "FINISHED")
+        return scheme
+
+    def find(self, experiment: str, fingerprint: str) -> str | None:
+        """Return the id of a finished scheme run of a fingerprint, None where there is none."""
+        return self._find(
+            experiment, f"tags.fingerprint = '{fingerprint}' and attributes.status = 'FINISHED'"
+        )
+
+    def holds(self, experiment: str, job: str) -> bool:
+        """Return whether a job of a sweep, `<sweep>/<number>`, is written, finished or failed."""
+        query = f"tags.job = '{job}' and tags.role = 'scheme' and attributes.status != 'KILLED'"
+        return self._find(experiment, query) is not None
+
+    def _find(self, experiment: str, query: str) -> str | None:
+        found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
+        return str(found[0].info.run_id) if found else None
+
+    def adopt(self, scheme: str, job: str) -> None:
+        """Make a recorded job one of a sweep's: `<sweep>/<number>`."""
+        sweep_id, _, number = job.rpartition("/")
+        self.client.set_tag(scheme, membership(sweep_id), number)
+
+    def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
+        """Put tags on a run."""
+        for key, text in tags.items():
+            self.client.set_tag(run_id, key, text)
+
+    def tags_of(self, experiment: str, key: str, text: str) -> dict[str, str] | None:
+        """Return the tags of an experiment's finished sweep run that has a tag; None without."""
+        query = f"tags.{key} = '{text}' and tags.role = 'sweep' and attributes.status = 'FINISHED'"
+        found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
+        return dict(found[0].data.tags) if found else None
+
+    def knows(self, run_id: str) -> bool:
+        """Return whether the store has a run of that id."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            self.client.get_run(run_id)
+        except MlflowException:
+            return False
+        return True
+
+    def end_abandoned(
+        self, abandoned: Callable[[Mapping[str, str]], bool], status: str = "KILLED"
+    ) -> int:
+        """End every run that is left running by a sweep that is no more; return how many.
+
+        abandoned: says so of a sweep, from the tags of its run. status: of the sweep's own run; a
+        job's, half written, is KILLED, so that it does not pass for one that is written.
+        """
+        running = self._search("attributes.status = 'RUNNING'")
+        ids = {run.data.tags.get("sweep_id", "") for run in running} - {""}
+        gone = set()
+        for sweep_id in ids:
+            sweeps = self._search(f"tags.role = 'sweep' and tags.sweep_id = '{sweep_id}'")
+            if sweeps and abandoned(sweeps[0].data.tags):
+                gone.add(sweep_id)
+        left = [run for run in running if run.data.tags.get("sweep_id") in gone]
+        for run in left:
+            own = run.data.tags.get("role") == "sweep"
+            self.finish(run.info.run_id, status if own else "KILLED")
+        return len(left)
+
+    def log_file(self, run_id: str, path: Path, folder: str = "") -> None:
+        """Log a file as an artifact of a run."""
+        self.client.log_artifact(run_id, str(path), folder or None)
+
+    def log_json(self, run_id: str, value: Any, name: str) -> None:
+        """Log a value as a JSON artifact of a run."""
+        self.client.log_dict(run_id, value, name)
+
+    def tag_run(self, run_id: str, tags: Mapping[str, str]) -> None:
+        """Set tags of a run that is there, ended or not."""
+        from mlflow.entities import RunTag
+
+        self.client.log_batch(run_id, tags=[RunTag(key, text) for key, text in tags.items()])
+
+    def experiment_tags(self, experiment: str) -> dict[str, str]:
+        """Return the tags of an experiment."""
+        return dict(self.client.get_experiment(self._experiment(experiment)).tags)
+
+    def tag_experiment(self, experiment: str, tags: Mapping[str, str]) -> None:
+        """Set tags of an experiment; one that the store refuses, for its length, is left out."""
+        from mlflow.exceptions import MlflowException
+
+        for key, text in tags.items():
+            with suppress(MlflowException):
+                self.client.set_experiment_tag(self._experiment(experiment), key, text)
+
+    def _experiment(self, name: str) -> str:
+        """Return the id of the experiment, made where it is missing."""
+        from mlflow.exceptions import MlflowException
+
+        if name in self._experiments:
+            return self._experiments[name]
+        found = self.client.get_experiment_by_name(name)
+        if found is None:
+            location = f"{self.store.artifacts}/{name}" if self.store.artifacts else None
+            with suppress(MlflowException):  # another process was first
+                self.client.create_experiment(name, artifact_location=location)
+            found = self.client.get_experiment_by_name(name)
+        self._experiments[name] = str(found.experiment_id)
+        return self._experiments[name]
+
+    @cached_property
+    def _experiments(self) -> dict[str, str]:
+        return {}
+
+    def _search(self, query: str) -> list[Any]:
+        ids = [found.experiment_id for found in self.client.search_experiments()]
+        runs: list[Any] = []
+        token = None
+        while True:
+            page = self.client.search_runs(ids, query, max_results=1000, page_token=token)
+            runs += page
+            token = page.token
+            if not token:
+                return runs
+
+    def _create(self, experiment: str, run: RunRecord, role: str, parent: str = "") -> str:
+        tags = {**run.tags, "role": role, "mlflow.runName": run.name, "mlflow.user": _user()}
+        if "normalizer" in tags:
+            from normbench.results.figures.style import look
+
+            tags["mlflow.runColor"] = look(tags["normalizer"]).color
+        if parent:
+            tags["mlflow.parentRunId"] = parent
+        made = self.client.create_run(experiment, tags=tags, run_name=run.name)
+        return str(made.info.run_id)
+
+    def _log(self, run_id: str, metrics: Sequence[Entry]) -> None:
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        entries = [Metric(key, value, now, step) for key, value, step in metrics]
+        for first in range(0, len(entries), BATCH):
+            self.client.log_batch(run_id, metrics=entries[first : first + BATCH])
+
+    def _log_arrays(self, run_id: str, arrays: Mapping[str, Mapping[str, Any]]) -> None:
+        """Log each record as `arrays/<name>.npz`."""
+        if not arrays:
+            return
+        with TemporaryDirectory() as folder:
+            for name, parts in arrays.items():
+                np.savez_compressed(Path(folder) / f"{name}.npz", **parts)
+            self.client.log_artifacts(run_id, folder, "arrays")
+
+    def _log_input(self, run_id: str, dataset: Mapping[str, str]) -> None:
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        if dataset:
+            tag = InputTag("mlflow.data.context", "training")
+            self.client.log_inputs(run_id, datasets=[DatasetInput(Dataset(**dataset), [tag])])
+
+
+def membership(sweep_id: str) -> str:
+    """Return the tag by which a scheme's run says which of a sweep's jobs it is."""
+    return f"sweep.{sweep_id}"
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

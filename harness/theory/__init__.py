@@ -1,0 +1,1 @@
+"""What a descent can be held against: spectra, predictions, the least cost."""

@@ -1,0 +1,241 @@
+"""The least cost there is: by a second-order solver, on sphered points, with its gradient norm.
+
+The minimum is the same under every invertible affine scheme (the same scores can be had), so it
+is sought once, where the problem is best conditioned.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from normbench.engine import curvature
+from normbench.engine.objective import Cost
+
+Array = NDArray[np.float64]
+TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
+SMALL_STEP = 1e-4  # of Newton's step relative to the weights: at infinity it does not shrink
+STOPPED = "damped Newton, stopped: more work than the descent; theory=full finishes it"
+MOST_STEPS = 200
+MOST_PRODUCTS = 500  # Hessian-vector products a step
+LEAST_DAMPING = 1e-10  # relative to the Hessian's diagonal
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """The least cost g*, and how it is known.
+
+    gradient_norm: relative to that at zero weights; NaN where there was no solver. source says
+    where the number is from. reached: the solver came to its tolerance, or proved that the
+    minimum lies at infinity. at_infinity: no weights attain it (separable classes).
+    """
+
+    value: float
+    gradient_norm: float
+    source: str
+    reached: bool
+    at_infinity: bool = False
+
+
+def sphere(x: NDArray[Any]) -> tuple[Array, Array]:
+    """Return points `(P, r)` that span what centred x (P, N) spans, each of variance 1; and d.
+
+    d `(r,)`: the variances, decreasing, of the directions that are not rounding.
+    """
+    centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
+    values, vectors = linalg.eigh(centred.T @ centred / len(x), driver="evd")
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > len(values) * np.finfo(np.float64).eps * max(values[0], 0.0)
+    return centred @ vectors[:, kept] / np.sqrt(values[kept]), values[kept]
+
+
+def spans_the_same(basis: Array, z: NDArray[Any]) -> bool:
+    """Return whether normalized points z (P, M) and the data have the same affine scores.
+
+    basis: the data's, from `sphere`. So it is under every invertible affine scheme, and under no
+    other: each column of z lies in the span of the basis and the constants, and all of it is used.
+    """
+    centred = z.astype(np.float64) - z.mean(axis=0, dtype=np.float64)
+    along = basis.T @ centred / len(basis)
+    left = np.linalg.norm(centred - basis @ along, axis=0)
+    if np.any(left > 1e-6 * np.linalg.norm(centred, axis=0) + 1e-12):
+        return False
+    values = np.linalg.eigvalsh(centred.T @ centred / len(z))
+    bound = len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+    return int(np.count_nonzero(values > bound)) == basis.shape[1]
+
+
+def minimum(
+    cost: Cost,
+    basis: Array,
+    targets: NDArray[Any],
+    classes: int,
+    penalty: Array | None = None,
+    allowance: float = np.inf,
+) -> Minimum:
+    """Return the least mean cost of linear scores on points basis (P, r), from `sphere`.
+
+    penalty `(r,)`: what the square of each weight is multiplied by, `l2 / d`, where the cost has
+    an l2 on the weights of the points before they were sphered. Damped Newton, halving until the
+    cost falls: Cholesky on the Hessian where it is small, conjugate gradients on Hessian-vector
+    products where it is not. allowance: how many passes over the points may be made, each of the
+    work of a gradient; a count and not a clock, so that the answer repeats.
+    """
+    points = np.column_stack([np.ones(len(basis)), basis])
+    ridge = np.zeros(points.shape[1]) if penalty is None else np.r_[0.0, penalty]
+    problem = _Problem(cost, points, targets, ridge)
+    weights = np.zeros((classes, points.shape[1]))
+    here, gradient = problem.value(weights), problem.gradient(weights)
+    first = norm = float(np.linalg.norm(gradient))
+    if first == 0:
+        return _flat_start(problem, weights, here)
+    relative_step, passes = np.inf, 2.0
+    for _ in range(MOST_STEPS):
+        if penalty is None and separates(cost, weights @ points.T, targets):
+            return Minimum(
+                0.0, norm / first, "0, at infinity: the classes are separable", True, True
+            )
+        if norm <= TOLERANCE * first and relative_step <= SMALL_STEP:
+            return Minimum(here, norm / first, "damped Newton", True)
+        if passes > allowance:
+            return Minimum(here, norm / first, STOPPED, False)
+        step, work = _newton_step(problem.curvature(weights), ridge, gradient, norm / first)
+        passes += 2 * classes + 2 + work
+        size = _backtrack(problem.value, weights, step, here, float(np.sum(step * gradient)))
+        if size == 0:
+            break
+        weights = weights + size * step
+        relative_step = size * float(np.linalg.norm(step) / np.linalg.norm(weights))
+        here, gradient = problem.value(weights), problem.gradient(weights)
+        norm = float(np.linalg.norm(gradient))
+    return _stopped(here, norm / first, float(relative_step))
+
+
+def separates(cost: Cost, scores: Array, targets: NDArray[Any]) -> bool:
+    """Return whether scores `(C, P)` prove that a softmax cost has its minimum at infinity.
+
+    They leave no point misclassified, with a margin: scaled up, they drive the cost to 0.
+    """
+    if getattr(cost, "__name__", "") not in ("softmax", "multiclass_softmax"):
+        return False
+    if len(scores) == 1:
+        return bool(np.all(targets * scores[0] > 0))
+    own = scores[targets, np.arange(len(targets))]
+    others = scores.copy()
+    others[targets, np.arange(len(targets))] = -np.inf
+    return bool(np.all(own > others.max(axis=0)))
+
+
+def _flat_start(problem: "_Problem", weights: Array, here: float) -> Minimum:
+    if problem.curvature(weights).second.any():
+        return Minimum(here, 0.0, "zero weights: the gradient is 0 there", True)
+    return Minimum(here, float("nan"), "not known: no second derivative at zero weights", False)
+
+
+def _stopped(here: float, norm: float, relative_step: float) -> Minimum:
+    """Return what is known where Newton's steps came to an end before the tolerance."""
+    if norm <= 1e-6 and relative_step > SMALL_STEP:
+        return Minimum(here, norm, "damped Newton, weights still growing: at infinity", True, True)
+    if norm <= 1e-7:  # rounding stops the descent of the cost before that of the gradient
+        return Minimum(here, norm, "damped Newton, to rounding", True)
+    return Minimum(here, norm, "damped Newton, which did not come to rest", False)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Mean cost, gradient and Hessian on points `(P, r + 1)` that begin with a column of ones."""
+
+    cost: Cost
+    points: Array
+    targets: NDArray[Any]
+    ridge: Array
+
+    def value(self, weights: Array) -> float:
+        scores = weights @ self.points.T
+        mean = curvature.value(self.cost, scores, self.targets) / len(self.points)
+        return mean + float(np.sum(self.ridge * weights**2))
+
+    def gradient(self, weights: Array) -> Array:
+        slopes = curvature.slopes(self.cost, weights @ self.points.T, self.targets)
+        return slopes @ self.points / len(self.points) + 2 * self.ridge * weights
+
+    def curvature(self, weights: Array) -> curvature.Curvature:
+        """Return the Hessian at the weights, without the ridge."""
+        second = curvature.blocks(self.cost, weights @ self.points.T, self.targets)
+        return curvature.Curvature(self.points[:, 1:], second)
+
+
+def _newton_step(
+    hessian: curvature.Curvature, ridge: Array, gradient: Array, relative: float
+) -> tuple[Array, float]:
+    """Return `-(H + ridge)^-1 g`, exactly where the matrix is small, else to a share of g.
+
+    And the work of it, in passes over the points.
+
+    relative: the gradient's norm relative to the first one; the share falls with it, so that the
+    steps come ever nearer to Newton's own.
+    """
+    if gradient.size <= curvature.DENSE:
+        matrix = hessian.matrix() + np.diag(np.tile(2 * ridge, len(gradient)))
+        classes, width = gradient.shape
+        return _solve(matrix, gradient, relative), width * (classes + 1) / 4
+
+    def times(direction: Array) -> Array:
+        return hessian.times(direction) + 2 * ridge * direction
+
+    return _conjugate_gradients(times, -gradient, min(0.5, np.sqrt(relative)))
+
+
+def _solve(matrix: Array, gradient: Array, relative: float) -> Array:
+    """Return `-(H + mu I)^-1 g`; mu falls with the gradient, and grows until Cholesky succeeds."""
+    scale = float(np.diag(matrix).max(initial=0.0)) or 1.0
+    damping = scale * max(LEAST_DAMPING, 1e-8 * min(relative, 1.0))
+    while True:
+        try:
+            factor = linalg.cho_factor(matrix + damping * np.eye(len(matrix)))
+            return np.asarray(-linalg.cho_solve(factor, gradient.ravel()).reshape(gradient.shape))
+        except linalg.LinAlgError:
+            damping *= 10
+
+
+def _conjugate_gradients(
+    times: Callable[[Array], Array], right: Array, share: float
+) -> tuple[Array, float]:
+    """Return an approximate solution of `H s = right` whose residual is at most a share of it.
+
+    From 0, so that directions without curvature are left alone; ends where curvature is not
+    positive, with what it has. And the number of products.
+    """
+    solution = np.zeros_like(right)
+    residual, direction = right.copy(), right.copy()
+    square = goal = float(np.sum(right * right))
+    goal *= share**2
+    for made in range(1, MOST_PRODUCTS + 1):
+        product = times(direction)
+        bend = float(np.sum(direction * product))
+        if bend <= 0:
+            return (solution if solution.any() else right), made
+        solution += square / bend * direction
+        residual -= square / bend * product
+        before, square = square, float(np.sum(residual * residual))
+        if square <= goal:
+            break
+        direction = residual + square / before * direction
+    return solution, made
+
+
+def _backtrack(
+    value: Callable[[Array], float], weights: Array, step: Array, here: float, slope: float
+) -> float:
+    """Return the first of 1, 1/2, 1/4, .. that lowers the cost enough (Armijo, 1e-4), or 0."""
+    size = 1.0
+    rounding = 4 * np.finfo(np.float64).eps * abs(here)
+    with np.errstate(over="ignore", invalid="ignore"):
+        while size > 1e-10:
+            if value(weights + size * step) <= here + 1e-4 * size * slope + rounding:
+                return size
+            size /= 2
+    return 0.0

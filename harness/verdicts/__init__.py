@@ -1,0 +1,1 @@
+"""The rules: on a history, on a step size, on a grid."""

@@ -1,0 +1,268 @@
+"""The verdict on a history, and what follows from the verdicts of a grid: pure, each rule named.
+
+A verdict is `settled`, `unsettled`, `cycling` or `diverged` (a job that fails has `failed`).
+A history is the costs `(k,)` of one run, step 0 (the start) first.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.engine.settings import number, whole
+
+History = NDArray[np.float64]
+EPSILONS = {"1e-1": 1e-1, "1e-2": 1e-2, "1e-3": 1e-3}  # of the targets, by the name they log under
+ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
+WORDS = ("settled", "unsettled", "cycling", "diverged")  # from good to bad
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The thresholds of the verdicts. Raises `UserError` on a value out of its range.
+
+    tail: share of the run's iterations that is its tail; least_tail: and at least so many of
+    them. variation: a settled tail varies by less than this share of the run's total drop.
+    excess: a settled run ends under this share of the start's excess over the minimum.
+    last: share of the run in which a cycling run rises and finds no new low.
+    """
+
+    tail: float = 0.1
+    least_tail: int = 10
+    variation: float = 0.01
+    excess: float = 0.5
+    last: float = 0.2
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "tail", number("rules.tail", self.tail, above=0, below=1))
+        put(self, "least_tail", whole("rules.least_tail", self.least_tail, 1))
+        put(self, "variation", number("rules.variation", self.variation, above=0, below=1))
+        put(self, "excess", number("rules.excess", self.excess, above=0, below=1))
+        put(self, "last", number("rules.last", self.last, above=0, below=0.5))
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on one run, and why.
+
+    falls: the cost falls throughout: it ends strictly lower than it began, and never rises.
+    fails: no larger step size counts as convergent: the run diverged, cycles, is a tie, or still
+    rises at times without having settled. A run that only falls too slowly does not fail.
+    tied: the cost stays where it began.
+    """
+
+    verdict: str
+    reason: str = ""
+    falls: bool = False
+    tied: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether the step size was too large (not: too small)."""
+        return self.verdict != "settled" and not self.falls
+
+
+class Largest(NamedTuple):
+    """The largest step size that passes; None where none does. censored: nothing above fails."""
+
+    step_size: float | None
+    censored: bool
+
+
+class Spread(NamedTuple):
+    """Median and quartiles over starts."""
+
+    median: float
+    q1: float
+    q3: float
+
+
+def judge(
+    history: History,
+    diverged: bool,
+    minimum: float,
+    rules: Rules = Rules(),
+    epsilon: float = float(np.finfo(np.float64).eps),
+) -> Judgement:
+    """Return the judgement on one run.
+
+    diverged: the run stopped being finite after this history. minimum: what the start's excess is
+    measured from: the least cost there is where it is known, else the lowest that was seen.
+    epsilon: that of the type in which the run was made; it says what is rounding.
+    """
+    if diverged:
+        return Judgement(
+            "diverged", f"the cost or its gradient stopped being finite at step {len(history)}"
+        )
+    if len(history) < 2:
+        return Judgement("unsettled", "no step was made")
+    rounding = ROUNDING * epsilon * abs(float(history[0]))
+    if tie(history, rounding):
+        return Judgement("unsettled", "tie: the cost neither falls nor rises", tied=True)
+    down = falls(history, rounding)
+    if settled(history, minimum, rules, rounding):
+        return Judgement("settled", "", down)
+    if cycling(history, rules, rounding):
+        above = ", above the start: with more iterations it would diverge"
+        reason = "the cost rises at the end of the run and finds no new low"
+        return Judgement("cycling", reason + (above if history[-1] > history[0] else ""))
+    if flat(history, rules):
+        reason = f"flat, but not under {rules.excess:g} of the start's excess over the minimum"
+    elif down:
+        reason = "the cost still falls at the end"
+    else:
+        reason = "the cost rises at times and is not at rest at the end"
+    return Judgement("unsettled", reason, down)
+
+
+def verdict(history: History, diverged: bool, minimum: float, rules: Rules = Rules()) -> str:
+    """Return the verdict on one run; see `judge`."""
+    return judge(history, diverged, minimum, rules).verdict
+
+
+def settled(
+    history: History, minimum: float, rules: Rules = Rules(), rounding: float = 0.0
+) -> bool:
+    """Return whether the cost has fallen, its tail is flat, and little of the excess is left.
+
+    The cost at the end is above the minimum by less than half of the start's excess.
+    """
+    fallen = history[0] - history[-1] > rounding
+    low = history[-1] - minimum < rules.excess * (history[0] - minimum)
+    return bool(fallen and low and flat(history, rules))
+
+
+def flat(history: History, rules: Rules = Rules()) -> bool:
+    """Return whether the tail varies by less than 1 percent of the run's total drop.
+
+    The tail is the last tenth of the run, 10 iterations at least.
+    """
+    length = max(rules.least_tail, round(rules.tail * (len(history) - 1)))
+    tail = history[-(length + 1) :]
+    return bool(np.ptp(tail) < rules.variation * (history[0] - history.min()))
+
+
+def cycling(history: History, rules: Rules = Rules(), rounding: float = 0.0) -> bool:
+    """Return whether the cost rises in the last fifth of the run and finds no new low there.
+
+    No new low: the lowest cost of the last fifth is no lower than that of the fifth before.
+    """
+    fifth = int((len(history) - 1) * rules.last)
+    if fifth < 1:
+        return False
+    last, before = history[-fifth:], history[-2 * fifth : -fifth]
+    rises = bool(np.any(np.diff(history[-fifth - 1 :]) > rounding))
+    return rises and bool(last.min() >= before.min())
+
+
+def tie(history: History, rounding: float) -> bool:
+    """Return whether the cost stays where it began, as at exactly `2/L` on a sphere."""
+    return bool(np.abs(history - history[0]).max() <= rounding)
+
+
+def falls(history: History, rounding: float) -> bool:
+    """Return whether the cost ends strictly lower than it began and rises at no step."""
+    return bool(history[0] - history[-1] > rounding and np.all(np.diff(history) <= rounding))
+
+
+def together(judgements: Sequence[Judgement]) -> Judgement:
+    """Return the judgement on one step size from those of its starts: the worst of them.
+
+    So that `settled` holds for every start; the reason counts the others.
+    """
+    if len(judgements) == 1:
+        return judgements[0]
+    worst = max(judgements, key=lambda each: (WORDS.index(each.verdict), each.fails))
+    counts = Counter(each.verdict for each in judgements)
+    shown = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
+    reason = f"of {len(judgements)} starts: {shown}" if len(counts) > 1 else ""
+    reason = "; ".join(part for part in (reason, worst.reason) if part)
+    falls, tied = (all(flags) for flags in zip(*((one.falls, one.tied) for one in judgements)))
+    return Judgement(worst.verdict, reason, falls, tied)
+
+
+def best(final_costs: History, verdicts: Sequence[str]) -> int | None:
+    """Return the index of the best run: lowest final cost among the settled.
+
+    Among the finite where none settled; None where none is finite. Ties go to the first.
+    """
+    for group in (("settled",), ("unsettled", "cycling")):
+        members = [i for i, word in enumerate(verdicts) if word in group]
+        if members:
+            return min(members, key=lambda i: final_costs[i])
+    return None
+
+
+def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
+    """Return the largest settled step size below the smallest that fails.
+
+    Contiguous from below: a larger one that happens to settle above a failure does not count.
+    A step size that is only too small to settle neither counts nor stops the count.
+    """
+    found = None
+    for size, each in _from_the_first_that_moves(step_sizes, judgements):
+        if each.fails:
+            return Largest(found, False)
+        if each.verdict == "settled":
+            found = size
+    return Largest(found, True)
+
+
+def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
+    """Return the largest step size up to which, at every one, the cost falls throughout.
+
+    Those that are too small to move the cost do not count.
+    """
+    found = None
+    for size, each in _from_the_first_that_moves(step_sizes, judgements):
+        if not each.falls:
+            return Largest(found, False)
+        found = size
+    return Largest(found, True)
+
+
+def _from_the_first_that_moves(
+    step_sizes: Sequence[float], judgements: Sequence[Judgement]
+) -> list[tuple[float, Judgement]]:
+    """Return step sizes, increasing, and judgements, without ties below a run that falls.
+
+    There a step moves the cost by less than rounding; a tie above runs that fall is one at `2/L`.
+    """
+    pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
+    moving = [number for number, (_, each) in enumerate(pairs) if not each.tied]
+    first = moving[0] if moving else 0
+    return pairs[first:] if pairs and not pairs[first][1].fails else pairs
+
+
+def targets(minimum: float, reference: float) -> dict[str, float]:
+    """Return `g* + eps (g(0) - g*)` for each eps of `EPSILONS`.
+
+    minimum: g*, 0 where it lies at infinity, so that the targets are absolute, `eps g(0)`.
+    reference: g(0), the cost at zero weights, the same function of the points under every scheme.
+    """
+    return {name: minimum + eps * (reference - minimum) for name, eps in EPSILONS.items()}
+
+
+def reached(history: History, target: float) -> float:
+    """Return the step from which on the cost is at most the target; NaN where it never stays so.
+
+    history: `(K + 1,)` of the whole run, NaN after a divergence, so that a curve that touches the
+    target and leaves it, or diverges later, has not reached it.
+    """
+    above = np.flatnonzero(~(history <= target))
+    step = int(above[-1]) + 1 if len(above) else 0
+    return float(step) if step < len(history) else float("nan")
+
+
+def spread(values: History) -> Spread:
+    """Return median and quartiles over starts, an unreached target (NaN) counting as infinite.
+
+    A quantile that falls on an unreached start is NaN: order statistics, not interpolated.
+    """
+    filled = np.where(np.isnan(values), np.inf, values)
+    parts = np.quantile(filled, [0.5, 0.25, 0.75], method="higher")
+    return Spread(*(float(part) if np.isfinite(part) else float("nan") for part in parts))

@@ -1,0 +1,87 @@
+"""The critical step size, found without a grid: a doubling bracket, then division of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from normbench.engine.settings import number
+
+AT_ONCE = 8  # step sizes a descent: together they cost little more than one
+MOST_DOUBLINGS = 64
+
+
+@dataclass(frozen=True)
+class Search:
+    """Whether the critical step size is searched for, and to what relative width.
+
+    Raises `UserError` unless width is above 0 and below 1, and critical true or false.
+    """
+
+    critical: bool = False
+    width: float = 0.01
+
+    def __post_init__(self) -> None:
+        from normbench.datasets import UserError
+
+        if not isinstance(self.critical, bool):
+            raise UserError(f"search.critical={self.critical}: must be true or false")
+        number("search.width", self.width, least=1e-9, below=1)
+
+
+class Critical(NamedTuple):
+    """The largest step size that does not fail, and the smallest that does, as far as divided.
+
+    upper is None where nothing failed (no upper limit was found), lower where everything did.
+    descents: how many were made.
+    """
+
+    lower: float | None
+    upper: float | None
+    descents: int
+
+
+def critical_step(
+    fails: Callable[[Sequence[float]], Sequence[bool]], first: float, width: float
+) -> Critical:
+    """Return the critical step size of a job to a relative width: `upper / lower <= 1 + width`.
+
+    fails: makes one descent of several step sizes and says which fail. first: where the bracket
+    starts; it doubles upwards while nothing fails, and downwards while everything does. The
+    first failure from below counts, since the passing set need not be an interval.
+    """
+    lower: float | None = None
+    upper: float | None = None
+    powers = 2.0 ** np.arange(AT_ONCE)
+    descents = 0
+    sizes = first * powers
+    while descents * AT_ONCE < MOST_DOUBLINGS:
+        answers = list(fails([float(size) for size in sizes]))
+        descents += 1
+        lower, upper = _bracket(sizes, answers, lower, upper)
+        if lower is not None and upper is not None:
+            break
+        sizes = sizes[-1] * 2 * powers if upper is None else sizes[0] / 2 / powers[::-1]
+    if lower is None or upper is None:
+        return Critical(lower, upper, descents)
+    while upper / lower > 1 + width:
+        sizes = np.geomspace(lower, upper, AT_ONCE + 2)[1:-1]
+        answers = list(fails([float(size) for size in sizes]))
+        descents += 1
+        lower, upper = _bracket(sizes, answers, lower, upper)
+        assert lower is not None
+        assert upper is not None
+    return Critical(lower, upper, descents)
+
+
+def _bracket(
+    sizes: np.ndarray, failed: list[bool], lower: float | None, upper: float | None
+) -> tuple[float | None, float | None]:
+    """Return the bracket narrowed to the first failure among increasing sizes."""
+    first = failed.index(True) if True in failed else len(failed)
+    if first > 0:
+        lower = float(sizes[first - 1])
+    if first < len(failed):
+        upper = float(sizes[first])
+    return lower, upper
