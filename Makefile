@@ -2,13 +2,14 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
+LOWEST := .venv-lowest
 STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook test slow check bench dashboard clean
+.PHONY: help setup compare textbook test test-lowest slow check bench dashboard clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 setup: $(READY) ## make .venv with the tested versions
 
@@ -30,6 +31,15 @@ textbook: $(READY) ## the textbook's studies and their table; DATA=FOLDER for da
 test: $(READY) ## the tests
 	$(PYTHON) -m pytest -n 2 -m "not slow"
 
+test-lowest: $(LOWEST)/.ready ## the tests with the lowest versions that pyproject.toml allows
+	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" -p no:cacheprovider
+
+$(LOWEST)/.ready: pyproject.toml
+	python3 -m venv $(LOWEST)
+	python3 -m tests.lowest > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install -c $(LOWEST)/constraints.txt -e '.[test]'
+	touch $@
+
 slow: $(READY) ## the tests that take minutes: studies, faults, a browser
 	$(PYTHON) -m pytest -n 2 -m slow
 
@@ -46,4 +56,4 @@ bench: $(READY) ## ours beside the textbook's loop, PyTorch and JAX (those that 
 	$(PYTHON) -m tests.benchmarks --json outputs/bench.json
 
 clean: ## remove .venv and caches; recorded runs stay
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) $(LOWEST) .mypy_cache .pytest_cache .ruff_cache *.egg-info

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from normbench.choices import allowing, build, locate
+from normbench.choices import allowing, build, canonical, locate
 from normbench.datasets import UserError
 
 FOREIGN = (
@@ -40,6 +40,27 @@ def test_a_scheme_within_a_chain_is_no_way_around():
     for schemes in (links, [{"chain": {"schemes": links}}]):
         with pytest.raises(UserError, match=r"normalizer\._target_=os\.getcwd: is of"):
             build("normalizer", {"_target_": "normbench.choices.chain", "schemes": schemes})
+
+
+FORMER = {
+    "costs.softmax": "normbench.costs.softmax",
+    "datasets.bundled.iris": "normbench.datasets.bundled.iris",
+    "optimizers.adam": "normbench.optimizers.adam",
+    "harness.normalizers.PCASphere": "normbench.normalizers.PCASphere",
+    "harness.choices.chain": "normbench.choices.chain",
+}
+
+
+@pytest.mark.parametrize(("former", "present"), FORMER.items())
+def test_former_spellings_are_accepted_and_told_in_their_present_one(former, present):
+    assert locate("cost", former) is locate("cost", present)
+    nested = {"schemes": [{"standard": {"_target_": former}}], "_target_": former}
+    assert canonical(nested) == {
+        "schemes": [{"standard": {"_target_": present}}],
+        "_target_": present,
+    }
+    own = former.split(".")[0]
+    assert canonical(nested, [own]) == nested  # a package of the user's that has the same name
 
 
 def test_a_package_that_the_user_names_is_allowed_as_long_as_it_is_named():

@@ -49,6 +49,43 @@ def test_without_avx512_nothing_is_chosen(fresh, monkeypatch):
     assert kernels.VARIABLE not in os.environ
 
 
+FLAGS = "fpu sse2 avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl"
+RAN = (
+    "import sys; from pathlib import Path; from normbench.engine.fast import kernels\n"
+    "kernels.CPUINFO = Path(sys.argv[1]); kernels._chosen = lambda: 'Haswell'\n"
+    "kernels.choose(); import os; print(os.environ.get(kernels.VARIABLE))"
+)
+
+
+@pytest.mark.parametrize("lacking", [*sorted(kernels.NEEDED), "everything", "the file"])
+def test_a_processor_that_lacks_a_part_of_avx512_is_left_as_it_is(tmp_path, lacking):
+    file = tmp_path / "cpuinfo"
+    if lacking != "the file":
+        left = [flag for flag in FLAGS.split() if lacking not in (flag, "everything")]
+        file.write_text(f"model name : any\nflags : {' '.join(left)}\n")
+    environment = {key: value for key, value in os.environ.items() if key != kernels.VARIABLE}
+    words = [sys.executable, "-c", RAN, str(file)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["None"], done.stderr
+    file.write_text(f"flags : {FLAGS}\n")  # and what has all of it is not
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["SkylakeX"], done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Haswell", "Zen"])
+def test_a_comparison_runs_with_kernels_for_avx2(command, with_store, tmp_path, name):
+    from mlflow import MlflowClient
+
+    done = command("iterations=5", **{kernels.VARIABLE: name})
+    assert done.returncode == 0, done.stderr
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    found = client.search_runs(["1"], "tags.role = 'sweep'")
+    told = found[0].data.tags["blas"]
+    assert f" {name}," in told or " Haswell," in told  # a library may have one name for both
+    assert "SkylakeX" not in told
+
+
 def test_openblas_tells_its_choice_without_being_loaded():
     code = (
         "import sys; from normbench.engine.fast import kernels; name = kernels._chosen()\n"

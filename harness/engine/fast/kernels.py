@@ -1,7 +1,8 @@
-"""The linear-algebra kernels: better ones chosen before numpy loads, and those that ran told.
+"""Choose OpenBLAS's fastest kernels before numpy is imported; report which ran.
 
-OpenBLAS names its kernels from the processor's model, and takes AVX2 ones on some processors that
-have AVX-512; the variable OPENBLAS_CORETYPE overrules it, if it is set before numpy is imported.
+OpenBLAS knows processors by their model, and takes AVX2 kernels on some that have AVX-512. The
+variable OPENBLAS_CORETYPE overrules it, if it is set before numpy is imported. Kernels that the
+processor cannot run end the process, so they are chosen only where its flags show all they need.
 """
 
 import ctypes
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 VARIABLE = "OPENBLAS_CORETYPE"
+CPUINFO = Path("/proc/cpuinfo")
 NARROW = {"haswell", "zen", "sandybridge", "nehalem", "prescott", "excavator"}
 NEEDED = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 
@@ -42,7 +44,7 @@ def in_use() -> str:
 
 def _has_avx512() -> bool:
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+        for line in CPUINFO.read_text().splitlines():
             if line.startswith("flags"):
                 return set(line.split()) >= NEEDED
     except OSError:

@@ -1,0 +1,179 @@
+"""The package as users install it: a wheel, in an environment and a folder of its own."""
+
+import json
+import os
+import re
+import subprocess
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from tests.conftest import ROOT
+from tests.wheel import build
+
+SMALL = ("iterations=5", "step_sizes=[0.1,1]")
+PACKAGE = """
+from sklearn.base import BaseEstimator, TransformerMixin
+
+
+class Halve(TransformerMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X / 2
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The bin folder of an environment with the wheel, and the libraries of this one.
+
+    The libraries are found by a path alone: an editable install here is not found there.
+    """
+    folder = tmp_path_factory.mktemp("wheel")
+    venv.create(folder / "env", with_pip=True)
+    (site,) = (folder / "env" / "lib").glob("python*/site-packages")
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = folder / "env" / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, build(folder)], check=True)
+    return folder / "env" / "bin"
+
+
+@pytest.fixture
+def run(installed, tmp_path):
+    """Return a function that runs a program of the environment, outside of any checkout."""
+    clean = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+
+    def run(program, *words, folder=tmp_path):
+        done = subprocess.run(
+            [installed / program, *words],
+            cwd=folder,
+            env=clean,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def runs(folder, role):
+    client = MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
+    experiments = [found.experiment_id for found in client.search_experiments()]
+    return client.search_runs(experiments, f"tags.role = '{role}'")
+
+
+@pytest.mark.slow
+def test_the_comparison_its_results_and_its_fingerprints(run, tmp_path):
+    user = tmp_path / "users"
+    user.mkdir()
+    subprocess.run(["git", "init", "--quiet", user], check=True)
+    (user / "datasets").mkdir()  # of another project
+    (user / "datasets" / "__init__.py").write_text("raise ImportError('not normbench')\n")
+    told = run("normbench", *SMALL, folder=user)
+    assert "pca_sphere" in told
+    (sweep,) = runs(user, "sweep")
+    assert "mlflow.source.git.commit" not in sweep.data.tags  # the user's repository is not ours
+    assert sweep.data.tags["command"].startswith("normbench ")
+    schemes = runs(user, "scheme")
+    assert len(schemes) == 3
+    report = next((user / "outputs").glob("*/report.html"))
+    assert "pca_sphere" in report.read_text()
+    assert "reused 3 of 3" in run("normbench", *SMALL, folder=user)
+    assert "breast_cancer-softmax" in run("normbench", "results", "list", folder=user)
+    assert ".png" in run("normbench", "results", folder=user)
+
+
+@pytest.mark.slow
+def test_a_wheel_and_a_checkout_give_a_job_one_identity(run, command, tmp_path):
+    folders = [tmp_path / "wheel", tmp_path / "checkout"]
+    for folder in folders:
+        folder.mkdir()
+    run("normbench", *SMALL, "normalizer=pca_sphere", folder=folders[0])
+    done = command(*SMALL, "normalizer=pca_sphere", folder=folders[1])
+    assert done.returncode == 0, done.stderr
+    one, other = ({s.data.tags["fingerprint"] for s in runs(f, "scheme")} for f in folders)
+    assert one == other
+
+
+@pytest.mark.slow
+def test_side_by_side_with_a_package_of_the_users(run, tmp_path):
+    (tmp_path / "mine.py").write_text(PACKAGE)
+    words = ["packages=[mine]", "normalizer._target_=mine.Halve", "normalizer=identity"]
+    run("normbench", *SMALL, *words)
+    run("normbench", *SMALL, *words, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    many = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "iterations=6"]
+    run(
+        "normbench", *SMALL, *many, "cost=softmax,squared_margin", "normalizer=identity", *words[:2]
+    )
+    assert all(found.info.status == "FINISHED" for found in runs(tmp_path, "scheme"))
+    assert len(runs(tmp_path, "scheme")) == 3
+
+
+@pytest.mark.slow
+def test_from_python_beside_another_projects_datasets(run, tmp_path):
+    (tmp_path / "datasets.py").write_text("raise ImportError('not normbench')\n")
+    code = (
+        "import json; from normbench import compare; import normbench\n"
+        "from sklearn.datasets import load_breast_cancer\n"
+        "x, y = load_breast_cancer(return_X_y=True)\n"
+        "frame = compare(x, y, normalizers=['standard'], step_sizes=[1.0], iterations=3)\n"
+        "print(json.dumps([normbench.__file__, len(frame), list(normbench.__path__)]))"
+    )
+    file, rows, path = json.loads(run("python", "-c", code).splitlines()[-1])
+    assert rows == 4
+    assert str(ROOT) not in file
+    assert len(path) == 1
+
+
+@pytest.mark.slow
+def test_a_checkout_runs_its_own_code_beside_an_installed_normbench(installed, tmp_path):
+    clean = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+    look = "import harness, normbench, normbench.costs as c; print(normbench.__file__, c.__file__)"
+    done = subprocess.run(
+        [installed / "python", "-c", look], cwd=ROOT, env=clean, capture_output=True, text=True
+    )
+    assert done.stdout.split() == [f"{ROOT}/harness/__init__.py", f"{ROOT}/costs/__init__.py"]
+    words = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", f"hydra.sweep.dir={tmp_path}/out"]
+    place = [f"tracking.uri=sqlite:///{tmp_path}/mlflow.db", f"tracking.artifacts={tmp_path}/files"]
+    for module in (["harness", *SMALL, *words, *place], ["results", "list"]):
+        store = ["--store", place[0].partition("=")[2]] if module[0] == "results" else []
+        done = subprocess.run(
+            [installed / "python", "-m", *module, *store],
+            cwd=ROOT,
+            env=clean,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    (sweep,) = runs(tmp_path, "sweep")
+    assert re.fullmatch("[0-9a-f]{40}", sweep.data.tags["mlflow.source.git.commit"])
+
+
+def test_without_an_environment_one_line_says_what_to_do(tmp_path):
+    venv.create(tmp_path / "empty")
+    clean = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
+    for module in ("harness", "results"):
+        done = subprocess.run(
+            [tmp_path / "empty" / "bin" / "python", "-m", module],
+            cwd=ROOT,
+            env=clean,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+        assert "make setup" in done.stderr
+
+
+def test_the_build_leaves_nothing_in_the_checkout(tmp_path):
+    before = sorted(path.name for path in Path(ROOT).iterdir())
+    build(tmp_path)
+    assert sorted(path.name for path in Path(ROOT).iterdir()) == before
