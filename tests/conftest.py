@@ -24,7 +24,9 @@ def as_it_was():
     """Fail a test that leaves the environment, the working folder or `sys.path` changed."""
 
     def state():
-        environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+        # threadpoolctl sets KMP_ variables where it is first imported, for the OpenMP of others.
+        others = ("PYTEST_CURRENT_TEST", "KMP_")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(others)}
         return environment, os.getcwd(), list(sys.path)
 
     before = state()
