@@ -1,17 +1,19 @@
 """Choices by name: an option's file under `conf/`, and the object that it describes."""
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from normbench.datasets.dataset import UserError
+from normbench.datasets.dataset import Dataset, UserError
 
 CONF = Path(str(files("normbench.conf")))
-OWN = ("normbench", "sklearn")
 # What `_target_` named before the project was a package, and what it is now.
 FORMER = {
     "costs.": "normbench.costs.",
@@ -19,6 +21,64 @@ FORMER = {
     "optimizers.": "normbench.optimizers.",
     "harness.normalizers.": "normbench.normalizers.",
     "harness.choices.": "normbench.choices.",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a group takes: what its `_target_` may be, and what calling that must give.
+
+    A cost is not called here: it is the function itself.
+    """
+
+    rule: str
+    takes: Callable[[Any], bool]
+    is_made: Callable[[Any], bool]
+
+
+def _is_cost(found: Any) -> bool:
+    """Return whether a thing is a function that can be called with scores and targets."""
+    if isinstance(found, type) or not callable(found):
+        return False
+    try:
+        inspect.signature(found).bind("scores", "targets")
+    except TypeError:
+        return False
+    except ValueError:  # of a function in C: there is no telling
+        return True
+    return True
+
+
+def _transforms(found: Any) -> bool:
+    return callable(getattr(found, "fit", None)) and callable(getattr(found, "transform", None))
+
+
+def _makes_a_scheme(found: Any) -> bool:
+    return _transforms(found) if isinstance(found, type) else callable(found)
+
+
+def _is_optimizer(found: Any) -> bool:
+    from normbench.optimizers import Optimizer
+
+    return isinstance(found, Optimizer)
+
+
+PLACES = {
+    "cost": Place("cost: a function of scores and targets", _is_cost, _is_cost),
+    "dataset": Place(
+        "loader: a function that gives a data set, as normbench.datasets.make_dataset makes it",
+        callable,
+        lambda found: isinstance(found, Dataset),
+    ),
+    "normalizer": Place(
+        "scheme: a class with fit and transform, or a function that gives one, "
+        "such as sklearn.preprocessing.StandardScaler",
+        _makes_a_scheme,
+        lambda found: _transforms(found) and not isinstance(found, type),
+    ),
+    "optimizer": Place(
+        "function that gives a normbench.optimizers.Optimizer", callable, _is_optimizer
+    ),
 }
 _named: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
 
@@ -81,54 +141,106 @@ def _present(target: str, packages: Any) -> str:
 
 
 def locate(group: str, target: Any) -> Any:
-    """Return the function or class at a dotted path such as `normbench.costs.softmax`.
+    """Return what a dotted path such as `normbench.costs.softmax` names, once it fits its group.
 
-    Raises `UserError` where it is not of this project, of scikit-learn or of a package that the
-    user names: nothing else is imported, so that a config is no program.
+    Nothing is called, and nothing is imported that a config has no business with: of this project
+    what an option of the group names, of scikit-learn the public classes that transform, and
+    beside them only packages that the user names. Raises `UserError`.
     """
     target = _present(str(target), _named.get())
-    _refuse_foreign(group, target, target)
     module_name, _, attribute = target.rpartition(".")
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(
-            f"{group}._target_={target}: cannot be imported ({error}); "
-            "give the dotted path of a function or class, such as normbench.costs.softmax"
-        ) from error
-    if module_name.split(".")[0] in OWN:  # a module also holds what it imports from elsewhere
-        formula = getattr(found, "formula", found)  # of a cost that autograd has wrapped
-        home = getattr(formula, "__module__", None) or getattr(found, "__name__", "")
-        _refuse_foreign(group, target, str(home))
-    return found
-
-
-def _refuse_foreign(group: str, target: Any, path: str) -> None:
-    package = path.split(".")[0]
-    if package not in (*OWN, *_named.get()):
+    package = target.split(".")[0]
+    if package == "normbench":
+        _refuse_undeclared(group, target)
+    elif package == "sklearn":
+        _refuse_inside(group, target)
+    elif package not in _named.get():
         raise UserError(
             f"{group}._target_={target}: is of {package or 'no package'}; a _target_ is of this "
             "project, of scikit-learn or of a package that the setting packages names; where you "
             f"trust that code, add packages=[{package}]"
         )
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except (Exception, SystemExit) as error:  # the user's own module may do anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(
+            f"{group}._target_={target}: cannot be imported ({reason}); "
+            "give the dotted path of a function or class, such as normbench.costs.softmax"
+        ) from error
+    if not PLACES[group].takes(found) or (package == "sklearn" and not _is_scheme_class(found)):
+        raise UserError(f"{group}._target_={target}: is no {PLACES[group].rule}")
+    return found
+
+
+def _refuse_undeclared(group: str, target: str) -> None:
+    """Refuse what no option of this project names: the files under `conf` are the declaration."""
+    declared = re.compile(rf"^_target_: *{re.escape(target)}(?: |$)", re.MULTILINE)
+    options_there = sorted((CONF / group).glob("*.yaml"))
+    if not any(declared.search(file.read_text()) for file in options_there):
+        names = ", ".join(file.stem for file in options_there)
+        raise UserError(
+            f"{group}._target_={target}: is named by no option of this project; "
+            f"write {group}= and one of {names}"
+        )
+
+
+def _refuse_inside(group: str, target: str) -> None:
+    """Refuse what is not `sklearn.MODULE.NAME` with a public module, in the place of a scheme."""
+    import sklearn
+
+    parts = target.split(".")
+    if group != "normalizer":
+        raise UserError(
+            f"{group}._target_={target}: scikit-learn gives schemes alone; here stands "
+            f"a {PLACES[group].rule}"
+        )
+    if len(parts) != 3 or parts[1] not in sklearn.__all__:
+        raise UserError(
+            f"{group}._target_={target}: is in no public module of scikit-learn; "
+            "write it as its documentation does, such as sklearn.preprocessing.StandardScaler"
+        )
+
+
+def _is_scheme_class(found: Any) -> bool:
+    """Return whether a class of scikit-learn's own transforms points."""
+    from sklearn.base import BaseEstimator
+
+    return (
+        isinstance(found, type)
+        and issubclass(found, BaseEstimator)
+        and found.__module__.startswith("sklearn.")
+    )
 
 
 def build(group: str, choice: Mapping[str, Any]) -> Any:
     """Return `_target_` called with the other entries of a choice.
 
     An option that the function does not take, or that it refuses with a ValueError, is a user's
-    mistake.
+    mistake; so is a function that gives another kind of thing.
     """
     take = _range if group == "normalizer" else _as_it_is
     arguments = {key: take(value) for key, value in choice.items() if key != "_target_"}
-    made = locate(group, choice.get("_target_"))
+    target = choice.get("_target_")
+    made = locate(group, target)
+    if str(target).startswith("sklearn.") and arguments.get("memory") is not None:
+        raise UserError(
+            f"{group}.memory={arguments['memory']}: keeps pickles in a folder and loads them, "
+            "which can run code; leave it out"
+        )
     try:
-        return made(**arguments)
+        found = made(**arguments)
     except UserError:
         raise
     except (TypeError, ValueError) as error:
         shown = ", ".join(f"{group}.{key}={value}" for key, value in arguments.items())
         raise UserError(f"{shown or group}: {' '.join(str(error).split())}") from error
+    if not PLACES[group].is_made(found):
+        raise UserError(
+            f"{group}._target_={target}: gives {type(found).__name__}; "
+            f"it must be a {PLACES[group].rule}"
+        )
+    return found
 
 
 def chain(schemes: Any) -> Any:

@@ -1,6 +1,7 @@
 """The comparison from Python: the engine that the command line runs, on arrays, without a store."""
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 
 from normbench.choices import build, locate, options
 from normbench.datasets import Dataset, UserError, label_dataset
+from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings, number
 from normbench.job import Job, run
 from normbench.verdicts.convergence import Rules
@@ -92,9 +94,11 @@ def compare(
 
 
 def _clone(normalizer: Any) -> Any:
+    """Return a scheme like the one that is given, which stays as it is."""
     from sklearn.base import clone
 
-    return clone(normalizer)
+    check_scheme(normalizer)
+    return clone(normalizer) if hasattr(normalizer, "get_params") else deepcopy(normalizer)
 
 
 def _dataset(x: Any, y: Any, cost: Any) -> Dataset:

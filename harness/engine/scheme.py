@@ -29,11 +29,22 @@ def check_scheme(scheme: Any) -> None:
             "points alone; choose a transformer that does without targets"
         )
     try:
-        # scikit-learn's own check of the options, which fit would make; before any job starts.
-        if hasattr(scheme, "_parameter_constraints"):  # a class of the user's may declare none
+        if _declares_options(scheme):
             scheme._validate_params()
     except ValueError as error:
         raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
+
+
+def _declares_options(scheme: Any) -> bool:
+    """Return whether a scheme can check its options before it is fitted, as scikit-learn's do.
+
+    A user's own class has scikit-learn's check from its base, without the list that it reads.
+    """
+    from sklearn.base import BaseEstimator
+
+    check = getattr(type(scheme), "_validate_params", None)
+    inherited = check is getattr(BaseEstimator, "_validate_params", None)
+    return check is not None and (not inherited or hasattr(scheme, "_parameter_constraints"))
 
 
 def _needs_targets(scheme: Any) -> bool:
@@ -68,7 +79,14 @@ def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, 
         name = type(scheme).__name__
         raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
     assert z is not None
-    return z, z[:0] if z_test is None else z_test
+    if z_test is None:
+        return z, z[:0]
+    if z_test.shape[1] != z.shape[1]:
+        raise UserError(
+            f"normalizer {type(scheme).__name__}: gives {z.shape[1]} features for the training "
+            f"points and {z_test.shape[1]} for the test points; they must be the same ones"
+        )
+    return z, z_test
 
 
 def _fit(scheme: Any, x: Array) -> None:
@@ -101,6 +119,11 @@ def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
         part = _points(name, part, block.stop - block.start, dtype)
         if z is None:
             z = np.empty((len(x), part.shape[1]), dtype=dtype)
+        if part.shape[1] != z.shape[1]:  # numpy would repeat a single one
+            raise UserError(
+                f"normalizer {name}: gives {z.shape[1]} features for some points and "
+                f"{part.shape[1]} for others; a scheme gives every point the same ones"
+            )
         z[block] = part
     return z
 
@@ -126,6 +149,8 @@ def _points(name: str, given: Any, count: int, dtype: Any) -> Array:
             "of one number or more a point"
         )
     try:
+        if np.asarray(given).dtype.kind not in "biufO":  # text, dates, complex numbers
+            raise TypeError
         with np.errstate(over="ignore", invalid="ignore"):
             z = np.ascontiguousarray(given, dtype=dtype)
             finite = np.isfinite(z.sum()) or np.isfinite(z).all()

@@ -1,11 +1,20 @@
 """What a `_target_` may name: a config is data, and no program."""
 
+import importlib
+import pickle
 import sys
+import types
 
+import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 
-from normbench.choices import allowing, build, canonical, locate
+from normbench.choices import CONF, allowing, build, canonical, locate, options
+from normbench.comparison import compare
+from normbench.costs import softmax
 from normbench.datasets import UserError
+from normbench.datasets.bundled import iris
+from normbench.optimizers import gradient_descent
 
 FOREIGN = (
     "os.system",
@@ -42,18 +51,18 @@ def test_a_scheme_within_a_chain_is_no_way_around():
             build("normalizer", {"_target_": "normbench.choices.chain", "schemes": schemes})
 
 
-FORMER = {
-    "costs.softmax": "normbench.costs.softmax",
-    "datasets.bundled.iris": "normbench.datasets.bundled.iris",
-    "optimizers.adam": "normbench.optimizers.adam",
-    "harness.normalizers.PCASphere": "normbench.normalizers.PCASphere",
-    "harness.choices.chain": "normbench.choices.chain",
-}
+FORMER = (
+    ("cost", "costs.softmax", "normbench.costs.softmax"),
+    ("dataset", "datasets.bundled.iris", "normbench.datasets.bundled.iris"),
+    ("optimizer", "optimizers.adam", "normbench.optimizers.adam"),
+    ("normalizer", "harness.normalizers.PCASphere", "normbench.normalizers.PCASphere"),
+    ("normalizer", "harness.choices.chain", "normbench.choices.chain"),
+)
 
 
-@pytest.mark.parametrize(("former", "present"), FORMER.items())
-def test_former_spellings_are_accepted_and_told_in_their_present_one(former, present):
-    assert locate("cost", former) is locate("cost", present)
+@pytest.mark.parametrize(("group", "former", "present"), FORMER)
+def test_former_spellings_are_accepted_and_told_in_their_present_one(group, former, present):
+    assert locate(group, former) is locate(group, present)
     nested = {"schemes": [{"standard": {"_target_": former}}], "_target_": former}
     assert canonical(nested) == {
         "schemes": [{"standard": {"_target_": present}}],
@@ -64,10 +73,181 @@ def test_former_spellings_are_accepted_and_told_in_their_present_one(former, pre
 
 
 def test_a_package_that_the_user_names_is_allowed_as_long_as_it_is_named():
-    with allowing(["fractions"]):
-        assert locate("cost", "fractions.Fraction").__name__ == "Fraction"
-    with pytest.raises(UserError, match=r"add packages=\[fractions\]"):
-        locate("cost", "fractions.Fraction")
+    with allowing(["operator"]):
+        assert locate("cost", "operator.mul")(2, 3) == 6
+    with pytest.raises(UserError, match=r"add packages=\[operator\]"):
+        locate("cost", "operator.mul")
+
+
+# What a place takes, known before anything is called.
+
+
+GROUPS = ("cost", "dataset", "normalizer", "optimizer")
+OWN = {
+    "cost": ("normbench.costs.count_misclassified", "normbench.costs.declaration.declare"),
+    "dataset": ("normbench.datasets.idx.read_idx", "normbench.datasets.split"),
+    "normalizer": ("normbench.normalizers.spectrum.blocks", "normbench.choices.build"),
+    "optimizer": ("normbench.optimizers.contract.share", "normbench.optimizers.Optimizer"),
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_an_option_names_fits_its_group_and_no_other(group):
+    for file in sorted((CONF / group).glob("*.yaml")):
+        target = options(group, file.stem)["_target_"]
+        assert callable(locate(group, target))
+        for other in set(GROUPS) - {group}:
+            with pytest.raises(UserError, match=rf"{other}\._target_="):
+                locate(other, target)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_of_this_project_only_what_an_option_names_is_one(group):
+    for target in (*OWN[group], "normbench.tests.nothing.there"):
+        with pytest.raises(UserError, match=f"is named by no option of this project; .*{group}="):
+            locate(group, target)
+    assert "normbench.tests" not in sys.modules
+
+
+def of_scikit_learn():
+    """Yield every name of some of scikit-learn's public modules, and whether it is a scheme."""
+    for module in ("preprocessing", "decomposition", "datasets", "svm", "metrics"):
+        home = importlib.import_module(f"sklearn.{module}")
+        for name in home.__all__:
+            found = getattr(home, name)
+            scheme = isinstance(found, type) and issubclass(found, BaseEstimator)
+            yield f"sklearn.{module}.{name}", scheme and hasattr(found, "transform")
+
+
+def test_of_scikit_learn_only_classes_that_transform_are_schemes():
+    kinds = dict(of_scikit_learn())
+    assert sum(kinds.values()) >= 25
+    for target, scheme in kinds.items():
+        if scheme:
+            assert isinstance(locate("normalizer", target), type)
+        else:
+            with pytest.raises(UserError, match="is no scheme: a class with fit and transform"):
+                locate("normalizer", target)
+
+
+@pytest.mark.parametrize(
+    "target", ["sklearn.preprocessing._data.StandardScaler", "sklearn.clone", "sklearn.utils.Bunch"]
+)
+def test_a_scheme_of_scikit_learn_stands_in_a_public_module(target):
+    with pytest.raises(UserError, match="in no public module of scikit-learn"):
+        locate("normalizer", target)
+
+
+class Ran:
+    """A pickle that says when it is loaded."""
+
+    loaded = False
+
+    def __reduce__(self):
+        return setattr, (Ran, "loaded", True)
+
+
+def test_nothing_is_called_on_the_way_to_a_refusal(tmp_path):
+    (tmp_path / "thesis").write_text("years")
+    (tmp_path / "20news-bydate_py3.pkz").write_bytes(pickle.dumps(Ran()))
+    for loader in ("fetch_20newsgroups", "clear_data_home"):
+        inside = {"_target_": f"sklearn.datasets.{loader}", "data_home": str(tmp_path)}
+        links = [{"standard": inside}]
+        for schemes in (links, [{"chain": {"schemes": links}}]):
+            with pytest.raises(UserError, match=rf"sklearn\.datasets\.{loader}: is no scheme"):
+                build("normalizer", {"_target_": "normbench.choices.chain", "schemes": schemes})
+    assert (tmp_path / "thesis").exists()
+    assert not Ran.loaded
+
+
+def test_a_folder_of_pickles_is_no_option(tmp_path):
+    choice = {"_target_": "sklearn.cluster.FeatureAgglomeration", "memory": str(tmp_path)}
+    with pytest.raises(UserError, match=r"normalizer\.memory=.*pickles"):
+        build("normalizer", choice)
+    assert build("normalizer", {**choice, "memory": None}).memory is None
+
+
+class Scale(TransformerMixin, BaseEstimator):
+    """A scheme as a user writes one: no list of its options' types."""
+
+    def __init__(self, factor=2.0):
+        self.factor = factor
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return self.factor * X
+
+
+class Plain:
+    """One without scikit-learn's base classes."""
+
+    def fit(self, x):
+        return self
+
+    def transform(self, x):
+        return 2.0 * x
+
+
+@pytest.fixture
+def mine(monkeypatch):
+    """A module of the user's own, by the name `mine`, which the config allows."""
+    module = types.ModuleType("mine")
+    module.Scale, module.Plain, module.scale = Scale, Plain, lambda: Scale(3.0)
+    module.three, module.number, module.Nothing = 3, lambda: 3, type("Nothing", (), {})
+    module.cost = lambda scores, targets: softmax(scores, targets)
+    module.few = lambda scores: scores
+    module.loader, module.rule = iris, gradient_descent
+    monkeypatch.setitem(sys.modules, "mine", module)
+    with allowing(["mine"]):
+        yield
+
+
+@pytest.mark.usefixtures("mine")
+def test_things_of_ones_own_are_taken_where_they_fit():
+    assert build("normalizer", {"_target_": "mine.Scale", "factor": 3}).factor == 3
+    assert build("normalizer", {"_target_": "mine.scale"}).factor == 3
+    assert build("normalizer", {"_target_": "mine.Plain"}).transform(1) == 2
+    assert build("dataset", {"_target_": "mine.loader"}).name == "iris"
+    assert build("optimizer", {"_target_": "mine.rule"}).step
+    assert locate("cost", "mine.cost")
+
+
+@pytest.mark.usefixtures("mine")
+@pytest.mark.parametrize(
+    ("group", "name", "rule"),
+    [
+        ("cost", "three", "is no cost"),
+        ("cost", "Scale", "is no cost"),
+        ("cost", "few", "is no cost"),
+        ("normalizer", "three", "is no scheme"),
+        ("normalizer", "Nothing", "is no scheme"),
+        ("normalizer", "number", "gives int; it must be a scheme"),
+        ("dataset", "three", "is no loader"),
+        ("dataset", "number", "gives int; it must be a loader"),
+        ("optimizer", "three", "is no function"),
+        ("optimizer", "number", "gives int; it must be a function"),
+        ("optimizer", "Plain", "gives Plain; it must be a function"),
+    ],
+)
+def test_things_of_ones_own_are_refused_where_they_do_not_fit(group, name, rule):
+    with pytest.raises(UserError, match=rf"{group}\._target_=mine\.{name}: {rule}"):
+        build(group, {"_target_": f"mine.{name}"})
+
+
+def test_a_module_that_cannot_be_imported_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for number, text in enumerate(("1 +", "raise SystemExit(3)", "nothing", "raise KeyError")):
+        (tmp_path / f"broken{number}.py").write_text(text)
+        with allowing([f"broken{number}"]), pytest.raises(UserError, match="cannot be imported"):
+            locate("cost", f"broken{number}.cost")
+
+
+def test_an_ordinary_class_is_a_scheme_from_python_too(two_classes):
+    frames = compare(*two_classes, normalizers=[Scale(), Plain()], step_sizes=[0.1], iterations=3)
+    costs = [part["cost"].to_numpy() for _, part in frames.groupby("normalizer")]
+    np.testing.assert_array_equal(*costs)
 
 
 @pytest.mark.parametrize("packages", ["os", 3, [1], ["a.b"], [""], None, {"a": 1, "b c": 2}])

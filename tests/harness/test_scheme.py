@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from normbench.choices import build
 from normbench.comparison import compare
 from normbench.datasets import UserError
-from normbench.engine.scheme import check_scheme, normalize
+from normbench.engine.scheme import FEW, check_scheme, normalize
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.arange(40) % 2
@@ -54,6 +54,36 @@ class Flat(Doubled):
 class Words(Doubled):
     def transform(self, x):
         return np.full(x.shape, "word")
+
+
+class Digits(Doubled):
+    def transform(self, x):
+        return np.full(x.shape, "1")
+
+
+class Complex(Doubled):
+    def transform(self, x):
+        return x + 1j
+
+
+class Dates(Doubled):
+    def transform(self, x):
+        return np.zeros(x.shape, dtype="M8[D]")
+
+
+class Nothing(Doubled):
+    def transform(self, x):
+        return None
+
+
+class ByNumber(Doubled):
+    """As many features as are asked for, by how many points come at a time."""
+
+    def __init__(self, widths):
+        self.widths = widths
+
+    def transform(self, x):
+        return np.ones((len(x), self.widths[len(x)]))
 
 
 @pytest.mark.parametrize(
@@ -92,6 +122,10 @@ def test_what_is_not_a_transformer_is_refused(thing):
         (Short(), r"shape \(39, 3\) for 40 points"),
         (Flat(), r"shape \(40,\)"),
         (Words(), "not numbers"),
+        (Digits(), "not numbers"),
+        (Complex(), "not numbers"),
+        (Dates(), "not numbers"),
+        (Nothing(), r"shape \(\) for 40 points"),
         (PowerTransformer("box-cox"), "strictly positive"),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
@@ -106,6 +140,15 @@ def test_what_a_scheme_gives_is_checked(scheme, reason):
 def test_test_points_are_checked_too():
     with pytest.raises(UserError, match="Gaps: gives points that are not finite"):
         normalize(Gaps(), np.zeros((4, 3)), X, "float64")
+
+
+def test_every_point_has_the_same_features():
+    x = np.zeros((FEW + 1, 2))
+    for last in (1, 3):
+        with pytest.raises(UserError, match=f"gives 2 features for some points and {last} for"):
+            normalize(ByNumber({1: last, FEW: 2}), x, x[:0], "float64")
+    with pytest.raises(UserError, match="gives 2 features for the training points and 1 for the"):
+        normalize(ByNumber({1: 1, FEW: 2}), x[:FEW], x[:1], "float64")
 
 
 def test_numbers_that_float32_cannot_hold_are_refused():
