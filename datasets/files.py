@@ -172,7 +172,7 @@ def _existing(path: Any) -> Path:
 def _read_csv(
     file: Path, content: Any, header: bool, delimiter: str, **options: Any
 ) -> "pd.DataFrame":
-    """Return a text file as a frame whose numbers are exact to the last bit."""
+    """Return a text file as a frame; from pandas 3.1 on its numbers are exact to the last bit."""
     import pandas as pd
 
     try:
@@ -185,7 +185,6 @@ def _read_csv(
                 index_col=False,
                 skipinitialspace=True,
                 low_memory=False,
-                float_precision="round_trip",
                 encoding="utf-8-sig",
                 **options,
             )
