@@ -60,11 +60,15 @@ def _compare(words: Sequence[str]) -> None:
 
     Plugins.instance()  # loads Hydra's own plugins anew; a subclass made before would be orphaned
     from normbench.choices import CONF
+    from normbench.command.grid import hold_back
     from normbench.command.job import run_job
     from normbench.command.sweep import register
 
-    register()
-    sys.argv = ["normbench", *words]
+    words = [word for word in words if word not in ("-m", "--multirun")]  # every command is one
+    shown = any(word.startswith("-") for word in words)  # such as --cfg job
+    left, held = (words, []) if shown else hold_back(words)
+    register(words, held)
+    sys.argv = ["normbench", *left]
     try:
         hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(run_job)()
     except Exception as error:

@@ -1,5 +1,6 @@
 """What a composed config says: the job, its names, its parameters, its store."""
 
+import copy
 import json
 import re
 from collections.abc import Mapping
@@ -15,8 +16,11 @@ LONGEST_NAME = 100  # characters of a data set's name, in the names of files
 
 if TYPE_CHECKING:
     from normbench.datasets import Dataset
+    from normbench.engine.settings import Settings
     from normbench.job import Job
     from normbench.recording.writer import Writer
+    from normbench.verdicts.convergence import Rules
+    from normbench.verdicts.search import Search
 
 
 def prepare(config: DictConfig) -> "Job":
@@ -28,9 +32,34 @@ def prepare(config: DictConfig) -> "Job":
         return _job(plain)
 
 
-def _job(plain: dict[str, Any]) -> "Job":
-    from normbench.choices import build, locate
-    from normbench.engine.settings import Settings, number
+def resolved(config: DictConfig) -> dict[str, Any]:
+    """Return a job's settings as plain values; empty where they cannot be resolved."""
+    try:
+        return _resolve(without_hydra(config))
+    except (OmegaConfBaseException, ValueError):  # told with the job itself
+        return {}
+
+
+def check_setting(plain: Mapping[str, Any], key: str, value: Any) -> None:
+    """Raise `UserError` where a setting of otherwise plain settings breaks its rule."""
+    from normbench.engine.settings import number, whole
+
+    if not plain or "${" in str(value):  # checked with the job itself
+        return
+    changed: dict[str, Any] = copy.deepcopy(dict(plain))
+    place = changed
+    *folders, name = key.split(".")
+    for folder in folders:
+        place = place[folder]
+    place[name] = value
+    _settings(changed)
+    number("cost.l2", changed["cost"]["l2"], least=0)
+    number("dataset.test_fraction", changed["dataset"]["test_fraction"], least=0, below=1)
+    whole("dataset.split_seed", changed["dataset"]["split_seed"], 0)
+
+
+def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
+    from normbench.engine.settings import Settings
     from normbench.verdicts.convergence import Rules
     from normbench.verdicts.search import Search
 
@@ -40,9 +69,16 @@ def _job(plain: dict[str, Any]) -> "Job":
         shown_step=plain["shown_step"],
         **{key: plain[key] for key in keys},
     )
+    return settings, Rules(**plain["rules"]), Search(**plain["search"])
+
+
+def _job(plain: dict[str, Any]) -> "Job":
+    from normbench.choices import build, locate
+    from normbench.engine.settings import number
+
+    settings, rules, search = _settings(plain)
     cost = dict(plain["cost"])
     l2 = number("cost.l2", cost.pop("l2"), least=0)
-    rules, search = Rules(**plain["rules"]), Search(**plain["search"])
     dataset = _dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"]))
     # Late: a mistake in a number or a file is told before all of scikit-learn is loaded.
     from normbench.job import Job, check

@@ -15,26 +15,43 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
-from typing import IO, Any, cast
+from typing import IO, Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
-from hydra.types import HydraContext
-from omegaconf import DictConfig, OmegaConf
+from hydra.plugins.sweeper import Sweeper
+from hydra.types import HydraContext, TaskFunction
+from omegaconf import DictConfig
 
 from normbench.command import config as configs
+from normbench.command import hydras_own
 from normbench.command.errors import SweepError
+from normbench.command.grid import Grid, hold_back
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-AT_ONCE = 100  # jobs handed to the launcher, which keeps the config of each until all are done
+AT_ONCE = 100  # jobs handed to the launcher, which keeps what became of each until all are done
 
 
-class Sweep(BasicSweeper):
-    """Hydra's own sweeper, which checks the composed jobs before it launches them."""
+class Sweep(Sweeper):
+    """Checks the jobs of a sweep before it launches them, and concludes with one comparison."""
+
+    words: Sequence[str] = ()  # the command line as it was typed
+    held: Sequence[str] = ()  # what of it are options of choices, see `grid.hold_back`
+
+    def __init__(
+        self, params: dict[str, Any] | None = None, max_batch_size: int | None = None
+    ) -> None:
+        self.params = [f"{key}={value}" for key, value in (params or {}).items()]
+
+    def setup(
+        self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
+    ) -> None:
+        """Keep what Hydra composed, and the launcher that the config names."""
+        self.loader, self.config = hydra_context.config_loader, config
+        self.launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=hydra_context, task_function=task_function, config=config
+        )
 
     def sweep(self, arguments: list[str]) -> Any:
         """Check, run and conclude a sweep; leave with exit code 1 or 2 where jobs failed."""
@@ -45,63 +62,49 @@ class Sweep(BasicSweeper):
             _refuse_several_studies(argument)
         HydraConfig.instance().set_config(self.config)
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
-        self.arguments = arguments
         self.parents: dict[str, str] = {}
         self.lock: IO[str] | None = None
-        self.composed: dict[tuple[str, ...], DictConfig] = {}
         try:
-            batch = self._batch()
-            experiments = self._check(batch)
-            self._start(experiments, len(batch))
-            code = self._conclude(self._launch(batch))
+            params, options = hold_back(self.params)  # the command line comes last, and counts
+            grid = Grid(self.loader, self.config, [*params, *arguments], [*options, *self.held])
+            experiments = self._check(grid)
+            self._start(experiments, len(grid.jobs))
+            code = self._conclude(self._launch(grid))
         except BaseException as error:
             self._stop(error)
             raise
         if code:
             raise SystemExit(code)
 
-    def _batch(self) -> Sequence[Sequence[str]]:
-        """Return the overrides of every job; unlike Hydra, write no config, with its passwords."""
-        from normbench.datasets import UserError
+    def _check(self, grid: Grid) -> list[str]:
+        """Return the names of the sweep's experiments, once one job can run.
 
-        assert self.hydra_context is not None
-        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
-        overrides = parser.parse_overrides([*self._parse_config(), *self.arguments])
-        (batch,) = self.split_arguments(overrides, None)
-        if not batch:
-            raise UserError(
-                f"{' '.join(self.arguments)}: is a sweep of no jobs; "
-                "check the pattern of the option that is swept"
-            )
-        return batch
-
-    def _check(self, batch: Sequence[Sequence[str]]) -> list[str]:
-        """Compose every job and return the names of their experiments, once one job can run.
-
-        Where every job is a user's mistake the first is raised and nothing is recorded.
+        Every combination of choices is tried, and every swept setting by its own rule. Where every
+        job is a user's mistake the first is raised and nothing is recorded.
         """
         from normbench.datasets import UserError
 
-        assert self.hydra_context is not None
-        assert self.config is not None
+        mistakes: dict[str, UserError] = {}
+        plain = configs.resolved(grid.config(grid.jobs[0]))
+        for word, key, value in grid.settings():
+            try:
+                configs.check_setting(plain, key, value)
+            except UserError as error:
+                mistakes[word] = error
         experiments: dict[str, None] = {}
-        first: UserError | None = None
         fits = False
-        loader = self.hydra_context.config_loader
-        if len(batch) > AT_ONCE:  # some 20 a second
-            print(f"checking {len(batch)} jobs", file=sys.stderr)
-        for place, overrides in enumerate(batch):
-            config = loader.load_sweep_config(self.config, list(overrides))
-            if place < AT_ONCE and _is_basic(self.config):
-                self.composed[tuple(overrides)] = config
+        for words in grid.representatives(set(mistakes)):
+            config = grid.config(words)
             HydraConfig.instance().set_config(config)
             experiments[configs.experiment_name(config)] = None
             try:
-                fits = fits or bool(configs.prepare(configs.without_hydra(config)))
+                fits = bool(configs.prepare(configs.without_hydra(config))) or fits
             except UserError as error:
-                first = first or error
-        if first and not fits:
-            raise first
+                mistakes[" ".join(words)] = error
+        if not fits:
+            raise next(iter(mistakes.values()))
+        for note in grid.notes():
+            print(note, file=sys.stderr)
         return list(experiments)
 
     def _start(self, experiments: Sequence[str], jobs: int) -> None:
@@ -124,7 +127,7 @@ class Sweep(BasicSweeper):
             print(f"logged {written} jobs that an earlier command had kept", file=sys.stderr)
         # The id stands in MLflow's tags and queries: letters and digits, dots and dashes alone.
         self.sweep_id = self.writer.free_id(re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A))
-        command = without_passwords("normbench " + shlex.join(self.arguments)).strip()
+        command = without_passwords("normbench " + shlex.join(self.words)).strip()
         tags = {"command": command, "jobs": str(jobs), **leftovers.home(self.folder)}
         tags |= {**_versions(), **_commit()}
         for name in experiments:
@@ -138,22 +141,17 @@ class Sweep(BasicSweeper):
         (self.folder / leftovers.LEDGER).write_text(json.dumps(ledger))
         _share_threads(self.config)
 
-    def _launch(self, batch: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    def _launch(self, grid: Grid) -> list[dict[str, Any]]:
         """Return what became of every job. An error that is not a job's own is raised at the end.
 
         Raises `SweepError` where a launcher's process was killed.
         """
+        hydras_own.hand_configs(self.launcher, grid)
         assert self.launcher is not None
-        if self.composed:
-            context = cast(HydraContext, self.launcher.hydra_context)  # type: ignore[attr-defined]
-            loader: Any = _Composed(context.config_loader, self.composed)
-            self.launcher.hydra_context = HydraContext(  # type: ignore[attr-defined]
-                config_loader=loader, callbacks=context.callbacks
-            )
         outcomes: list[dict[str, Any]] = []
         bug: Exception | None = None
-        for first in range(0, len(batch), AT_ONCE):
-            some = batch[first : first + AT_ONCE]
+        for first in range(0, len(grid.jobs), AT_ONCE):
+            some = grid.jobs[first : first + AT_ONCE]
             try:
                 results = self.launcher.launch(some, initial_job_idx=first)
             except BrokenProcessPool as error:
@@ -251,38 +249,13 @@ class Sweep(BasicSweeper):
         return "; ".join(words)
 
 
-class _Composed:
-    """Hydra's loader, which hands out what is composed already: that is half of a sweep's start."""
+def register(words: Sequence[str], held: Sequence[str]) -> None:
+    """Make the sweeper of a command line and the resolvers known to Hydra.
 
-    def __init__(self, loader: Any, composed: dict[tuple[str, ...], DictConfig]) -> None:
-        self._loader, self._composed = loader, composed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def load_sweep_config(self, master: DictConfig, overrides: list[str]) -> DictConfig:
-        """Return a job's config; each that is kept is handed out once."""
-        known = self._composed.pop(tuple(overrides), None)
-        if known is None:
-            return cast(DictConfig, self._loader.load_sweep_config(master, overrides))
-        OmegaConf.set_readonly(known.hydra, None)  # as HydraConfig left it
-        return known
-
-
-def _is_basic(config: DictConfig) -> bool:
-    """Return whether the jobs run here, one after the other: another process would be sent all."""
-    return str(config.hydra.launcher.get("_target_")).endswith(".BasicLauncher")
-
-
-def register() -> None:
-    """Make the sweeper and the resolvers known to Hydra.
-
-    Hydra instantiates only plugins of its own namespace package, so the class says it lives there.
+    words: the command line as it was typed; held: what of it Hydra does not see.
     """
-    home = ModuleType("hydra_plugins.normbench")
-    Sweep.__module__, home.__dict__["Sweep"] = home.__name__, Sweep
-    sys.modules[home.__name__] = home
-    Plugins.instance().register(Sweep)
+    Sweep.words, Sweep.held = words, held
+    hydras_own.register(Sweep)
     configs.register_resolvers()
 
 

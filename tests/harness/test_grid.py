@@ -1,0 +1,138 @@
+"""The jobs of a sweep: what is combined, which option is for which choice, what is composed."""
+
+import os
+
+import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import OmegaConf
+
+from normbench.choices import CONF
+from normbench.command import config as configs
+from normbench.command.grid import Grid, hold_back
+from normbench.datasets import UserError
+
+
+class Loader(ConfigLoaderImpl):
+    """Hydra's loader, which counts how often it composes a job."""
+
+    composed = 0
+
+    def load_sweep_config(self, master_config, sweep_overrides):
+        self.composed += 1
+        return super().load_sweep_config(master_config, sweep_overrides)
+
+
+@pytest.fixture
+def grid():
+    """Return a function that gives the grid of a command line."""
+    configs.register_resolvers()
+
+    def make(*words):
+        loader = Loader(config_search_path=create_config_search_path(str(CONF)))
+        arguments, held = hold_back(words)
+        plain = [word for word in arguments if "," not in word and "(" not in word]
+        plain.append("hydra.sweeper._target_=none.at.All")  # as if it were another's
+        master = loader.load_configuration("config", plain, RunMode.MULTIRUN)
+        return Grid(loader, master, arguments, held)
+
+    state = HydraConfig.instance().cfg
+    yield make
+    HydraConfig.instance().cfg = state
+
+
+def test_every_combination_is_a_job_in_order(grid):
+    made = grid("normalizer=standard,pca_sphere", "iterations=1,2", "seed=3")
+    assert made.jobs == [
+        (f"normalizer={name}", f"iterations={number}", "seed=3")
+        for name in ("standard", "pca_sphere")
+        for number in (1, 2)
+    ]
+
+
+def test_an_option_goes_to_the_choices_that_have_it_and_equal_jobs_are_one(grid):
+    made = grid("normalizer=standard,pca_sphere,pca", "normalizer.ridge=0,1e-3")
+    assert made.jobs == [
+        ("normalizer=standard",),
+        ("normalizer=pca_sphere", "normalizer.ridge=0"),
+        ("normalizer=pca_sphere", "normalizer.ridge=0.001"),
+        ("normalizer=pca",),
+    ]
+    assert made.notes() == ["normalizer.ridge: for pca_sphere; not for standard, pca"]
+    ridges = [made.config(words).normalizer.get("ridge") for words in made.jobs]
+    assert ridges == [None, 0, 1e-3, None]
+
+
+def test_what_stands_last_counts(grid):
+    assert grid("iterations=1", "iterations=2,3", "iterations=4").jobs == [("iterations=4",)]
+
+
+def test_an_option_that_none_has_is_refused_with_the_nearest(grid):
+    with pytest.raises(
+        UserError, match=r"normalizer\.rige: no such .*standard, pca_sphere; did you"
+    ):
+        grid("normalizer=standard,pca_sphere", "normalizer.rige=0")
+    with pytest.raises(UserError, match="no such setting of standard"):
+        grid("normalizer=standard", "normalizer.ridge=0")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("normalizer=robust,zca_sphere", "normalizer.ridge=0.5", "iterations=3"),
+        ("dataset=csv,iris", "dataset.path='\"a, b=c.csv\"'", "dataset.test_fraction=0.2"),
+        ("optimizer=momentum,adam", "optimizer.momentum=0.5", "'step_sizes=[0.1, 1]'"),
+        ("normalizer=pca", "normalizer.components=2,0.9", "record=[points],[path]"),
+        ("cost.l2=0,0.1", "step_sizes=${decades:-3,0},[1]", "data_dir=/here"),
+    ],
+)
+def test_a_config_is_the_one_that_hydra_composes(grid, words):
+    words = [word.strip("'") if word.startswith("'") else word for word in words]
+    words = [word.replace("='\"", '="').replace("\"'", '"') for word in words]
+    made = grid(*words)
+    for job in made.jobs:
+        mine = made.config(job)
+        whole = made._loader.load_sweep_config(made._master, list(job))
+        for config in (mine, whole):
+            del config.hydra
+        assert OmegaConf.to_container(mine) == OmegaConf.to_container(whole)
+
+
+def test_choices_are_composed_once_however_many_jobs_there_are(grid):
+    made = grid("dataset=iris,wine", "normalizer=standard,pca_sphere,pca", "seed=range(100)")
+    configs_made = [made.config(words) for words in made.jobs[::50]]
+    assert len(made.jobs) == 600
+    assert {config.seed for config in configs_made} == {0, 50}
+    assert made._loader.composed == 1 + 2 + 3
+    assert len(made.representatives(set())) == 6
+
+
+def test_a_wrong_setting_is_not_what_a_combination_is_tried_with(grid):
+    made = grid("normalizer=standard,pca", "iterations=-3,5")
+    tried = made.representatives({"iterations=-3"})
+    assert [words[1] for words in tried] == ["iterations=5", "iterations=5"]
+    plain = configs.resolved(made.config(made.jobs[0]))
+    for word, key, value in made.settings():
+        if word == "iterations=-3":
+            with pytest.raises(UserError, match="iterations=-3"):
+                configs.check_setting(plain, key, value)
+        else:
+            configs.check_setting(plain, key, value)
+
+
+def test_the_tracking_of_a_sweep_is_one(grid):
+    with pytest.raises(UserError, match="tracking: one choice"):
+        grid("tracking=local,other")
+
+
+def test_a_sweep_of_no_jobs_is_refused(grid):
+    with pytest.raises(UserError, match="sweep of no jobs"):
+        grid("dataset=glob(nothing*)")
+
+
+def test_grids_leave_the_environment_alone(grid):
+    before = dict(os.environ)
+    grid("seed=1,2").config(("seed=1",))
+    assert dict(os.environ) == before
