@@ -6,7 +6,7 @@ LOWEST := .venv-lowest
 STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook test test-lowest slow check bench dashboard clean
+.PHONY: help setup compare textbook test test-lowest slow check mutants bench dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -50,6 +50,9 @@ check: $(READY) ## format, lint and types, as pre-commit and CI run them
 
 dashboard: $(READY) ## MLflow's UI on this machine, with the link to the last comparison
 	$(VENV)/bin/normbench dashboard
+
+mutants: $(READY) ## lines broken on purpose: which of them no test notices (an hour; not in CI)
+	$(PYTHON) -m tests.mutation --sample 40
 
 bench: $(READY) ## ours beside the textbook's loop, PyTorch and JAX (those that are installed)
 	mkdir -p outputs

@@ -1,0 +1,42 @@
+"""The mutants are what they are said to be, and a test that notices nothing is told from others."""
+
+import ast
+
+from tests.mutation.__main__ import ROOMS, cases
+from tests.mutation.mutants import of
+
+TEXT = '''"""Of 3 words."""
+
+
+def mean(values: list[float], least: int = 2) -> float:
+    """Return it, or 0."""
+    if len(values) < least:
+        raise ValueError(f"{len(values) + 1}: too few")
+    return -sum(values) / (len(values) - 1)
+'''
+
+
+def test_each_mutant_changes_one_line_and_parses():
+    for mutant in of(TEXT):
+        ast.parse(mutant.text)
+        pairs = list(zip(TEXT.splitlines(), mutant.text.splitlines(), strict=True))
+        (changed,) = [n for n, (one, other) in enumerate(pairs, 1) if one != other]
+        assert changed == mutant.line
+        assert (mutant.before, mutant.after) == tuple(text.strip() for text in pairs[changed - 1])
+
+
+def test_the_kinds_of_mistakes():
+    after = [mutant.after for mutant in of(TEXT)]
+    assert "def mean(values: list[float], least: int = 3) -> float:" in after
+    assert "if len(values) <= least:" in after
+    assert "if (not (len(values) < least)):" in after
+    assert "return sum(values) / (len(values) - 1)" in after
+    assert "return -mean(values) / (len(values) - 1)" in after
+    assert "return -sum(values) * (len(values) - 1)" in after
+    assert "return -sum(values) / (len(values) + 1)" in after
+    assert "return -sum(values) / (len(values) - 2)" in after
+    assert len(after) == 8  # nothing of annotations, errors' words and docstrings
+
+
+def test_every_room_has_mutants():
+    assert all(len(cases(room)) >= 20 for room in ROOMS)
