@@ -12,6 +12,7 @@ from normbench.datasets import Dataset, UserError, label_dataset
 from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings, number
 from normbench.job import Job, run
+from normbench.results import names
 from normbench.verdicts.convergence import Rules
 
 
@@ -73,7 +74,7 @@ def compare(
         )
         name = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
         for step in run(job).steps:
-            costs = step.histories["train/cost"]
+            costs = step.histories[names.TRAIN_COST.key]
             frames.append(
                 pd.DataFrame(
                     {
@@ -82,7 +83,7 @@ def compare(
                         "iteration": np.arange(len(costs)),
                         "cost": costs,
                         "misclassifications": step.histories.get(
-                            "train/misclassifications", np.full(len(costs), np.nan)
+                            names.TRAIN_MISCLASSIFICATIONS.key, np.full(len(costs), np.nan)
                         ),
                         "verdict": step.verdict,
                     }
@@ -103,10 +104,10 @@ def _clone(normalizer: Any) -> Any:
 
 def _dataset(x: Any, y: Any, cost: Any) -> Dataset:
     """Return arrays or frames as a data set: labels are encoded, numbers of regression kept."""
-    names = [str(column) for column in x.columns] if hasattr(x, "columns") else None
+    features = [str(column) for column in x.columns] if hasattr(x, "columns") else None
     targets = np.asarray(y)
     tasks = getattr(cost, "tasks", ())
     numeric = np.issubdtype(targets.dtype, np.number)
     real = numeric and "regression" in tasks and (len(tasks) == 1 or len(np.unique(targets)) > 2)
     task = "regression" if real else "classes"
-    return label_dataset("x", x, targets, task, source="arrays", feature_names=names)
+    return label_dataset("x", x, targets, task, source="arrays", feature_names=features)

@@ -19,6 +19,7 @@ from normbench.measures.explanation import explain
 from normbench.measures.findings import Findings
 from normbench.normalizers.spectrum import keeping
 from normbench.optimizers import Optimizer
+from normbench.results import names
 from normbench.theory import analysis, spectra
 from normbench.theory.analysis import Theory
 from normbench.theory.minimum import Minimum
@@ -243,7 +244,9 @@ def _conclude(made: Descent) -> Outcome:
             sharpness,
             findings.of_record(arrays),
             findings.of_choice(chosen),
-            Findings(tags={"explanation": words}, seconds=seconds, search_seconds=search_seconds),
+            Findings(
+                tags={names.EXPLANATION.key: words}, seconds=seconds, search_seconds=search_seconds
+            ),
         ),
         arrays=arrays,
         seconds_a_step=bench.seconds_a_step,
@@ -256,7 +259,7 @@ def _shown(steps: Sequence[Step], chosen: float | None) -> int | None:
     The chosen one, unless it diverged; otherwise the best.
     """
     for number, step in enumerate(steps):
-        if step.step_size == chosen and step.verdict != "diverged":
+        if step.step_size == chosen and step.verdict != names.DIVERGED:
             return number
     costs = np.array([step.final_cost for step in steps])
     return convergence.best(costs, [step.verdict for step in steps])
@@ -372,7 +375,9 @@ def _sharpness(made: Descent, step_size: float) -> Findings:
     _again(made, [step_size], made.start[:1], observe)
     if not path:
         return Findings()
-    return Findings(series={"theory/sharpness": (np.array(list(path)), np.array([*path.values()]))})
+    return Findings(
+        series={names.SHARPNESS.key: (np.array(list(path)), np.array([*path.values()]))}
+    )
 
 
 def _again(

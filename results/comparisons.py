@@ -13,11 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
+from normbench.results import names
 from normbench.results.runs import Sweep
 
 Array = NDArray[np.float64]
-TARGETS = ("1e-1", "1e-2", "1e-3")
-MEASURES = ("iterations", "seconds")
+TARGETS = tuple(names.TARGETS)
 RESAMPLES = 2000
 COVERAGE = 0.95
 # No interval of a median of fewer values covers 95 percent: 2 * 0.5**5 is 6 percent.
@@ -44,16 +44,16 @@ def reached(sweeps: list[Sweep], target: str = "1e-2", measure: str = "iteration
     (`iterations=0`) has no row; neither has one whose seconds are not known, or whose starts would
     have to be counted by costs that are not recorded.
     """
-    parts = [sweep.of_role("scheme").assign(sweep=number) for number, sweep in enumerate(sweeps)]
+    parts = [one.of_role(names.SCHEME).assign(sweep=number) for number, one in enumerate(sweeps)]
     every = pd.concat(parts, ignore_index=True)
     every = every[~without_descent(every)]
     best = [_best_runs(sweep) for sweep in sweeps]
-    names = _scheme_names(every)
+    known_as = _scheme_names(every)
     places = [
         {
             "experiment": row["experiment"],
             "setting": ", ".join(f"{k}={v}" for k, v in made.items() if k not in DRAWS),
-            "split": ", ".join(str(row.get(f"params.{name}", "0")) for name in DRAWS),
+            "split": ", ".join(str(row.get(names.setting(name), "0")) for name in DRAWS),
         }
         for row, made in zip(every.to_dict("records"), problems(every, "sweep"))
     ]
@@ -67,7 +67,7 @@ def reached(sweeps: list[Sweep], target: str = "1e-2", measure: str = "iteration
             {
                 **place,
                 "start": start,
-                "scheme": names[row["run_id"]],
+                "scheme": known_as[row["run_id"]],
                 "value": value,
             }
             for start, value in enumerate(values)
@@ -80,7 +80,7 @@ def reached(sweeps: list[Sweep], target: str = "1e-2", measure: str = "iteration
 
 def without_descent(schemes: pd.DataFrame) -> pd.Series:
     """Return, by run, whether it only fits its scheme and records: `iterations=0`."""
-    asked = schemes.get("params.iterations", pd.Series("", index=schemes.index))
+    asked = schemes.get(names.setting("iterations"), pd.Series("", index=schemes.index))
     return asked.astype(str) == "0"
 
 
@@ -91,12 +91,12 @@ def _best_runs(sweep: Sweep) -> dict[str, dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     order: dict[str, tuple[Any, ...]] = {}
-    for row in sweep.of_role("step").to_dict("records"):
-        cost = row.get("metrics.final/train_cost")
-        if row["verdict"] == "diverged" or cost is None or pd.isna(cost):
+    for row in sweep.of_role(names.STEP).to_dict("records"):
+        cost = row.get(names.FINAL_COST.column)
+        if row["verdict"] == names.DIVERGED or cost is None or pd.isna(cost):
             continue
         # Of equal ones, the one that is shown.
-        place = (row["verdict"] != "settled", cost, row.get("tags.best") != "true")
+        place = (row["verdict"] != names.SETTLED, cost, row.get(names.BEST.column) != "true")
         if row["parent"] not in found or place < order[row["parent"]]:
             found[row["parent"]], order[row["parent"]] = row, place
     return found
@@ -109,7 +109,7 @@ def _lower_goals(
 
     Beyond the rounding of two solutions for one least cost.
     """
-    own = schemes.get(f"metrics.theory/target_{target}", pd.Series(np.nan, index=schemes.index))
+    own = schemes.get(names.target(target).column, pd.Series(np.nan, index=schemes.index))
     keys = [tuple(place.values()) for place in places]
     lowest: dict[Any, float] = {}
     for key, goal in zip(keys, own):
@@ -139,18 +139,17 @@ def _values(
     starts = starts_of(scheme)
     if best is None:
         return [float("inf")] * starts
-    fit = scheme.get("metrics.time/fit_seconds", float("nan"))
-    each = scheme.get("metrics.time/seconds_a_step", float("nan"))
+    fit = scheme.get(names.FIT_SECONDS.column, float("nan"))
+    each = scheme.get(names.SECONDS_A_STEP.column, float("nan"))
     if goal is not None:
         if starts > 1:
             return [float("nan")] * starts
-        value = _first_held(sweep.series(best["run_id"], "train/cost"), goal)
+        value = _first_held(sweep.series(best["run_id"], names.TRAIN_COST.key), goal)
         return [value if measure == "iterations" else float(fit + value * each)]
-    name = f"{measure if starts == 1 else 'iterations'}_to_{target}"
     if starts == 1:
-        counts = [best.get(f"metrics.final/{name}")]
+        counts = [best.get(names.reached(target, measure).column)]
     else:
-        found = sweep.series(best["run_id"], f"start/{name}")
+        found = sweep.series(best["run_id"], names.start_reached(target).key)
         counts = [found.get(start) for start in range(starts)]
     values = [float("inf") if count is None or pd.isna(count) else count for count in counts]
     if measure == "iterations" or starts == 1:
@@ -162,7 +161,7 @@ def _values(
 def starts_of(scheme: Mapping[Any, Any]) -> int:
     """Return how many starts a scheme run's job had."""
     try:
-        return int(scheme.get("params.starts") or 1)
+        return int(scheme.get(names.setting("starts")) or 1)
     except ValueError:
         return 1
 
@@ -175,15 +174,15 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
     one that each scheme of a sweep has to itself (`${per_scheme:...}`) is the same for them all.
     """
     found: dict[Any, dict[str, str]] = {place: {} for place in schemes.index}
-    names = [
+    settings = [
         name
         for name in schemes.columns
-        if name.startswith("params.")
-        and name.removeprefix("params.") not in SAME_PROBLEM
-        and not name.startswith(tuple(f"params.{prefix}" for prefix in AFTERWARDS))
+        if name.startswith(names.PARAMS)
+        and name.removeprefix(names.PARAMS) not in SAME_PROBLEM
+        and not name.startswith(tuple(map(names.setting, AFTERWARDS)))
     ]
     for _, rows in schemes.groupby("experiment", sort=False):
-        for name in names:
+        for name in settings:
             if rows[name].nunique(dropna=False) == 1 or _one_each(rows, name):
                 continue
             choice = name.rpartition(".")[0]  # such as the optimizer's, whose options come with it
@@ -192,7 +191,7 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
             for _, part in rows.groupby(sweep) if sweep else [(None, rows)]:
                 own = part[name].nunique(dropna=False) > 1 and _one_each(part, name)
                 for place, value in part[name].dropna().items():
-                    found[place][name.removeprefix("params.")] = OWN if own else str(value)
+                    found[place][name.removeprefix(names.PARAMS)] = OWN if own else str(value)
     return list(found.values())
 
 
@@ -203,12 +202,13 @@ def _one_each(schemes: pd.DataFrame, name: str, by: str = "normalizer") -> bool:
 
 def _scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
     """Return, by run, the normalizer's name, with its own options where they were varied."""
-    options = [name for name in schemes.columns if name.startswith("params.normalizer.")]
+    own_option = names.setting("normalizer.")
+    options = [name for name in schemes.columns if name.startswith(own_option)]
     found = {}
     for normalizer, same in schemes.groupby("normalizer"):
         own = [name for name in options if same[name].nunique(dropna=False) > 1]
         for row in same.to_dict("records"):
-            extra = [f"{name.removeprefix('params.normalizer.')}={row[name]}" for name in own]
+            extra = [f"{name.removeprefix(own_option)}={row[name]}" for name in own]
             found[row["run_id"]] = ", ".join([str(normalizer), *extra])
     return found
 
@@ -249,13 +249,13 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     rows = []
     for (experiment, setting), part in table.groupby(["experiment", "setting"], sort=False):
         wide = _wide(part)
-        names, values = list(wide.columns), wide.to_numpy()
+        schemes, values = list(wide.columns), wide.to_numpy()
         there = ~np.isnan(values)
         pairs = there.astype(float).T @ there
         for one, other in zip(*np.nonzero(np.triu(pairs >= max(least, 1), 1))):
             both = values[there[:, one] & there[:, other]]
             row = {"experiment": experiment, "setting": setting}
-            row |= {"scheme": names[one], "against": names[other]}
+            row |= {"scheme": schemes[one], "against": schemes[other]}
             rows.append({**row, **compare(both[:, one], both[:, other])})
     columns = ["experiment", "setting", "scheme", "against"]
     columns += ["pairs", "wins", "ratio", "low", "high", "verdict"]
@@ -325,9 +325,9 @@ def _median(values: Array) -> Array:
 
 def _wide(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row a problem and one column a scheme, in the order in which they were run."""
-    names = list(dict.fromkeys(table["scheme"]))
+    schemes = list(dict.fromkeys(table["scheme"]))
     keys = ["experiment", "setting", "split", "start"]
-    return table.pivot(index=keys, columns="scheme", values="value")[names]
+    return table.pivot(index=keys, columns="scheme", values="value")[schemes]
 
 
 def profile(table: pd.DataFrame) -> pd.DataFrame:

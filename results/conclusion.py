@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from normbench.results import comparisons, dashboard, drawing, report, tables, theory
+from normbench.results import comparisons, dashboard, drawing, names, report, tables, theory
 from normbench.results.drawing import DEFAULT, Options
 from normbench.results.runs import Sweep, without_passwords
 
@@ -70,8 +70,8 @@ def _print_table(title: str, table: pd.DataFrame) -> None:
 
 
 def _print_failures(sweep: Sweep) -> None:
-    schemes = sweep.of_role("scheme")
-    failed = schemes[schemes["verdict"] == "failed"]
+    schemes = sweep.of_role(names.SCHEME)
+    failed = schemes[schemes["verdict"] == names.FAILED]
     if failed.empty:
         return
     print(f"{len(failed)} of {len(schemes)} jobs failed:")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from urllib.parse import quote
 
-from normbench.results import view
+from normbench.results import names, view
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep, last_sweep_id, load
 
@@ -16,7 +16,7 @@ HOST, PORT = "127.0.0.1", 5000
 
 
 def link(
-    sweep: Sweep, experiment: str, port: int = PORT, role: str = "scheme", host: str = HOST
+    sweep: Sweep, experiment: str, port: int = PORT, role: str = names.SCHEME, host: str = HOST
 ) -> str:
     """Return the address that opens MLflow's charts on the scheme or the step runs of a sweep."""
     # A user's name and password in the address of a server are not for the terminal.
@@ -25,12 +25,12 @@ def link(
     return f"{base}/{path(sweep, experiment, role)}"
 
 
-def path(sweep: Sweep, experiment: str, role: str = "scheme") -> str:
+def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
     """Return the part of the link that comes after the server's address.
 
     It names the saved view, which holds the search as well; where none was saved, the search.
     """
-    rows = sweep.of_role("sweep", experiment)
+    rows = sweep.of_role(names.SWEEP, experiment)
     page = (
         f"#/experiments/{rows['experiment_id'].iloc[0]}/runs"
         "?workflowType=machine_learning&compareRunsMode=CHART"
@@ -40,7 +40,7 @@ def path(sweep: Sweep, experiment: str, role: str = "scheme") -> str:
         return f"{page}&viewStateShareKey={quote(key)}"  # MLflow takes no search beside a view
     search = quote(view.where(sweep.sweep_id, role), safe="")
     # Sorted by date, MLflow would fold the schemes below their sweep.
-    order = quote("metrics.`final/train_cost`", safe="")
+    order = quote(view.ORDER, safe="")
     return f"{page}&searchFilter={search}&orderByKey={order}&orderByAsc=true"
 
 

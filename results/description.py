@@ -1,6 +1,6 @@
 """What MLflow's page says of a comparison, in Markdown: question, verdict, table, links."""
 
-from normbench.results import dashboard, tables, verdict
+from normbench.results import dashboard, names, tables, verdict
 from normbench.results.runs import Sweep
 
 SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays
@@ -28,7 +28,7 @@ def write(sweep: Sweep, experiment: str) -> str:
 
 def report_path(sweep: Sweep, experiment: str) -> str:
     """Return where MLflow's page shows the report, without the server's address."""
-    row = sweep.of_role("sweep", experiment).iloc[0]
+    row = sweep.of_role(names.SWEEP, experiment).iloc[0]
     return (
         f"#/experiments/{row['experiment_id']}/runs/{row['run_id']}/artifacts/report.html"
         "?workflowType=machine_learning"

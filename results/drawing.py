@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import theory
+from normbench.results import names, theory
 from normbench.results.errors import ResultsError
 from normbench.results.figures import (
     NAMES,
@@ -28,10 +28,10 @@ from normbench.results.figures import (
 )
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
-CLOSER = "params.study.closer"
+CLOSER = names.setting("study.closer")
 MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes
 SAME = 1e-5  # relative: a step size that was read off a table has six digits
-COLUMNS = ("tags.step_size", step_sizes.COST, step_sizes.STEP)
+COLUMNS = (names.STEP_TAG.column, step_sizes.COST, step_sizes.STEP)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT)
 def write(
     sweep: Sweep,
     folder: Path,
-    names: Sequence[str] = tuple(NAMES),
+    wanted: Sequence[str] = tuple(NAMES),
     options: Options = DEFAULT,
     kinds: Sequence[str] = ("png", "svg"),
 ) -> dict[str, list[Path]]:
@@ -75,9 +75,9 @@ def write(
     try:
         for experiment in sweep.experiments:
             files = written.setdefault(experiment, [])
-            if len(names) > 1 and crowded(sweep, experiment):
+            if len(wanted) > 1 and crowded(sweep, experiment):
                 continue
-            for name in names:
+            for name in wanted:
                 stem = name if len(sweep.experiments) == 1 else f"{name}-{experiment}"
                 drawn = figure(sweep, experiment, name, options)
                 if drawn is not None:
@@ -100,13 +100,13 @@ def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
 
     2/L is left out where it does not speak of the optimizer.
     """
-    rows = sweep.of_role("scheme", experiment)
-    return _with_columns(theory.thresholds_that_hold(rows[rows["verdict"] != "failed"]))
+    rows = sweep.of_role(names.SCHEME, experiment)
+    return _with_columns(theory.thresholds_that_hold(rows[rows["verdict"] != names.FAILED]))
 
 
 def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
     """Return one row a scheme and step size, with the columns that figures look for."""
-    return _with_columns(sweep.of_role("step", experiment))
+    return _with_columns(sweep.of_role(names.STEP, experiment))
 
 
 def _with_columns(rows: pd.DataFrame) -> pd.DataFrame:
@@ -148,14 +148,14 @@ def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataF
             raise ResultsError(f"--steps {missing[0]:g}: was not tried; choose of {tried}")
         return every[[any(abs(size / one - 1) < SAME for one in sizes) for size in known]]
     best = schemes(sweep, experiment)
-    diverged = best[best["verdict"] == "diverged"]
+    diverged = best[best["verdict"] == names.DIVERGED]
     # Where no step size stayed finite, the smallest shows how.
     instead = [
         rows.sort_values(step_sizes.STEP).head(1)
         for rows in (every[every["parent"] == run_id] for run_id in diverged["run_id"])
         if len(rows)
     ]
-    return pd.concat([best[best["verdict"] != "diverged"], *instead])
+    return pd.concat([best[best["verdict"] != names.DIVERGED], *instead])
 
 
 def _step_sizes(sweep: Sweep, experiment: str, options: Options) -> Figure | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from normbench.results import comparisons, tables, theory
+from normbench.results import comparisons, names, tables, theory
 from normbench.results.errors import ResultsError
 from normbench.results.figures import profiles, style
 from normbench.results.runs import Sweep, load, sweeps
@@ -34,7 +34,7 @@ def tell(
     """
     for name, value, choices in (
         ("target", target, comparisons.TARGETS),
-        ("by", measure, comparisons.MEASURES),
+        ("by", measure, names.MEASURES),
     ):
         if value not in choices:
             raise ResultsError(f"--{name} {value}: choose one of {', '.join(choices)}")

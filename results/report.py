@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import comparisons, drawing, tables, theory, verdict
+from normbench.results import comparisons, drawing, names, tables, theory, verdict
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES, style
 from normbench.results.runs import Sweep, without_passwords
@@ -119,6 +119,7 @@ def render(sweep: Sweep, drawn: Files | None = None, pairs: pd.DataFrame | None 
         command=sweep.command,
         store=sweep.store,
         environment=_environment(sweep),
+        verdicts=names.VERDICTS,
     )
 
 
@@ -128,7 +129,7 @@ def _told(value: Any) -> Any:
 
 
 def _title(sweep: Sweep) -> str:
-    labels = set(sweep.of_role("scheme")["normalizer"])
+    labels = set(sweep.of_role(names.SCHEME)["normalizer"])
     return (
         f"Which of {len(labels)} normalization schemes lowers the cost furthest, "
         f"over {len(sweep.experiments)} problems?"
@@ -136,7 +137,7 @@ def _title(sweep: Sweep) -> str:
 
 
 def _started(sweep: Sweep) -> str:
-    first = sweep.of_role("sweep")["started"].min() / 1000
+    first = sweep.of_role(names.SWEEP)["started"].min() / 1000
     return datetime.fromtimestamp(first, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -148,7 +149,7 @@ def _sections(sweep: Sweep, files: Files) -> list[Section]:
 
 
 def _section(name: str, part: Sweep, experiment: str, files: Sequence[Path]) -> Section:
-    schemes = part.of_role("scheme")
+    schemes = part.of_role(names.SCHEME)
     predicted = theory.predictions(part)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]
@@ -175,16 +176,17 @@ def _section(name: str, part: Sweep, experiment: str, files: Sequence[Path]) -> 
 
 def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str]]:
     """Return each scheme's paragraph of theory, where it has one."""
-    if "tags.explanation" not in schemes:
+    said = names.EXPLANATION.column
+    if said not in schemes:
         return []
-    known = schemes[schemes["tags.explanation"].notna()]
-    return list(zip(known["label"], known["tags.explanation"]))
+    known = schemes[schemes[said].notna()]
+    return list(zip(known["label"], known[said]))
 
 
 def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | None]:
     """Return the settings that all schemes share, and a table of those that they do not."""
-    frame = schemes[[name for name in schemes if name.startswith("params.")]]
-    frame = frame.rename(columns=lambda name: name.removeprefix("params."))
+    frame = schemes[[name for name in schemes if name.startswith(names.PARAMS)]]
+    frame = frame.rename(columns=lambda name: name.removeprefix(names.PARAMS))
     frame = frame.dropna(axis="columns", how="all").astype(object)
     same = [name for name in frame if frame[name].nunique(dropna=False) == 1]
     shared = [(name, str(frame[name].iloc[0])) for name in sorted(same)]
@@ -199,13 +201,14 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
 def _lost(part: Sweep) -> Table | None:
     """Return every failed, diverged or unfinished run with its reason."""
     rows = []
-    for row in part.of_role("scheme").to_dict("records"):
-        if row["verdict"] == "failed" or (not row["verdict"] and row["status"] != "FINISHED"):
+    for row in part.of_role(names.SCHEME).to_dict("records"):
+        if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
             reason = row["reason"] or f"the job ended as {row['status']}"
             rows.append((row["label"], None, row["verdict"] or "unfinished", reason))
-    for row in part.of_role("step").to_dict("records"):
-        if row["verdict"] == "diverged":
-            rows.append((row["label"], row.get("tags.step_size"), "diverged", row["reason"]))
+    for row in part.of_role(names.STEP).to_dict("records"):
+        if row["verdict"] == names.DIVERGED:
+            size = row.get(names.STEP_TAG.column)
+            rows.append((row["label"], size, names.DIVERGED, row["reason"]))
     if not rows:
         return None
     frame = pd.DataFrame(rows, columns=["scheme", "step size", "verdict", "reason"])
@@ -221,17 +224,18 @@ def _pairs(pairs: pd.DataFrame) -> Table | None:
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:
     """Return the versions and the code that made the sweep."""
-    row = sweep.of_role("sweep").iloc[0].dropna()
+    row = sweep.of_role(names.SWEEP).iloc[0].dropna()
+    versions = names.version("").column
     found = [
-        (name.removeprefix("tags.version."), str(row[name]))
+        (name.removeprefix(versions), str(row[name]))
         for name in row.index
-        if name.startswith("tags.version.")
+        if name.startswith(versions)
     ]
-    if "tags.blas" in row:
-        found.append(("linear algebra", str(row["tags.blas"])))
-    if "tags.mlflow.source.git.commit" in row:
-        dirty = ", with changes" if row.get("tags.git_dirty") == "true" else ""
-        found.append(("commit", f"{row['tags.mlflow.source.git.commit']}{dirty}"))
+    if names.BLAS.column in row:
+        found.append(("linear algebra", str(row[names.BLAS.column])))
+    if names.COMMIT.column in row:
+        dirty = ", with changes" if row.get(names.GIT_DIRTY.column) == "true" else ""
+        found.append(("commit", f"{row[names.COMMIT.column]}{dirty}"))
     return found
 
 

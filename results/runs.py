@@ -15,15 +15,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from normbench.results import names
 from normbench.results.errors import ResultsError
 
-HISTORIES = ("train/cost", "train/misclassifications", "test/cost", "test/misclassifications")
-QUARTILES = tuple(f"{metric}_{part}" for metric in HISTORIES for part in ("q1", "q3"))
+HISTORIES = tuple(metric.key for metric in names.HISTORIES)
+QUARTILES = tuple(
+    names.quartile(metric, part).key for metric in names.HISTORIES for part in names.QUARTILES
+)
 ABOUT_A_HISTORY = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 SQLITE = "sqlite:///"
 SIZES = ("train_points", "test_points", "features")
-OURS = "tags.sweep_id LIKE '%'"  # on a shared server, others may have a tag `role` as well
-STUDY = "params.study."  # what a study says of its source: no setting of a job
+OURS = names.SWEEP_ID.exists  # on a shared server, others may have a tag `role` as well
+STUDY = names.setting("study.")  # what a study says of its source: no setting of a job
 QUERY = "query"  # stands for the id of a sweep
 Arrays = dict[str, NDArray[Any]]
 
@@ -64,17 +67,19 @@ class Sweep:
     @property
     def experiments(self) -> list[str]:
         """The names of the sweep's experiments, in the order of their sweep runs."""
-        return list(dict.fromkeys(self.of_role("sweep")["experiment"]))
+        return list(dict.fromkeys(self.of_role(names.SWEEP)["experiment"]))
 
     @property
     def command(self) -> str:
         """The command that made the runs, without a password; of several, each on its own."""
-        commands = self.of_role("sweep").get("tags.command", pd.Series(dtype=str)).dropna()
+        commands = (
+            self.of_role(names.SWEEP).get(names.COMMAND.column, pd.Series(dtype=str)).dropna()
+        )
         return without_passwords("; ".join(dict.fromkeys(commands)))
 
     def which_step(self, experiment: str | None = None) -> str:
         """Return which step stands for a scheme: its `best`, or, where one was chosen, `shown`."""
-        return which_step(self.of_role("scheme", experiment))
+        return which_step(self.of_role(names.SCHEME, experiment))
 
     def only(self, experiment: str) -> "Sweep":
         """Return the part of the sweep that belongs to one experiment."""
@@ -99,7 +104,7 @@ class Sweep:
             (row["run_id"], metric)
             for row in runs.to_dict("records")
             for metric in metrics
-            if pd.notna(row.get(f"metrics.{metric}"))
+            if pd.notna(row.get(f"{names.METRICS}{metric}"))
         ]
         # One call a run and metric is the only way that every store supports: several at a time.
         with ThreadPoolExecutor(8) as pool:
@@ -132,7 +137,7 @@ class Sweep:
         found = {}
         with TemporaryDirectory() as folder:
             for row in runs.to_dict("records"):
-                if name not in str(row.get("tags.recorded", "")).split(","):
+                if name not in str(row.get(names.RECORDED.column, "")).split(","):
                     continue
                 try:
                     file = self._client.download_artifacts(
@@ -150,12 +155,12 @@ class Sweep:
 
 def which_step(schemes: pd.DataFrame) -> str:
     """Return `shown` where `shown_step` chose the step of one of the schemes, otherwise `best`."""
-    return "shown" if "true" in set(schemes.get("tags.step_chosen", ())) else "best"
+    return "shown" if "true" in set(schemes.get(names.STEP_CHOSEN.column, ())) else "best"
 
 
 def _history(row: Mapping[Any, Any], series: Mapping[str, pd.Series]) -> pd.DataFrame:
     frame = pd.DataFrame(dict(series)).rename_axis("iteration").reset_index()
-    about = {**row, "step_size": row.get("tags.step_size")}
+    about = {**row, names.STEP_SIZE.key: row.get(names.STEP_TAG.column)}
     for place, name in enumerate(ABOUT_A_HISTORY):
         frame.insert(place, name, about[name])
     return frame
@@ -207,16 +212,16 @@ def _absolute(store: str) -> str:
 def last_sweep_id(store: str) -> str:
     """Return the id of the sweep that started last; raises ResultsError where there is none."""
     client = connect(store)
-    found = _search(client, f"tags.role = 'sweep' and {OURS}", most=1)
+    found = _search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}", most=1)
     if not found:
         raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
-    return str(found[0].data.tags["sweep_id"])
+    return str(found[0].data.tags[names.SWEEP_ID.key])
 
 
 def load(store: str, sweep_id: str) -> Sweep:
     """Return a sweep, with the jobs that it took from others; ResultsError where there is none."""
     client = connect(store)
-    runs = _search(client, f"tags.sweep_id = '{sweep_id}'")
+    runs = _search(client, names.SWEEP_ID.equals(sweep_id))
     runs += _reused(client, sweep_id)
     if not runs:
         raise ResultsError(
@@ -230,12 +235,15 @@ def _reused(client: Any, sweep_id: str) -> list[Any]:
     """Return the scheme runs that a sweep took from others, and the step runs below them."""
     if "'" in sweep_id or "`" in sweep_id:
         return []
-    members = _search(client, f"tags.`sweep.{sweep_id}` LIKE '%'")
-    taken = {run.info.run_id: run for run in members if run.data.tags["sweep_id"] != sweep_id}
+    members = _search(client, names.membership(sweep_id).exists)
+    taken = {
+        run.info.run_id: run for run in members if run.data.tags[names.SWEEP_ID.key] != sweep_id
+    }
     found = list(taken.values())
-    for other in sorted({run.data.tags["sweep_id"] for run in found}):
-        steps = _search(client, f"tags.role = 'step' and tags.sweep_id = '{other}'")
-        found += [run for run in steps if run.data.tags["mlflow.parentRunId"] in taken]
+    for other in sorted({run.data.tags[names.SWEEP_ID.key] for run in found}):
+        own = f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other)}"
+        steps = _search(client, own)
+        found += [run for run in steps if run.data.tags[names.PARENT.key] in taken]
     return found
 
 
@@ -244,14 +252,15 @@ def _whole(runs: Sequence[Any]) -> list[Any]:
     cut = {
         run.info.run_id
         for run in runs
-        if run.data.tags.get("role") == "scheme" and run.info.status not in ("FINISHED", "FAILED")
+        if run.data.tags.get(names.ROLE.key) == names.SCHEME
+        and run.info.status not in ("FINISHED", "FAILED")
     }
     return [
         run
         for run in runs
         if run.info.run_id not in cut
-        and run.data.tags.get("mlflow.parentRunId") not in cut
-        and not (run.data.tags.get("role") == "step" and run.info.status != "FINISHED")
+        and run.data.tags.get(names.PARENT.key) not in cut
+        and not (run.data.tags.get(names.ROLE.key) == names.STEP and run.info.status != "FINISHED")
     ]
 
 
@@ -263,16 +272,18 @@ def query(store: str, where: str) -> Sweep:
     """
     client = connect(store)
     schemes = _search(
-        client, f"tags.role = 'scheme' and {OURS} and {where}", name=f"--where {where}"
+        client,
+        f"{names.ROLE.equals(names.SCHEME)} and {OURS} and {where}",
+        name=f"--where {where}",
     )
     if not schemes:
         raise ResultsError(f"--where {where}: finds no scheme run in {without_passwords(store)}")
     known = {run.info.run_id for run in schemes}
-    parents = {run.data.tags.get("mlflow.parentRunId") for run in schemes}
+    parents = {run.data.tags.get(names.PARENT.key) for run in schemes}
     runs = list(schemes)
-    for sweep_id in sorted({run.data.tags["sweep_id"] for run in schemes}):
-        for run in _search(client, f"tags.sweep_id = '{sweep_id}'"):
-            of_scheme = run.data.tags.get("mlflow.parentRunId") in known
+    for sweep_id in sorted({run.data.tags[names.SWEEP_ID.key] for run in schemes}):
+        for run in _search(client, names.SWEEP_ID.equals(sweep_id)):
+            of_scheme = run.data.tags.get(names.PARENT.key) in known
             if of_scheme or run.info.run_id in parents:
                 runs.append(run)
     return Sweep(_absolute(store), QUERY, _table(client, runs))
@@ -280,10 +291,10 @@ def query(store: str, where: str) -> Sweep:
 
 def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame:
     """Return one row a run; of a sweep, its schemes by experiment, in the order of its jobs."""
-    names = {found.experiment_id: found.name for found in client.search_experiments()}
-    rows = [_row(run, names[run.info.experiment_id]) for run in _whole(runs)]
+    called = {found.experiment_id: found.name for found in client.search_experiments()}
+    rows = [_row(run, called[run.info.experiment_id]) for run in _whole(runs)]
     table = pd.DataFrame(rows)
-    table["place"] = pd.to_numeric(table.get(f"tags.sweep.{sweep_id}"), errors="coerce")
+    table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")
     table["first"] = table.groupby("experiment")["place"].transform("min")
     order = ["first", "place", "started", "run_id"]
     return _labelled(table.sort_values(order, ignore_index=True, na_position="first"))
@@ -292,15 +303,15 @@ def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame
 def sweeps(store: str) -> pd.DataFrame:
     """Return one row a sweep and experiment, the latest first: sweep, experiment, jobs, command."""
     client = connect(store)
-    found = _search(client, f"tags.role = 'sweep' and {OURS}")
-    names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
+    found = _search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}")
+    called = {entry.experiment_id: entry.name for entry in client.search_experiments()}
     rows = [
         {
-            "sweep": run.data.tags["sweep_id"],
-            "experiment": names[run.info.experiment_id],
+            "sweep": run.data.tags[names.SWEEP_ID.key],
+            "experiment": called[run.info.experiment_id],
             "status": run.info.status,
-            "jobs": run.data.tags.get("jobs", ""),
-            "command": without_passwords(run.data.tags.get("command", "")),
+            "jobs": run.data.tags.get(names.JOBS.key, ""),
+            "command": without_passwords(run.data.tags.get(names.COMMAND.key, "")),
         }
         for run in found
     ]
@@ -336,21 +347,21 @@ def _row(run: Any, experiment: str) -> dict[str, Any]:
     ended = run.info.end_time or run.info.start_time
     return {
         "run_id": run.info.run_id,
-        "parent": tags.get("mlflow.parentRunId", ""),
+        "parent": tags.get(names.PARENT.key, ""),
         "experiment": experiment,
         "experiment_id": run.info.experiment_id,
-        "role": tags.get("role", ""),
+        "role": tags.get(names.ROLE.key, ""),
         "name": run.info.run_name,
         "status": run.info.status,
         "started": run.info.start_time,
         "seconds": (ended - run.info.start_time) / 1000,
-        "normalizer": tags.get("normalizer", ""),
-        "verdict": tags.get("verdict", ""),
-        "reason": tags.get("reason", ""),
+        "normalizer": tags.get(names.NORMALIZER.key, ""),
+        "verdict": tags.get(names.VERDICT.key, ""),
+        "reason": tags.get(names.REASON.key, ""),
         "data": _data(run),
-        **{f"tags.{key}": value for key, value in tags.items()},
-        **{f"params.{key}": value for key, value in run.data.params.items()},
-        **{f"metrics.{key}": value for key, value in run.data.metrics.items()},
+        **{f"{names.TAGS}{key}": value for key, value in tags.items()},
+        **{names.setting(key): value for key, value in run.data.params.items()},
+        **{f"{names.METRICS}{key}": value for key, value in run.data.metrics.items()},
     }
 
 
@@ -370,11 +381,11 @@ def _data(run: Any) -> str:
 def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Add a label: the normalizer, and what else tells the schemes of an experiment apart."""
     table["label"] = table["normalizer"]
-    schemes = table[table["role"] == "scheme"]
+    schemes = table[table["role"] == names.SCHEME]
     settings = [
         name
         for name in table.columns
-        if name.startswith("params.")
+        if name.startswith(names.PARAMS)
         and not name.startswith(STUDY)
         and schemes[name].nunique() > 1  # asked of each group alone, this takes seconds
     ]
@@ -384,11 +395,11 @@ def _labelled(table: pd.DataFrame) -> pd.DataFrame:
         varied = pd.DataFrame({name: _varies(same, name) for name in settings}, index=same.index)
         labels = _with_values(same, same["normalizer"], varied)
         equal = labels.duplicated(keep=False)  # the same job, run again
-        again = same.loc[equal, ["tags.sweep_id", "run_id"]]
+        again = same.loc[equal, [names.SWEEP_ID.column, "run_id"]]
         table.loc[same.index, "label"] = labels
         table.loc[again.index, "label"] = _with_values(again, labels, again.notna())
     labels = table.set_index("run_id")["label"]
-    steps = table["role"] == "step"
+    steps = table["role"] == names.STEP
     table.loc[steps, "label"] = table.loc[steps, "parent"].map(labels)
     return table
 
@@ -421,4 +432,4 @@ def _with_values(
 
 def _short(name: str) -> str:
     """Return a setting's name as a label has it: that of a normalizer's option alone."""
-    return name.removeprefix("params.").removeprefix("tags.").removeprefix("normalizer.")
+    return name.removeprefix(names.PARAMS).removeprefix(names.TAGS).removeprefix("normalizer.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import runs
+from normbench.results import names, runs
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep
 from normbench.results.theory import bounded
@@ -41,12 +41,12 @@ def table(store: str, folder: str = "textbook") -> pd.DataFrame:
     rows = []
     for name, sweep_id in last(store, folder).items():
         sweep = runs.load(store, sweep_id)
-        for row in sweep.of_role("scheme").to_dict("records"):
+        for row in sweep.of_role(names.SCHEME).to_dict("records"):
             rows.append(
                 {
                     "study": name,
                     "scheme": row["label"],
-                    "the source says": _text(row.get("params.study.says")),
+                    "the source says": _text(row.get(names.setting("study.says"))),
                     "measured": measured(sweep, row),
                 }
             )
@@ -60,47 +60,48 @@ def table(store: str, folder: str = "textbook") -> pd.DataFrame:
 
 def measured(sweep: Sweep, row: dict[Any, Any]) -> str:
     """Return what one scheme of a study came to, in words: a row of the scheme runs."""
-    if row["verdict"] == "failed":
+    if row["verdict"] == names.FAILED:
         return f"failed: {row['reason']}"
-    words = _descent(row) if _number(row, "final/steps_tried") else []
+    words = _descent(row) if _number(row, names.STEPS_TRIED) else []
     words += [
         text.format(value)
-        for name, text in NUMBERS.items()
-        if (value := _number(row, name)) is not None
+        for metric, text in NUMBERS.items()
+        if (value := _number(row, metric)) is not None
     ]
     return "; ".join(words)
 
 
 # What is told of a scheme beside its descent, where it was recorded.
 NUMBERS = {
-    "theory/condition_number": "condition {:.4g}",
-    "theory/identity_gap": "largest |SS'/P - I| {:.2g}",
-    "theory/variance_lost": "{:.1%} of the variance lost",
+    names.CONDITION: "condition {:.4g}",
+    names.IDENTITY_GAP: "largest |SS'/P - I| {:.2g}",
+    names.VARIANCE_LOST: "{:.1%} of the variance lost",
 }
 
 
 def _descent(row: dict[Any, Any]) -> list[str]:
     """Return the run that stands for the scheme, and the largest step sizes of the grid."""
-    words = [f"step {row.get('tags.step_size')}, {row.get('params.iterations')} iterations"]
-    if row["verdict"] == "diverged":
+    iterations = row.get(names.setting("iterations"))
+    words = [f"step {row.get(names.STEP_TAG.column)}, {iterations} iterations"]
+    if row["verdict"] == names.DIVERGED:
         return [*words, "diverged at every step size"]
-    ended = [f"cost {_number(row, 'final/train_cost'):.4g}"]
-    wrong = _number(row, "final/train_misclassifications")
+    ended = [f"cost {_number(row, names.FINAL_COST):.4g}"]
+    wrong = _number(row, names.FINAL_MISCLASSIFICATIONS)
     if wrong is not None:
         ended.append(f"{wrong:g} misclassified")
     limits = {
-        "falls up to": ("final/largest_falling_step", "tags.censored_falling"),
-        "settles up to": ("final/largest_convergent_step", "tags.censored"),
+        "falls up to": (names.LARGEST_FALLING, names.CENSORED_FALLING),
+        "settles up to": (names.LARGEST_CONVERGENT, names.CENSORED),
     }
-    for text, (name, censored) in limits.items():
-        limit = bounded(_number(row, name), row.get(censored))
+    for text, (metric, censored) in limits.items():
+        limit = bounded(_number(row, metric), row.get(censored.column))
         if limit is not None:
             words.append(f"{text} {limit}")
     return [words[0], ", ".join(ended), *words[1:]]
 
 
-def _number(row: dict[Any, Any], name: str) -> float | None:
-    value = row.get(f"metrics.{name}")
+def _number(row: dict[Any, Any], metric: names.Metric) -> float | None:
+    value = row.get(metric.column)
     return None if value is None or pd.isna(value) else float(value)
 
 

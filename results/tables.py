@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from normbench.results import names
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
@@ -21,24 +22,24 @@ def summary(sweep: Sweep) -> pd.DataFrame:
     of test points are left out where no scheme has any.
     """
     rows = []
-    step = f"{step_word(sweep.of_role('scheme'))} step"
+    step = f"{step_word(sweep.of_role(names.SCHEME))} step"
     several = len(sweep.experiments) > 1
-    for row in sweep.of_role("scheme").to_dict("records"):
+    for row in sweep.of_role(names.SCHEME).to_dict("records"):
         entry: dict[str, Any] = {"experiment": row["experiment"]} if several else {}
-        failed = row["verdict"] == "failed"
+        failed = row["verdict"] == names.FAILED
         entry |= {
             "scheme": row["label"],
             "verdict": row["verdict"] or None,
-            step: row.get("tags.step_size"),
+            step: row.get(names.STEP_TAG.column),
             "largest": None if failed else _largest(row),
-            "cost": row.get("metrics.final/train_cost"),
-            "misclassified": row.get("metrics.final/train_misclassifications"),
-            "test cost": row.get("metrics.final/test_cost"),
-            "test misclassified": row.get("metrics.final/test_misclassifications"),
-            "steps": None if failed else row.get("metrics.final/steps_tried"),
-            "diverged": None if failed else row.get("metrics.final/steps_diverged"),
-            "seconds": row.get("metrics.time/fit_seconds", float("nan"))
-            + row.get("metrics.time/descent_seconds", float("nan")),
+            "cost": row.get(names.FINAL_COST.column),
+            "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
+            "test cost": row.get(names.FINAL_TEST_COST.column),
+            "test misclassified": row.get(names.FINAL_TEST_MISCLASSIFICATIONS.column),
+            "steps": None if failed else row.get(names.STEPS_TRIED.column),
+            names.DIVERGED: None if failed else row.get(names.STEPS_DIVERGED.column),
+            "seconds": row.get(names.FIT_SECONDS.column, float("nan"))
+            + row.get(names.DESCENT_SECONDS.column, float("nan")),
         }
         rows.append(entry)
     table = pd.DataFrame(rows)
@@ -49,11 +50,11 @@ def summary(sweep: Sweep) -> pd.DataFrame:
 
 def step_word(schemes: pd.DataFrame) -> str:
     """Return what the step size is at which schemes stand: `shown` where one was chosen."""
-    chosen = schemes.get("tags.step_chosen", pd.Series(dtype=str))
+    chosen = schemes.get(names.STEP_CHOSEN.column, pd.Series(dtype=str))
     return "shown" if (chosen == "true").any() else "best"
 
 
-def histories(sweep: Sweep, role: str = "scheme") -> pd.DataFrame:
+def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
     """Return the tidy table: one row a run and iteration.
 
     role: `scheme` for the best step size of each scheme, `step` for every step size. Columns: the
@@ -63,24 +64,27 @@ def histories(sweep: Sweep, role: str = "scheme") -> pd.DataFrame:
     runs = sweep.of_role(role)
     table = sweep.histories(runs, (*HISTORIES, *QUARTILES))
     about = runs.set_index("run_id")
-    for place, name in enumerate(("sweep_id", "dataset", "cost", "optimizer")):
-        column = about.get(f"tags.{name}", pd.Series(dtype=str))
-        table.insert(1 + place, name, table["run_id"].map(column))
-    table["step_size"] = pd.to_numeric(table["step_size"])
+    for place, tag in enumerate((names.SWEEP_ID, names.DATASET, names.COST, names.OPTIMIZER)):
+        column = about.get(tag.column, pd.Series(dtype=str))
+        table.insert(1 + place, tag.key, table["run_id"].map(column))
+    size = names.STEP_SIZE.key
+    table[size] = pd.to_numeric(table[size])
     return table
 
 
 def settings(sweep: Sweep) -> pd.DataFrame:
     """Return one row a run with everything that is known of it: parameters, tags, last metrics."""
-    return sweep.runs.drop(columns=[name for name in sweep.runs if name.startswith("tags.mlflow.")])
+    return sweep.runs.drop(
+        columns=[name for name in sweep.runs if name.startswith(f"{names.TAGS}mlflow.")]
+    )
 
 
 def _largest(row: dict[str, Any]) -> str | None:
     """Return the largest convergent step size, `>=` where no larger one of the grid failed."""
-    value = row.get("metrics.final/largest_convergent_step")
+    value = row.get(names.LARGEST_CONVERGENT.column)
     if value is None or pd.isna(value):
         return None
-    return f"{'>=' if row.get('tags.censored') == 'true' else ''}{value:g}"
+    return f"{'>=' if row.get(names.CENSORED.column) == 'true' else ''}{value:g}"
 
 
 def text(table: pd.DataFrame) -> str:
@@ -147,7 +151,7 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
         "misclassified": "{:g}",
         "test misclassified": "{:g}",
         "steps": "{:.0f}",
-        "diverged": "{:.0f}",
+        names.DIVERGED: "{:.0f}",
         **dict.fromkeys(
             ("L", "2/L", "2/L best", "ratio", "condition", "low", "high", "median", "q1", "q3"),
             "{:.4g}",

@@ -2,11 +2,13 @@
 
 import pandas as pd
 
+from normbench.results import names
 from normbench.results.runs import Sweep
 
-PLAIN = "tags.plain_descent"  # `false` where 2/L does not speak of the optimizer
-NOTE = "tags.theory_note"
-THRESHOLD = "metrics.theory/step_threshold"
+PLAIN = names.PLAIN.column
+NOTE = names.NOTE.column
+THRESHOLD = names.THRESHOLD.column
+LARGEST = names.LARGEST_CONVERGENT.column
 
 
 def predictions(sweep: Sweep) -> pd.DataFrame:
@@ -20,27 +22,25 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     """
     rows = []
     several = len(sweep.experiments) > 1
-    for row in sweep.of_role("scheme").to_dict("records"):
-        if row["verdict"] == "failed":
+    for row in sweep.of_role(names.SCHEME).to_dict("records"):
+        if row["verdict"] == names.FAILED:
             continue
-        predicted = row.get("metrics.theory/step_threshold")
-        falls = row.get("metrics.final/largest_falling_step")
-        critical = row.get("metrics.final/critical_step")
+        predicted = row.get(THRESHOLD)
+        falls = row.get(names.LARGEST_FALLING.column)
+        critical = row.get(names.CRITICAL.column)
         known = not any(value is None or pd.isna(value) for value in (predicted, falls))
         known = known and row.get(PLAIN) != "false"
         entry = {"experiment": row["experiment"]} if several else {}
         entry |= {
             "scheme": row["label"],
-            "L": row.get("metrics.theory/lipschitz"),
+            "L": row.get(names.LIPSCHITZ.column),
             "2/L": predicted,
-            "2/L best": row.get("metrics.theory/step_threshold_best"),
-            "falls": bounded(falls, row.get("tags.censored_falling")),
-            "converges": bounded(
-                row.get("metrics.final/largest_convergent_step"), row.get("tags.censored")
-            ),
-            "critical": bounded(critical, row.get("tags.censored_critical")),
+            "2/L best": row.get(names.THRESHOLD_BEST.column),
+            "falls": bounded(falls, row.get(names.CENSORED_FALLING.column)),
+            "converges": bounded(row.get(LARGEST), row.get(names.CENSORED.column)),
+            "critical": bounded(critical, row.get(names.CENSORED_CRITICAL.column)),
             "ratio": falls / predicted if known and predicted else None,
-            "condition": row.get("metrics.theory/condition_number"),
+            "condition": row.get(names.CONDITION.column),
         }
         rows.append(entry)
     table = pd.DataFrame(rows)
@@ -58,10 +58,10 @@ def bounded(value: float | None, censored: str | None) -> str | None:
 
 def explanation(sweep: Sweep, experiment: str) -> str:
     """Return what the numbers say of one experiment's schemes, in a few plain sentences."""
-    schemes = sweep.of_role("scheme", experiment)
-    if len(schemes) and (schemes["verdict"] == "failed").all():
+    schemes = sweep.of_role(names.SCHEME, experiment)
+    if len(schemes) and (schemes["verdict"] == names.FAILED).all():
         return "No step was made: every job failed."
-    if not len(sweep.of_role("step", experiment)):
+    if not len(sweep.of_role(names.STEP, experiment)):
         return "No step was made: what the schemes did to the points is in the figures."
     sentences = [
         *_largest_threshold(thresholds_that_hold(schemes)),
@@ -101,22 +101,20 @@ def _largest_threshold(schemes: pd.DataFrame) -> list[str]:
 
 
 def _largest_convergent(schemes: pd.DataFrame) -> list[str]:
-    known = _known(schemes, "metrics.final/largest_convergent_step")
+    known = _known(schemes, LARGEST)
     if known.empty:
         return ["No scheme settled at any step size of this grid."]
-    most = known["metrics.final/largest_convergent_step"].iloc[-1]
-    rows = known[known["metrics.final/largest_convergent_step"] == most]
-    names = "; ".join(rows["label"])  # a label has commas of its own
-    above = (rows["tags.censored"] == "true").any()
+    most = known[LARGEST].iloc[-1]
+    rows = known[known[LARGEST] == most]
+    listed = "; ".join(rows["label"])  # a label has commas of its own
+    above = (rows[names.CENSORED.column] == "true").any()
     more = "; the grid ends before a larger one fails" if above else ""
-    return [f"The largest convergent step of the grid is {most:g} ({names}){more}."]
+    return [f"The largest convergent step of the grid is {most:g} ({listed}){more}."]
 
 
 def _least(schemes: pd.DataFrame) -> list[str]:
-    if (
-        "tags.minimum_at_infinity" in schemes
-        and (schemes["tags.minimum_at_infinity"] == "true").any()
-    ):
+    known = schemes.get(names.AT_INFINITY.column, pd.Series(dtype=str))
+    if (known == "true").any():
         return ["The classes are separable: the least cost is 0, at infinity."]
     return []
 

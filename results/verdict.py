@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import comparisons, tables
+from normbench.results import comparisons, names, tables
 from normbench.results.runs import Sweep
 
-COST = "metrics.final/train_cost"
+COST = names.FINAL_COST.column
 SAME = 1e-6  # relative: costs nearer than that are called the same
 MOST = 4  # so many names are read in a sentence
 # Settings under which costs are of other points, another cost or another start: under any other,
@@ -19,14 +19,14 @@ PROBLEM = ("dataset.", "cost.", "start", "seed")
 
 def question(sweep: Sweep, experiment: str) -> str:
     """Return what one experiment of a sweep asks."""
-    schemes = sweep.of_role("scheme", experiment)
+    schemes = sweep.of_role(names.SCHEME, experiment)
     labels = [label for rows in _problems(schemes) for label in rows["label"]]
     which = _which(list(dict.fromkeys(labels)))
     if comparisons.without_descent(schemes).all():
         make = "does" if len(schemes) == 1 else "do"
         return f"What {make} {which} make of the points of {experiment}?"
-    optimizer = _one(schemes, "tags.optimizer", "gradient_descent").replace("_", " ")
-    iterations = _one(schemes, "params.iterations", "")
+    optimizer = _one(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
+    iterations = _one(schemes, names.setting("iterations"), "")
     parts = [f"{iterations} iterations" if iterations else "", optimizer]
     within = " of ".join(part for part in parts if part)
     within = f" in {within}" if within else ""
@@ -41,7 +41,7 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     Over several problems, such as splits, it is how often; over several starts it is of their
     median, with a word where the lead over the next is not sure.
     """
-    schemes = sweep.of_role("scheme", experiment)
+    schemes = sweep.of_role(names.SCHEME, experiment)
     problems = _problems(schemes)
     if len(problems) > 1:
         return _counted(problems, schemes)
@@ -51,7 +51,7 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     best, worst = known.iloc[0], known.iloc[-1]
     equal = known[_lowest(known)].sort_index()
     reach = "reaches" if len(equal) == 1 else "reach"
-    said = f"{names(list(equal['label']))} {reach} the lowest cost, {_at(best)}"
+    said = f"{listed(list(equal['label']))} {reach} the lowest cost, {_at(best)}"
     said += _over_starts(sweep, known)
     if len(equal) < len(known):
         said += f"; {worst['label']} ends highest, with {_at(worst)}"
@@ -62,8 +62,8 @@ def overall(sweep: Sweep) -> str:
     """Return the answer over all experiments of a sweep: who has the lowest cost, how often."""
     if len(sweep.experiments) == 1:
         return sentence(sweep, sweep.experiments[0])
-    groups = [_problems(sweep.of_role("scheme", name)) for name in sweep.experiments]
-    return _counted([rows for group in groups for rows in group], sweep.of_role("scheme"))
+    groups = [_problems(sweep.of_role(names.SCHEME, name)) for name in sweep.experiments]
+    return _counted([rows for group in groups for rows in group], sweep.of_role(names.SCHEME))
 
 
 def _counted(problems: Sequence[pd.DataFrame], schemes: pd.DataFrame) -> str:
@@ -85,7 +85,7 @@ def _counted(problems: Sequence[pd.DataFrame], schemes: pd.DataFrame) -> str:
     starts = max(comparisons.starts_of(row) for row in schemes.to_dict("records"))
     medians = f", by the median of {starts} starts" if starts > 1 else ""
     return (
-        f"{names(best)} {reach} the lowest cost on {most} of {compared} problems, "
+        f"{listed(best)} {reach} the lowest cost on {most} of {compared} problems, "
         f"each scheme at its {tables.step_word(schemes)} step size{medians}.{_lost(schemes)}"
     )
 
@@ -123,9 +123,9 @@ def _over_starts(sweep: Sweep, known: pd.DataFrame) -> str:
 
 def _by_start(sweep: Sweep, scheme: Any, starts: int) -> comparisons.Array:
     """Return each start's last cost `(starts,)` under a scheme, infinite where it diverged."""
-    steps = sweep.of_role("step", scheme["experiment"])
-    shown = steps[(steps["parent"] == scheme["run_id"]) & (steps.get("tags.best") == "true")]
-    found = sweep.series(shown["run_id"].iloc[0], "start/final_cost") if len(shown) else {}
+    steps = sweep.of_role(names.STEP, scheme["experiment"])
+    shown = steps[(steps["parent"] == scheme["run_id"]) & (steps.get(names.BEST.column) == "true")]
+    found = sweep.series(shown["run_id"].iloc[0], names.START_COST.key) if len(shown) else {}
     return np.array([found.get(start, np.inf) for start in range(starts)])
 
 
@@ -140,11 +140,11 @@ def _nothing(schemes: pd.DataFrame) -> str:
 
 def _lost(schemes: pd.DataFrame) -> str:
     """Return which schemes no step size of the grid suited, and how many jobs failed."""
-    diverged = list(dict.fromkeys(schemes.loc[schemes["verdict"] == "diverged", "label"]))
+    diverged = list(dict.fromkeys(schemes.loc[schemes["verdict"] == names.DIVERGED, "label"]))
     several = schemes["experiment"].nunique() > 1 or len(diverged) > MOST
-    count = int((schemes["verdict"] == "diverged").sum())
-    who = f"{count} of {len(schemes)} jobs" if several else names(diverged)
-    failed = int((schemes["verdict"] == "failed").sum())
+    count = int((schemes["verdict"] == names.DIVERGED).sum())
+    who = f"{count} of {len(schemes)} jobs" if several else listed(diverged)
+    failed = int((schemes["verdict"] == names.FAILED).sum())
     said = f" {who} diverged at every step size." if count else ""
     return said + (f" {failed} of {len(schemes)} jobs failed." if failed else "")
 
@@ -155,25 +155,25 @@ def _lowest(known: pd.DataFrame) -> pd.Series:
     return known[COST] <= least + SAME * abs(least)
 
 
-def names(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
     """Return words as a sentence lists them: a, b and c."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _which(labels: Sequence[str]) -> str:
-    return names(labels) if len(labels) <= MOST else f"{len(labels)} schemes"
+    return listed(labels) if len(labels) <= MOST else f"{len(labels)} schemes"
 
 
 def _finite(schemes: pd.DataFrame) -> pd.DataFrame:
     """Return the schemes that have a final cost, the lowest first."""
     if COST not in schemes:
         return schemes.iloc[:0]
-    kept = schemes[schemes[COST].notna() & ~schemes["verdict"].isin(["failed", "diverged"])]
+    kept = schemes[schemes[COST].notna() & ~schemes["verdict"].isin([names.FAILED, names.DIVERGED])]
     return kept.sort_values(COST, kind="stable")
 
 
 def _at(row: Any) -> str:
-    step = row.get("tags.step_size")
+    step = row.get(names.STEP_TAG.column)
     size = f" at step size {step}" if isinstance(step, str) else ""
     return f"{row[COST]:.4g}{size} ({row['verdict']})"
 

@@ -20,18 +20,19 @@ MAY = {
     "costs": ((), NUMPY | {"autograd", "scipy"}),
     "optimizers": ((), NUMPY),
     "datasets": ((), NUMPY | {"sklearn", "pooch", "pandas", "requests", "scipy", "tqdm"}),
-    "results": ((), None),
+    "names": ((), set()),  # of results: what is written and read
+    "results": (("names",), None),
     "normalizers": ((), NUMPY | {"scipy", "sklearn"}),
     "engine": (LEAVES, None),
     "theory": ((*LEAVES, "engine", "job"), None),
-    "verdicts": ((*LEAVES, "engine", "theory"), None),
-    "measures": ((*LEAVES, "engine", "theory", "verdicts"), None),
+    "verdicts": ((*LEAVES, "engine", "theory", "names"), None),
+    "measures": ((*LEAVES, "engine", "theory", "verdicts", "names"), None),
     "choices": (("conf", "costs", "datasets", "optimizers", "normalizers"), None),
-    "job": ((*LEAVES, "engine", "theory", "verdicts", "measures"), None),
-    "comparison": (("choices", "job", "datasets", "engine", "verdicts"), None),
-    "recording": (("job", "datasets", "measures", "verdicts", "results"), None),
+    "job": ((*LEAVES, "engine", "theory", "verdicts", "measures", "names"), None),
+    "comparison": (("choices", "job", "datasets", "engine", "verdicts", "names"), None),
+    "recording": (("job", "datasets", "measures", "verdicts", "results", "names"), None),
     "command": (
-        ("", "job", "recording", "choices", "engine", "verdicts", "datasets", "results"),
+        ("", "job", "recording", "choices", "engine", "verdicts", "datasets", "results", "names"),
         None,
     ),
     "": (("command", "recording", "choices", "engine", "comparison", "results"), None),
@@ -53,14 +54,16 @@ def imported(file):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
-            if node.module == "normbench":
-                yield from (f"normbench.{alias.name}" for alias in node.names)
+            if node.module in ("normbench", "normbench.results"):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
             else:
                 yield node.module
 
 
 def room_of(name):
     """Return the room of a module of the package; the face itself is the room without a name."""
+    if name == "normbench.results.names":
+        return "names"
     part = name.split(".")[1] if "." in name else ""
     return part if part in MAY else ""
 

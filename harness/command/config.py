@@ -12,6 +12,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from normbench.results import names
+
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
 
 if TYPE_CHECKING:
@@ -225,10 +227,10 @@ def title(config: DictConfig) -> str:
 def tags(config: DictConfig) -> dict[str, str]:
     """Return the tags that every run of a job has."""
     return {
-        "dataset": _dataset_name(config),
-        "cost": _choice("cost"),
-        "normalizer": _choice("normalizer"),
-        "optimizer": _choice("optimizer"),
+        names.DATASET.key: _dataset_name(config),
+        names.COST.key: _choice("cost"),
+        names.NORMALIZER.key: _choice("normalizer"),
+        names.OPTIMIZER.key: _choice("optimizer"),
     }
 
 

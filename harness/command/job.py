@@ -14,6 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from normbench.command import config as configs
+from normbench.results import names
 
 if TYPE_CHECKING:
     from normbench.command.progress import Progress
@@ -53,7 +54,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
             progress.end("reused")
             return outcome | {"failure": "", "run_id": known, "reused": True}
         told = _write(writer, place, record, folder, ledger)
-    reason = told.get("reason") or record.scheme.tags.get("reason", "")
+    reason = told.get("reason") or record.scheme.tags.get(names.REASON.key, "")
     failure = told.get("failure", failure)
     progress.end(f"failed: {reason}" if failure else "done")
     return outcome | {"failure": failure} | told
@@ -62,14 +63,13 @@ def run_job(config: DictConfig) -> dict[str, Any]:
 def _place(config: DictConfig, writer: "Writer", ledger: dict[str, Any]) -> "Place":
     """Return where a job's runs belong, and the tags that they share."""
     from normbench.recording.records import Place
-    from normbench.recording.writer import membership
 
     experiment, sweep_id = configs.experiment_name(config), ledger["sweep_id"]
     tags = {
         **configs.tags(config),
-        "sweep_id": sweep_id,
-        "job": f"{sweep_id}/{HydraConfig.get().job.num}",
-        membership(sweep_id): str(HydraConfig.get().job.num),
+        names.SWEEP_ID.key: sweep_id,
+        names.JOB.key: f"{sweep_id}/{HydraConfig.get().job.num}",
+        names.membership(sweep_id).key: str(HydraConfig.get().job.num),
     }
     parent = ledger["parents"][experiment]
     return Place(writer.store.shown, experiment, parent, configs.parameters(config), tags)
@@ -92,10 +92,12 @@ def _result(
 
     try:
         job = configs.prepare(config)
-        place.tags["fingerprint"] = configs.identity(place.params, job)
+        place.tags[names.FINGERPRINT.key] = configs.identity(place.params, job)
         if config.reuse:
             folders = Path(HydraConfig.get().sweep.dir).absolute().parent
-            others_wait.enter_context(leftovers.only_one(place.tags["fingerprint"], folders))
+            others_wait.enter_context(
+                leftovers.only_one(place.tags[names.FINGERPRINT.key], folders)
+            )
             known = _known(writer, place)
             if known:
                 return known, "", None
@@ -113,9 +115,9 @@ def _known(writer: "Writer", place: "Place") -> str | None:
     from normbench.recording.store import StoreLostError
 
     try:
-        known = writer.find(place.experiment, place.tags["fingerprint"])
+        known = writer.find(place.experiment, place.tags[names.FINGERPRINT.key])
         if known:
-            writer.adopt(known, place.tags["job"])
+            writer.adopt(known, place.tags[names.JOB.key])
     except StoreLostError:  # what the job finds is kept on disk
         return None
     return known
@@ -129,7 +131,7 @@ def _write(
     from normbench.recording.leftovers import PENDING, REFUSED
     from normbench.recording.store import StoreLostError
 
-    number = record.scheme.tags["job"].rpartition("/")[2]
+    number = record.scheme.tags[names.JOB.key].rpartition("/")[2]
     file = folder / PENDING / f"{number}.npz"
     kept = _save(record, file)
     _stop_orphan(folder, ledger)
@@ -141,7 +143,7 @@ def _write(
             raise
         except Exception as error:  # refused: the job failed, and says why; its record stays
             failed = records.of_failure(place, error)
-            told = {"failure": "bug", "reason": failed.scheme.tags["reason"]}
+            told = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
             run_id = writer.write(failed)
             if kept:
                 file.replace(file.with_suffix(REFUSED))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from normbench.results import names
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
 
@@ -243,7 +244,7 @@ def _table(options: argparse.Namespace) -> int:
 
     sweep = _sweep(options)
     long = options.histories or options.all_steps
-    role = "step" if options.all_steps else "scheme"
+    role = names.STEP if options.all_steps else names.SCHEME
     table = tables.histories(sweep, role) if long else tables.summary(sweep)
     made = tables.FORMATS[options.format](table)
     if not options.out and isinstance(made, str):

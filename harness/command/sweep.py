@@ -27,6 +27,7 @@ from normbench.command import config as configs
 from normbench.command import hydras_own
 from normbench.command.errors import SweepError
 from normbench.command.grid import Grid, hold_back
+from normbench.results import names
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -128,7 +129,8 @@ class Sweep(Sweeper):
         # The id stands in MLflow's tags and queries: letters and digits, dots and dashes alone.
         self.sweep_id = self.writer.free_id(re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A))
         command = without_passwords("normbench " + shlex.join(self.words)).strip()
-        tags = {"command": command, "jobs": str(jobs), **leftovers.home(self.folder)}
+        tags = {names.COMMAND.key: command, names.JOBS.key: str(jobs)}
+        tags |= leftovers.home(self.folder)
         tags |= {**_versions(), **_commit()}
         for name in experiments:
             self.parents[name] = self.writer.start_sweep(name, self.sweep_id, tags)
@@ -184,7 +186,7 @@ class Sweep(Sweeper):
             self.writer.end_abandoned(self._is_mine, status)
 
     def _is_mine(self, tags: Any) -> bool:
-        return bool(tags.get("folder") == str(self.folder))
+        return bool(tags.get(names.FOLDER.key) == str(self.folder))
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
@@ -273,8 +275,9 @@ def _share_threads(config: DictConfig) -> None:
 def _versions() -> dict[str, str]:
     from normbench.engine.fast.kernels import in_use
 
-    found = {f"version.{name}": version(name) for name in LIBRARIES}
-    return {"version.python": sys.version.split()[0], **found, "blas": in_use()}
+    found = {names.version(name).key: version(name) for name in LIBRARIES}
+    python = {names.version("python").key: sys.version.split()[0]}
+    return {**python, **found, names.BLAS.key: in_use()}
 
 
 def _commit() -> dict[str, str]:
@@ -295,7 +298,7 @@ def _commit() -> dict[str, str]:
         dirty = bool(git("status", "--porcelain"))
     except (OSError, subprocess.CalledProcessError):
         return {}
-    return {"mlflow.source.git.commit": commit, "git_dirty": str(dirty).lower()}
+    return {names.COMMIT.key: commit, names.GIT_DIRTY.key: str(dirty).lower()}
 
 
 def _refuse_added(argument: str) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from normbench.measures.findings import ridge_variances
+from normbench.results import names
 from normbench.theory import spectra
 from normbench.theory.analysis import Theory
 from normbench.theory.minimum import Minimum
@@ -135,7 +136,9 @@ def _best(best: Step | None, chosen: bool) -> list[str]:
     if chosen:
         return [f"The step shown, by choice, is {best.step_size:g}, {best.verdict}."]
     among = (
-        "" if best.verdict == "settled" else " (nothing settled; it is the lowest that is finite)"
+        ""
+        if best.verdict == names.SETTLED
+        else " (nothing settled; it is the lowest that is finite)"
     )
     return [f"The best step is {best.step_size:g}, {best.verdict}{among}."]
 

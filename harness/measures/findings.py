@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.results import names
 from normbench.theory import spectra
 from normbench.theory.analysis import Facts, Theory
 from normbench.theory.minimum import Minimum
@@ -41,17 +42,17 @@ def of_theory(found: Theory, at_best: float | None, plain: bool) -> Findings:
     """
     nothing = float("nan")
     metrics = {
-        "theory/lipschitz": found.lipschitz if found.lipschitz is not None else nothing,
-        "theory/step_threshold": found.threshold or nothing,
-        **_curvature("start", found.at_start),
-        **_curvature("best", at_best),
+        names.LIPSCHITZ.key: found.lipschitz if found.lipschitz is not None else nothing,
+        names.THRESHOLD.key: found.threshold or nothing,
+        **_curvature(names.LIPSCHITZ_START, names.THRESHOLD_START, found.at_start),
+        **_curvature(names.LIPSCHITZ_BEST, names.THRESHOLD_BEST, at_best),
     }
     if found.spectrum is not None and found.spectrum.whole:
-        metrics["theory/condition_number"] = found.spectrum.condition_number
-        metrics["theory/rank"] = found.spectrum.rank
+        metrics[names.CONDITION.key] = found.spectrum.condition_number
+        metrics[names.RANK.key] = found.spectrum.rank
     tags = {
-        "theory_basis": found.basis if found.threshold else "none",
-        "plain_descent": str(plain).lower(),
+        names.BASIS.key: found.basis if found.threshold else "none",
+        names.PLAIN.key: str(plain).lower(),
     }
     notes = [found.notes] if found.notes else []
     if found.spectrum is not None and not found.spectrum.whole:
@@ -59,16 +60,18 @@ def of_theory(found: Theory, at_best: float | None, plain: bool) -> Findings:
     if found.threshold and not plain:
         notes.append("2/L speaks of plain gradient descent, not of this optimizer")
     if notes:
-        tags["theory_note"] = "; ".join(notes)
+        tags[names.NOTE.key] = "; ".join(notes)
     return Findings(metrics, tags)
 
 
-def _curvature(where: str, lipschitz: float | None) -> dict[str, float]:
+def _curvature(
+    curvature: names.Metric, threshold: names.Metric, lipschitz: float | None
+) -> dict[str, float]:
     if lipschitz is None:
         return {}
     return {
-        f"theory/lipschitz_{where}": lipschitz,
-        f"theory/step_threshold_{where}": spectra.step_threshold(lipschitz),
+        curvature.key: lipschitz,
+        threshold.key: spectra.step_threshold(lipschitz),
     }
 
 
@@ -76,13 +79,13 @@ def of_minimum(least: Minimum, reference: float) -> Findings:
     """Return the least cost, its gradient norm and source, and the targets that follow from it."""
     from normbench.verdicts.convergence import targets
 
-    metrics = {"theory/minimum": least.value, "theory/minimum_gradient_norm": least.gradient_norm}
+    metrics = {names.MINIMUM.key: least.value, names.MINIMUM_GRADIENT.key: least.gradient_norm}
     goals = targets(least.value, reference)
-    metrics |= {f"theory/target_{name}": goal for name, goal in goals.items()}
+    metrics |= {names.target(name).key: goal for name, goal in goals.items()}
     tags = {
-        "minimum_source": least.source,
-        "minimum_reached": str(least.reached).lower(),
-        "minimum_at_infinity": str(least.at_infinity).lower(),
+        names.MINIMUM_SOURCE.key: least.source,
+        names.MINIMUM_REACHED.key: str(least.reached).lower(),
+        names.AT_INFINITY.key: str(least.at_infinity).lower(),
     }
     return Findings(metrics, tags)
 
@@ -91,24 +94,24 @@ def of_grid(convergent: Largest, falling: Largest, critical: Critical | None) ->
     """Return the largest convergent step sizes, and whether anything above them failed."""
     nothing = float("nan")
     metrics = {
-        "final/largest_convergent_step": convergent.step_size or nothing,
-        "final/largest_falling_step": falling.step_size or nothing,
+        names.LARGEST_CONVERGENT.key: convergent.step_size or nothing,
+        names.LARGEST_FALLING.key: falling.step_size or nothing,
     }
     tags = {
-        "censored": str(convergent.censored).lower(),
-        "censored_falling": str(falling.censored).lower(),
+        names.CENSORED.key: str(convergent.censored).lower(),
+        names.CENSORED_FALLING.key: str(falling.censored).lower(),
     }
     if critical is not None:
-        metrics["final/critical_step"] = critical.lower or nothing
-        metrics["final/critical_step_upper"] = critical.upper or nothing
-        metrics["final/critical_descents"] = critical.descents
-        tags["censored_critical"] = str(critical.upper is None).lower()
+        metrics[names.CRITICAL.key] = critical.lower or nothing
+        metrics[names.CRITICAL_UPPER.key] = critical.upper or nothing
+        metrics[names.CRITICAL_DESCENTS.key] = critical.descents
+        tags[names.CENSORED_CRITICAL.key] = str(critical.upper is None).lower()
     return Findings(metrics, tags)
 
 
 def of_choice(chosen: bool) -> Findings:
     """Return the tag `step_chosen` where `shown_step` chose the run that stands for its scheme."""
-    return Findings(tags={"step_chosen": "true"} if chosen else {})
+    return Findings(tags={names.STEP_CHOSEN.key: "true"} if chosen else {})
 
 
 def of_covariance(facts: Facts | None, scheme: Any) -> Findings:
@@ -123,19 +126,19 @@ def of_covariance(facts: Facts | None, scheme: Any) -> Findings:
     total = float(values.sum())
     dead = dead_directions(facts, scheme)
     metrics = {
-        "theory/effective_rank": spectra.effective_rank(values),
-        "theory/dead_directions": float(np.count_nonzero(dead)),
-        "theory/dead_variance_share": float(values[dead].sum()) / total if total else float("nan"),
+        names.EFFECTIVE_RANK.key: spectra.effective_rank(values),
+        names.DEAD_DIRECTIONS.key: float(np.count_nonzero(dead)),
+        names.DEAD_VARIANCE.key: float(values[dead].sum()) / total if total else float("nan"),
     }
     series = {}
     if len(values) <= 1000:
-        series["theory/variance"] = (np.arange(len(values)), values)
+        series[names.VARIANCE.key] = (np.arange(len(values)), values)
     after = ridge_variances(scheme)
     if after is not None and len(after):
-        metrics["theory/ridge_touched"] = float(np.count_nonzero(after < UNTOUCHED))
-        metrics["theory/ridge_smallest_variance"] = float(after.min())
+        metrics[names.RIDGE_TOUCHED.key] = float(np.count_nonzero(after < UNTOUCHED))
+        metrics[names.RIDGE_SMALLEST.key] = float(after.min())
         if len(after) <= 1000:
-            series["theory/ridge_variance"] = (np.arange(len(after)), after)
+            series[names.RIDGE_VARIANCE.key] = (np.arange(len(after)), after)
     return Findings(metrics, {}, series)
 
 
@@ -145,11 +148,14 @@ def of_record(arrays: Mapping[str, Mapping[str, Any]]) -> Findings:
     theory/identity_gap: the largest entry of `|S S' / P - I|` after the scheme;
     theory/variance_lost: the share of the variance that a projection leaves out.
     """
-    named = {"identity_gap": ("spectrum", "identity_gap"), "variance_lost": ("projection", "lost")}
+    named = {
+        names.IDENTITY_GAP: ("spectrum", "identity_gap"),
+        names.VARIANCE_LOST: ("projection", "lost"),
+    }
     return Findings(
         {
-            f"theory/{name}": float(arrays[record][part])
-            for name, (record, part) in named.items()
+            metric.key: float(arrays[record][part])
+            for metric, (record, part) in named.items()
             if record in arrays
         }
     )

@@ -10,10 +10,9 @@ from typing import Any
 
 from normbench.recording.identity import code_of
 from normbench.recording.writer import Writer
+from normbench.results import names
 
 TEMPLATE = Path(str(files("normbench.results"))) / "report.html.jinja"
-DRAWN = "drawn"  # the tag of a sweep's run: what its figures were drawn from, and by which code
-FILES = "drawn_files"  # and their files, as JSON: names, and what tells their content
 
 
 class Known:
@@ -42,13 +41,13 @@ class Known:
             return None
         found: dict[str, list[Path]] = {}
         for experiment in self.parents:
-            tags = self.writer.tags_of(experiment, DRAWN, self.digest)
+            tags = self.writer.tags_of(experiment, names.DRAWN, self.digest)
             if tags is None:
                 return None
             try:
                 drawn = {
-                    Path(tags["folder"]) / Path(name).name: content
-                    for name, content in json.loads(tags[FILES]).items()
+                    Path(tags[names.FOLDER.key]) / Path(name).name: content
+                    for name, content in json.loads(tags[names.DRAWN_FILES.key]).items()
                 }
                 if any(_content(file) != content for file, content in drawn.items()):
                     return None
@@ -63,7 +62,9 @@ class Known:
             files = {file.name: _content(file) for file in written.get(experiment, ())}
             words = json.dumps(files)
             if len(words) < 5000:  # MLflow's limit of a tag
-                self.writer.tag(parent, {DRAWN: self.digest, FILES: words})
+                self.writer.tag(
+                    parent, {names.DRAWN.key: self.digest, names.DRAWN_FILES.key: words}
+                )
 
 
 def _content(file: Path) -> str:

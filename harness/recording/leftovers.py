@@ -17,6 +17,7 @@ from normbench.datasets.dataset import UserError
 from normbench.recording.records import JobRecord
 from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer
+from normbench.results import names
 
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
 LOCK = "lock"
@@ -56,7 +57,7 @@ def lives(folder: Path) -> bool:
 
 def home(folder: Path) -> dict[str, str]:
     """Return the tags by which a later command finds out whether a sweep still lives."""
-    return {"host": socket.gethostname(), "folder": str(folder)}
+    return {names.HOST.key: socket.gethostname(), names.FOLDER.key: str(folder)}
 
 
 @contextmanager
@@ -147,12 +148,12 @@ def _is_written(writer: Writer, record: JobRecord) -> bool:
     overtaken by another that ran the same job.
     """
     tags = record.scheme.tags
-    if writer.holds(record.experiment, tags["job"]):
+    if writer.holds(record.experiment, tags[names.JOB.key]):
         return True
-    fingerprint = "" if record.failure else tags.get("fingerprint", "")
+    fingerprint = "" if record.failure else tags.get(names.FINGERPRINT.key, "")
     equal = writer.find(record.experiment, fingerprint) if fingerprint else None
     if equal:
-        writer.adopt(equal, tags["job"])
+        writer.adopt(equal, tags[names.JOB.key])
     return equal is not None
 
 
@@ -161,7 +162,7 @@ def _abandoned(tags: Mapping[str, str]) -> bool:
 
     Its lock tells, from any machine that sees its folder; without the folder, its own machine.
     """
-    folder = Path(tags.get("folder", "/nowhere"))
+    folder = Path(tags.get(names.FOLDER.key, "/nowhere"))
     if (folder / LOCK).exists():
         return not lives(folder)
-    return tags.get("host") == socket.gethostname() and "folder" in tags
+    return tags.get(names.HOST.key) == socket.gethostname() and names.FOLDER.key in tags

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from normbench.recording.writer import Writer
+from normbench.results import names
 
 if TYPE_CHECKING:
     from normbench.results.runs import Sweep
-
-NOTE = "mlflow.note.content"
-COLOR = "mlflow.runColor"
 
 
 def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
@@ -31,17 +29,17 @@ def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
     from normbench.results import view
 
     rows = sweep.only(experiment).runs.set_index("run_id")
-    known = rows.get(f"tags.{COLOR}", rows["role"])
+    known = rows.get(names.COLOR.column, rows[names.ROLE.column])
     for run_id, color in view.colors(sweep, experiment).items():
         if known[run_id] != color:
-            writer.tag_run(run_id, {COLOR: color})
+            writer.tag_run(run_id, {names.COLOR.key: color})
 
 
 def _describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> None:
     from normbench.results import description
 
     text = description.write(sweep, experiment)
-    writer.tag_run(parent, {NOTE: text})
-    before = writer.experiment_tags(experiment).get(NOTE, "")
+    writer.tag_run(parent, {names.DESCRIPTION.key: text})
+    before = writer.experiment_tags(experiment).get(names.DESCRIPTION.key, "")
     if not before or description.SIGNED in before:
-        writer.tag_experiment(experiment, {NOTE: text})
+        writer.tag_experiment(experiment, {names.DESCRIPTION.key: text})

@@ -14,6 +14,7 @@ from normbench.datasets import Dataset
 from normbench.job import Outcome
 from normbench.measures.findings import Findings
 from normbench.recording.store import without_passwords
+from normbench.results import names
 from normbench.verdicts.judging import Step
 
 Entry = tuple[str, float, int]  # a metric: its name, its value, its step
@@ -103,23 +104,24 @@ def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
     if outcome.best is not None:
         best = outcome.steps[outcome.best]
         metrics += _metrics(best)
-        tags |= {"verdict": best.verdict, "step_size": f"{best.step_size:g}"}
+        tags |= {names.VERDICT.key: best.verdict, names.STEP_TAG.key: f"{best.step_size:g}"}
     elif outcome.steps:
-        tags |= {"verdict": "diverged", "reason": "no step size stayed finite"}
+        tags |= {names.VERDICT.key: names.DIVERGED}
+        tags |= {names.REASON.key: "no step size stayed finite"}
     if outcome.arrays:
-        tags["recorded"] = ",".join(outcome.arrays)
-    diverged = sum(step.verdict == "diverged" for step in outcome.steps)
+        tags[names.RECORDED.key] = ",".join(outcome.arrays)
+    diverged = sum(step.verdict == names.DIVERGED for step in outcome.steps)
     metrics += _grid(outcome.steps)
     metrics += [
-        ("time/fit_seconds", outcome.fit_seconds, 0),
-        ("time/descent_seconds", outcome.descent_seconds, 0),
-        *_finite([("time/seconds_a_step", outcome.seconds_a_step, 0)]),
-        ("final/steps_tried", len(outcome.steps), 0),
-        ("final/steps_diverged", diverged, 0),
+        (names.FIT_SECONDS.key, outcome.fit_seconds, 0),
+        (names.DESCENT_SECONDS.key, outcome.descent_seconds, 0),
+        *_finite([(names.SECONDS_A_STEP.key, outcome.seconds_a_step, 0)]),
+        (names.STEPS_TRIED.key, len(outcome.steps), 0),
+        (names.STEPS_DIVERGED.key, diverged, 0),
         *_findings(outcome.findings),
     ]
     encoding = {"dataset.encoding": dataset.encoding} if dataset.classes else {}
-    name = place.tags["normalizer"]
+    name = place.tags[names.NORMALIZER.key]
     return JobRecord(
         place.store,
         place.experiment,
@@ -142,13 +144,17 @@ def of_failure(place: Place, error: BaseException) -> JobRecord:
         reason = f"out of memory ({reason})"
     elif not isinstance(error, Exception):  # such as sys.exit()
         reason = f"{type(error).__name__}: {reason}"
-    own = {"verdict": "failed", "reason": _text(reason), "error": type(error).__name__}
+    own = {
+        names.VERDICT.key: names.FAILED,
+        names.REASON.key: _text(reason),
+        names.ERROR.key: type(error).__name__,
+    }
     return JobRecord(
         place.store,
         place.experiment,
         place.parent,
         _texts(place.params),
-        RunRecord(place.tags["normalizer"], {**place.tags, **own}),
+        RunRecord(place.tags[names.NORMALIZER.key], {**place.tags, **own}),
         failure=without_passwords("".join(traceback.format_exception(error))),
     )
 
@@ -165,18 +171,19 @@ def _text(value: Any) -> str:
 def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunRecord:
     size = f"{step.step_size:g}"
     own = {
-        "step_size": size,
-        "verdict": step.verdict,
-        "best": str(best).lower(),
-        "falls": str(step.judgement.falls).lower(),
+        names.STEP_TAG.key: size,
+        names.VERDICT.key: step.verdict,
+        names.BEST.key: str(best).lower(),
+        names.FALLS.key: str(step.judgement.falls).lower(),
     }
     if step.reason:
-        own["reason"] = step.reason
+        own[names.REASON.key] = step.reason
     if len(step.verdicts) > 1:
-        own["start_verdicts"] = " ".join(step.verdicts)
+        own[names.START_VERDICTS.key] = " ".join(step.verdicts)
     # What makes a run the job's own is its scheme's alone.
-    shared = {key: text for key, text in tags.items() if key not in ("fingerprint", "job")}
-    metrics = [("step_size", step.step_size, 0), *_metrics(step), *_starts(step)]
+    own_alone = (names.FINGERPRINT.key, names.JOB.key)
+    shared = {key: text for key, text in tags.items() if key not in own_alone}
+    metrics = [(names.STEP_SIZE.key, step.step_size, 0), *_metrics(step), *_starts(step)]
     return RunRecord(f"{name}, step {size}", {**shared, **own}, metrics)
 
 
@@ -199,14 +206,18 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
 
 def _metrics(step: Step) -> list[Entry]:
     """Return every metric of a step size: histories, quartiles and finals."""
-    entries = list(_points(step.histories))
-    for number, suffix in enumerate(("_q1", "_q3")):
-        entries += _points({key + suffix: part[number] for key, part in step.quartiles.items()})
-    for key, history in step.histories.items():
+    entries: list[Entry] = []
+    for metric in names.HISTORIES:
+        history: Any = step.histories.get(metric.key, ())
+        entries += _points({metric.key: history})
+        for number, part in enumerate(names.QUARTILES):
+            if metric.key in step.quartiles:
+                key = names.quartile(metric, part).key
+                entries += _points({key: step.quartiles[metric.key][number]})
         if len(history):
-            entries.append((f"final/{key.replace('/', '_')}", float(history[-1]), 0))
+            entries.append((names.final(metric).key, float(history[-1]), 0))
     if step.predicted is not None:
-        entries += _points({"theory/predicted_cost": step.predicted})
+        entries += _points({names.PREDICTED_COST.key: step.predicted})
     return _finite(entries + [(key, value, 0) for key, value in step.metrics.items()])
 
 
@@ -217,11 +228,11 @@ def _grid(steps: Sequence[Step]) -> list[Entry]:
     """
     entries: list[Entry] = []
     for number, step in enumerate(steps):
-        if step.verdict != "diverged":
-            entries.append(("grid/log10_step_size", float(np.log10(step.step_size)), number))
-            for key in ("train/cost", "train/misclassifications"):
-                for value in step.histories.get(key, [])[-1:]:
-                    entries.append((f"grid/{key.replace('/', '_')}", float(value), number))
+        if step.verdict != names.DIVERGED:
+            entries.append((names.GRID_STEP_SIZE.key, float(np.log10(step.step_size)), number))
+            for metric in (names.TRAIN_COST, names.TRAIN_MISCLASSIFICATIONS):
+                for value in step.histories.get(metric.key, [])[-1:]:
+                    entries.append((names.grid(metric).key, float(value), number))
     return _finite(entries)
 
 
@@ -229,7 +240,7 @@ def _starts(step: Step) -> list[Entry]:
     """Return what each of several starts came to, numbered by the start."""
     if len(step.verdicts) < 2:
         return []
-    return list(_points({f"start/{key}": values for key, values in step.starts.items()}))
+    return list(_points(step.starts))
 
 
 def _findings(found: Findings) -> list[Entry]:
@@ -237,9 +248,9 @@ def _findings(found: Findings) -> list[Entry]:
     entries: list[Entry] = [(key, value, 0) for key, value in found.metrics.items()]
     for key, (steps, values) in found.series.items():
         entries += [(key, float(value), int(k)) for k, value in zip(steps, values)]
-    entries.append(("time/theory_seconds", found.seconds, 0))
+    entries.append((names.THEORY_SECONDS.key, found.seconds, 0))
     if found.search_seconds > 1e-3:
-        entries.append(("time/search_seconds", found.search_seconds, 0))
+        entries.append((names.SEARCH_SECONDS.key, found.search_seconds, 0))
     return _finite(entries)
 
 

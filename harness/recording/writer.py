@@ -12,6 +12,7 @@ import numpy as np
 
 from normbench.recording.records import Entry, JobRecord, RunRecord
 from normbench.recording.store import Store
+from normbench.results import names
 
 BATCH = 1000  # metrics a call, MLflow's limit
 FEW = 100  # parameters a call, likewise
@@ -26,13 +27,13 @@ class Writer:
 
     def start_sweep(self, experiment: str, sweep_id: str, tags: Mapping[str, str]) -> str:
         """Return the id of a new sweep run."""
-        run = RunRecord(f"sweep {sweep_id}", {**tags, "sweep_id": sweep_id})
-        return self._create(self._experiment(experiment), run, "sweep")
+        run = RunRecord(f"sweep {sweep_id}", {**tags, names.SWEEP_ID.key: sweep_id})
+        return self._create(self._experiment(experiment), run, names.SWEEP)
 
     def free_id(self, wanted: str) -> str:
         """Return an id that no sweep of the store has: the one that is wanted, or numbered."""
         number, tried = 1, wanted
-        while self._search(f"tags.role = 'sweep' and tags.sweep_id = '{tried}'"):
+        while self._sweeps(tried):
             number += 1
             tried = f"{wanted}.{number}"
         return tried
@@ -49,13 +50,13 @@ class Writer:
         from mlflow.entities import Param
 
         experiment = self._experiment(record.experiment)
-        scheme = self._create(experiment, record.scheme, "scheme", record.parent)
+        scheme = self._create(experiment, record.scheme, names.SCHEME, record.parent)
         params = [Param(key, text) for key, text in record.params.items()]
         for first in range(0, len(params), FEW):
             self.client.log_batch(scheme, params=params[first : first + FEW])
         self._log_input(scheme, record.dataset)
         for step in record.steps:
-            run_id = self._create(experiment, step, "step", scheme)
+            run_id = self._create(experiment, step, names.STEP, scheme)
             self._log(run_id, step.metrics)
             self.finish(run_id)
         self._log_arrays(scheme, record.arrays)
@@ -68,12 +69,14 @@ class Writer:
     def find(self, experiment: str, fingerprint: str) -> str | None:
         """Return the id of a finished scheme run of a fingerprint, None where there is none."""
         return self._find(
-            experiment, f"tags.fingerprint = '{fingerprint}' and attributes.status = 'FINISHED'"
+            experiment,
+            f"{names.FINGERPRINT.equals(fingerprint)} and attributes.status = 'FINISHED'",
         )
 
     def holds(self, experiment: str, job: str) -> bool:
         """Return whether a job of a sweep, `<sweep>/<number>`, is written, finished or failed."""
-        query = f"tags.job = '{job}' and tags.role = 'scheme' and attributes.status != 'KILLED'"
+        wanted = f"{names.JOB.equals(job)} and {names.ROLE.equals(names.SCHEME)}"
+        query = f"{wanted} and attributes.status != 'KILLED'"
         return self._find(experiment, query) is not None
 
     def _find(self, experiment: str, query: str) -> str | None:
@@ -83,16 +86,17 @@ class Writer:
     def adopt(self, scheme: str, job: str) -> None:
         """Make a recorded job one of a sweep's: `<sweep>/<number>`."""
         sweep_id, _, number = job.rpartition("/")
-        self.client.set_tag(scheme, membership(sweep_id), number)
+        self.client.set_tag(scheme, names.membership(sweep_id).key, number)
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Put tags on a run."""
         for key, text in tags.items():
             self.client.set_tag(run_id, key, text)
 
-    def tags_of(self, experiment: str, key: str, text: str) -> dict[str, str] | None:
+    def tags_of(self, experiment: str, tag: names.Tag, text: str) -> dict[str, str] | None:
         """Return the tags of an experiment's finished sweep run that has a tag; None without."""
-        query = f"tags.{key} = '{text}' and tags.role = 'sweep' and attributes.status = 'FINISHED'"
+        wanted = f"{tag.equals(text)} and {names.ROLE.equals(names.SWEEP)}"
+        query = f"{wanted} and attributes.status = 'FINISHED'"
         found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
         return dict(found[0].data.tags) if found else None
 
@@ -115,15 +119,15 @@ class Writer:
         job's, half written, is KILLED, so that it does not pass for one that is written.
         """
         running = self._search("attributes.status = 'RUNNING'")
-        ids = {run.data.tags.get("sweep_id", "") for run in running} - {""}
+        ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
         gone = set()
         for sweep_id in ids:
-            sweeps = self._search(f"tags.role = 'sweep' and tags.sweep_id = '{sweep_id}'")
+            sweeps = self._sweeps(sweep_id)
             if sweeps and abandoned(sweeps[0].data.tags):
                 gone.add(sweep_id)
-        left = [run for run in running if run.data.tags.get("sweep_id") in gone]
+        left = [run for run in running if run.data.tags.get(names.SWEEP_ID.key) in gone]
         for run in left:
-            own = run.data.tags.get("role") == "sweep"
+            own = run.data.tags.get(names.ROLE.key) == names.SWEEP
             self.finish(run.info.run_id, status if own else "KILLED")
         return len(left)
 
@@ -172,6 +176,11 @@ class Writer:
     def _experiments(self) -> dict[str, str]:
         return {}
 
+    def _sweeps(self, sweep_id: str) -> list[Any]:
+        return self._search(
+            f"{names.ROLE.equals(names.SWEEP)} and {names.SWEEP_ID.equals(sweep_id)}"
+        )
+
     def _search(self, query: str) -> list[Any]:
         ids = [found.experiment_id for found in self.client.search_experiments()]
         runs: list[Any] = []
@@ -184,13 +193,14 @@ class Writer:
                 return runs
 
     def _create(self, experiment: str, run: RunRecord, role: str, parent: str = "") -> str:
-        tags = {**run.tags, "role": role, "mlflow.runName": run.name, "mlflow.user": _user()}
-        if "normalizer" in tags:
+        own = {names.ROLE: role, names.RUN_NAME: run.name, names.USER: _user()}
+        tags = {**run.tags, **{tag.key: text for tag, text in own.items()}}
+        if names.NORMALIZER.key in tags:
             from normbench.results.figures.style import look
 
-            tags["mlflow.runColor"] = look(tags["normalizer"]).color
+            tags[names.COLOR.key] = look(tags[names.NORMALIZER.key]).color
         if parent:
-            tags["mlflow.parentRunId"] = parent
+            tags[names.PARENT.key] = parent
         made = self.client.create_run(experiment, tags=tags, run_name=run.name)
         return str(made.info.run_id)
 
@@ -217,11 +227,6 @@ class Writer:
         if dataset:
             tag = InputTag("mlflow.data.context", "training")
             self.client.log_inputs(run_id, datasets=[DatasetInput(Dataset(**dataset), [tag])])
-
-
-def membership(sweep_id: str) -> str:
-    """Return the tag by which a scheme's run says which of a sweep's jobs it is."""
-    return f"sweep.{sweep_id}"
 
 
 def _user() -> str:

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.settings import number, whole
+from normbench.results import names
 
 History = NDArray[np.float64]
-EPSILONS = {"1e-1": 1e-1, "1e-2": 1e-2, "1e-3": 1e-3}  # of the targets, by the name they log under
 ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
-WORDS = ("settled", "unsettled", "cycling", "diverged")  # from good to bad
+WORDS = (names.SETTLED, names.UNSETTLED, names.CYCLING, names.DIVERGED)  # from good to bad
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Judgement:
     @property
     def fails(self) -> bool:
         """Whether the step size was too large (not: too small)."""
-        return self.verdict != "settled" and not self.falls
+        return self.verdict != names.SETTLED and not self.falls
 
 
 class Largest(NamedTuple):
@@ -96,27 +96,27 @@ def judge(
     """
     if diverged:
         return Judgement(
-            "diverged", f"the cost or its gradient stopped being finite at step {len(history)}"
+            names.DIVERGED, f"the cost or its gradient stopped being finite at step {len(history)}"
         )
     if len(history) < 2:
-        return Judgement("unsettled", "no step was made")
+        return Judgement(names.UNSETTLED, "no step was made")
     rounding = ROUNDING * epsilon * abs(float(history[0]))
     if tie(history, rounding):
-        return Judgement("unsettled", "tie: the cost neither falls nor rises", tied=True)
+        return Judgement(names.UNSETTLED, "tie: the cost neither falls nor rises", tied=True)
     down = falls(history, rounding)
     if settled(history, minimum, rules, rounding):
-        return Judgement("settled", "", down)
+        return Judgement(names.SETTLED, "", down)
     if cycling(history, rules, rounding):
         above = ", above the start: with more iterations it would diverge"
         reason = "the cost rises at the end of the run and finds no new low"
-        return Judgement("cycling", reason + (above if history[-1] > history[0] else ""))
+        return Judgement(names.CYCLING, reason + (above if history[-1] > history[0] else ""))
     if flat(history, rules):
         reason = f"flat, but not under {rules.excess:g} of the start's excess over the minimum"
     elif down:
         reason = "the cost still falls at the end"
     else:
         reason = "the cost rises at times and is not at rest at the end"
-    return Judgement("unsettled", reason, down)
+    return Judgement(names.UNSETTLED, reason, down)
 
 
 def verdict(history: History, diverged: bool, minimum: float, rules: Rules = Rules()) -> str:
@@ -190,7 +190,7 @@ def best(final_costs: History, verdicts: Sequence[str]) -> int | None:
 
     Among the finite where none settled; None where none is finite. Ties go to the first.
     """
-    for group in (("settled",), ("unsettled", "cycling")):
+    for group in ((names.SETTLED,), (names.UNSETTLED, names.CYCLING)):
         members = [i for i, word in enumerate(verdicts) if word in group]
         if members:
             return min(members, key=lambda i: final_costs[i])
@@ -207,7 +207,7 @@ def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgeme
     for size, each in _from_the_first_that_moves(step_sizes, judgements):
         if each.fails:
             return Largest(found, False)
-        if each.verdict == "settled":
+        if each.verdict == names.SETTLED:
             found = size
     return Largest(found, True)
 
@@ -239,12 +239,12 @@ def _from_the_first_that_moves(
 
 
 def targets(minimum: float, reference: float) -> dict[str, float]:
-    """Return `g* + eps (g(0) - g*)` for each eps of `EPSILONS`.
+    """Return `g* + eps (g(0) - g*)` for each eps of `names.TARGETS`.
 
     minimum: g*, 0 where it lies at infinity, so that the targets are absolute, `eps g(0)`.
     reference: g(0), the cost at zero weights, the same function of the points under every scheme.
     """
-    return {name: minimum + eps * (reference - minimum) for name, eps in EPSILONS.items()}
+    return {name: minimum + eps * (reference - minimum) for name, eps in names.TARGETS.items()}
 
 
 def reached(history: History, target: float) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.descent import Histories
+from normbench.results import names
 from normbench.theory.analysis import Theory
 from normbench.verdicts import convergence
 from normbench.verdicts.convergence import Judgement, Rules
@@ -22,9 +23,9 @@ class Step:
 
     With several starts a history is the median over them, and `quartiles` holds, under the same
     names, the quartiles (2, k); a history ends where the first start stopped being finite.
-    starts: what each start came to, `(starts,)` each: `final_cost` and, for every target,
-    `iterations_to_<eps>`, NaN where it was not reached. metrics: medians and quartiles of that,
-    by the names they log under. predicted: the least-squares history (k,), where theory has it.
+    starts: what each start came to, `(starts,)` each: its final cost and the iterations
+    to every target, NaN where it was not reached. metrics: medians and quartiles of that, by the
+    names they log under. predicted: the least-squares history (k,), where theory has it.
     """
 
     step_size: float
@@ -49,7 +50,7 @@ class Step:
     @property
     def final_cost(self) -> float:
         """The last finite training cost; infinite for a run that had none."""
-        costs = self.histories["train/cost"]
+        costs = self.histories[names.TRAIN_COST.key]
         return float(costs[-1]) if len(costs) else float("inf")
 
 
@@ -75,12 +76,12 @@ class Bench:
         diverged = diverged_at >= 0
         finite = history[:diverged_at] if diverged else history
         found = convergence.judge(finite, diverged, self.minimum, self.rules, self.epsilon)
-        if found.verdict == "diverged" or not (self.plain and self.theory.exact):
+        if found.verdict == names.DIVERGED or not (self.plain and self.theory.exact):
             return found
         threshold = self.theory.threshold
         if threshold and abs(step_size / threshold - 1) <= AT_THRESHOLD:
             reason = "tie: at exactly 2/L the steepest part of the cost neither falls nor rises"
-            return Judgement("unsettled", reason, tied=True)
+            return Judgement(names.UNSETTLED, reason, tied=True)
         return found
 
 
@@ -95,10 +96,10 @@ def steps(histories: Histories, step_sizes: Sequence[float], bench: Bench) -> tu
 
 def _step(histories: Histories, step_size: float, runs: slice, bench: Bench) -> Step:
     named = {
-        "train/cost": histories.cost,
-        "train/misclassifications": histories.misclassifications,
-        "test/cost": histories.test_cost,
-        "test/misclassifications": histories.test_misclassifications,
+        names.TRAIN_COST.key: histories.cost,
+        names.TRAIN_MISCLASSIFICATIONS.key: histories.misclassifications,
+        names.TEST_COST.key: histories.test_cost,
+        names.TEST_MISCLASSIFICATIONS.key: histories.test_misclassifications,
     }
     left = histories.diverged_at[runs]
     stops = left[left >= 0]
@@ -116,7 +117,10 @@ def _step(histories: Histories, step_size: float, runs: slice, bench: Bench) -> 
             for key, part in parts.items()
             if len(costs) > 1
         },
-        starts={"final_cost": _finals(costs), **reached},
+        starts={
+            names.START_COST.key: _finals(costs),
+            **{names.start_reached(name).key: found for name, found in reached.items()},
+        },
         verdicts=tuple(each.verdict for each in judgements),
         metrics=_summary(reached, bench),
     )
@@ -128,9 +132,10 @@ def _finals(costs: Array) -> Array:
 
 
 def _reached(costs: Array, bench: Bench) -> dict[str, Array]:
+    """Return, by target, the iterations that each run takes to it; NaN where it does not."""
     goals = convergence.targets(bench.minimum, bench.reference)
     return {
-        f"iterations_to_{name}": np.array([convergence.reached(cost, goal) for cost in costs])
+        name: np.array([convergence.reached(cost, goal) for cost in costs])
         for name, goal in goals.items()
     }
 
@@ -140,12 +145,13 @@ def _summary(reached: dict[str, Array], bench: Bench) -> dict[str, float]:
     entries: dict[str, float] = {}
     for name, values in reached.items():
         found = convergence.spread(values)
+        goals = [names.reached(name, measure) for measure in names.MEASURES]
         shown = found._asdict() if len(values) > 1 else {"median": found.median}
         for part, value in shown.items():
-            suffix = "" if part == "median" else f"_{part}"
             seconds = bench.fit_seconds + value * bench.seconds_a_step
-            entries[f"final/{name}{suffix}"] = value
-            entries[f"final/{name.replace('iterations', 'seconds')}{suffix}"] = seconds
+            for metric, number in zip(goals, (value, seconds)):
+                logged = metric if part == "median" else names.quartile(metric, part)
+                entries[logged.key] = number
     return entries
 
 
@@ -158,14 +164,14 @@ def with_prediction(step: Step, predicted: Array | None, gaps: dict[str, float])
     if predicted is None:
         return step
     metrics = dict(step.metrics)
-    metrics |= {f"theory/predicted_iterations_to_{name}": value for name, value in gaps.items()}
-    measured = step.histories["train/cost"]
+    metrics |= {names.predicted(name).key: value for name, value in gaps.items()}
+    measured = step.histories[names.TRAIN_COST.key]
     error = np.abs(predicted[: len(measured)] - measured)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = error / np.abs(measured)
     finite = relative[np.isfinite(relative)]
     if len(finite):
-        metrics["theory/prediction_error"] = float(finite.max())
+        metrics[names.PREDICTION_ERROR.key] = float(finite.max())
     return replace(step, predicted=predicted, metrics=metrics)
 
 

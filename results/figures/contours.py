@@ -9,11 +9,12 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.style import SCREEN, Shape
 
 LEVELS = 14
-CONDITION = "metrics.theory/condition_number"
+CONDITION = names.CONDITION.column
 
 
 def draw(

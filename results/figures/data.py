@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Ellipse
 from matplotlib.ticker import MaxNLocator
 
+from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.style import SCREEN, Shape
 
@@ -18,7 +19,7 @@ CLASSES = (
     *("#56b4e9", "#000000", "#8c510a", "#7a4f9e", "#9a9a9a"),
 )
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
-GAP = "metrics.theory/identity_gap"
+GAP = names.IDENTITY_GAP.column
 MANY = 300  # points that are drawn as pixels in SVG and PDF: those files stay small
 
 
@@ -46,10 +47,10 @@ def draw(
         for axis, row, look in zip(axes, rows, looks):
             dots = _panel(axis, arrays[row["label"]], shape)
             style.name_panel(axis, row["label"] + _gap(row), look)
-        names = arrays[rows[0]["label"]]["class_names"]
+        classes = arrays[rows[0]["label"]]["class_names"]
         handles = [
             Line2D([], [], ls="", color=color, marker=marker, label=style.plain(str(name)))
-            for name, (color, marker) in zip(names, class_looks(len(names)))
+            for name, (color, marker) in zip(classes, class_looks(len(classes)))
         ]
         if len(arrays[rows[0]["label"]]["axes"]):
             handles += [

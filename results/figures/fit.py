@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Shape
@@ -49,7 +50,7 @@ def draw(
                 markersize=4,
                 label=row["label"],
             )
-            text = f"{row['label']}{style.step_text(row.get('tags.step_size'))}"
+            text = f"{row['label']}{style.step_text(row.get(names.STEP_TAG.column))}"
             ends.append(End(text, float(parts["prediction"][-1]), look))
         axis.set_xlim(float(parts["x"][0]), float(parts["x"][-1]))
         axis.set_xlabel("the feature, as it is")

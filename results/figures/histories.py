@@ -7,12 +7,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Look, Shape
 
-PANELS = (("cost", "cost, mean over points"), ("misclassifications", "misclassified points"))
+# Each panel: the training points' history, and the test points'.
+PANELS = (names.HISTORIES[0::2], names.HISTORIES[1::2])
 BAD = 8.0  # a curve that ends so many times above the median squashes the others
+Panel = tuple[names.Metric, ...]
 SAME = 1e-8  # relative: full whitenings trace the same costs to rounding
 
 
@@ -33,9 +36,7 @@ def draw(
     """
     shown = histories[histories["iteration"] >= first]
     wanted = [
-        (metric, name)
-        for metric, name in PANELS
-        if f"train/{metric}" in shown and shown[f"train/{metric}"].notna().any()
+        panel for panel in PANELS if panel[0].key in shown and shown[panel[0].key].notna().any()
     ]
     columns = 1 if shape.width < 8 else max(len(wanted), 1)
     height = max(0.62 * shape.width / 2, (len(runs) + 2) * 1.25 * shape.font / 72)
@@ -45,10 +46,10 @@ def draw(
         )
         if not wanted:
             style.say_nothing(axes[0], f"no run has a history from iteration {first} on")
-        for axis, (metric, name) in zip(axes, wanted):
-            _panel(axis, shown, runs, metric, scale, shape, height)
-            axis.set_xlabel("iteration")
-            axis.set_ylabel(name)
+        for axis, panel in zip(axes, wanted):
+            _panel(axis, shown, runs, panel, scale, shape, height)
+            axis.set_xlabel(panel[0].axis)
+            axis.set_ylabel(panel[0].words)
         notes = _notes(shown, runs)
         if notes:
             figure.supxlabel(notes, fontsize="small", x=0.01, ha="left")
@@ -59,7 +60,7 @@ def _panel(
     axis: Any,
     histories: pd.DataFrame,
     runs: pd.DataFrame,
-    metric: str,
+    panel: Panel,
     scale: str | None,
     shape: Shape,
     height: float,
@@ -69,13 +70,13 @@ def _panel(
     looks = style.looks(list(runs["normalizer"]))
     for number, (run, look) in enumerate(zip(runs.to_dict("records"), looks)):
         rows = by_run.get(run["run_id"])
-        if rows is None or rows[f"train/{metric}"].isna().all():
+        if rows is None or rows[panel[0].key].isna().all():
             continue
-        _curve(axis, rows, metric, look, number / max(len(runs), 1))
-        text = f"{run['label']}{style.step_text(run.get('tags.step_size'))}"
+        _curve(axis, rows, panel, look, number / max(len(runs), 1))
+        text = f"{run['label']}{style.step_text(run.get(names.STEP_TAG.column))}"
         axis.lines[-1].set_label(text)
-        values = rows[f"train/{metric}"].dropna()
-        if run["verdict"] == "diverged":
+        values = rows[panel[0].key].dropna()
+        if run["verdict"] == names.DIVERGED:
             text += f" diverged at {int(rows.loc[values.index[-1], 'iteration']) + 1}"
         ends.append(End(text, float(values.iloc[-1]), look))
     last = max(line.get_xdata().max() for line in axis.lines)
@@ -83,7 +84,7 @@ def _panel(
     axis.set_xlim(start, max(last, start + 1))
     _lead_to_labels(axis, last)
     axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    _scale(axis, [end.value for end in ends], metric, scale)
+    _scale(axis, [end.value for end in ends], panel[0], scale)
     end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
 
 
@@ -96,25 +97,25 @@ def _lead_to_labels(axis: Any, last: float) -> None:
             axis.plot([x[-1], last], [y[-1]] * 2, color=color, ls=":", lw=0.8, label="_lead")
 
 
-def _curve(axis: Any, rows: pd.DataFrame, metric: str, look: Look, phase: float) -> None:
+def _curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look, phase: float) -> None:
     """Draw one run: quartiles as a band, the test points' history dashed, the training points'."""
     x = rows["iteration"]
-    for part, line in (("test", (0, (4, 3))), ("train", look.line)):
-        column = f"{part}/{metric}"
+    train, test = panel
+    for metric, line in ((test, (0, (4, 3))), (train, look.line)):
+        column = metric.key
         if column not in rows or rows[column].isna().all():
             continue
-        if part == "train" and f"{column}_q1" in rows:
-            axis.fill_between(
-                x, rows[f"{column}_q1"], rows[f"{column}_q3"], color=look.color, alpha=0.2, lw=0
-            )
+        low, high = (names.quartile(metric, part).key for part in names.QUARTILES)
+        if metric is train and low in rows:
+            axis.fill_between(x, rows[low], rows[high], color=look.color, alpha=0.2, lw=0)
         every = max(1, len(rows) // 8)
         axis.plot(
             x,
             rows[column],
             color=look.color,
             linestyle=line,
-            alpha=1.0 if part == "train" else 0.55,
-            marker=look.marker if part == "train" else "",
+            alpha=1.0 if metric is train else 0.55,
+            marker=look.marker if metric is train else "",
             # Markers stand at different iterations, so that curves that coincide are both seen.
             markevery=(int(phase * every), every),
             markersize=4,
@@ -122,13 +123,13 @@ def _curve(axis: Any, rows: pd.DataFrame, metric: str, look: Look, phase: float)
         )
 
 
-def _scale(axis: Any, ends: list[float], metric: str, scale: str | None) -> None:
+def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None) -> None:
     """Choose the vertical scale and limits, so that no curve makes the others unreadable."""
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
     values = values[np.isfinite(values)]
     curves = [line for line in axis.lines if line.get_label() != "_lead" and len(line.get_ydata())]
     start = max(float(line.get_ydata()[0]) for line in curves)
-    if metric == "cost":
+    if metric == names.TRAIN_COST:
         log = values.min() > 0 and values.max() > 10 * values.min()
         if scale == "log" or (scale is None and log):
             # A run that shoots up leaves the panel; what the others do stays readable. Before the
@@ -160,19 +161,24 @@ def _powers(top: float) -> list[float]:
 def _notes(histories: pd.DataFrame, runs: pd.DataFrame) -> str:
     """Return what else the figure has to say: dashed lines, bands, curves that coincide."""
     notes = []
-    if "test/cost" in histories and histories["test/cost"].notna().any():
+    if _has(histories, names.TEST_COST):
         notes.append("solid: training points, dashed and pale: test points")
-    if "train/cost_q1" in histories and histories["train/cost_q1"].notna().any():
+    if _has(histories, names.quartile(names.TRAIN_COST, names.QUARTILES[0])):
         notes.append("bands: quartiles over the starts")
     notes += [f"the same curve: {', '.join(same)}" for same in coinciding(histories, runs)]
     return "\n".join(notes)
 
 
+def _has(histories: pd.DataFrame, metric: names.Metric) -> bool:
+    return metric.key in histories and bool(histories[metric.key].notna().any())
+
+
 def coinciding(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
     """Return the labels of the runs whose training costs agree to 1e-8, relative, in groups."""
-    if "train/cost" not in histories:
+    cost = names.TRAIN_COST.key
+    if cost not in histories:
         return []
-    by_run = {run_id: rows["train/cost"].to_numpy() for run_id, rows in histories.groupby("run_id")}
+    by_run = {run_id: rows[cost].to_numpy() for run_id, rows in histories.groupby("run_id")}
     groups: list[tuple[Any, list[str]]] = []
     for run in runs.to_dict("records"):
         costs = by_run.get(run["run_id"])

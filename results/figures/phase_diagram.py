@@ -8,6 +8,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
@@ -65,7 +66,7 @@ def _cells(axis: Any, steps: pd.DataFrame, schemes: pd.DataFrame, sizes: Any, sh
     words = list(VERDICTS)
     codes = np.full((len(schemes), len(sizes)), np.nan)
     places = {label: place for place, label in enumerate(schemes["label"])}
-    best = dict(zip(schemes["label"], pd.to_numeric(schemes["tags.step_size"])))
+    best = dict(zip(schemes["label"], pd.to_numeric(schemes[names.STEP_TAG.column])))
     marks: dict[str, list[tuple[float, int]]] = {}
     for label, size, verdict in zip(steps["label"], steps[STEP], steps["verdict"]):
         if label not in places or verdict not in VERDICTS:
@@ -121,15 +122,15 @@ def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame, shape: S
         color, marker = VERDICTS[word]
         cell = Line2D([], [], marker="s", ls="", ms=1.3 * shape.font, color=color)
         handles.append((cell, _mark(marker, 0.5 * shape.font)))
-    names = [*words, f"{which_step(schemes)} step"]
+    labels = [*words, f"{which_step(schemes)} step"]
     handles.append(_mark("*", 0.9 * shape.font))
     if len(_known(schemes, THRESHOLD)):
-        names.append("2 / L, predicted")
+        labels.append("2 / L, predicted")
         handles.append(Line2D([], [], color="black", lw=1.8))
     if len(_known(schemes, LARGEST)):
-        names.append("largest convergent step")
+        labels.append("largest convergent step")
         handles.append(Line2D([], [], color="black", ls=":"))
-    figure.legend(handles, names, loc="outside lower center", ncols=min(len(handles), 7))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(handles), 7))
 
 
 def _mark(marker: str, size: float) -> Line2D:

@@ -7,12 +7,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Shape
 
 LEAST = 1e-9  # below, there is no curvature to speak of
-METRIC = "theory/sharpness"
+METRIC = names.SHARPNESS.key
 
 
 def draw(
@@ -45,7 +46,7 @@ def draw(
             rows = by_run.get(run["run_id"])
             if rows is None:
                 continue
-            text = f"{run['label']}{style.step_text(run.get('tags.step_size'))}"
+            text = f"{run['label']}{style.step_text(run.get(names.STEP_TAG.column))}"
             axis.plot(
                 rows["iteration"],
                 rows[METRIC],
@@ -89,6 +90,6 @@ def _axes(axis: Any, scale: str | None) -> None:
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.5},
         zorder=3,  # a curve may hover at 1
     )
-    axis.set_xlabel("iteration")
-    axis.set_ylabel("step size x L / 2, L the largest curvature there")
+    axis.set_xlabel(names.SHARPNESS.axis)
+    axis.set_ylabel(names.SHARPNESS.words)
     axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))

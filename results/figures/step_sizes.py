@@ -8,13 +8,14 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 
-COST = "metrics.final/train_cost"
-STEP = "metrics.step_size"
-THRESHOLD = "metrics.theory/step_threshold"
-LARGEST = "metrics.final/largest_convergent_step"
+COST = names.FINAL_COST.column
+STEP = names.STEP_SIZE.column
+THRESHOLD = names.THRESHOLD.column
+LARGEST = names.LARGEST_CONVERGENT.column
 
 
 def draw(
@@ -51,7 +52,7 @@ def _positive(steps: pd.DataFrame) -> bool:
 
 def _limits(axis: Any, steps: pd.DataFrame) -> None:
     """Show what lies up to ten times the start's cost; what is above stands on the upper edge."""
-    costs = steps.loc[steps["verdict"] != "diverged", COST].dropna()
+    costs = steps.loc[steps["verdict"] != names.DIVERGED, COST].dropna()
     if costs.empty:
         costs = steps[COST].dropna()
     # The smallest step hardly moves: its cost is the start's.
@@ -82,8 +83,10 @@ def _panel(axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.
         LineCollection(others, colors="0.85", linewidths=0.8, zorder=1), autolim=False
     )
     rows = curves.get(scheme["label"], pd.DataFrame(columns=[STEP, COST, "verdict"]))
-    rows = rows.assign(shown=rows[COST].clip(low, high).where(rows["verdict"] != "diverged", high))
-    kept = rows[rows["verdict"] != "diverged"]
+    rows = rows.assign(
+        shown=rows[COST].clip(low, high).where(rows["verdict"] != names.DIVERGED, high)
+    )
+    kept = rows[rows["verdict"] != names.DIVERGED]
     axis.plot(
         kept[STEP], kept[COST], color=look.color, ls=look.line, label=scheme["label"], zorder=2
     )
@@ -105,7 +108,7 @@ def _panel(axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.
     if threshold is not None and pd.notna(threshold):
         axis.axvline(threshold, color="black", ls=":", lw=1.2, label="_threshold", zorder=3)
     if largest is not None and pd.notna(largest):
-        censored = str(scheme.get("tags.censored", "")).lower() == "true"
+        censored = str(scheme.get(names.CENSORED.column, "")).lower() == "true"
         axis.plot(
             [largest],
             [0.0],

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
+from normbench.results import names
+
 
 class Look(NamedTuple):
     """How a scheme is drawn in every figure."""
@@ -76,11 +78,11 @@ LINES = ("-", "--", "-.", ":")
 
 # Of a verdict: its colour, its marker, and the word that a legend has.
 VERDICTS = {
-    "settled": ("#0072b2", "o"),
-    "unsettled": ("#9ecae1", "D"),
-    "cycling": ("#f0a202", "s"),
-    "diverged": ("#8c1c13", "X"),
-    "failed": ("#bdbdbd", "P"),
+    names.SETTLED: ("#0072b2", "o"),
+    names.UNSETTLED: ("#9ecae1", "D"),
+    names.CYCLING: ("#f0a202", "s"),
+    names.DIVERGED: ("#8c1c13", "X"),
+    names.FAILED: ("#bdbdbd", "P"),
 }
 
 

@@ -57,7 +57,7 @@ def changed(tmp_path, monkeypatch):
 
     def copied(module):
         file = found(module)
-        return file and tmp_path / file.relative_to(ROOT)
+        return file and tmp_path / file.resolve().relative_to(ROOT)
 
     monkeypatch.setattr(fingerprint, "_file", copied)
 

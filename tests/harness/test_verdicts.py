@@ -287,7 +287,7 @@ def test_several_starts_have_their_own_verdicts_and_targets(overlapping):
     outcome = run(job(overlapping, scheme=StandardScaler(), step_sizes=[1.0], **settings))
     step = outcome.steps[0]
     assert len(step.verdicts) == 4
-    reached = step.starts["iterations_to_1e-2"]
+    reached = step.starts["start/iterations_to_1e-2"]
     assert reached.shape == (4,)
     assert step.metrics["final/iterations_to_1e-2"] == np.quantile(reached, 0.5, method="higher")
     assert step.metrics["final/iterations_to_1e-2_q1"] <= step.metrics["final/iterations_to_1e-2"]

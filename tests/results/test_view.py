@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from normbench.command.results import main
-from normbench.recording.pages import NOTE, publish
+from normbench.recording.pages import publish
 from normbench.recording.writer import Store, Writer
-from normbench.results import dashboard, description, tables, theory, verdict, view
+from normbench.results import dashboard, description, names, tables, theory, verdict, view
 from normbench.results.figures import style
 from normbench.results.runs import Sweep, load
 
@@ -97,19 +97,19 @@ def test_a_link_holds_the_search_until_a_view_is_there(images):
     assert "viewStateShareKey=sweep-1" in after
     assert "searchFilter" not in after  # MLflow would drop the view for it
     tags = writer.client.get_run(parent).data.tags
-    assert writer.experiment_tags(images.name)[NOTE] == tags[NOTE]
-    assert "What do standard and pca\\_sphere make of the points" in tags[NOTE]
+    assert writer.experiment_tags(images.name)[names.DESCRIPTION.key] == tags[names.DESCRIPTION.key]
+    assert "What do standard and pca\\_sphere make of the points" in tags[names.DESCRIPTION.key]
 
 
 def test_a_description_of_ones_own_stays(images):
     writer = Writer(Store.at(images.uri, None, images.folder))
-    writer.tag_experiment(images.name, {NOTE: "mine"})
+    writer.tag_experiment(images.name, {names.DESCRIPTION.key: "mine"})
     publish(
         writer,
         load(images.uri, "sweep-1"),
         {images.name: images.sweep.of_role("sweep")["run_id"].iloc[0]},
     )
-    assert writer.experiment_tags(images.name)[NOTE] == "mine"
+    assert writer.experiment_tags(images.name)[names.DESCRIPTION.key] == "mine"
 
 
 def test_a_tag_that_the_store_refuses_is_left_out(images):

@@ -1,0 +1,262 @@
+"""The words that are written to MLflow and read from it: every metric, tag and verdict, once.
+
+Keys never change: a store outlives the code that wrote it. `harness` writes by these names and
+`results` reads by them; nothing else is matched, no sentence above all.
+"""
+
+from dataclasses import dataclass
+
+METRICS, TAGS, PARAMS = "metrics.", "tags.", "params."  # before a key, as columns of a run table
+ITERATION, STEP_SIZE_NUMBER, START, DIRECTION = "iteration", "step size", "start", "direction"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number, or a series of numbers.
+
+    key: what it is recorded under. label: what a person reads; unit: empty for a plain number.
+    axis: what MLflow's step counts in a series; empty for a single number.
+    """
+
+    key: str
+    label: str
+    unit: str = ""
+    axis: str = ""
+
+    @property
+    def column(self) -> str:
+        """Its column in a table of runs: the last value."""
+        return f"{METRICS}{self.key}"
+
+    @property
+    def words(self) -> str:
+        """Label and unit, for an axis or a heading."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A word that a run is tagged with. key: what it is recorded under."""
+
+    key: str
+    meaning: str
+
+    @property
+    def column(self) -> str:
+        """Its column in a table of runs."""
+        return f"{TAGS}{self.key}"
+
+    def equals(self, text: str) -> str:
+        """Return MLflow's filter for the runs that have this tag with this text."""
+        return f"{self._term} = '{text}'"
+
+    @property
+    def exists(self) -> str:
+        """MLflow's filter for the runs that have this tag."""
+        return f"{self._term} LIKE '%'"
+
+    @property
+    def _term(self) -> str:
+        return f"{TAGS}`{self.key}`" if "." in self.key else self.column
+
+
+# Verdicts, from good to bad, with what each says of a run (`failed`: of a job).
+SETTLED, UNSETTLED, CYCLING, DIVERGED = "settled", "unsettled", "cycling", "diverged"
+FAILED = "failed"
+VERDICTS = {
+    SETTLED: "the tail of its cost is flat and most of the start's excess is gone",
+    UNSETTLED: "it still moves",
+    CYCLING: "it rises and falls without a new low",
+    DIVERGED: "it stopped being finite",
+    FAILED: "the job could not run",
+}
+
+# Histories: over the iterations, 0 (the start) first.
+TRAIN_COST = Metric("train/cost", "cost", "mean over points", ITERATION)
+TRAIN_MISCLASSIFICATIONS = Metric(
+    "train/misclassifications", "misclassified points", axis=ITERATION
+)
+TEST_COST = Metric("test/cost", "test cost", "mean over points", ITERATION)
+TEST_MISCLASSIFICATIONS = Metric(
+    "test/misclassifications", "misclassified test points", axis=ITERATION
+)
+HISTORIES = (TRAIN_COST, TRAIN_MISCLASSIFICATIONS, TEST_COST, TEST_MISCLASSIFICATIONS)
+QUARTILES = ("q1", "q3")  # endings of a history and of a final number, over several starts
+PREDICTED_COST = Metric("theory/predicted_cost", "predicted cost", "mean over points", ITERATION)
+SHARPNESS = Metric(
+    "theory/sharpness", "step size x L / 2", "L the largest curvature there", ITERATION
+)
+
+# The families that keys belong to: what stands before the slash.
+TRAIN, TEST, FINAL, THEORY = "train/", "test/", "final/", "theory/"
+TIME, GRID, STARTS = "time/", "grid/", "start/"
+FAMILIES = (TRAIN, TEST, FINAL, THEORY, TIME, GRID, STARTS)
+
+
+def quartile(metric: Metric, part: str) -> Metric:
+    """Return the quartile of a metric over the starts; part: one of `QUARTILES`."""
+    return Metric(f"{metric.key}_{part}", f"{metric.label}, {part}", metric.unit, metric.axis)
+
+
+def final(history: Metric) -> Metric:
+    """Return the last value of a history, as a number of its own."""
+    return Metric(f"{FINAL}{_flat(history)}", f"final {history.label}", history.unit)
+
+
+def grid(history: Metric) -> Metric:
+    """Return the last value of a history at each step size, by the number of the step size."""
+    return Metric(
+        f"{GRID}{_flat(history)}", f"final {history.label}", history.unit, STEP_SIZE_NUMBER
+    )
+
+
+def _flat(history: Metric) -> str:
+    return history.key.replace("/", "_")
+
+
+# What a scheme's grid came to, and each step size.
+STEP_SIZE = Metric("step_size", "step size")
+GRID_STEP_SIZE = Metric(f"{GRID}log10_step_size", "log10 of the step size", axis=STEP_SIZE_NUMBER)
+FINAL_COST = final(TRAIN_COST)
+FINAL_MISCLASSIFICATIONS = final(TRAIN_MISCLASSIFICATIONS)
+FINAL_TEST_COST = final(TEST_COST)
+FINAL_TEST_MISCLASSIFICATIONS = final(TEST_MISCLASSIFICATIONS)
+STEPS_TRIED = Metric("final/steps_tried", "steps")
+STEPS_DIVERGED = Metric("final/steps_diverged", "diverged steps")
+LARGEST_CONVERGENT = Metric("final/largest_convergent_step", "largest convergent step")
+LARGEST_FALLING = Metric("final/largest_falling_step", "largest step up to which the cost falls")
+CRITICAL = Metric("final/critical_step", "critical step, from below")
+CRITICAL_UPPER = Metric("final/critical_step_upper", "critical step, from above")
+CRITICAL_DESCENTS = Metric("final/critical_descents", "descents of the search")
+
+# Targets: shares of the start's excess over the least cost.
+TARGETS = {"1e-1": 1e-1, "1e-2": 1e-2, "1e-3": 1e-3}
+MEASURES = ("iterations", "seconds")
+
+
+def target(name: str) -> Metric:
+    """Return the cost that a target stands for; name: one of `TARGETS`."""
+    return Metric(f"{THEORY}target_{name}", f"target {name}")
+
+
+def reached(name: str, measure: str = "iterations") -> Metric:
+    """Return the iterations, or seconds, from which on the cost is at most a target."""
+    return Metric(f"{FINAL}{measure}_to_{name}", f"{measure} to {name} of the excess", measure)
+
+
+def predicted(name: str) -> Metric:
+    """Return the iterations to a target that theory predicts."""
+    return Metric(
+        f"{THEORY}predicted_iterations_to_{name}",
+        f"predicted iterations to {name} of the excess",
+        "iterations",
+    )
+
+
+# Of each of several starts.
+START_COST = Metric(f"{STARTS}final_cost", "final cost", "mean over points", START)
+
+
+def start_reached(name: str) -> Metric:
+    """Return the iterations of each start to a target."""
+    return Metric(
+        f"{STARTS}iterations_to_{name}", f"iterations to {name} of the excess", "iterations", START
+    )
+
+
+# Theory.
+LIPSCHITZ = Metric("theory/lipschitz", "L")
+THRESHOLD = Metric("theory/step_threshold", "2/L")
+LIPSCHITZ_START = Metric("theory/lipschitz_start", "L at the start")
+THRESHOLD_START = Metric("theory/step_threshold_start", "2/L at the start")
+LIPSCHITZ_BEST = Metric("theory/lipschitz_best", "L at the best weights")
+THRESHOLD_BEST = Metric("theory/step_threshold_best", "2/L at the best weights")
+CONDITION = Metric("theory/condition_number", "condition")
+RANK = Metric("theory/rank", "rank")
+MINIMUM = Metric("theory/minimum", "least cost", "mean over points")
+MINIMUM_GRADIENT = Metric("theory/minimum_gradient_norm", "gradient's norm at the least cost")
+PREDICTION_ERROR = Metric("theory/prediction_error", "error of the predicted costs", "relative")
+EFFECTIVE_RANK = Metric("theory/effective_rank", "effective rank")
+DEAD_DIRECTIONS = Metric("theory/dead_directions", "dead directions")
+DEAD_VARIANCE = Metric("theory/dead_variance_share", "variance of the dead directions", "share")
+VARIANCE = Metric("theory/variance", "variance", axis=DIRECTION)
+RIDGE_TOUCHED = Metric("theory/ridge_touched", "directions that the ridge touched")
+RIDGE_SMALLEST = Metric("theory/ridge_smallest_variance", "smallest variance after the ridge")
+RIDGE_VARIANCE = Metric("theory/ridge_variance", "variance after the ridge", axis=DIRECTION)
+IDENTITY_GAP = Metric("theory/identity_gap", "largest |SS'/P - I|")
+VARIANCE_LOST = Metric("theory/variance_lost", "variance lost", "share")
+
+# Seconds.
+FIT_SECONDS = Metric("time/fit_seconds", "fitting the scheme", "seconds")
+DESCENT_SECONDS = Metric("time/descent_seconds", "descending the whole grid", "seconds")
+SECONDS_A_STEP = Metric("time/seconds_a_step", "one step of one run", "seconds")
+THEORY_SECONDS = Metric("time/theory_seconds", "theory", "seconds")
+SEARCH_SECONDS = Metric("time/search_seconds", "searching the critical step", "seconds")
+
+# Where a run belongs.
+ROLE = Tag("role", "the kind of run: sweep, scheme (one job) or step (one step size)")
+SWEEP, SCHEME, STEP = "sweep", "scheme", "step"
+SWEEP_ID = Tag("sweep_id", "the sweep that wrote it")
+JOB = Tag("job", "the sweep and the number of the job in it")
+FINGERPRINT = Tag("fingerprint", "the job's identity")
+NORMALIZER = Tag("normalizer", "the scheme's name in conf")
+DATASET = Tag("dataset", "the data set's name")
+COST = Tag("cost", "the cost's name in conf")
+OPTIMIZER = Tag("optimizer", "the optimizer's name in conf")
+
+
+def membership(sweep_id: str) -> Tag:
+    """Return the tag by which a scheme's run says which of a sweep's jobs it is."""
+    return Tag(f"sweep.{sweep_id}", "the number of the job in that sweep")
+
+
+# Of a sweep.
+COMMAND = Tag("command", "the command that made it, without passwords")
+JOBS = Tag("jobs", "how many jobs it has")
+HOST = Tag("host", "the machine that it runs on")
+FOLDER = Tag("folder", "its folder on that machine")
+GIT_DIRTY = Tag("git_dirty", "true where the code was changed since the commit")
+BLAS = Tag("blas", "the linear algebra in use")
+DRAWN = Tag("drawn", "what its figures show: its jobs, and the code that draws")
+DRAWN_FILES = Tag("drawn_files", "the figures' files, as JSON: names and contents")
+VERSION = "version."  # before a library's name
+
+
+def version(library: str) -> Tag:
+    """Return the tag of a library's version."""
+    return Tag(f"{VERSION}{library}", f"the version of {library}")
+
+
+# Of a scheme or a step.
+STEP_TAG = Tag("step_size", "the step size; of a scheme, of the run that stands for it")
+VERDICT = Tag("verdict", "one of `VERDICTS`")
+REASON = Tag("reason", "why, where the verdict alone does not say it")
+ERROR = Tag("error", "the type of the error of a job that failed")
+RECORDED = Tag("recorded", "the records that it keeps as arrays, with commas")
+BEST = Tag("best", "true for the step that stands for its scheme")
+FALLS = Tag("falls", "true where the cost falls throughout")
+START_VERDICTS = Tag("start_verdicts", "the verdict of each of several starts")
+STEP_CHOSEN = Tag("step_chosen", "true where shown_step chose the step")
+CENSORED = Tag("censored", "true where no step above the largest convergent one failed")
+CENSORED_FALLING = Tag("censored_falling", "likewise, of the largest falling step")
+CENSORED_CRITICAL = Tag("censored_critical", "true where no step failed in the search")
+EXPLANATION = Tag("explanation", "theory in a paragraph")
+BASIS = Tag("theory_basis", "which curvature 2/L is from")
+PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
+NOTE = Tag("theory_note", "what theory could not say, and why")
+MINIMUM_SOURCE = Tag("minimum_source", "where the least cost is from")
+MINIMUM_REACHED = Tag("minimum_reached", "true where the least cost was solved for")
+AT_INFINITY = Tag("minimum_at_infinity", "true where the classes are separable")
+
+# MLflow's own.
+PARENT = Tag("mlflow.parentRunId", "the run above it")
+RUN_NAME = Tag("mlflow.runName", "its name")
+USER = Tag("mlflow.user", "who ran it")
+COLOR = Tag("mlflow.runColor", "its colour in charts")
+DESCRIPTION = Tag("mlflow.note.content", "its description, in Markdown")
+COMMIT = Tag("mlflow.source.git.commit", "the commit of the code")
+
+
+def setting(key: str) -> str:
+    """Return the column of a setting in a table of runs."""
+    return f"{PARAMS}{key}"

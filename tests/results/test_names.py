@@ -1,0 +1,94 @@
+"""The vocabulary: every metric, tag and verdict is spelled in one place."""
+
+import ast
+
+import pytest
+
+from normbench.results import names
+from tests.conftest import ROOT
+
+FILES = sorted(
+    file
+    for room in ("harness", "results")
+    for file in (ROOT / room).rglob("*.py")
+    if file != ROOT / "results" / "names.py"
+)
+DECLARED = [value for value in vars(names).values() if isinstance(value, (names.Metric, names.Tag))]
+# Tags whose keys are everyday words, too: settings, and headings of tables.
+EVERYDAY = {
+    *(names.ROLE, names.NORMALIZER, names.DATASET, names.COST, names.OPTIMIZER, names.STEP_TAG),
+    *(names.VERDICT, names.REASON, names.BEST, names.FALLS, names.COMMAND, names.JOBS),
+    *(names.SWEEP_ID, names.FOLDER, names.BLAS),
+}
+
+
+def literals(text):
+    """Yield every text in a Python file that is no docstring, parts of f-strings too."""
+    tree = ast.parse(text)
+    told = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(getattr(node, "body", None), list)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            yield node.value
+
+
+def spelled(text, room=""):
+    """Yield the literals that spell a declared name."""
+    words = {*names.VERDICTS, *(entry.key for entry in DECLARED)}
+    if room != "recording":  # where they are nothing else
+        words -= {tag.key for tag in EVERYDAY}
+    starts = (*names.FAMILIES, names.METRICS, names.TAGS)
+    for literal in literals(text):
+        if literal in words or literal.startswith(starts):
+            yield literal
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_other_file_spells_a_name(file):
+    assert list(spelled(file.read_text(), file.parent.name)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'row.get("metrics.anything")',
+        'row["tags.anything"]',
+        'key == "train/cost"',
+        'f"final/{name}"',
+        'verdict == "settled"',
+        'tags["theory_note"]',
+    ],
+)
+def test_a_name_that_is_spelled_elsewhere_is_seen(line):
+    assert list(spelled(line)) != []
+
+
+def test_a_name_is_declared_once():
+    for kind in (names.Metric, names.Tag):
+        keys = [entry.key for entry in DECLARED if isinstance(entry, kind)]
+        assert len(keys) == len(set(keys)) > 20
+
+
+def test_the_keys_of_a_recorded_store_stay():
+    """They are in stores that users have: a key that changes hides what was recorded."""
+    assert [metric.key for metric in names.HISTORIES] == [
+        "train/cost",
+        "train/misclassifications",
+        "test/cost",
+        "test/misclassifications",
+    ]
+    assert names.quartile(names.TRAIN_COST, "q1").key == "train/cost_q1"
+    assert names.final(names.TEST_COST).key == "final/test_cost"
+    assert names.grid(names.TRAIN_COST).key == "grid/train_cost"
+    assert names.reached("1e-2").key == "final/iterations_to_1e-2"
+    assert names.reached("1e-2", "seconds").key == "final/seconds_to_1e-2"
+    assert names.start_reached("1e-2").key == "start/iterations_to_1e-2"
+    assert names.target("1e-2").key == "theory/target_1e-2"
+    assert names.predicted("1e-2").key == "theory/predicted_iterations_to_1e-2"
+    assert names.THRESHOLD.column == "metrics.theory/step_threshold"
+    assert names.membership("s1").column == "tags.sweep.s1"
