@@ -1,8 +1,8 @@
 """One job, start to end: one data set, cost, scheme and optimizer, and the whole step grid."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from normbench.datasets import Dataset, UserError
 from normbench.engine.descent import Histories, Observe, Progress, descend
-from normbench.engine.objective import Cost, Objective
+from normbench.engine.problem import Cost, Objective
+from normbench.engine.route import objective, quickest
 from normbench.engine.scheme import check_scheme, normalize
 from normbench.engine.settings import Settings
 from normbench.measures import findings, record
@@ -35,7 +36,10 @@ ALL_TASKS = ("binary", "multiclass", "regression")
 
 @dataclass(frozen=True)
 class Job:
-    """What one job is made of; the scheme is a scikit-learn transformer that is not yet fitted."""
+    """What one job is made of; the scheme is a scikit-learn transformer that is not yet fitted.
+
+    engine: `plain` descends without `normbench.engine.fast`; the numbers are the same to rounding.
+    """
 
     dataset: Dataset
     cost: Cost
@@ -45,6 +49,7 @@ class Job:
     l2: float = 0.0
     rules: Rules = field(default_factory=Rules)
     search: Search = field(default_factory=Search)
+    engine: str = "fast"
 
 
 @dataclass(frozen=True)
@@ -156,35 +161,26 @@ def _descend(
     settings = job.settings
     classes, targets, test_targets = _encode(job, z.dtype)
     classify = job.dataset.task != "regression"
-    train = Objective(job.cost, z, targets, classify, job.l2)
-    test = Objective(job.cost, z_test, test_targets, classify, job.l2) if len(z_test) else None
-    start = _starts(settings, classes, z.shape[1]).astype(z.dtype)
+    made_of = (classify, job.l2, classes)
+    train = objective(job.engine, job.cost, z, targets, *made_of)
+    test = None
+    if len(z_test):
+        test = objective(job.engine, job.cost, z_test, test_targets, *made_of)
+    start = _starts(settings, train.shape).astype(z.dtype)
     tick = time.perf_counter()
-    with _merged(train, job.dataset.x) as quick, _merged(test, job.dataset.x_test) as quick_test:
+    raw = (job.dataset.x, job.dataset.x_test)
+    with quickest(train, test, raw) as (quick, quick_test):
         histories = descend(
             quick,
             quick_test,
             job.optimizer,
-            np.tile(start, (len(settings.step_sizes), 1, 1)),
+            np.repeat(start[None], len(settings.step_sizes), 0).reshape(-1, *train.shape),
             np.repeat(np.array(settings.step_sizes), settings.starts),
             settings.iterations,
             progress,
         )
     seconds = time.perf_counter() - tick
     return Descent(job, train, test, start, histories, fit_seconds, seconds)
-
-
-@contextmanager
-def _merged(part: Objective | None, raw: Array) -> Iterator[Any]:
-    """Yield an objective that multiplies equal columns once, in the memory that is the job's own.
-
-    A scheme that changes nothing gives the raw points of the data set, which others use.
-    """
-    if part is None:
-        yield None
-        return
-    with part.merged(own=not np.may_share_memory(part.x, raw)) as quick:
-        yield quick
 
 
 def _conclude(made: Descent) -> Outcome:
@@ -409,9 +405,9 @@ def _encode(job: Job, dtype: Any) -> tuple[int, Array, Array]:
     return 1, (2 * data.y - 1).astype(dtype), (2 * data.y_test - 1).astype(dtype)
 
 
-def _starts(settings: Settings, classes: int, features: int) -> Array:
+def _starts(settings: Settings, one: tuple[int, ...]) -> Array:
     """Return the weights that the runs start from, (starts, C, N + 1), bias first."""
-    shape = (settings.starts, classes, features + 1)
+    shape, (classes, width) = (settings.starts, *one), one
     if settings.start == "zeros":
         return np.zeros(shape)
     if settings.start == "normal":
@@ -421,9 +417,9 @@ def _starts(settings: Settings, classes: int, features: int) -> Array:
         weights = np.array(settings.start, dtype=float)
     except ValueError as error:
         raise UserError(f"start={settings.start}: its rows differ in length") from error
-    if weights.size != classes * (features + 1):
+    if weights.size != classes * width:
         raise UserError(
             f"start={settings.start}: has {weights.size} weights; "
-            f"it takes {classes} x {features + 1} (a bias and {features} features a score)"
+            f"it takes {classes} x {width} (a bias and {width - 1} features a score)"
         )
     return weights.reshape(shape)

@@ -2,8 +2,9 @@
 
 `init(weights)` returns the state: a tuple of arrays whose first axis is the runs, so that a run
 that diverged can leave. `step(weights, gradient, state, step_size)` returns the next weights and
-state, in new arrays. Weights and gradient are `(R, C, N + 1)`, bias first; step_size is
-`(R, 1, 1)`. A rule that needs costs or second derivatives says `uses_objective`.
+state, in new arrays. Weights and gradient are `(R, *shape)`, whatever the shape of one model's
+weights; step_size is `(R, 1, ..)`, of as many axes. A rule that needs costs or second derivatives
+says `uses_objective`.
 """
 
 from normbench.optimizers.adam import adam

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Optimizer, State, at_least_zero, share
+from normbench.optimizers.contract import Array, Optimizer, State, at_least_zero, share, zero_a_run
 
 
 def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 1e-8) -> Optimizer:
@@ -10,7 +10,7 @@ def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 
 
     `m <- b m + (1 - b) g` and `v <- c v + (1 - c) g^2` from zero, freed of their start by
     `m' = m / (1 - b^k)`, `v' = v / (1 - c^k)`. mean_decay: b, square_decay: c, each 0 <= . < 1.
-    epsilon: e, 0 or more, outside the root. State: m, v and k `(R, 1, 1)`. Raises `ValueError`
+    epsilon: e, 0 or more, outside the root. State: m, v and k `(R, 1, ..)`. Raises `ValueError`
     for an option out of range. Kingma and Ba, Adam (ICLR 2015), algorithm 1.
     """
     b, c = share("mean_decay", mean_decay), share("square_decay", square_decay)
@@ -18,7 +18,7 @@ def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 
 
     def init(weights: Array) -> State:
         zero = np.zeros_like(weights)
-        return zero, zero, np.zeros((len(weights), 1, 1))
+        return zero, zero, zero_a_run(weights).astype(float)
 
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -12,13 +13,13 @@ State = tuple[Array, ...]
 
 
 class Objective(Protocol):
-    """What a step rule may ask of the objective, at weights `(R, C, N + 1)`."""
+    """What a step rule may ask of the objective, at weights `(R, *shape)`."""
 
     def costs(self, weights: Array) -> Array:
         """Return the costs `(R,)`."""
 
     def hessian(self, weights: Array) -> Array:
-        """Return the second derivatives `(R, C (N + 1), C (N + 1))`."""
+        """Return the second derivatives `(R, D, D)`, D weights in C order."""
 
 
 class Optimizer(NamedTuple):
@@ -30,6 +31,11 @@ class Optimizer(NamedTuple):
     init: Callable[[Array], State]
     step: Callable[..., tuple[Array, State]]
     uses_objective: bool = False
+
+
+def zero_a_run(weights: Array) -> Array:
+    """Return a zero for each run, `(R, 1, ..)`, in the weights' type: a state that counts steps."""
+    return np.zeros((len(weights), *[1] * (weights.ndim - 1)), dtype=weights.dtype)
 
 
 def share(name: str, value: Any) -> float:

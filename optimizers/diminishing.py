@@ -1,19 +1,17 @@
 """Gradient descent with a step size that diminishes as 1/k."""
 
-import numpy as np
-
-from normbench.optimizers.contract import Array, Optimizer, State
+from normbench.optimizers.contract import Array, Optimizer, State, zero_a_run
 
 
 def diminishing() -> Optimizer:
     """Return the rule `w <- w - (a / k) g` at step k = 1, 2, ..., a being the step size.
 
-    State: the steps made, `(R, 1, 1)`. Watt, Borhani, Katsaggelos, Machine Learning Refined,
+    State: the steps made, `(R, 1, ..)`. Watt, Borhani, Katsaggelos, Machine Learning Refined,
     section 3.5.
     """
 
     def init(weights: Array) -> State:
-        return (np.zeros((len(weights), 1, 1), dtype=weights.dtype),)
+        return (zero_a_run(weights),)
 
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array

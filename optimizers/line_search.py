@@ -24,12 +24,13 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
         here = objective.costs(weights)
-        slope = np.einsum("rcn,rcn->r", gradient, gradient, dtype=np.float64)
+        flat = gradient.reshape(len(gradient), -1)
+        slope = np.einsum("rd,rd->r", flat, flat, dtype=np.float64)
         found, t = weights.copy(), step_size.copy()
         open_runs = np.arange(len(weights))
         for _ in range(most):
             ahead = weights[open_runs] - t[open_runs] * gradient[open_runs]
-            wanted = here[open_runs] - c * t[open_runs, 0, 0] * slope[open_runs]
+            wanted = here[open_runs] - c * t[open_runs].ravel() * slope[open_runs]
             accepted = objective.costs(ahead) <= wanted
             found[open_runs[accepted]] = ahead[accepted]
             open_runs = open_runs[~accepted]

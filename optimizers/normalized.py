@@ -18,7 +18,8 @@ def normalized() -> Optimizer:
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array
     ) -> tuple[Array, State]:
-        norm = np.sqrt(np.sum(gradient**2, axis=(1, 2), keepdims=True))
+        within = tuple(range(1, gradient.ndim))
+        norm = np.sqrt(np.sum(gradient**2, axis=within, keepdims=True))
         direction = np.divide(gradient, norm, out=np.zeros_like(gradient), where=norm > 0)
         return weights - step_size * direction, state
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.objective import Evaluation, Objective
+from normbench.engine.problem import Evaluation, Problem, Workspace
 from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]
@@ -22,7 +22,7 @@ class Histories:
     Each history is `(R, K + 1)`, NaN from the step at which a run stopped being finite; the
     misclassifications are None for real targets, the test histories without test points.
     diverged_at: `(R,)`, the step at which a run stopped being finite, -1 for never.
-    weights: `(R, C, N + 1)`, of the last finite step.
+    weights: `(R, *shape)`, of the last finite step.
     """
 
     cost: NDArray[np.float64]
@@ -34,8 +34,8 @@ class Histories:
 
 
 def descend(
-    train: Objective,
-    test: Objective | None,
+    train: Problem,
+    test: Problem | None,
     optimizer: Optimizer,
     start: Array,
     step_sizes: Array,
@@ -45,10 +45,11 @@ def descend(
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
-    start: `(R, C, N + 1)`, bias first; step_sizes: `(R,)`. Costs and counts at step k belong to
-    the weights of step k. A run whose cost, weights or gradient stop being finite leaves the stack
-    with its history up to there; the others do not notice. observe: is shown, at every step k, the
-    numbers of the runs that are left and their weights `(left, C, N + 1)`, not to be changed.
+    start: `(R, *shape)`, of the problem's shape; step_sizes: `(R,)`. Costs and counts at step k
+    belong to the weights of step k. A run whose cost, weights or gradient stop being finite leaves
+    the stack with its history up to there; the others do not notice. observe: is shown, at every
+    step k, the numbers of the runs that are left and their weights `(left, *shape)`, not to be
+    changed.
     """
     runs = len(start)
     shape = (runs, iterations + 1)
@@ -57,12 +58,13 @@ def descend(
     final = start.copy()
     alive = np.arange(runs)
     weights, state = start, optimizer.init(start)
-    steps = step_sizes.reshape(-1, 1, 1).astype(start.dtype)
-    extra = (train,) if optimizer.uses_objective else ()
+    steps = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)
+    memory: Workspace = {}
+    extra = (_Asked(train, memory),) if optimizer.uses_objective else ()
     # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for k in range(iterations + 1):
-            here = train.evaluate(weights, with_gradient=k < iterations)
+            here = train.evaluate(weights, k < iterations, memory)
             finite = np.isfinite(here.costs)
             if here.gradient is not None:
                 finite &= np.isfinite(here.gradient.reshape(len(alive), -1)).all(axis=1)
@@ -92,25 +94,40 @@ def _keep(here: Evaluation, finite: NDArray[np.bool_]) -> Evaluation:
     )
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What a step rule may ask of the problem, in the descent's own memory."""
+
+    problem: Problem
+    memory: Workspace
+
+    def costs(self, weights: Array) -> NDArray[np.float64]:
+        return self.problem.evaluate(weights, False, self.memory).costs
+
+    def hessian(self, weights: Array) -> Array:
+        return np.array([self.problem.hessian(one).matrix() for one in weights])
+
+
 class _Record:
     """The histories while they grow."""
 
-    def __init__(self, shape: tuple[int, int], classify: bool, test: Objective | None) -> None:
+    def __init__(self, shape: tuple[int, int], classify: bool, test: Problem | None) -> None:
         def empty(wanted: bool) -> NDArray[np.float64] | None:
             return np.full(shape, np.nan) if wanted else None
 
         self.train = (empty(True), empty(classify))
         self.test = (empty(test is not None), empty(test is not None and classify))
+        self.memory: Workspace = {}  # of the test points' evaluation
 
     def write(
         self,
         k: int,
         alive: NDArray[np.int64],
         here: Evaluation,
-        test: Objective | None,
+        test: Problem | None,
         weights: Array,
     ) -> None:
-        there = test.evaluate(weights, with_gradient=False) if test and len(alive) else None
+        there = test.evaluate(weights, False, self.memory) if test and len(alive) else None
         for histories, part in ((self.train, here), (self.test, there)):
             if part is None:
                 continue

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets import Dataset, UserError
 from normbench.engine.descent import descend
-from normbench.engine.objective import Objective
+from normbench.engine.problem import Objective
 from normbench.measures import record_inputs
 from normbench.measures.record_inputs import some
 from normbench.normalizers.spectrum import mean_and_covariance
@@ -170,39 +170,13 @@ def _plane(descent: Descent, weights: Array, names: tuple[str, ...]) -> tuple[Ar
     if size == 3:
         origin = np.array([end[0], 0.0, 0.0])
         return origin, np.eye(3)[1:], tuple(f"weight of {name}" for name in names)
-    directions = _stiffest(descent.objective, end.reshape(descent.start.shape))
-    if directions is None:
-        # A cost of flat pieces has no curvature to choose by: the plane that the path uses most.
-        directions = np.linalg.svd(weights - end, full_matrices=False)[2]
-        directions = np.vstack([directions, np.eye(2, size)])[:2]
-        return end, directions, ("along the path", "second direction of the path")
-    return end, directions, ("stiffest direction", "second stiffest direction")
-
-
-def _stiffest(objective: Objective, end: Array) -> Array | None:
-    """Return the two leading eigenvectors (2, n) of the Hessian at the end, None where it is zero.
-
-    From products of the Hessian with a vector, as central differences of the gradient: right to
-    a few digits, which is enough to choose a plane.
-    """
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    size = end.size
-    width = (1e-4 if objective.x.dtype == np.float64 else 1e-2) * (1 + np.linalg.norm(end))
-
-    def product(vector: Array) -> Array:
-        move = (width * vector.reshape(end.shape)).astype(objective.x.dtype)
-        here = end.astype(objective.x.dtype)
-        slopes = objective.evaluate(np.concatenate([here + move, here - move])).gradient
-        assert slopes is not None
-        return (slopes[0] - slopes[1]).reshape(size).astype(np.float64) / (2 * width)
-
-    operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
-    first = np.random.default_rng(0).standard_normal(size)
-    if not np.any(product(first / np.linalg.norm(first))):
-        return None
-    _, vectors = eigsh(operator, k=2, which="LA", v0=first, tol=1e-3)
-    return vectors.T[::-1]
+    hessian = descent.objective.hessian(end.reshape(descent.start.shape[1:]))
+    if not hessian.is_zero:
+        return end, hessian.leading(2), ("stiffest direction", "second stiffest direction")
+    # A cost of flat pieces has no curvature to choose by: the plane that the path uses most.
+    directions = np.linalg.svd(weights - end, full_matrices=False)[2]
+    directions = np.vstack([directions, np.eye(2, size)])[:2]
+    return end, directions, ("along the path", "second direction of the path")
 
 
 def _side(descent: Descent, size: int) -> int:

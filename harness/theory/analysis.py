@@ -5,15 +5,15 @@ the points of the size of one run's gradient, and never timed, so that two runs 
 decide alike; what is skipped says so, and `theory=full` asks for it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.curvature import DENSE, curvature
-from normbench.engine.objective import Cost, Objective
+from normbench.engine.hessian import DENSE, blocks
+from normbench.engine.problem import Cost, Objective
 from normbench.theory import spectra
 from normbench.theory.minimum import Minimum, minimum, spans_the_same, sphere
 
@@ -169,7 +169,7 @@ def largest_curvature(train: Objective, weights: NDArray[Any]) -> tuple[float | 
     from scipy.sparse.linalg import ArpackNoConvergence
 
     try:
-        found = curvature(train, weights).largest()
+        found = train.hessian(weights).largest()
     except ArpackNoConvergence as error:
         return None, f"Lanczos did not converge ({error})"
     except (ValueError, TypeError, NotImplementedError) as error:
@@ -196,11 +196,11 @@ def least(job: "Job", train: Objective, classes: int, lowest: float) -> Minimum:
             return _lowest(lowest, NO_CURVATURE)
         basis = _basis(key, _Held(job.dataset.x))
         if not job.l2 and spans_the_same(basis, train.x):
-            found = _shared(key, job.cost, classes, left, _Held((basis, train.targets)))
+            found = _shared(key, job.cost, classes, left, _Held(replace(train, x=basis)))
         else:
             basis, variances = sphere(train.x)
-            penalty = job.l2 / variances if job.l2 else None
-            found = minimum(job.cost, basis, train.targets, classes, penalty, left)
+            penalty = job.l2 / variances if job.l2 else 0.0
+            found = minimum(replace(train, x=basis, l2=penalty), classes, left)
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
         return _lowest(lowest, f"no second-order solution ({' '.join(str(error).split())})")
     if not found.reached or not np.isfinite(found.value):
@@ -214,8 +214,6 @@ def _lowest(value: float, why: str, norm: float = float("nan")) -> Minimum:
 
 def _piecewise_linear(job: "Job", classes: int) -> bool:
     """Return whether the cost has no curvature at a few scores that lie on no kink."""
-    from normbench.engine.curvature import blocks
-
     rng = np.random.default_rng(0)
     count = min(8, len(job.dataset.y))
     scores = rng.standard_normal((classes, count))
@@ -244,8 +242,7 @@ def _basis(fingerprint: str, points: _Held) -> Array:
 @lru_cache(maxsize=8)
 def _shared(fingerprint: str, cost: Cost, classes: int, allowance: float, points: _Held) -> Minimum:
     """Return the least cost on a data set's sphered points, under any invertible affine scheme."""
-    basis, targets = points.value
-    return minimum(cost, basis, targets, classes, None, allowance)
+    return minimum(points.value, classes, allowance)
 
 
 @lru_cache(maxsize=8)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from normbench.engine import curvature
-from normbench.engine.objective import Cost
+from normbench.engine.hessian import Hessian
+from normbench.engine.problem import Objective
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
@@ -68,33 +68,24 @@ def spans_the_same(basis: Array, z: NDArray[Any]) -> bool:
     return int(np.count_nonzero(values > bound)) == basis.shape[1]
 
 
-def minimum(
-    cost: Cost,
-    basis: Array,
-    targets: NDArray[Any],
-    classes: int,
-    penalty: Array | None = None,
-    allowance: float = np.inf,
-) -> Minimum:
-    """Return the least mean cost of linear scores on points basis (P, r), from `sphere`.
+def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Minimum:
+    """Return the least mean cost of a problem whose points (P, r) are those of `sphere`.
 
-    penalty `(r,)`: what the square of each weight is multiplied by, `l2 / d`, where the cost has
-    an l2 on the weights of the points before they were sphered. Damped Newton, halving until the
-    cost falls: Cholesky on the Hessian where it is small, conjugate gradients on Hessian-vector
+    Its l2 is what the square of each weight is multiplied by, `l2 / d`, where the cost has an l2
+    on the weights of the points before they were sphered. Damped Newton, halving until the cost
+    falls: Cholesky on the Hessian where it is small, conjugate gradients on Hessian-vector
     products where it is not. allowance: how many passes over the points may be made, each of the
     work of a gradient; a count and not a clock, so that the answer repeats.
     """
-    points = np.column_stack([np.ones(len(basis)), basis])
-    ridge = np.zeros(points.shape[1]) if penalty is None else np.r_[0.0, penalty]
-    problem = _Problem(cost, points, targets, ridge)
-    weights = np.zeros((classes, points.shape[1]))
-    here, gradient = problem.value(weights), problem.gradient(weights)
+    weights = np.zeros((classes, problem.x.shape[1] + 1))
+    here, gradient = _evaluate(problem, weights)
     first = norm = float(np.linalg.norm(gradient))
     if first == 0:
         return _flat_start(problem, weights, here)
+    penalized = bool(np.any(problem.l2))
     relative_step, passes = np.inf, 2.0
     for _ in range(MOST_STEPS):
-        if penalty is None and separates(cost, weights @ points.T, targets):
+        if not penalized and separates(problem, weights):
             return Minimum(
                 0.0, norm / first, "0, at infinity: the classes are separable", True, True
             )
@@ -102,25 +93,33 @@ def minimum(
             return Minimum(here, norm / first, "damped Newton", True)
         if passes > allowance:
             return Minimum(here, norm / first, STOPPED, False)
-        step, work = _newton_step(problem.curvature(weights), ridge, gradient, norm / first)
+        step, work = _newton_step(problem.hessian(weights), gradient, norm / first)
         passes += 2 * classes + 2 + work
-        size = _backtrack(problem.value, weights, step, here, float(np.sum(step * gradient)))
+        size = _backtrack(problem, weights, step, here, float(np.sum(step * gradient)))
         if size == 0:
             break
         weights = weights + size * step
         relative_step = size * float(np.linalg.norm(step) / np.linalg.norm(weights))
-        here, gradient = problem.value(weights), problem.gradient(weights)
+        here, gradient = _evaluate(problem, weights)
         norm = float(np.linalg.norm(gradient))
     return _stopped(here, norm / first, float(relative_step))
 
 
-def separates(cost: Cost, scores: Array, targets: NDArray[Any]) -> bool:
-    """Return whether scores `(C, P)` prove that a softmax cost has its minimum at infinity.
+def _evaluate(problem: Objective, weights: Array) -> tuple[float, Array]:
+    """Return cost and gradient at the weights of one model."""
+    here = problem.evaluate(weights[None])
+    assert here.gradient is not None
+    return float(here.costs[0]), here.gradient[0]
+
+
+def separates(problem: Objective, weights: Array) -> bool:
+    """Return whether weights `(C, r + 1)` prove that a softmax cost has its minimum at infinity.
 
     They leave no point misclassified, with a margin: scaled up, they drive the cost to 0.
     """
-    if getattr(cost, "__name__", "") not in ("softmax", "multiclass_softmax"):
+    if getattr(problem.cost, "__name__", "") not in ("softmax", "multiclass_softmax"):
         return False
+    scores, targets = weights[:, 1:] @ problem.x.T + weights[:, :1], problem.targets
     if len(scores) == 1:
         return bool(np.all(targets * scores[0] > 0))
     own = scores[targets, np.arange(len(targets))]
@@ -129,8 +128,8 @@ def separates(cost: Cost, scores: Array, targets: NDArray[Any]) -> bool:
     return bool(np.all(own > others.max(axis=0)))
 
 
-def _flat_start(problem: "_Problem", weights: Array, here: float) -> Minimum:
-    if problem.curvature(weights).second.any():
+def _flat_start(problem: Objective, weights: Array, here: float) -> Minimum:
+    if not problem.hessian(weights).is_zero:
         return Minimum(here, 0.0, "zero weights: the gradient is 0 there", True)
     return Minimum(here, float("nan"), "not known: no second derivative at zero weights", False)
 
@@ -144,49 +143,18 @@ def _stopped(here: float, norm: float, relative_step: float) -> Minimum:
     return Minimum(here, norm, "damped Newton, which did not come to rest", False)
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """Mean cost, gradient and Hessian on points `(P, r + 1)` that begin with a column of ones."""
-
-    cost: Cost
-    points: Array
-    targets: NDArray[Any]
-    ridge: Array
-
-    def value(self, weights: Array) -> float:
-        scores = weights @ self.points.T
-        mean = curvature.value(self.cost, scores, self.targets) / len(self.points)
-        return mean + float(np.sum(self.ridge * weights**2))
-
-    def gradient(self, weights: Array) -> Array:
-        slopes = curvature.slopes(self.cost, weights @ self.points.T, self.targets)
-        return slopes @ self.points / len(self.points) + 2 * self.ridge * weights
-
-    def curvature(self, weights: Array) -> curvature.Curvature:
-        """Return the Hessian at the weights, without the ridge."""
-        second = curvature.blocks(self.cost, weights @ self.points.T, self.targets)
-        return curvature.Curvature(self.points[:, 1:], second)
-
-
-def _newton_step(
-    hessian: curvature.Curvature, ridge: Array, gradient: Array, relative: float
-) -> tuple[Array, float]:
-    """Return `-(H + ridge)^-1 g`, exactly where the matrix is small, else to a share of g.
+def _newton_step(hessian: Hessian, gradient: Array, relative: float) -> tuple[Array, float]:
+    """Return `-H^-1 g`, exactly where the matrix is small, else to a share of g.
 
     And the work of it, in passes over the points.
 
     relative: the gradient's norm relative to the first one; the share falls with it, so that the
     steps come ever nearer to Newton's own.
     """
-    if gradient.size <= curvature.DENSE:
-        matrix = hessian.matrix() + np.diag(np.tile(2 * ridge, len(gradient)))
+    if hessian.is_small:
         classes, width = gradient.shape
-        return _solve(matrix, gradient, relative), width * (classes + 1) / 4
-
-    def times(direction: Array) -> Array:
-        return hessian.times(direction) + 2 * ridge * direction
-
-    return _conjugate_gradients(times, -gradient, min(0.5, np.sqrt(relative)))
+        return _solve(hessian.matrix(), gradient, relative), width * (classes + 1) / 4
+    return _conjugate_gradients(hessian.times, -gradient, min(0.5, np.sqrt(relative)))
 
 
 def _solve(matrix: Array, gradient: Array, relative: float) -> Array:
@@ -227,15 +195,13 @@ def _conjugate_gradients(
     return solution, made
 
 
-def _backtrack(
-    value: Callable[[Array], float], weights: Array, step: Array, here: float, slope: float
-) -> float:
+def _backtrack(problem: Objective, weights: Array, step: Array, here: float, slope: float) -> float:
     """Return the first of 1, 1/2, 1/4, .. that lowers the cost enough (Armijo, 1e-4), or 0."""
     size = 1.0
     rounding = 4 * np.finfo(np.float64).eps * abs(here)
-    with np.errstate(over="ignore", invalid="ignore"):
-        while size > 1e-10:
-            if value(weights + size * step) <= here + 1e-4 * size * slope + rounding:
-                return size
-            size /= 2
+    while size > 1e-10:
+        ahead = problem.evaluate((weights + size * step)[None], with_gradient=False).costs[0]
+        if ahead <= here + 1e-4 * size * slope + rounding:
+            return size
+        size /= 2
     return 0.0

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from normbench.engine.objective import Cost
+from normbench.engine.hessian import LinearHessian
+from normbench.engine.problem import Cost
 from normbench.normalizers.spectrum import blocks
 
 Array = NDArray[np.float64]
@@ -103,9 +104,7 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
 
 def largest_gram(x: NDArray[Any]) -> float:
     """Return the largest eigenvalue of the Gram matrix from products with the points."""
-    from normbench.engine.curvature import Curvature
-
-    return Curvature(x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))).lanczos()
+    return LinearHessian(x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))).lanczos()
 
 
 def penalized(spectrum: Spectrum, factor: float, l2: float, x: NDArray[Any]) -> Spectrum:

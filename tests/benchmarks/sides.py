@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from normbench.costs import multiclass_softmax, softmax
 from normbench.engine.descent import descend
 from normbench.engine.fast import products
-from normbench.engine.objective import Objective
+from normbench.engine.fast.blocked import Blocked
 from normbench.optimizers import gradient_descent
 
 Array = NDArray[Any]
@@ -62,12 +62,12 @@ def at_once(work: Work) -> Callable[[], Histories]:
     return whole
 
 
-def _objective(work: Work) -> Objective:
+def _objective(work: Work) -> Blocked:
     cost = softmax if work.classes == 1 else multiclass_softmax
-    return Objective(cost, work.x, work.y, classify=True)
+    return Blocked(cost, work.x, work.y, classify=True)
 
 
-def _descend(train: Objective, work: Work) -> Histories:
+def _descend(train: Blocked, work: Work) -> Histories:
     found = descend(train, None, gradient_descent(), work.start, work.step_sizes, work.iterations)
     assert found.misclassifications is not None
     return found.cost, found.misclassifications

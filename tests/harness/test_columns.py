@@ -6,10 +6,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import compare
 from normbench.datasets.dataset import make_dataset
-from normbench.engine import objective
-from normbench.engine.fast import columns
+from normbench.engine.fast import blocked, columns
+from normbench.engine.fast.blocked import Blocked
 from normbench.engine.fast.columns import different
-from normbench.engine.objective import Objective
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
@@ -28,7 +27,7 @@ def rng():
 @pytest.fixture(autouse=True)
 def worthwhile(monkeypatch):
     """Merge small points too, moved and compared a few at a time."""
-    monkeypatch.setattr(objective, "MERGED_FROM", 0)
+    monkeypatch.setattr(blocked, "MERGED_FROM", 0)
     monkeypatch.setattr(columns, "FEW", 5)
     monkeypatch.setattr("normbench.normalizers.spectrum.BLOCK", 70)
 
@@ -68,36 +67,40 @@ def test_columns_that_agree_in_later_points_alone_are_different(rng):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("l2", [0.3, np.linspace(0, 1, len(ORDER))], ids=["one", "each"])
 @pytest.mark.parametrize(("name", "classes"), CASES)
-def test_merged_columns_give_the_same_costs_gradients_and_hessians(name, classes, own, dtype, rng):
+def test_merged_columns_give_the_same_derivatives(name, classes, l2, own, dtype, rng):
     x = repeated(rng, dtype)
     targets = rng.integers(0, classes, POINTS) if classes > 1 else np.sign(x[:, 1] + x[:, 7])
-    train = Objective(COSTS[name], x, targets, classifies(COSTS[name], classes), 0.3)
+    train = Blocked(COSTS[name], x, targets, classifies(COSTS[name], classes), l2, classes)
     weights = rng.standard_normal((3, classes, len(ORDER) + 1)).astype(dtype)
-    before, here, hessian = x.copy(), train.evaluate(weights), train.hessian(weights)
+    before, here, hessian = x.copy(), train.evaluate(weights), train.hessian(weights[0])
+    direction = rng.standard_normal(hessian.shape)
+    second, turned = hessian.matrix(), hessian.times(direction)
     with train.merged(own) as quick:
         assert quick.x.shape == (POINTS, 5)
         assert np.shares_memory(quick.x, x) == own
-        there, second = quick.evaluate(weights), quick.hessian(weights)
-        costs = quick.costs(weights)
+        there, merged = quick.evaluate(weights), quick.hessian(weights[0])
+        assert quick.shape == train.shape == merged.shape
+        found, product = merged.matrix(), merged.times(direction)
     np.testing.assert_array_equal(x, before)
     # Measured: 5e-16 and 3e-7; 5e-16 and 2e-7.
     near = {"rtol": 1e-13, "atol": 1e-14} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
     np.testing.assert_allclose(there.costs, here.costs, **near)
-    np.testing.assert_allclose(costs, here.costs, **near)
     np.testing.assert_allclose(there.gradient, here.gradient, **near)
-    np.testing.assert_allclose(second, hessian, **near)
+    np.testing.assert_allclose(found, second, **near)
+    np.testing.assert_allclose(product, turned, **near)
     np.testing.assert_array_equal(there.misclassifications, here.misclassifications)
     assert there.gradient.dtype == dtype
 
 
 def test_points_without_copies_are_left_alone(rng, monkeypatch):
     x = rng.standard_normal((POINTS, 5))
-    train = Objective(COSTS["least_squares"], x, x[:, 0].copy(), classify=False)
+    train = Blocked(COSTS["least_squares"], x, x[:, 0].copy(), classify=False)
     with train.merged(own=True) as quick:
         assert quick is train
-    monkeypatch.setattr(objective, "MERGED_FROM", 10**6)
-    train = Objective(COSTS["least_squares"], repeated(rng), x[:, 0].copy(), classify=False)
+    monkeypatch.setattr(blocked, "MERGED_FROM", 10**6)
+    train = Blocked(COSTS["least_squares"], repeated(rng), x[:, 0].copy(), classify=False)
     with train.merged(own=True) as quick:
         assert quick is train
 
@@ -105,7 +108,7 @@ def test_points_without_copies_are_left_alone(rng, monkeypatch):
 def test_the_points_come_back_after_an_error(rng):
     x = repeated(rng)
     before = x.copy()
-    train = Objective(COSTS["least_squares"], x, x[:, 1].copy(), classify=False)
+    train = Blocked(COSTS["least_squares"], x, x[:, 1].copy(), classify=False)
     with pytest.raises(KeyboardInterrupt), train.merged(own=True):
         raise KeyboardInterrupt
     np.testing.assert_array_equal(x, before)
@@ -122,7 +125,7 @@ def test_a_comparison_is_the_same_with_merged_columns(rng, optimizer, monkeypatc
     )
 
     def histories(merged_from):
-        monkeypatch.setattr(objective, "MERGED_FROM", merged_from)
+        monkeypatch.setattr(blocked, "MERGED_FROM", merged_from)
         return compare(
             x,
             y,
@@ -169,14 +172,12 @@ def test_a_job_merges_what_is_its_own_in_place_and_test_points_by_their_own_copi
         settings=Settings(step_sizes=(0.1, 1.0), iterations=20, precision=precision),
     )
     owned = []
-    merged = Objective.merged
-    monkeypatch.setattr(
-        Objective, "merged", lambda self, own: owned.append(own) or merged(self, own)
-    )
+    merged = Blocked.merged
+    monkeypatch.setattr(Blocked, "merged", lambda self, own: owned.append(own) or merged(self, own))
     together = run(job)
     shared = precision == "float64" and isinstance(scheme, FunctionTransformer)
     assert owned == 2 * [not shared]
-    monkeypatch.setattr(objective, "MERGED_FROM", 10**6)
+    monkeypatch.setattr(blocked, "MERGED_FROM", 10**6)
     apart = run(job)
     for array, kept in zip((data.x, data.x_test), before, strict=True):
         np.testing.assert_array_equal(array, kept)

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from autograd import grad
 
 from normbench import costs
 from normbench.choices import CONF, locate, options
-from normbench.engine.curvature import Curvature, blocks, curvature, slopes
-from normbench.engine.objective import Objective
+from normbench.engine import hessian
+from normbench.engine.hessian import LinearHessian, blocks
+from normbench.engine.problem import Objective
 from normbench.theory import spectra
 
 COSTS = sorted(file.stem for file in (CONF / "cost").glob("*.yaml"))
@@ -21,6 +23,11 @@ def problem(name, points=80, features=4, classes=3):
         return cost, x, rng.integers(0, classes, points), classes
     targets = rng.standard_normal(points)
     return cost, x, np.sign(targets) if "binary" in cost.tasks else targets, 1
+
+
+def slopes(cost, scores, targets):
+    """Return the derivative of a cost in every score, `(C, P)`."""
+    return grad(lambda s: cost(s[None], targets)[0])(scores)
 
 
 @pytest.mark.parametrize("name", COSTS)
@@ -42,7 +49,7 @@ def test_products_are_those_of_the_matrix(name):
     rng = np.random.default_rng(2)
     weights = 0.1 * rng.standard_normal((classes, x.shape[1] + 1))
     direction = rng.standard_normal(weights.shape)
-    here = curvature(Objective(cost, x, targets, False, l2=0.3), weights)
+    here = Objective(cost, x, targets, False, 0.3, classes).hessian(weights)
     matrix = here.matrix()
     # Measured: 1e-15, relative.
     expected = (matrix @ direction.ravel()).reshape(weights.shape)
@@ -61,7 +68,7 @@ CLOSED = {
 @pytest.mark.parametrize("way", ["matrix", "lanczos"])
 def test_curvature_at_zero_weights_is_the_closed_form(name, way):
     cost, x, targets, classes = problem(name)
-    here = curvature(Objective(cost, x, targets, False), np.zeros((classes, x.shape[1] + 1)))
+    here = Objective(cost, x, targets, False).hessian(np.zeros((classes, x.shape[1] + 1)))
     found = np.linalg.eigvalsh(here.matrix())[-1] if way == "matrix" else here.lanczos()
     expected = CLOSED[name](spectra.gram_spectrum(x).largest, classes)
     # Measured: 1e-15, by the matrix and by Lanczos.
@@ -76,19 +83,19 @@ def test_curvature_is_at_most_its_global_bound(name):
     objective = Objective(cost, x, targets, False)
     for scale in (0.0, 0.01, 0.1, 1.0):
         weights = scale * rng.standard_normal((classes, x.shape[1] + 1))
-        assert curvature(objective, weights).largest() <= lipschitz * (1 + 1e-12)
+        assert objective.hessian(weights).largest() <= lipschitz * (1 + 1e-12)
 
 
 def test_lanczos_repeats_and_agrees_on_crowded_eigenvalues():
     rng = np.random.default_rng(0)
     x = np.linalg.qr(rng.standard_normal((400, 60)))[0] * np.sqrt(400)  # sphered: all equal
-    here = Curvature(x, np.ones((4, 4, 400)) * np.eye(4)[:, :, None] / 4)
+    here = LinearHessian(x, np.ones((4, 4, 400)) * np.eye(4)[:, :, None] / 4)
     assert here.lanczos() == here.lanczos()
     assert here.lanczos() == pytest.approx(np.linalg.eigvalsh(here.matrix())[-1], rel=1e-8)
 
 
 def test_a_piecewise_linear_cost_has_none():
-    here = Curvature(np.ones((3, 2)), np.zeros((1, 1, 3)))
+    here = LinearHessian(np.ones((3, 2)), np.zeros((1, 1, 3)))
     assert here.lanczos() == 0.0
     assert spectra.step_threshold(0.0) == float("inf")
 
@@ -105,16 +112,31 @@ def test_lanczos_ends_where_eigenvalues_crowd_at_the_top():
     rng = np.random.default_rng(0)
     x = np.linalg.qr(rng.standard_normal((600, 300)))[0] * np.sqrt(600)
     x *= np.sqrt(1 - np.logspace(-8, -1, 300))  # a ridge's work: variances 1 - 1e-8 .. 0.9
-    here = Curvature(x, np.ones((1, 1, 600)))
+    here = LinearHessian(x, np.ones((1, 1, 600)))
     calls = []
-    counted = Curvature.times
+    counted = LinearHessian.times
 
     def times(self, direction):
         calls.append(1)
         return counted(self, direction)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Curvature, "times", times)
+        patch.setattr(LinearHessian, "times", times)
         found = here.lanczos()
     assert len(calls) <= 400
     assert found == pytest.approx(np.linalg.eigvalsh(here.matrix())[-1], rel=1e-4)
+
+
+@pytest.mark.parametrize("dense", [0, 200])
+def test_leading_directions_are_the_matrix_own(dense, monkeypatch):
+    monkeypatch.setattr(hessian, "DENSE", dense)
+    cost, x, targets, classes = problem("multiclass_softmax")
+    here = Objective(cost, x, targets, False, 0.3).hessian(np.zeros((classes, x.shape[1] + 1)))
+    values = np.linalg.eigvalsh(here.matrix())
+    found = here.leading(2)
+    assert found.shape == (2, here.size)
+    np.testing.assert_allclose(found @ found.T, np.eye(2), atol=1e-12)
+    for direction, value in zip(found, values[::-1]):
+        product = here.times(direction.reshape(here.shape)).ravel()
+        # Measured: 1e-15 from the matrix, 2e-6 from products.
+        assert np.linalg.norm(product - value * direction) <= 1e-3 * value

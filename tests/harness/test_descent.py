@@ -15,7 +15,7 @@ from autograd.scipy.special import logsumexp
 
 from normbench.choices import build, options
 from normbench.engine.descent import descend
-from normbench.engine.objective import Objective
+from normbench.engine.fast.blocked import Blocked
 from tests.cases import COSTS, classifies, names, tasks
 from tests.cases import FEW_CASES as CASES
 
@@ -241,7 +241,7 @@ def test_histories_are_those_of_a_plain_loop(name, classes, optimizer, start_sca
     rng = np.random.default_rng(7)
     x, y = data(name, classes, rng)
     start = start_scale * rng.standard_normal((classes, FEATURES + 1))
-    train = Objective(COSTS[name], x, y, classifies(COSTS[name], classes), L2)
+    train = Blocked(COSTS[name], x, y, classifies(COSTS[name], classes), L2)
     rule = build("optimizer", options("optimizer", optimizer))
     stack = np.tile(start, (len(STEP_SIZES), 1, 1))
     found = descend(train, None, rule, stack, STEP_SIZES, ITERATIONS)
@@ -265,7 +265,7 @@ def test_a_run_of_a_grid_is_the_run_alone(name, classes, optimizer):
     rng = np.random.default_rng(8)
     x, y = data(name, classes, rng)
     start = 0.5 * rng.standard_normal((1, classes, FEATURES + 1))
-    train = Objective(COSTS[name], x, y, classifies(COSTS[name], classes), L2)
+    train = Blocked(COSTS[name], x, y, classifies(COSTS[name], classes), L2)
     rule = build("optimizer", options("optimizer", optimizer))
     sizes = np.array([1e-3, 0.1, 1e308])
     together = descend(train, train, rule, np.tile(start, (3, 1, 1)), sizes, ITERATIONS)
@@ -297,7 +297,7 @@ def test_newton_takes_the_same_course_in_every_affine_picture_of_the_data(name, 
     rule = build("optimizer", {**options("optimizer", "newton"), "ridge": 0})
 
     def history(points, start):
-        train = Objective(COSTS[name], points, y, classifies(COSTS[name], classes))
+        train = Blocked(COSTS[name], points, y, classifies(COSTS[name], classes))
         return descend(train, None, rule, start, np.array([damping]), 8)
 
     plain = history(x, w)
@@ -322,7 +322,7 @@ def test_newton_solves_least_squares_in_one_step(classes):
     wanted = np.eye(classes)[y] if classes > 1 else y[:, None]
     solution, *_ = np.linalg.lstsq(design, wanted, rcond=None)
     rule = build("optimizer", {**options("optimizer", "newton"), "ridge": 0})
-    train = Objective(COSTS["least_squares"], x, y, classes > 1)
+    train = Blocked(COSTS["least_squares"], x, y, classes > 1)
     start = rng.standard_normal((1, classes, FEATURES + 1))
     found = descend(train, None, rule, start, np.array([1.0]), 1)
     np.testing.assert_allclose(found.weights[0], solution.T, rtol=1e-10, atol=1e-14)
@@ -333,7 +333,7 @@ def test_a_singular_newton_step_retires_its_run_alone():
     rng = np.random.default_rng(11)
     x, y = data("multiclass_perceptron", 3, rng)
     rule = build("optimizer", {**options("optimizer", "newton"), "ridge": 0})
-    train = Objective(COSTS["multiclass_perceptron"], x, y, True)
+    train = Blocked(COSTS["multiclass_perceptron"], x, y, True)
     start = rng.standard_normal((2, 3, FEATURES + 1))
     found = descend(train, None, rule, start, np.array([0.1, 1.0]), 5)
     np.testing.assert_array_equal(found.diverged_at, 1)

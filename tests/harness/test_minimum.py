@@ -5,14 +5,20 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from normbench import costs
-from normbench.engine import curvature
+from normbench.engine import hessian
+from normbench.engine.problem import Objective
 from normbench.normalizers import PCASphere
-from normbench.theory.minimum import minimum, spans_the_same, sphere
+from normbench.theory.minimum import minimum as least
+from normbench.theory.minimum import spans_the_same, sphere
 
 
 def points(count=200, features=4):
     rng = np.random.default_rng(6)
     return rng.standard_normal((count, features)) * [1, 100, 0.01, 5] + [3, 50, 0, 1], rng
+
+
+def minimum(cost, basis, targets, classes, penalty=0.0, allowance=np.inf):
+    return least(Objective(cost, basis, targets, False, penalty), classes, allowance)
 
 
 def test_least_squares_is_the_normal_equations():
@@ -40,7 +46,7 @@ def test_softmax_is_what_another_solver_finds(l2):
     scale = np.r_[1, x.std(axis=0)]
     other = minimize(lambda v: cost(v / scale), np.zeros(5), tol=1e-14, method="Powell")
     other = minimize(lambda v: cost(v / scale), other.x, tol=1e-12, method="BFGS")
-    found = minimum(costs.softmax, basis, y, 1, l2 / variances if l2 else None)
+    found = minimum(costs.softmax, basis, y, 1, l2 / variances if l2 else 0.0)
     assert found.gradient_norm <= 1e-10
     # Measured: equal to the last digit.
     assert found.value == pytest.approx(other.fun, abs=1e-9)
@@ -52,7 +58,7 @@ def test_conjugate_gradients_and_cholesky_find_the_same(monkeypatch):
     y = rng.integers(0, 3, len(x))
     basis, _ = sphere(x)
     dense = minimum(costs.multiclass_softmax, basis, y, 3)
-    monkeypatch.setattr(curvature, "DENSE", 0)
+    monkeypatch.setattr(hessian, "DENSE", 0)
     products = minimum(costs.multiclass_softmax, basis, y, 3)
     assert dense.reached
     assert products.reached
@@ -101,7 +107,7 @@ def test_an_l2_brings_the_minimum_of_separable_classes_back():
 
 def test_a_stop_at_the_allowance_is_said():
     x, rng = points()
-    found = minimum(costs.softmax, sphere(x)[0], np.sign(rng.standard_normal(200)), 1, None, 1)
+    found = minimum(costs.softmax, sphere(x)[0], np.sign(rng.standard_normal(200)), 1, 0.0, 1)
     assert not found.reached
     assert "theory=full" in found.source
 

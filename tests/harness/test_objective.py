@@ -1,4 +1,6 @@
-"""The objective: values, gradients and Hessians of every cost, whatever the blocks."""
+"""The linear model: values, gradients and Hessians of every cost, plainly and in blocks."""
+
+from dataclasses import FrozenInstanceError, replace
 
 import autograd.numpy as anp
 import numpy as np
@@ -7,8 +9,9 @@ import pytest
 from normbench import costs
 from normbench.choices import allowing, locate
 from normbench.costs.declaration import declare
-from normbench.engine import objective
-from normbench.engine.objective import Objective
+from normbench.engine.fast import blocked
+from normbench.engine.fast.blocked import Blocked
+from normbench.engine.problem import Objective
 from tests.cases import COSTS, classifies, formula, tasks
 from tests.cases import FEW_CASES as CASES
 
@@ -21,7 +24,7 @@ def pseudo_huber(scores, targets):
     return anp.sum(anp.sqrt(1 + (scores[:, 0] - targets) ** 2) - 1, axis=-1)
 
 
-def problem(cost, classes, rng, l2=0.0, dtype=np.float64):
+def problem(cost, classes, rng, l2=0.0, dtype=np.float64, kind=Blocked):
     """Return an objective and weights `(R, C, N + 1)`, away from every kink."""
     x = rng.standard_normal((POINTS, FEATURES)).astype(dtype)
     if classes > 1:
@@ -31,7 +34,15 @@ def problem(cost, classes, rng, l2=0.0, dtype=np.float64):
     else:
         targets = rng.standard_normal(POINTS).astype(dtype)
     weights = rng.standard_normal((RUNS, classes, FEATURES + 1)).astype(dtype)
-    return Objective(cost, x, targets, classifies(cost, classes), l2), weights
+    return kind(cost, x, targets, classifies(cost, classes), l2, classes), weights
+
+
+def costs_at(train, weights):
+    return train.evaluate(weights, with_gradient=False).costs
+
+
+def hessians(train, weights):
+    return np.array([train.hessian(one).matrix() for one in weights])
 
 
 @pytest.fixture
@@ -48,7 +59,9 @@ def test_a_gradient_is_the_difference_quotient_of_the_costs(name, classes, l2, r
     for place in np.ndindex(weights.shape[1:]):
         moved = np.zeros(weights.shape)
         moved[(slice(None), *place)] = step
-        quotient = (train.costs(weights + moved) - train.costs(weights - moved)) / (2 * step)
+        quotient = (costs_at(train, weights + moved) - costs_at(train, weights - moved)) / (
+            2 * step
+        )
         # Measured: 5e-9.
         np.testing.assert_allclose(gradient[(slice(None), *place)], quotient, rtol=0, atol=5e-8)
 
@@ -58,7 +71,7 @@ def test_a_gradient_is_the_difference_quotient_of_the_costs(name, classes, l2, r
 def test_a_hessian_is_the_difference_quotient_of_the_gradients(name, classes, l2, rng):
     train, weights = problem(COSTS[name], classes, rng, l2)
     size = classes * (FEATURES + 1)
-    hessian = train.hessian(weights)
+    hessian = hessians(train, weights)
     assert hessian.shape == (RUNS, size, size)
     step = 1e-6
     for number in range(size):
@@ -78,14 +91,14 @@ def gram(x):
 
 def test_least_squares_has_twice_the_gram_matrix_for_its_hessian(rng):
     train, weights = problem(costs.least_squares, 1, rng)
-    for hessian in train.hessian(weights):
+    for hessian in hessians(train, weights):
         np.testing.assert_allclose(hessian, 2 * gram(train.x), rtol=1e-12, atol=1e-14)
 
 
 def test_softmax_has_a_quarter_of_the_gram_matrix_at_zero(rng):
     train, weights = problem(costs.softmax, 1, rng)
     np.testing.assert_allclose(
-        train.hessian(0 * weights)[0], gram(train.x) / 4, rtol=1e-12, atol=1e-14
+        hessians(train, 0 * weights)[0], gram(train.x) / 4, rtol=1e-12, atol=1e-14
     )
 
 
@@ -94,8 +107,8 @@ def test_multiclass_softmax_has_its_closed_form_at_zero_and_is_flat_under_a_shif
     train, weights = problem(costs.multiclass_softmax, classes, rng)
     middle = (np.eye(classes) - 1 / classes) / classes
     wanted = np.kron(middle, gram(train.x))
-    np.testing.assert_allclose(train.hessian(0 * weights)[0], wanted, rtol=1e-12, atol=1e-14)
-    for hessian in train.hessian(weights):
+    np.testing.assert_allclose(hessians(train, 0 * weights)[0], wanted, rtol=1e-12, atol=1e-14)
+    for hessian in hessians(train, weights):
         eigenvalues = np.linalg.eigvalsh(hessian)
         assert np.sum(abs(eigenvalues) < 1e-14) == FEATURES + 1  # measured: 3e-17
         # Boehning's bound on the curvature, anywhere.
@@ -109,7 +122,7 @@ def test_far_scores_have_finite_derivatives(name, classes, far, rng):
     here = train.evaluate(far * weights)
     assert np.isfinite(here.costs).all()
     assert np.isfinite(here.gradient).all()
-    assert np.isfinite(train.hessian(far * weights)).all()
+    assert np.isfinite(hessians(train, far * weights)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -118,14 +131,14 @@ def test_far_scores_have_finite_derivatives(name, classes, far, rng):
 def test_blocks_change_nothing(name, classes, points_a_block, dtype, rng, monkeypatch):
     train, weights = problem(COSTS[name], classes, rng, 0.1, dtype)
     whole = train.evaluate(weights)
-    curvature = train.hessian(weights)
+    curvature = hessians(train, weights)
     width = np.dtype(dtype).itemsize * (FEATURES + RUNS * classes)
-    monkeypatch.setattr(objective, "BLOCK_BYTES", points_a_block * width)
+    monkeypatch.setattr(blocked, "BLOCK_BYTES", points_a_block * width)
     parts = train.evaluate(weights)
     tolerance = 20 * np.finfo(dtype).eps  # measured: 2 eps
     np.testing.assert_allclose(parts.costs, whole.costs, rtol=tolerance)
     np.testing.assert_allclose(parts.gradient, whole.gradient, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(train.hessian(weights), curvature, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(hessians(train, weights), curvature, rtol=tolerance, atol=tolerance)
     if train.classify:
         np.testing.assert_array_equal(parts.misclassifications, whole.misclassifications)
     assert parts.gradient.dtype == dtype
@@ -135,14 +148,14 @@ def test_blocks_change_nothing(name, classes, points_a_block, dtype, rng, monkey
 def test_autograd_alone_gives_the_same(name, classes, rng):
     """A user's cost goes through autograd, the built-in ones through their fused pass."""
     train, weights = problem(COSTS[name], classes, rng, 0.1)
-    other = Objective(formula(COSTS[name]), train.x, train.targets, train.classify, train.l2)
+    other = replace(train, cost=formula(COSTS[name]))
     assert not hasattr(other.cost, "fused")
     here, there = train.evaluate(weights), other.evaluate(weights)
     np.testing.assert_allclose(here.costs, there.costs, rtol=1e-14)  # measured: 4e-16
     np.testing.assert_allclose(here.gradient, there.gradient, rtol=1e-13, atol=1e-15)
     np.testing.assert_array_equal(here.misclassifications, there.misclassifications)
-    np.testing.assert_allclose(other.costs(weights), here.costs, rtol=1e-14)
-    np.testing.assert_array_equal(train.hessian(weights), other.hessian(weights))
+    np.testing.assert_allclose(costs_at(other, weights), here.costs, rtol=1e-14)
+    np.testing.assert_array_equal(hessians(train, weights), hessians(other, weights))
 
 
 def test_a_cost_of_ones_own_is_any_autograd_function(rng):
@@ -156,7 +169,7 @@ def test_a_cost_of_ones_own_is_any_autograd_function(rng):
     wanted = np.insert(train.x, 0, 1, axis=1).T @ slope / POINTS
     np.testing.assert_allclose(here.gradient[0, 0], wanted, rtol=1e-12, atol=1e-15)
     design = np.insert(train.x, 0, 1, axis=1) * ((1 + residual**2) ** -0.75)[:, None]
-    np.testing.assert_allclose(train.hessian(weights)[0], design.T @ design / POINTS, rtol=1e-11)
+    np.testing.assert_allclose(hessians(train, weights)[0], design.T @ design / POINTS, rtol=1e-11)
 
 
 def test_the_points_and_weights_are_left_as_they_were(rng):
@@ -164,8 +177,8 @@ def test_the_points_and_weights_are_left_as_they_were(rng):
         train, weights = problem(COSTS[name], classes, rng)
         before = [array.copy() for array in (train.x, train.targets, weights)]
         train.evaluate(weights)
-        train.costs(weights)
-        train.hessian(weights)
+        costs_at(train, weights)
+        hessians(train, weights)
         for array, kept in zip((train.x, train.targets, weights), before):
             np.testing.assert_array_equal(array, kept)
 
@@ -175,8 +188,8 @@ def test_the_points_and_weights_are_left_as_they_were(rng):
 def test_threads_over_parts_of_the_points_sum_the_same(name, classes, dtype, rng, monkeypatch):
     train, weights = problem(COSTS[name], classes, rng, dtype=dtype)
     alone = train.evaluate(weights)
-    monkeypatch.setattr(objective, "PARALLEL_WORK", 0)
-    monkeypatch.setattr(objective.threads, "available", lambda: 3)
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
+    monkeypatch.setattr(blocked.threads, "available", lambda: 3)
     assert len(train._parts(weights)) == (3 if hasattr(COSTS[name], "fused") else 1)
     together = train.evaluate(weights)
     # Measured: 2e-15 and 8e-7.
@@ -187,7 +200,46 @@ def test_threads_over_parts_of_the_points_sum_the_same(name, classes, dtype, rng
 
 
 def test_a_diverging_run_warns_of_nothing_in_any_thread(rng, monkeypatch):
-    monkeypatch.setattr(objective, "PARALLEL_WORK", 0)
-    monkeypatch.setattr(objective.threads, "available", lambda: 2)
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
+    monkeypatch.setattr(blocked.threads, "available", lambda: 2)
     train, weights = problem(COSTS["least_squares"], 1, rng)
     assert not np.isfinite(train.evaluate(weights * 1e200).costs).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("l2", [0.0, 0.3, np.array([0.1, 0.0, 2.0, 0.5])])
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_the_plain_way_gives_what_the_blocks_give(name, classes, l2, dtype, rng, monkeypatch):
+    quick, weights = problem(COSTS[name], classes, rng, l2, dtype)
+    monkeypatch.setattr(blocked, "BLOCK_BYTES", 500)
+    plain = Objective(quick.cost, quick.x, quick.targets, quick.classify, l2, classes)
+    assert plain.shape == quick.shape == weights.shape[1:]
+    here, there = quick.evaluate(weights), plain.evaluate(weights)
+    # Measured: 4e-16 and 3e-7.
+    near = {"rtol": 1e-13, "atol": 1e-14} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(there.costs, here.costs, **near)
+    np.testing.assert_allclose(there.gradient, here.gradient, **near)
+    np.testing.assert_array_equal(there.misclassifications, here.misclassifications)
+    np.testing.assert_array_equal(hessians(plain, weights), hessians(quick, weights))
+
+
+def test_a_penalty_of_each_feature_is_the_one_of_all_where_they_are_equal(rng):
+    one, weights = problem(COSTS["softmax"], 1, rng, 0.3)
+    each = replace(one, l2=np.full(FEATURES, 0.3))
+    here, there = one.evaluate(weights), each.evaluate(weights)
+    np.testing.assert_allclose(there.costs, here.costs, rtol=1e-14)
+    np.testing.assert_allclose(there.gradient, here.gradient, rtol=1e-14)
+    np.testing.assert_allclose(hessians(each, weights), hessians(one, weights), rtol=1e-14)
+
+
+def test_an_objective_keeps_nothing_from_one_evaluation_to_the_next(rng):
+    train, weights = problem(COSTS["softmax"], 1, rng)
+    fields = dict(vars(train))
+    memory = {}
+    here = train.evaluate(weights, workspace=memory)
+    assert memory
+    assert vars(train) == fields
+    there = train.evaluate(weights, workspace=memory)
+    np.testing.assert_array_equal(here.gradient, there.gradient)
+    with pytest.raises(FrozenInstanceError):
+        train.l2 = 1.0

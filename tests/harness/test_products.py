@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from normbench.engine import objective
-from normbench.engine.fast import products
-from normbench.engine.objective import Objective
+from normbench.engine.fast import blocked, products
+from normbench.engine.fast.blocked import Blocked
 from tests.cases import COSTS, classifies, formula
 from tests.cases import FEW_CASES as CASES
 
@@ -55,14 +54,14 @@ def test_pieces_are_for_kernels_that_take_small_factors(kernels, taken, monkeypa
 def test_an_objective_is_the_same_in_pieces(name, classes, dtype, rng, monkeypatch):
     x = rng.standard_normal((300, 4)).astype(dtype)
     targets = rng.integers(0, classes, 300) if classes > 1 else np.sign(x[:, 0])
-    train = Objective(COSTS[name], x, targets, classifies(COSTS[name], classes), 0.1)
+    train = Blocked(COSTS[name], x, targets, classifies(COSTS[name], classes), 0.1)
     weights = rng.standard_normal((3, classes, 5)).astype(dtype)
     monkeypatch.setattr(products, "_takes_small", lambda: False)
     whole, own = train.evaluate(weights), formula(COSTS[name])
     monkeypatch.setattr(products, "_takes_small", lambda: True)
     monkeypatch.setattr(products, "SMALL", 300)
     monkeypatch.setattr(products, "LEAST", 1)
-    monkeypatch.setattr(objective, "BLOCK_BYTES", 4000)
+    monkeypatch.setattr(blocked, "BLOCK_BYTES", 4000)
     taken = []
     pieces_of = products._pieces
     monkeypatch.setattr(products, "_pieces", lambda *of: taken.append(of) or pieces_of(*of))

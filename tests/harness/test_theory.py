@@ -5,7 +5,7 @@ import pytest
 
 from normbench import costs
 from normbench.engine.descent import descend
-from normbench.engine.objective import Objective
+from normbench.engine.problem import Objective
 from normbench.optimizers import gradient_descent
 from normbench.theory import spectra
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.engine.hessian import Hessian, penalty_curvature
 from normbench.normalizers.spectrum import blocks
 
 Array = NDArray[Any]
@@ -87,3 +88,42 @@ def _compared(points: int) -> Iterator[slice]:
     """Yield the blocks of points in which columns are compared, a short one first."""
     yield slice(0, FEW)
     yield from blocks(points)
+
+
+@dataclass(frozen=True)
+class MergedHessian(Hessian):
+    """The Hessian in all features `(C, N + 1)`, from that in their different columns.
+
+    inner: in the columns, without a penalty. l2: of the features, one number or `(N,)`.
+    """
+
+    inner: Hessian
+    columns: Columns
+    l2: float | Array = 0.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weights, `(C, N + 1)`."""
+        return self.inner.shape[0], len(self.columns.place) + 1
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every second derivative is 0."""
+        return self.inner.is_zero and not np.any(self.l2)
+
+    def times(self, direction: Array) -> Array:
+        """Return the Hessian times a direction `(C, N + 1)`."""
+        found = self.inner.times(self.columns.fold(direction[None])[0])
+        product = np.empty_like(direction)
+        product[:, 0] = found[:, 0]
+        product[:, 1:] = self.columns.unfold(found[:, 1:]) + 2 * self.l2 * direction[:, 1:]
+        return product
+
+    def matrix(self) -> Array:
+        """Return the Hessian as a matrix `(D, D)`: rows and columns of equal features are equal."""
+        classes, width = self.inner.shape
+        place = np.r_[0, self.columns.place + 1]
+        rows = (np.arange(classes)[:, None] * width + place).ravel()
+        matrix = self.inner.matrix()[np.ix_(rows, rows)]
+        matrix.flat[:: self.size + 1] += penalty_curvature(self.l2, self.shape)
+        return matrix

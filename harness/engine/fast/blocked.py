@@ -1,43 +1,39 @@
-"""The cost of stacked linear models on one set of points: value, derivatives, errors."""
+"""The linear model's Problem in blocks of points: quicker, and the same to rounding.
 
-from collections.abc import Callable, Iterator
+The points go through the cache block by block, on several threads, and the cost's fused derivative
+takes the place of the scores; equal columns of the points are multiplied once.
+"""
+
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from autograd.core import make_vjp
-from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.engine.fast import products, threads
-from normbench.engine.fast.columns import Columns, different
+from normbench.engine.fast.columns import Columns, MergedHessian, different
+from normbench.engine.hessian import Hessian
+from normbench.engine.problem import (
+    QUIET,
+    Array,
+    Counts,
+    Evaluation,
+    Objective,
+    Workspace,
+    linear_hessian,
+)
 
-Array = NDArray[Any]
-Counts = NDArray[np.int64]
-Cost = Callable[[Any, Any], Any]
 # Of points and their scores in a block. Measured on 784 features: smaller blocks cost the products
 # more than a second trip to memory does; larger ones gain nothing.
 BLOCK_BYTES = 1 << 23
 # Scores times (features and what a score costs elementwise) from which a second thread pays.
 PARALLEL_WORK = 2_000_000
-QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
 MERGED_FROM = 1_000_000  # numbers in the points: below, a step is too short to gain
 MERGED_LEFT = 0.95  # of the columns: where more are different, merging gains nothing
-
-
-class Evaluation(NamedTuple):
-    """What one pass over the points gives, for each of R runs.
-
-    costs: `(R,)`, mean over points. gradient: `(R, C, N + 1)`, bias first, or None.
-    misclassifications: `(R,)`, or None for real targets.
-    """
-
-    costs: NDArray[np.float64]
-    gradient: Array | None
-    misclassifications: Counts | None
 
 
 class _Sums(NamedTuple):
@@ -53,33 +49,46 @@ class _Sums(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Objective:
-    """A cost on points x (P, N) with targets (P,): scores `s = w0 + x w`, the mean over points.
+class Blocked(Objective):
+    """An `Objective`, see there, evaluated in blocks of points.
 
-    `classify` says whether misclassified points are counted. `l2` adds `l2 |w|^2`, not on the
-    bias. `columns`: x holds only the different ones of the features' columns, see `merged`.
+    columns: x holds only the different ones of the features' columns, see `merged`.
     """
 
-    cost: Cost
-    x: Array
-    targets: Array
-    classify: bool
-    l2: float = 0.0
     columns: Columns | None = None
-    _buffers: dict[int, Array] = field(default_factory=dict, repr=False, compare=False)
 
-    def evaluate(self, weights: Array, with_gradient: bool = True) -> Evaluation:
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one model's weights, `(C, N + 1)`."""
+        features = self.x.shape[1] if self.columns is None else len(self.columns.place)
+        return self.classes, features + 1
+
+    def evaluate(
+        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
+    ) -> Evaluation:
         """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
+        memory: Workspace = {} if workspace is None else workspace
         folded = self._folded(weights)
         sums = threads.over(
-            lambda part: self._sum(folded, part, with_gradient), self._parts(folded)
+            lambda part: self._sum(folded, part, with_gradient, memory), self._parts(folded)
         )
         with QUIET():
-            return self._mean(weights, sums, with_gradient)
+            costs = np.sum([part.costs for part in sums], axis=0)
+            counts = np.sum([part.counts for part in sums], axis=0) if self.classify else None
+            gradient = self._gradient(weights, sums) if with_gradient else None
+            return self.mean(weights, costs, gradient, counts)
+
+    def hessian(self, weights: Array) -> Hessian:
+        """Return the second derivatives at weights `(C, N + 1)`, as `Objective.hessian` does."""
+        if self.columns is None:
+            return super().hessian(weights)
+        folded = self._folded(weights[None])[0]
+        inner = linear_hessian(self.cost, self.x, self.targets, folded, 0.0)
+        return MergedHessian(inner, self.columns, self.l2)
 
     @contextmanager
-    def merged(self, own: bool) -> Iterator["Objective"]:
-        """Yield the same objective, to rounding, that multiplies equal columns of x once.
+    def merged(self, own: bool) -> Iterator["Blocked"]:
+        """Yield the same problem, to rounding, that multiplies equal columns of x once.
 
         It takes the weights of all features and gives their derivatives; it is this one where
         few columns are equal. own: x is nobody else's, and is packed in its own memory; while
@@ -104,53 +113,18 @@ class Objective:
         with QUIET():
             return self.columns.fold(weights)
 
-    def _mean(self, weights: Array, sums: list["_Sums"], with_gradient: bool) -> Evaluation:
-        """Return the mean over points of the sums of all parts, and the penalty added."""
-        slopes, points = weights[:, :, 1:], len(self.x)
-        costs = np.sum([part.costs for part in sums], axis=0) / points
-        if self.l2:  # zero times a square that overflows is no number
-            costs += self.l2 * np.einsum("rcn,rcn->r", slopes, slopes)
-        counts = np.sum([part.counts for part in sums], axis=0) if self.classify else None
-        if not with_gradient:
-            return Evaluation(costs, None, counts)
+    def _gradient(self, weights: Array, sums: list[_Sums]) -> Array:
+        """Return the gradient's sum over the points, from those of all parts."""
         gradient = np.empty(weights.shape, weights.dtype)
         rows = gradient.reshape(-1, weights.shape[2])
         rows[:, 0] = np.sum([part.bias for part in sums], axis=0)
-        slopes_sum = np.sum([part.slopes for part in sums], axis=0)
-        rows[:, 1:] = slopes_sum if self.columns is None else self.columns.unfold(slopes_sum)
-        gradient /= points
-        if self.l2:
-            gradient[:, :, 1:] += 2 * self.l2 * slopes
-        return Evaluation(costs, gradient, counts)
+        slopes = np.sum([part.slopes for part in sums], axis=0)
+        rows[:, 1:] = slopes if self.columns is None else self.columns.unfold(slopes)
+        return gradient
 
-    def costs(self, weights: Array) -> NDArray[np.float64]:
-        """Return the costs `(R,)` at weights `(R, C, N + 1)`."""
-        return self.evaluate(weights, with_gradient=False).costs
-
-    def hessian(self, weights: Array) -> NDArray[np.float64]:
-        """Return the second derivatives `(R, D, D)` at weights `(R, C, N + 1)`, D = C (N + 1).
-
-        Rows and columns run over classes, and within a class over the bias and the N features.
-        A cost is a sum over points, so that C products of its second derivative with the scores
-        of a whole block give all `(R, C, C, p)` entries `h`, and the Hessian is the mean over
-        points of `h_cd [1 x][1 x]'`, and `2 l2` on the diagonal, not on the biases.
-        """
-        runs, classes, size = weights.shape
-        sums = np.zeros((runs, classes, size, classes, size))
-        for block, scores in self._scores(self._folded(weights)):
-            second = _second_derivatives(self.cost, scores, self.targets[block])
-            x = self.x[block] if self.columns is None else self.columns.unfold(self.x[block])
-            x = np.insert(x, 0, 1, axis=1)
-            for r, c, d in np.ndindex(runs, classes, classes):
-                sums[r, c, :, d] += (x * second[r, c, d][:, None]).T @ x
-        hessian = (sums / len(self.x)).reshape(runs, classes * size, classes * size)
-        penalty = np.full((classes, size), 2 * self.l2)
-        penalty[:, 0] = 0
-        diagonal = np.arange(classes * size)
-        hessian[:, diagonal, diagonal] += penalty.reshape(-1)
-        return hessian
-
-    def _sum(self, weights: Array, part: tuple[int, slice], with_gradient: bool) -> "_Sums":
+    def _sum(
+        self, weights: Array, part: tuple[int, slice], with_gradient: bool, memory: Workspace
+    ) -> _Sums:
         """Return the sums of costs, gradients and counts over a part of the points."""
         runs, classes, size = weights.shape
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
@@ -158,7 +132,7 @@ class Objective:
         slopes, product = np.zeros((2, runs * classes, size - 1), dtype=self.x.dtype)
         ones = np.ones(part[1].stop - part[1].start, dtype=self.x.dtype)
         with QUIET():  # a thread does not inherit the caller's setting
-            for block, scores in self._scores(weights, part):
+            for block, scores in self._scores(weights, part, memory):
                 values, wrong = self._derive(scores, self.targets[block], with_gradient)
                 costs += values
                 counts += wrong
@@ -171,20 +145,20 @@ class Objective:
         return _Sums(costs, bias, slopes, counts)
 
     def _scores(
-        self, weights: Array, part: tuple[int, slice] | None = None
+        self, weights: Array, part: tuple[int, slice], memory: Workspace
     ) -> Iterator[tuple[slice, Array]]:
         """Yield each block of a part of the points, with its scores `(R, C, p)` in one buffer.
 
         Every other part begins with half a block: the threads are then at their short elementwise
         calls, which take turns with Python's lock, at different times.
         """
-        number, span = part or (0, slice(0, len(self.x)))
+        number, span = part
         runs, classes, _ = weights.shape
         rows = runs * classes
         bias = weights[:, :, 0].reshape(-1, 1)
         slopes = np.ascontiguousarray(weights[:, :, 1:]).reshape(rows, -1)
         size = self._block_size(rows, span.stop - span.start)
-        buffer = self._buffer(number, rows * size)
+        buffer = self._buffer(memory, number, rows * size)
         first = span.start - (size // 2 if number % 2 else 0)
         for end in range(first + size, span.stop + size, size):
             block = slice(max(end - size, span.start), min(end, span.stop))
@@ -210,11 +184,11 @@ class Objective:
         """
         return products.piece(rows, self.x.shape[1]) if hasattr(self.cost, "fused") else 0
 
-    def _buffer(self, number: int, size: int) -> Array:
+    def _buffer(self, memory: Workspace, number: int, size: int) -> Array:
         """Return the memory of a part's scores, kept from block to block and step to step."""
-        found = self._buffers.get(number)
-        if found is None or len(found) < size:
-            found = self._buffers[number] = np.empty(size, dtype=self.x.dtype)
+        found = memory.get(number)
+        if found is None or len(found) < size or found.dtype != self.x.dtype:
+            found = memory[number] = np.empty(size, dtype=self.x.dtype)
         return found
 
     def _block_size(self, rows: int, points: int) -> int:
@@ -239,18 +213,3 @@ class Objective:
         pull_back, values = make_vjp(lambda s: self.cost(s, targets), scores)
         scores[...] = pull_back(np.ones(len(scores), dtype=scores.dtype))
         return values, counts
-
-
-def _second_derivatives(cost: Cost, scores: Array, targets: Array) -> Array:
-    """Return `d2 cost / ds_c ds_d` of every run and point, `(R, C, C, p)`."""
-    once = np.ones(len(scores), dtype=scores.dtype)
-
-    def derivative(s: Any) -> Any:
-        # The zero keeps a derivative that is constant a function of s: autograd warns otherwise.
-        return make_vjp(lambda t: cost(t, targets), s)[0](once) + 0 * s
-
-    pull_back, _ = make_vjp(derivative, scores)
-    rows = np.eye(scores.shape[1], dtype=scores.dtype)
-    return np.stack(
-        [pull_back(np.broadcast_to(row[:, None], scores.shape)) for row in rows], axis=1
-    )

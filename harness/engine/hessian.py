@@ -1,0 +1,186 @@
+"""Second derivatives: as an operator on weights, as a matrix, and their largest eigenvalues.
+
+A cost is a sum over points, so its second derivative in the scores of one point is a block
+`(C, C)`; autograd gives all blocks in C passes, whatever the cost. Of linear scores, the product
+of the Hessian and a vector is then two products with the points.
+"""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from autograd import grad
+from numpy.typing import NDArray
+
+from normbench.normalizers.spectrum import blocks as blocks_of
+from normbench.normalizers.spectrum import fix_signs
+
+Array = NDArray[np.float64]
+# Sphered points crowd the largest eigenvalues together: with 20 vectors 1e-12 took 5,901 products
+# on the digits; on MNIST it would not end. Restarts of 40 vectors bound the work.
+FINE, COARSE, BASIS, RESTARTS = 1e-8, 1e-4, 40, 4
+DENSE = 200  # weights: below, a matrix is quicker than Lanczos; above, it takes its own memory
+
+
+def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]) -> Array:
+    """Return each point's second derivatives in its scores (C, P): `(C, C, P)`.
+
+    Row c is the derivative of every point's slope in its score c: one backward pass for each.
+    """
+    plain = getattr(cost, "formula", cost)
+    first = grad(lambda s: plain(s[None], targets)[0])
+    rows = []
+    with warnings.catch_warnings():
+        # What autograd says of a slope that is constant: its derivative is 0, and that is right.
+        warnings.filterwarnings("ignore", "Output seems independent of input")
+        for c in range(len(scores)):
+            second = grad(lambda s, c=c: first(s)[c].sum())
+            rows.append(np.broadcast_to(second(scores), scores.shape))
+    return np.stack(rows)
+
+
+class Hessian(ABC):
+    """The second derivatives of a mean cost at one model's weights.
+
+    A Problem of another model says what `shape`, `times`, `matrix` and `is_zero` are.
+    """
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weights."""
+
+    @property
+    @abstractmethod
+    def is_zero(self) -> bool:
+        """Whether every second derivative is 0, as of a cost of flat pieces."""
+
+    @abstractmethod
+    def times(self, direction: Array) -> Array:
+        """Return the Hessian times a direction, in the weights' shape: a Hessian-vector product."""
+
+    @abstractmethod
+    def matrix(self) -> Array:
+        """Return the Hessian as a matrix `(D, D)`, the weights in C order."""
+
+    @property
+    def size(self) -> int:
+        """The number of weights, D."""
+        return int(np.prod(self.shape))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the matrix is quicker than products."""
+        return self.size <= DENSE
+
+    def largest(self) -> float:
+        """Return the largest eigenvalue: of the matrix where it is small, else by Lanczos.
+
+        Lanczos starts from a vector of its own seed, so that the number repeats.
+        """
+        return float(np.linalg.eigvalsh(self.matrix())[-1]) if self.is_small else self.lanczos()
+
+    def leading(self, count: int) -> Array:
+        """Return unit eigenvectors `(count, D)` of the largest eigenvalues, decreasing.
+
+        To a few digits, which is enough to choose a plane. Signs as in `fix_signs`.
+        """
+        if self.is_small or count >= self.size - 1:
+            return fix_signs(np.linalg.eigh(self.matrix())[1].T[::-1][:count])
+        _, vectors = self._eigsh(1e-3, None, count)
+        return fix_signs(vectors.T[::-1])
+
+    def lanczos(self) -> float:
+        """Return the largest eigenvalue from Hessian-vector products alone.
+
+        To 1e-8 where some 160 products get there, else to 1e-4: eigenvalues that crowd together
+        at the top, as those of sphered points do, are not told apart, nor need they be.
+        """
+        from scipy.sparse.linalg import ArpackNoConvergence
+
+        if self.is_zero:
+            return 0.0
+        try:
+            return float(self._eigsh(FINE, RESTARTS)[0][0])
+        except ArpackNoConvergence:
+            return float(self._eigsh(COARSE, 4 * RESTARTS)[0][0])
+
+    def _eigsh(self, tolerance: float, restarts: int | None, count: int = 1) -> tuple[Array, Array]:
+        from scipy.sparse.linalg import LinearOperator, eigsh
+
+        operator = LinearOperator(
+            (self.size, self.size),
+            matvec=lambda v: self.times(v.reshape(self.shape)).ravel(),
+            dtype=np.float64,
+        )
+        found: tuple[Array, Array] = eigsh(
+            operator,
+            k=count,
+            which="LA",
+            v0=np.random.default_rng(0).standard_normal(self.size),
+            ncv=min(BASIS, self.size),
+            tol=tolerance,
+            maxiter=restarts,
+            rng=0,
+        )
+        return found
+
+
+@dataclass(frozen=True)
+class LinearHessian(Hessian):
+    """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
+
+    x: points (P, N). second: `(C, C, P)`, from `blocks`. l2 adds `2 l2`, one number or one a
+    feature `(N,)`, not on the bias.
+    """
+
+    x: NDArray[Any]
+    second: Array
+    l2: float | Array = 0.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weights, `(C, N + 1)`."""
+        return len(self.second), self.x.shape[1] + 1
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every second derivative is 0."""
+        return not (self.second.any() or np.any(self.l2))
+
+    def times(self, direction: Array) -> Array:
+        """Return the Hessian times a direction `(C, N + 1)`."""
+        scores = direction[:, 1:] @ self.x.T + direction[:, :1]
+        turned = np.einsum("cdp,dp->cp", self.second, scores) / len(self.x)
+        product = np.empty_like(direction)
+        product[:, 0] = turned.sum(axis=1)
+        product[:, 1:] = turned @ self.x + 2 * self.l2 * direction[:, 1:]
+        return product
+
+    def matrix(self) -> Array:
+        """Return `mean h_cd [1 x]'[1 x]` for all classes c, d, and the penalty, `(D, D)`."""
+        classes, width = self.shape
+        hessian = np.zeros((classes, width, classes, width))
+        for block in blocks_of(len(self.x)):
+            points = np.insert(self.x[block], 0, 1, axis=1)
+            for c in range(classes):
+                for d in range(c + 1):
+                    curved = self.second[c, d, block][:, None]
+                    hessian[c, :, d] += (points * curved).T @ points
+        hessian /= len(self.x)
+        for c in range(classes):
+            for d in range(c):
+                hessian[d, :, c] = hessian[c, :, d]
+        matrix = hessian.reshape(self.size, -1)
+        matrix.flat[:: self.size + 1] += penalty_curvature(self.l2, self.shape)
+        return matrix
+
+
+def penalty_curvature(l2: float | Array, shape: tuple[int, ...]) -> Array:
+    """Return the penalty's second derivative for every weight, `(D,)`: 0 for a bias."""
+    classes, width = shape
+    curved = np.broadcast_to(2 * np.asarray(l2, dtype=np.float64), (width - 1,))
+    return np.tile(np.r_[0.0, curved], classes)

@@ -1,0 +1,132 @@
+"""What is descended: the contract, and the linear model as it is written down."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from autograd.core import make_vjp
+from numpy.typing import NDArray
+
+from normbench.costs import count_misclassified
+from normbench.engine.hessian import Hessian, LinearHessian, blocks
+
+Array = NDArray[Any]
+Counts = NDArray[np.int64]
+Cost = Callable[[Any, Any], Any]
+Workspace = dict[int, Array]
+QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
+
+
+class Evaluation(NamedTuple):
+    """What one pass over the points gives, for each of R runs.
+
+    costs: `(R,)`, mean over points. gradient: `(R, *shape)`, or None. misclassifications: `(R,)`,
+    or None for real targets.
+    """
+
+    costs: NDArray[np.float64]
+    gradient: Array | None
+    misclassifications: Counts | None
+
+
+class Problem(Protocol):
+    """A cost of a model's weights on points. Whoever descends knows no more of it than this."""
+
+    @property
+    def classify(self) -> bool:
+        """Whether misclassified points are counted."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one model's weights; those of R models are `(R, *shape)`."""
+
+    def evaluate(
+        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
+    ) -> Evaluation:
+        """Return costs, gradients and counts at weights `(R, *shape)`.
+
+        workspace: memory to work in. Who evaluates often passes the same dictionary every time.
+        """
+
+    def hessian(self, weights: Array) -> Hessian:
+        """Return the second derivatives at the weights of one model, `shape`."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A cost on points x (P, N) with targets (P,): scores `s = w0 + x w`, the mean over points.
+
+    The weights of a model are `(C, N + 1)`, bias first. `classify` says whether misclassified
+    points are counted. `l2` adds `sum l2 w^2`, not on the bias: one number, or one a feature
+    `(N,)`. This is the plain way, every point at once; `engine.fast` has quicker ones.
+    """
+
+    cost: Cost
+    x: Array
+    targets: Array
+    classify: bool
+    l2: float | Array = 0.0
+    classes: int = 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one model's weights, `(C, N + 1)`."""
+        return self.classes, self.x.shape[1] + 1
+
+    def evaluate(
+        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
+    ) -> Evaluation:
+        """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
+        with QUIET():
+            scores = weights[:, :, 1:] @ self.x.T + weights[:, :, :1]
+            counts = count_misclassified(scores, self.targets) if self.classify else None
+            if not with_gradient:
+                values = self.cost(scores, self.targets)
+                return self.mean(weights, values, None, counts)
+            pull_back, values = make_vjp(lambda s: self.cost(s, self.targets), scores)
+            derivative = pull_back(np.ones(len(scores), dtype=scores.dtype))
+            slopes = np.empty(weights.shape, weights.dtype)
+            slopes[:, :, 0] = derivative.sum(axis=2)
+            slopes[:, :, 1:] = derivative @ self.x
+            return self.mean(weights, values, slopes, counts)
+
+    def mean(
+        self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None
+    ) -> Evaluation:
+        """Return sums over the points as means, the penalty added; the gradient in its place."""
+        slopes, points = weights[:, :, 1:], len(self.targets)
+        costs = costs / points
+        penalized = isinstance(self.l2, np.ndarray) or self.l2 > 0
+        if penalized:  # zero times a square that overflows is no number
+            costs += penalty(self.l2, slopes)
+        if gradient is not None:
+            gradient /= points
+            if penalized:
+                gradient[:, :, 1:] += 2 * self.l2 * slopes
+        return Evaluation(costs, gradient, counts)
+
+    def hessian(self, weights: Array) -> Hessian:
+        """Return the second derivatives at weights `(C, N + 1)`, in float64.
+
+        Raises ValueError, TypeError or NotImplementedError where autograd has no second
+        derivative of the cost.
+        """
+        return linear_hessian(self.cost, self.x, self.targets, weights, self.l2)
+
+
+def penalty(l2: float | Array, slopes: Array) -> Array:
+    """Return `sum l2 w^2` `(R,)` of slopes `(R, C, N)`."""
+    if isinstance(l2, np.ndarray):
+        return np.asarray(np.einsum("rcn,rcn,n->r", slopes, slopes, l2))
+    return np.asarray(l2 * np.einsum("rcn,rcn->r", slopes, slopes))
+
+
+def linear_hessian(
+    cost: Cost, x: Array, targets: Array, weights: Array, l2: float | Array
+) -> LinearHessian:
+    """Return the second derivatives of a cost of linear scores on points x (P, N)."""
+    x, weights = x.astype(np.float64, copy=False), weights.astype(np.float64, copy=False)
+    scores = weights[:, 1:] @ x.T + weights[:, :1]
+    return LinearHessian(x, blocks(cost, scores, targets), l2)
