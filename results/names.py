@@ -199,6 +199,7 @@ SWEEP, SCHEME, STEP = "sweep", "scheme", "step"
 SWEEP_ID = Tag("sweep_id", "the sweep that wrote it")
 JOB = Tag("job", "the sweep and the number of the job in it")
 FINGERPRINT = Tag("fingerprint", "the job's identity")
+DESCENT = Tag("descent", "what of it changes the numbers of its descent")
 NORMALIZER = Tag("normalizer", "the scheme's name in conf")
 DATASET = Tag("dataset", "the data set's name")
 COST = Tag("cost", "the cost's name in conf")

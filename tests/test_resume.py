@@ -81,9 +81,20 @@ def test_a_changed_setting_and_reuse_false_run_again_and_a_twin_does_not(command
     assert "reused" not in command(*words, "iterations=6").stdout
     assert "reused" not in command(*words, "iterations=5", "reuse=false").stdout
     assert len(of_role(client(tmp_path), NAME, "scheme")) == 3
-    twins = command("-m", *words, "iterations=7,7")
+    twins = command("-m", *words, "iterations=7", "seed=1,2")  # which draws nothing
     assert twins.returncode == 0, twins.stderr
     assert "reused 1 of 2" in twins.stdout
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
+
+
+def test_a_job_is_taken_where_all_that_is_asked_is_recorded(command, tmp_path):
+    words = ("normalizer=standard", STEP, "iterations=5")
+    assert command(*words, "record=[path]").returncode == 0
+    # Less is asked, and the seed draws nothing: the start is zero and no point is held out.
+    for less in ((), ("seed=3", "dataset.split_seed=4", "search.width=0.1")):
+        assert "reused 1 of 1" in command(*words, *less).stdout
+    for more in ("record=[path,points]", "theory=full", "search.critical=true"):
+        assert "reused" not in command(*words, more).stdout
     assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
 
 

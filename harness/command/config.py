@@ -99,12 +99,13 @@ def _job(plain: dict[str, Any]) -> "Job":
     return job
 
 
-def identity(params: Mapping[str, Any], job: "Job") -> str:
-    """Return the fingerprint of a job whose `parameters` are known."""
+def identity(params: Mapping[str, Any], job: "Job") -> dict[str, str]:
+    """Return the tags by which a job whose `parameters` are known is found again."""
     from normbench.recording import identity as identities
 
     parts = (job.cost, job.normalizer, job.optimizer)
-    return identities.identity(params, job.dataset.fingerprint, parts)
+    found = identities.identity(params, job.dataset, parts)
+    return {names.FINGERPRINT.key: found.job, names.DESCENT.key: found.descent}
 
 
 def experiment_name(config: DictConfig) -> str:

@@ -82,9 +82,10 @@ def _result(
     progress: "Progress",
     others_wait: ExitStack,
 ) -> tuple[str, str, "JobRecord | None"]:
-    """Return the id of an equal job that is recorded, the kind of failure, and the new record.
+    """Return the id of a recorded job that holds this one, the kind of failure, the new record.
 
-    While others_wait is open, an equal job of another process waits, to take this one's result.
+    While others_wait is open, a job of the same descent in another process waits, to take this
+    one's result.
     """
     from normbench.datasets import UserError
     from normbench.job import run
@@ -92,12 +93,11 @@ def _result(
 
     try:
         job = configs.prepare(config)
-        place.tags[names.FINGERPRINT.key] = configs.identity(place.params, job)
+        place.tags.update(configs.identity(place.params, job))
         if config.reuse:
             folders = Path(HydraConfig.get().sweep.dir).absolute().parent
-            others_wait.enter_context(
-                leftovers.only_one(place.tags[names.FINGERPRINT.key], folders)
-            )
+            descent = place.tags[names.DESCENT.key]
+            others_wait.enter_context(leftovers.only_one(descent, folders))
             known = _known(writer, place)
             if known:
                 return known, "", None
@@ -111,11 +111,12 @@ def _result(
 
 
 def _known(writer: "Writer", place: "Place") -> str | None:
-    """Return the id of an equal, finished job, now one of the sweep's; None without a store."""
+    """Return the id of a finished job that holds this one, now of the sweep; None without."""
+    from normbench.recording import reuse
     from normbench.recording.store import StoreLostError
 
     try:
-        known = writer.find(place.experiment, place.tags[names.FINGERPRINT.key])
+        known = reuse.known(writer, place)
         if known:
             writer.adopt(known, place.tags[names.JOB.key])
     except StoreLostError:  # what the job finds is kept on disk

@@ -1,6 +1,12 @@
-"""A job's identity: its resolved choices, the content of its data, and the code that computes it.
+"""A job's identity: what changes the numbers of its descent, and what else was asked of it.
 
-Equal identities give equal results, so that what is recorded need not be computed again.
+`descent` is a digest of the first: the data's content, cost, scheme, optimizer, start, step sizes,
+iterations, precision, and the code that computes with them. Equal ones give equal histories.
+`job` is a digest of that and of what is made of the histories: record, theory, search, rules,
+shown step. An equal job is taken as it is recorded; so is one of an equal descent of which more
+was asked. One that was only judged otherwise is judged again; anything else is descended.
+
+No sentence, figure, rule or measure is part of `descent`: changing one leaves the histories valid.
 """
 
 import ast
@@ -13,31 +19,93 @@ from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from pkgutil import walk_packages
+from typing import Any, NamedTuple
 
-ENGINE = "normbench.job"
+from normbench.datasets import Dataset
+from normbench.results import names
+
+ENGINE = "normbench.engine"
+# The rooms whose code makes the numbers of a descent: of the data, the content counts.
+ROOMS = tuple(f"normbench.{room}." for room in ("engine", "normalizers", "costs", "optimizers"))
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
-# Where a job's data and results lie is no part of what it computes.
-WORDS = "study."  # and what a study says of itself is none either
-PLACES = ("data_dir", "dataset.data_dir", "dataset.path", "reuse")
+# The settings of a descent, the choices and their options; those of a random start; those of what
+# is made of the histories. No other setting changes a number: a data set's change its content.
+CHOICES = (names.COST.key, names.NORMALIZER.key, names.OPTIMIZER.key)
+DESCENT = ("step_sizes", "iterations", "start", "starts", "precision")
+RANDOM = ("start_scale", "seed")
+SEARCH = "search.critical"
+ASKED = ("theory", SEARCH, "search.width")
+JUDGED = ("rules.", "shown_step")
+PLAIN = str.maketrans("", "", "[]()' \"")  # of a list as text
 
 
-def identity(params: Mapping[str, Any], data: str, parts: tuple[Any, ...]) -> str:
-    """Return the fingerprint of a job, 64 hexadecimal digits.
+class Identity(NamedTuple):
+    """The digests of a job, 64 hexadecimal digits each."""
 
-    params: its flat choices and settings; data: the data's fingerprint; parts: the objects that
-    compute it (cost, normalizer, optimizer), for their code.
+    descent: str
+    job: str
+
+
+def identity(params: Mapping[str, Any], dataset: Dataset, parts: tuple[Any, ...]) -> Identity:
+    """Return the identity of a job.
+
+    params: its flat choices and settings. parts: the objects that compute it (cost, normalizer,
+    optimizer), for their code.
     """
-    chosen = {
+    data = [dataset.fingerprint, dataset.task, dataset.classes]
+    members = [member for part in parts for member in _members(part)]
+    modules = sorted({*_below(ENGINE), *(_module_of(member) for member in members)})
+    code = {name: code_of(name, ROOMS) for name in modules}
+    links = [_settings(member) for member in members] if len(members) > len(parts) else []
+    descent = _digest(json.dumps([_of_descent(params), data, code, _versions(), links]))
+    wanted = [*sorted(records(params)), _asked(params), judged(params)]
+    return Identity(descent, _digest(json.dumps([descent, wanted])))
+
+
+def covers(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Return whether what was asked of a job holds all that is wanted, beside its judging.
+
+    recorded, wanted: parameters of two jobs of one descent, their values as text or not.
+    """
+    return records(recorded) >= records(wanted) and _asked(recorded) == _asked(wanted)
+
+
+def judged(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings by which a job's histories are judged."""
+    return {key: str(value) for key, value in sorted(params.items()) if key.startswith(JUDGED)}
+
+
+def records(params: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names that `record` asks for."""
+    told = str(params.get("record", "[]"))
+    return frozenset(word for word in told.translate(PLAIN).split(",") if word)
+
+
+def _of_descent(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings that change the numbers: a seed counts where it draws the start."""
+    keys = {*CHOICES, *DESCENT, *(RANDOM if params.get("start") == "normal" else ())}
+    options = tuple(f"{choice}." for choice in CHOICES)
+    return {
         key: str(value)
         for key, value in sorted(params.items())
-        if key not in PLACES and not key.startswith(WORDS)
+        if key in keys or key.startswith(options)
     }
-    members = [member for part in parts for member in _members(part)]
-    modules = sorted({ENGINE, *(_module_of(member) for member in members)})
-    code = {name: code_of(name) for name in modules}
-    links = [_settings(member) for member in members] if len(members) > len(parts) else []
-    return _digest(json.dumps([chosen, data, code, _versions(), links]))
+
+
+def _asked(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is asked beside records; the search's width counts where there is a search."""
+    told = {key: str(params.get(key)) for key in ASKED}
+    if told[SEARCH] != "True":
+        told.pop("search.width")
+    return told
+
+
+@lru_cache(maxsize=1)
+def _below(package: str) -> tuple[str, ...]:
+    """Return the names of all modules of a package of this project."""
+    found = walk_packages(importlib.import_module(package).__path__, f"{package}.")
+    return tuple(module.name for module in found)
 
 
 @lru_cache(maxsize=1)
@@ -46,13 +114,14 @@ def _versions() -> dict[str, str]:
 
 
 @lru_cache
-def code_of(module: str) -> str:
+def code_of(module: str, rooms: tuple[str, ...] = ("normbench.",)) -> str:
     """Return a digest of what a module and the project's modules that it needs say.
 
-    Comments, docstrings and layout do not count. A module from elsewhere counts by its version,
-    or, without one, by its own text.
+    rooms: only modules below these names count. Comments, docstrings, layout and the words of an
+    error do not. A module from elsewhere counts by its version, or, without one, by its own text.
     """
-    own = {name: _read(path)[0] for name, path in sorted(_needed(module).items())}
+    needed = {name: path for name, path in _needed(module).items() if name.startswith(rooms)}
+    own = {name: _read(path)[0] for name, path in sorted(needed.items())}
     if own:
         return _digest(json.dumps(own))
     top = importlib.import_module(module.split(".")[0])
@@ -69,7 +138,7 @@ def _read(path: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
 
 @lru_cache(maxsize=256)
 def _parsed(path: Path, changed: int, size: int) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return a digest of a file's syntax without comments, docstrings and layout; its imports.
+    """Return a digest of a file's syntax without what `code_of` leaves out; its imports.
 
     Of an import the module and the name, which is empty where the module itself is imported.
     """
@@ -79,6 +148,8 @@ def _parsed(path: Path, changed: int, size: int) -> tuple[str, tuple[tuple[str, 
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and _is_docstring(body[0]):
             del body[0]
+        if isinstance(node, ast.Raise):
+            node.exc = node.cause = None
         if isinstance(node, ast.Import):
             imports += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -73,6 +73,11 @@ class Writer:
             f"{names.FINGERPRINT.equals(fingerprint)} and attributes.status = 'FINISHED'",
         )
 
+    def of_descent(self, experiment: str, descent: str) -> list[Any]:
+        """Return the finished scheme runs of a descent, the latest first."""
+        query = f"{names.DESCENT.equals(descent)} and attributes.status = 'FINISHED'"
+        return list(self.client.search_runs([self._experiment(experiment)], query))
+
     def holds(self, experiment: str, job: str) -> bool:
         """Return whether a job of a sweep, `<sweep>/<number>`, is written, finished or failed."""
         wanted = f"{names.JOB.equals(job)} and {names.ROLE.equals(names.SCHEME)}"

@@ -2,35 +2,121 @@
 
 import shutil
 
+import numpy as np
 import pytest
+from omegaconf import OmegaConf
 
 from normbench import costs, optimizers
-from normbench.choices import chain
+from normbench.choices import CONF, chain
+from normbench.datasets import make_dataset
 from normbench.normalizers import PCASphere
 from normbench.recording import identity as fingerprint
 from tests.conftest import ROOT
 
-PARAMS = {"iterations": 100, "normalizer.ridge": 1e-7, "data_dir": "/here"}
+PARAMS = {
+    **{"cost": "softmax", "cost.l2": 0.0, "normalizer": "pca_sphere", "normalizer.ridge": 1e-7},
+    **{"optimizer": "gradient_descent", "step_sizes": [0.1, 1.0], "iterations": 100},
+    **{"start": "zeros", "start_scale": 0.1, "starts": 1, "seed": 0, "precision": "float64"},
+    **{"record": ["path"], "theory": "auto", "shown_step": None, "rules.tail": 0.1},
+    **{"search.critical": False, "search.width": 0.01},
+    **{"dataset": "points", "dataset.path": "y.csv", "data_dir": "/here", "study.says": "fast"},
+}
+POINTS, LABELS = np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1])
 
 
-def identity(params=PARAMS, data="abc", cost=costs.softmax, normalizer=None):
-    rule = optimizers.gradient_descent()
-    return fingerprint.identity(params, data, (cost, normalizer or PCASphere(), rule))
+def data(points=POINTS, labels=LABELS, classes=("a", "b")):
+    return make_dataset("points", points, labels, class_names=classes, source="-")
 
 
-def test_choices_data_and_code_make_the_identity():
+def both(params=PARAMS, dataset=None, cost=costs.softmax, normalizer=None):
+    parts = (cost, normalizer or PCASphere(), optimizers.gradient_descent())
+    return fingerprint.identity(params, dataset or data(), parts)
+
+
+def identity(*arguments, **named):
+    return both(*arguments, **named).descent
+
+
+def test_what_changes_the_numbers_makes_the_identity():
     assert identity() == identity(normalizer=PCASphere())
     others = [
         identity({**PARAMS, "iterations": 101}),
         identity({**PARAMS, "normalizer.ridge": 1e-6}),
-        identity(data="abd"),
+        identity({**PARAMS, "cost.l2": 0.1}),
+        identity({**PARAMS, "optimizer": "sign"}),
+        identity({**PARAMS, "step_sizes": [0.1]}),
+        identity({**PARAMS, "precision": "float32"}),
+        identity({**PARAMS, "start": [0.0, 1.0, 2.0]}),
+        identity({**PARAMS, "start": "normal"}),
+        identity(dataset=data(POINTS + 1)),
+        identity(dataset=data(labels=1 - LABELS)),
+        identity(dataset=data(classes=("a", "b", "c"))),
         identity(cost=costs.multiclass_softmax),
     ]
     assert len({identity(), *others}) == 1 + len(others)
 
 
-def test_where_the_data_lies_is_no_part_of_it():
-    assert identity() == identity({**PARAMS, "data_dir": "/there", "dataset.path": "x.csv"})
+def test_every_setting_is_of_the_descent_or_asked_of_it_or_changes_no_number():
+    """A new setting has to be sorted in: one that was forgotten would reuse what is not equal."""
+    known = {*fingerprint.DESCENT, *fingerprint.RANDOM, "record", *fingerprint.ASKED}
+    prefixes = (*(f"{choice}." for choice in fingerprint.CHOICES), *fingerprint.JUDGED)
+    neither = {"reuse", "packages", "data_dir", "dataset.test_fraction", "dataset.split_seed"}
+    told = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
+    keys = {
+        f"{key}.{name}" if isinstance(value, dict) else key
+        for key, value in told.items()
+        if key not in ("defaults", "hydra")
+        for name in (value if isinstance(value, dict) else [None])
+    }
+    assert {key for key in keys - known - neither if not key.startswith(prefixes)} == set()
+    assert known | neither <= keys
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"record": ["contours"]},
+        {"theory": "full"},
+        {"search.critical": True},
+        {"rules.tail": 0.2},
+        {"shown_step": 1.0},
+    ],
+)
+def test_what_is_asked_beside_the_numbers_is_apart_from_them(other):
+    first, second = both(), both({**PARAMS, **other})
+    assert first.descent == second.descent
+    assert first.job != second.job
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"data_dir": "/there", "dataset.path": "x.csv", "dataset.split_seed": 3},
+        {"study.says": "slow"},
+        {"seed": 1, "start_scale": 0.2},
+        {"search.width": 0.1},
+    ],
+)
+def test_what_changes_nothing_is_no_part_of_it(other):
+    assert both() == both({**PARAMS, **other})
+
+
+def test_a_seed_counts_where_it_draws_the_start():
+    drawn = {**PARAMS, "start": "normal"}
+    assert identity(drawn) != identity({**drawn, "seed": 1})
+    assert identity(drawn) != identity({**drawn, "start_scale": 0.2})
+
+
+def test_what_is_recorded_covers_what_is_asked_of_less_and_of_no_other():
+    recorded = {key: str(value) for key, value in PARAMS.items()}
+    assert fingerprint.covers(recorded, PARAMS)
+    assert fingerprint.covers(recorded, {**PARAMS, "record": []})
+    assert fingerprint.covers({**recorded, "record": "['fit', 'path']"}, PARAMS)
+    assert not fingerprint.covers(recorded, {**PARAMS, "record": ["path", "fit"]})
+    assert not fingerprint.covers(recorded, {**PARAMS, "theory": "full"})
+    assert not fingerprint.covers(recorded, {**PARAMS, "search.critical": True})
+    assert fingerprint.judged(recorded) == fingerprint.judged(PARAMS)
+    assert fingerprint.judged(recorded) != fingerprint.judged({**PARAMS, "rules.tail": 0.2})
 
 
 def test_every_link_of_a_chain_and_its_settings_make_the_identity():
@@ -97,6 +183,11 @@ def test_the_engine_and_the_scheme_change_the_identity(changed, name):
         ("optimizers/adam.py", "import numpy as np\n", "import numpy as np\n\nEXTRA = 1\n"),
         ("results/tables.py", "import pandas as pd\n", "import pandas as pd\n\nEXTRA = 1\n"),
         ("harness/command/progress.py", "import time\n", "import time\n\nEXTRA = 1\n"),
+        ("harness/verdicts/convergence.py", "falls nor rises", "rises nor falls"),
+        ("harness/theory/analysis.py", "import spectra\n", "import spectra\n\nEXTRA = 1\n"),
+        ("harness/measures/findings.py", "import spectra\n", "import spectra\n\nEXTRA = 1\n"),
+        ("harness/engine/scheme.py", "is not a transformer", "is no transformer"),
+        ("datasets/values.py", "must be", "has to be"),
     ],
 )
 def test_remarks_and_other_rooms_do_not(changed, name, before, after):
