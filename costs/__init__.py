@@ -3,7 +3,8 @@
 A cost takes scores `(R, C, p)` and the targets `(p,)` of any block of p points, and returns the
 SUM over those points, one number per run `(R,)`; the harness divides by the number of points.
 Targets are -1/+1 or real numbers where a point has one score (C = 1), class indices 0..C-1
-otherwise. Those here come with a fused derivative: see `normbench.costs.declaration.declare`.
+otherwise. Those here declare their traits and come with a fused derivative: see
+`normbench.costs.declaration`.
 """
 
 from normbench.costs.least_absolute_deviations import least_absolute_deviations

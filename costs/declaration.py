@@ -1,6 +1,7 @@
-"""What a cost declares of itself: the tasks that it fits, its scores, its fused derivative."""
+"""What a cost declares of itself: its traits, and its fused derivative."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import autograd.numpy as anp
@@ -14,20 +15,44 @@ Formula = Callable[[Any, Any], Any]
 Fused = Callable[[NDArray[Any], NDArray[Any]], tuple[NDArray[np.float64], NDArray[np.int64] | None]]
 
 
-def declare(
-    *tasks: str,
-    score_per_class: bool | None = None,
-    curvature: float | None = None,
-    fused: Fused | None = None,
-) -> Callable[[Formula], Formula]:
-    """Return a decorator that writes what it is given on a cost.
+TASKS = ("binary", "multiclass", "regression")
 
-    tasks: those of `binary`, `multiclass`, `regression` that the cost is defined for.
-    score_per_class: True for C scores a point whatever the task; None for one score a point,
-    and C only where there are more than two classes. A cost without a declaration is taken to
-    fit every task, with None.
+
+@dataclass(frozen=True)
+class Traits:
+    """What may be relied on in a cost; a cost without a declaration has these values.
+
+    tasks: those that it is defined for. score_per_class: True for C scores a point whatever the
+    task; None for one score a point, and C only where there are more than two classes.
     curvature: the largest second derivative of a point's cost in its scores, wherever the scores
     are; None where there is no such bound, or none is known.
+    quadratic: the second derivatives are the same at all scores.
+    shift_invariant: a number added to all scores of a point changes nothing.
+    positively_homogeneous: scores t times as large have t times the cost, for every t > 0.
+    separable: the cost is above 0 everywhere, and falls to 0 as scores that leave no point
+    misclassified are scaled up.
+    """
+
+    tasks: tuple[str, ...] = TASKS
+    score_per_class: bool | None = None
+    curvature: float | None = None
+    quadratic: bool = False
+    shift_invariant: bool = False
+    positively_homogeneous: bool = False
+    separable: bool = False
+
+
+def traits(cost: Any) -> Traits:
+    """Return what a cost declares of itself."""
+    found = getattr(cost, "traits", None)
+    return found if isinstance(found, Traits) else Traits()
+
+
+def declare(
+    *tasks: str, fused: Fused | None = None, **declared: Any
+) -> Callable[[Formula], Formula]:
+    """Return a decorator that writes what it is given on a cost: see `Traits`.
+
     fused: `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the block
     of scores `(R, C, p)`, contiguous, IN PLACE into the derivative of the cost with respect to
     them. From the same pass come the cost's sums over the points, added up in float64 whatever
@@ -37,9 +62,7 @@ def declare(
 
     def write(formula: Formula) -> Formula:
         cost: Any = formula if fused is None else _with_derivative(formula, fused)
-        cost.tasks = tasks
-        cost.score_per_class = score_per_class
-        cost.curvature = curvature
+        cost.traits = Traits(tasks, **declared)
         return cost
 
     return write

@@ -24,7 +24,14 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     return values, own.counts
 
 
-@declare("binary", "multiclass", score_per_class=True, fused=_fused)
+@declare(
+    "binary",
+    "multiclass",
+    score_per_class=True,
+    shift_invariant=True,
+    positively_homogeneous=True,
+    fused=_fused,
+)
 def multiclass_perceptron(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `max(s) - s_y`, `(R,)`.
 

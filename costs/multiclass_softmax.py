@@ -27,7 +27,15 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     return values, own.counts
 
 
-@declare("binary", "multiclass", score_per_class=True, curvature=1 / 2, fused=_fused)
+@declare(
+    "binary",
+    "multiclass",
+    score_per_class=True,
+    curvature=1 / 2,
+    shift_invariant=True,
+    separable=True,
+    fused=_fused,
+)
 def multiclass_softmax(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `logsumexp(s) - s_y`, in nats, `(R,)`.
 

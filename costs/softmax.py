@@ -27,7 +27,7 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     return values, counts
 
 
-@declare("binary", curvature=1 / 4, fused=_fused)
+@declare("binary", curvature=1 / 4, separable=True, fused=_fused)
 def softmax(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `log(1 + exp(-y s))`, in nats, `(R,)`.
 

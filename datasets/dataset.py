@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.values import UserError as UserError
+
 TASKS = ("binary", "multiclass", "regression", "unlabelled")
 LARGEST = 1e150  # of an entry: its square, and a sum of squares, stay finite
-
-
-class UserError(ValueError):
-    """A user's mistake, told in one line: the setting, its value, the rule and the remedy."""
 
 
 @dataclass(frozen=True)

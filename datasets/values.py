@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from normbench.datasets.dataset import UserError
+
+class UserError(ValueError):
+    """A user's mistake, told in one line: the setting, its value, the rule and the remedy."""
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from normbench.choices import build, locate, options
+from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, UserError, label_dataset
 from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings, number
-from normbench.job import Job, run
+from normbench.job import Job, Shared, run
 from normbench.results import names
 from normbench.verdicts.convergence import Rules
 
@@ -56,7 +57,7 @@ def compare(
         theory=theory,
     )
     data = _dataset(x, y, function)
-    frames = []
+    frames, shared = [], Shared()
     for normalizer in normalizers:
         scheme = (
             build("normalizer", options("normalizer", normalizer))
@@ -73,7 +74,7 @@ def compare(
             rules=rules or Rules(),
         )
         name = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
-        for step in run(job).steps:
+        for step in run(job, shared=shared).steps:
             costs = step.histories[names.TRAIN_COST.key]
             frames.append(
                 pd.DataFrame(
@@ -106,7 +107,7 @@ def _dataset(x: Any, y: Any, cost: Any) -> Dataset:
     """Return arrays or frames as a data set: labels are encoded, numbers of regression kept."""
     features = [str(column) for column in x.columns] if hasattr(x, "columns") else None
     targets = np.asarray(y)
-    tasks = getattr(cost, "tasks", ())
+    tasks = getattr(cost, "traits", Traits(tasks=())).tasks
     numeric = np.issubdtype(targets.dtype, np.number)
     real = numeric and "regression" in tasks and (len(tasks) == 1 or len(np.unique(targets)) > 2)
     task = "regression" if real else "classes"

@@ -26,11 +26,16 @@ class Optimizer(NamedTuple):
     """A step rule: `init(weights) -> state` and `step(weights, gradient, state, step_size)`.
 
     A rule that `uses_objective` is called with it in the end: `step(..., step_size, objective)`.
+    rotation_equivariant: from weights and gradients that are rotated, it steps to the rotated
+    weights, so that the costs of a descent do not depend on the axes. plain: it keeps no state and
+    steps to `w - a g`, so that what theory says of gradient descent holds.
     """
 
     init: Callable[[Array], State]
     step: Callable[..., tuple[Array, State]]
     uses_objective: bool = False
+    rotation_equivariant: bool = False
+    plain: bool = False
 
 
 def zero_a_run(weights: Array) -> Array:

@@ -39,4 +39,4 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
             t[open_runs] *= s
         return found, state
 
-    return Optimizer(init, step, uses_objective=True)
+    return Optimizer(init, step, uses_objective=True, rotation_equivariant=True)

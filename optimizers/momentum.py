@@ -21,4 +21,4 @@ def momentum(momentum: float = 0.9) -> Optimizer:
     ) -> tuple[Array, State]:
         return weights - step_size * gradient + m * (weights - state[0]), (weights,)
 
-    return Optimizer(init, step)
+    return Optimizer(init, step, rotation_equivariant=True)

@@ -22,4 +22,4 @@ def nesterov(momentum: float = 0.9) -> Optimizer:
         behind = weights - step_size * gradient
         return behind + m * (behind - state[0]), (behind,)
 
-    return Optimizer(init, step)
+    return Optimizer(init, step, rotation_equivariant=True)

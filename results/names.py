@@ -176,6 +176,17 @@ RANK = Metric("theory/rank", "rank")
 MINIMUM = Metric("theory/minimum", "least cost", "mean over points")
 MINIMUM_GRADIENT = Metric("theory/minimum_gradient_norm", "gradient's norm at the least cost")
 PREDICTION_ERROR = Metric("theory/prediction_error", "error of the predicted costs", "relative")
+SPECTRUM_LARGEST = Metric("theory/spectrum_largest", "largest eigenvalue of the bound's spectrum")
+COST_CURVATURE = Metric("theory/cost_curvature", "bound on the cost's second derivative")
+LARGEST_RAW = Metric("theory/gram_largest_raw", "Gram matrix's largest eigenvalue")
+LARGEST_CENTRED = Metric(
+    "theory/gram_largest_centred", "Gram matrix's largest eigenvalue, points centred"
+)
+LARGEST_STANDARD = Metric(
+    "theory/gram_largest_standard", "Gram matrix's largest eigenvalue, points standardized"
+)
+RIDGE = Metric("theory/ridge", "ridge")
+LIVE_DIRECTIONS = Metric("theory/live_directions", "directions that the scheme keeps")
 EFFECTIVE_RANK = Metric("theory/effective_rank", "effective rank")
 DEAD_DIRECTIONS = Metric("theory/dead_directions", "dead directions")
 DEAD_VARIANCE = Metric("theory/dead_variance_share", "variance of the dead directions", "share")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from normbench.choices import locate, options
-from normbench.job import ALL_TASKS
+from normbench.costs.declaration import traits
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
@@ -15,7 +15,7 @@ def names(group):
 
 def tasks(cost):
     """Return the tasks that a cost is for."""
-    return getattr(cost, "tasks", ALL_TASKS)
+    return traits(cost).tasks
 
 
 def formula(cost):
@@ -25,7 +25,7 @@ def formula(cost):
 
 def takes(cost, classes):
     """Return whether a cost takes this number of scores a point."""
-    per_class = getattr(cost, "score_per_class", None)
+    per_class = traits(cost).score_per_class
     if classes == 1:
         return not per_class and {"binary", "regression"} & set(tasks(cost))
     return per_class or (per_class is None and classes > 2 and "multiclass" in tasks(cost))

@@ -14,25 +14,41 @@ ROOMS |= {"optimizers": "normbench.optimizers", "results": "normbench.results"}
 ROOMS |= {"harness": "normbench"}
 NUMPY = {"numpy"}
 # The rooms and libraries that each room may import, from the leaves up; None: any library.
-LEAVES = ("costs", "optimizers", "datasets", "normalizers")
+BELOW = ("values", "names", "datasets")  # what all that works on data knows
 MAY = {
     "conf": ((), set()),
     "costs": ((), NUMPY | {"autograd", "scipy"}),
     "optimizers": ((), NUMPY),
-    "datasets": ((), NUMPY | {"sklearn", "pooch", "pandas", "requests", "scipy", "tqdm"}),
+    "values": ((), set()),  # of datasets: a user's mistake, and the checks of single settings
+    "datasets": (("values",), NUMPY | {"sklearn", "pooch", "pandas", "requests", "scipy", "tqdm"}),
     "names": ((), set()),  # of results: what is written and read
     "results": (("names",), None),
     "normalizers": ((), NUMPY | {"scipy", "sklearn"}),
-    "engine": (LEAVES, None),
-    "theory": ((*LEAVES, "engine", "job"), None),
-    "verdicts": ((*LEAVES, "engine", "theory", "names"), None),
-    "measures": ((*LEAVES, "engine", "theory", "verdicts", "names"), None),
-    "choices": (("conf", "costs", "datasets", "optimizers", "normalizers"), None),
-    "job": ((*LEAVES, "engine", "theory", "verdicts", "measures", "names"), None),
-    "comparison": (("choices", "job", "datasets", "engine", "verdicts", "names"), None),
-    "recording": (("job", "datasets", "measures", "verdicts", "results", "names"), None),
+    "engine": (
+        ("values", "costs", "optimizers", "normalizers"),
+        NUMPY | {"scipy", "autograd", "threadpoolctl", "sklearn"},
+    ),
+    "theory": (("engine", "normalizers"), NUMPY | {"scipy"}),
+    "verdicts": (("values", "names"), NUMPY),
+    "measures": (
+        (*BELOW, "optimizers", "normalizers", "engine", "theory", "verdicts"),
+        NUMPY,
+    ),
+    "choices": (("values", "conf", "costs", "datasets", "optimizers", "normalizers"), None),
+    "job": (
+        ("datasets", "costs", "optimizers", "engine", "theory", "verdicts", "measures"),
+        NUMPY,
+    ),
+    "comparison": (
+        (*BELOW, "costs", "choices", "engine", "verdicts", "job"),
+        NUMPY | {"pandas", "sklearn"},
+    ),
+    "recording": (
+        (*BELOW, "job", "measures", "verdicts", "results"),
+        None,
+    ),
     "command": (
-        ("", "job", "recording", "choices", "engine", "verdicts", "datasets", "results", "names"),
+        ("", *BELOW, "choices", "engine", "verdicts", "job", "recording", "results"),
         None,
     ),
     "": (("command", "recording", "choices", "engine", "comparison", "results"), None),
@@ -62,8 +78,8 @@ def imported(file):
 
 def room_of(name):
     """Return the room of a module of the package; the face itself is the room without a name."""
-    if name == "normbench.results.names":
-        return "names"
+    if name in ("normbench.results.names", "normbench.datasets.values"):
+        return name.split(".")[-1]
     part = name.split(".")[1] if "." in name else ""
     return part if part in MAY else ""
 
@@ -93,6 +109,56 @@ def test_a_forbidden_import_is_seen(tmp_path):
         "from normbench.engine import descent\nimport sklearn\nfrom hydra import main\n"
     )
     assert len(list(breaches(file, "normbench.costs.softmax"))) == 4
+
+
+def inner(file):
+    """Yield the modules of the harness that a file imports, also where only types are checked."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                yield below if modules_of(below) else node.module
+
+
+def modules_of(name):
+    """Return the names that a module goes by in `TEXTS`: a folder's is its `__init__`."""
+    return {name, f"{name}.__init__"} & set(TEXTS)
+
+
+def circle(edges):
+    """Return modules that import one another in a circle, in order; empty without one."""
+    open_, closed = [], set()
+
+    def visit(name):
+        if name in open_:
+            return open_[open_.index(name) :]
+        if name in closed:
+            return []
+        open_.append(name)
+        for other in sorted(edges.get(name, ())):
+            found = visit(other)
+            if found:
+                return found
+        closed.add(open_.pop())
+        return []
+
+    return next((found for name in sorted(edges) if (found := visit(name))), [])
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    edges = {
+        name: {own for other in inner(file) for own in modules_of(other)} - {name}
+        for name, file in TEXTS.items()
+    }
+    assert sum(len(others) for others in edges.values()) > 100  # it sees the imports
+    assert circle(edges) == []
+
+
+def test_a_circle_is_seen():
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert circle({"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}) == ["b", "d"]
 
 
 def test_mlflow_is_written_in_one_place_and_read_in_one():

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from contextlib import ExitStack
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from normbench.results import names
 
 if TYPE_CHECKING:
     from normbench.command.progress import Progress
+    from normbench.job import Shared
     from normbench.recording.records import JobRecord, Place
     from normbench.recording.writer import Writer
 
@@ -102,12 +103,20 @@ def _result(
             if known:
                 return known, "", None
         progress.begin(job.settings.iterations)
-        return "", "", records.of_outcome(place, job.dataset, run(job, progress))
+        return "", "", records.of_outcome(place, job.dataset, run(job, progress, _shared()))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's code may raise anything, and leave by sys.exit
         failure = "user" if isinstance(error, UserError) else "bug"
         return "", failure, records.of_failure(place, error)
+
+
+@cache
+def _shared() -> "Shared":
+    """Return what this process's jobs know of their data sets."""
+    from normbench.job import Shared
+
+    return Shared()
 
 
 def _known(writer: "Writer", place: "Place") -> str | None:

@@ -5,14 +5,14 @@ A cost is a sum over points, so its second derivative in the scores of one point
 of the Hessian and a vector is then two products with the points.
 """
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from autograd import grad
+from autograd.core import make_vjp
 from numpy.typing import NDArray
 
 from normbench.normalizers.spectrum import blocks as blocks_of
@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 # Sphered points crowd the largest eigenvalues together: with 20 vectors 1e-12 took 5,901 products
 # on the digits; on MNIST it would not end. Restarts of 40 vectors bound the work.
 FINE, COARSE, BASIS, RESTARTS = 1e-8, 1e-4, 40, 4
+LANCZOS = 160  # products, as a rule
 DENSE = 200  # weights: below, a matrix is quicker than Lanczos; above, it takes its own memory
 
 
@@ -31,15 +32,52 @@ def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]
     Row c is the derivative of every point's slope in its score c: one backward pass for each.
     """
     plain = getattr(cost, "formula", cost)
-    first = grad(lambda s: plain(s[None], targets)[0])
-    rows = []
-    with warnings.catch_warnings():
-        # What autograd says of a slope that is constant: its derivative is 0, and that is right.
-        warnings.filterwarnings("ignore", "Output seems independent of input")
-        for c in range(len(scores)):
-            second = grad(lambda s, c=c: first(s)[c].sum())
-            rows.append(np.broadcast_to(second(scores), scores.shape))
-    return np.stack(rows)
+    slopes = grad(lambda s: plain(s[None], targets)[0])
+    # The zero keeps a slope that is constant a function of s: autograd warns otherwise.
+    pull_back, _ = make_vjp(lambda s: slopes(s) + 0 * s, scores)
+    found = np.empty((len(scores), *scores.shape))
+    row = np.zeros_like(scores)
+    for c in range(len(scores)):
+        row[c] = 1
+        found[c] = pull_back(row)
+        row[c] = 0
+    return found
+
+
+class Effort(NamedTuple):
+    """What second derivatives at one weights take, in passes: the work of one run's gradient.
+
+    made: to find them. product: a Hessian-vector product. matrix: the Hessian as a matrix, None
+    where products are quicker. memory: bytes that are held at once.
+    """
+
+    made: float
+    product: float
+    matrix: float | None
+    memory: float
+
+    @property
+    def largest(self) -> float:
+        """The passes for the largest eigenvalue."""
+        return self.made + (LANCZOS * self.product if self.matrix is None else self.matrix)
+
+
+def linear_effort(points: int, classes: int, width: int) -> Effort:
+    """Return the effort for a cost of linear scores, weights `(C, N + 1)`.
+
+    In multiplications a score, a gradient takes those of its two products and some 100 for what
+    is elementwise; autograd some 500 a class for the blocks; a product 25 a class for them,
+    which matters beyond the points' own where there are many classes. Measured, one thread, 10
+    to 300 classes of 20 to 784 features: these within a factor of 2.
+    """
+    gradient = 2 * width + 100
+    small = classes * width <= DENSE
+    return Effort(
+        made=max(2, 500 / gradient) * classes,
+        product=max(1, 25 * classes / gradient),
+        matrix=width * (classes + 1) / 4 if small else None,
+        memory=8.0 * points * (classes**2 + 20 * classes + width),
+    )
 
 
 class Hessian(ABC):

@@ -10,7 +10,8 @@ from autograd.core import make_vjp
 from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
-from normbench.engine.hessian import Hessian, LinearHessian, blocks
+from normbench.costs.declaration import Traits, traits
+from normbench.engine.hessian import Effort, Hessian, LinearHessian, blocks, linear_effort
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -53,6 +54,13 @@ class Problem(Protocol):
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at the weights of one model, `shape`."""
 
+    @property
+    def effort(self) -> Effort:
+        """What `hessian` and what is asked of it take."""
+
+    def scores(self, weights: Array, x: Array) -> Array:
+        """Return the scores (C, p) of points x (p, N) under the weights of one model."""
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -71,7 +79,12 @@ class Objective:
     classes: int = 1
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def traits(self) -> Traits:
+        """What the cost declares of itself."""
+        return traits(self.cost)
+
+    @property
+    def shape(self) -> tuple[int, int]:
         """The shape of one model's weights, `(C, N + 1)`."""
         return self.classes, self.x.shape[1] + 1
 
@@ -107,6 +120,11 @@ class Objective:
                 gradient[:, :, 1:] += 2 * self.l2 * slopes
         return Evaluation(costs, gradient, counts)
 
+    @property
+    def effort(self) -> Effort:
+        """What `hessian` and what is asked of it take."""
+        return linear_effort(len(self.targets), *self.shape)
+
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`, in float64.
 
@@ -114,6 +132,10 @@ class Objective:
         derivative of the cost.
         """
         return linear_hessian(self.cost, self.x, self.targets, weights, self.l2)
+
+    def scores(self, weights: Array, x: Array) -> Array:
+        """Return the scores (C, p) of points x (p, N) under weights `(C, N + 1)`."""
+        return np.asarray(weights[:, 1:] @ x.T + weights[:, :1])
 
 
 def penalty(l2: float | Array, slopes: Array) -> Array:

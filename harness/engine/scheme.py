@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import UserError
-from normbench.normalizers.spectrum import blocks
+from normbench.datasets.values import UserError
+from normbench.normalizers.spectrum import Spectra, blocks
 
 Array = NDArray[Any]
 SCALERS = "sklearn.preprocessing."
@@ -59,8 +59,12 @@ def _needs_targets(scheme: Any) -> bool:
     return needed or any(_needs_targets(step) for step in steps)
 
 
-def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, Array]:
+def normalize(
+    scheme: Any, x: Array, x_test: Array, dtype: Any, spectra: Spectra | None = None
+) -> tuple[Array, Array]:
     """Fit the scheme on points x (P, N); return x and x_test (Q, N) transformed, as dtype.
+
+    spectra: of x, which other schemes share.
 
     The scheme works in float64 whatever the type of the points, a block of points at a time.
     Raises `UserError` that names the scheme where it refuses the points, or gives anything but
@@ -71,7 +75,7 @@ def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, 
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
-            _fit(scheme, given[0])
+            _fit(scheme, given[0], spectra)
             z, z_test = (_transform(scheme, part, dtype) for part in given)
     except UserError:
         raise
@@ -89,13 +93,15 @@ def normalize(scheme: Any, x: Array, x_test: Array, dtype: Any) -> tuple[Array, 
     return z, z_test
 
 
-def _fit(scheme: Any, x: Array) -> None:
+def _fit(scheme: Any, x: Array, spectra: Spectra | None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
     Ours see to it themselves, and scikit-learn's scalers learn from block after block: of the
     points there is no float64 copy.
     """
-    if x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
+    if spectra is not None and hasattr(scheme, "fit_from"):
+        scheme.fit_from(x, spectra)
+    elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
     elif hasattr(scheme, "partial_fit") and type(scheme).__module__.startswith(SCALERS):
         first, *others = blocks(len(x), FEW)

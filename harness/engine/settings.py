@@ -4,15 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from normbench.datasets.dataset import UserError
+from normbench.datasets.values import UserError as UserError
 from normbench.datasets.values import number as number
 from normbench.datasets.values import one_of as one_of
 from normbench.datasets.values import whole as whole
 
-RECORDS = (
-    *("path", "contours", "fit", "points", "features", "projection"),
-    *("components", "spectrum", "sharpness"),
-)
 THEORY = ("auto", "full", "none")
 PRECISIONS = ("float64", "float32")
 MOST_STEP_SIZES = 1000
@@ -126,5 +122,5 @@ def _start(value: Any) -> Any:
 
 def _record(values: Any) -> tuple[str, ...]:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise UserError(f"record={values}: must be a list of {', '.join(RECORDS)}")
-    return tuple(one_of("record", value, RECORDS) for value in values)
+        raise UserError(f"record={values}: must be a list, such as record=[path,points]")
+    return tuple(str(value) for value in values)  # which words there are, the measures say

@@ -1,1 +1,102 @@
-"""What is found out about a finished job: numbers, series and arrays."""
+"""What is found out about a finished job: numbers, series and arrays, one measure a file."""
+
+import importlib
+import pkgutil
+import time
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from normbench.datasets import Dataset
+from normbench.datasets.values import UserError, one_of
+from normbench.engine.settings import Settings
+from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.explanation import explain
+from normbench.results import names
+from normbench.theory.budget import Budget
+
+Arrays = Mapping[str, Mapping[str, Any]]
+
+
+@cache
+def measures() -> tuple[Measure, ...]:
+    """Return the measure of every file of this room that has a `MEASURE`, by the file's name."""
+    files = sorted(info.name for info in pkgutil.iter_modules(__path__))
+    found = [importlib.import_module(f"{__name__}.{name}") for name in files]
+    return tuple(module.MEASURE for module in found if hasattr(module, "MEASURE"))
+
+
+def without_descent(settings: Settings) -> bool:
+    """Return whether a job only fits its scheme and records: `iterations=0`, with a record."""
+    return bool(settings.record) and settings.iterations == 0
+
+
+def check(settings: Settings, dataset: Dataset, scheme: Any) -> None:
+    """Raise `UserError` where what `record` asks for cannot be taken."""
+    known = {measure.record: measure for measure in measures() if measure.record}
+    asked = [known[one_of("record", name, list(known))] for name in settings.record]
+    needs = [measure.record for measure in asked if measure.of_descent]
+    if needs and settings.iterations == 0:
+        raise UserError(
+            f"record={needs[0]}: is of a descent, and iterations=0 makes none; "
+            f"set iterations or leave {needs[0]} out"
+        )
+    for measure in asked:
+        measure.check(dataset, scheme)
+
+
+def take(
+    made: Finished, settings: Settings, budget: Budget | None = None
+) -> tuple[Findings, Arrays]:
+    """Return what all measures find, as one, and the arrays by the words that asked for them.
+
+    budget: what theory may still cost; None where no theory is asked for, or none is of use.
+    """
+    found: list[Findings] = []
+    arrays: dict[str, Mapping[str, Any]] = {}
+    seconds = {"theory": 0.0, "asked": 0.0}
+    for measure in _wanted(made, settings, budget):
+        tick = time.perf_counter()
+        part = measure.take(made)
+        asked = measure.asked or bool(measure.record)
+        seconds["asked" if asked else "theory"] += time.perf_counter() - tick
+        found.append(part)
+        if measure.record and part.arrays:
+            arrays[measure.record] = part.arrays
+    in_order = {name: arrays[name] for name in settings.record if name in arrays}
+    return _merged(found, made, budget, seconds), in_order
+
+
+def _wanted(made: Finished, settings: Settings, budget: Budget | None) -> Iterator[Measure]:
+    for measure in measures():
+        if measure.record and measure.record not in settings.record:
+            continue
+        if (measure.of_descent and made.descended is None) or not measure.applies(made):
+            continue
+        if measure.what and (
+            budget is None or not budget.affords(measure.what, measure.work(made))
+        ):
+            continue
+        yield measure
+
+
+def _merged(
+    parts: list[Findings], made: Finished, budget: Budget | None, seconds: Mapping[str, float]
+) -> Findings:
+    """Return findings put together, with the tags that are made from all of them."""
+    metrics = {key: value for part in parts for key, value in part.metrics.items()}
+    tags = {key: value for part in parts for key, value in part.tags.items()}
+    if made.descended is not None:
+        own = [made.descended.theory.note, budget.note if budget else ""]
+        notes = [note for note in (*own, *(note for part in parts for note in part.notes)) if note]
+        if notes:
+            tags[names.NOTE.key] = "; ".join(notes)
+        tags[names.EXPLANATION.key] = explain(metrics, tags, made.descended.best_step)
+    return Findings(
+        metrics,
+        tags,
+        {key: value for part in parts for key, value in part.series.items()},
+        of_steps={key: value for part in parts for key, value in part.of_steps.items()},
+        seconds=seconds["theory"],
+        search_seconds=seconds["asked"],
+    )

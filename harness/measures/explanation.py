@@ -1,59 +1,73 @@
-"""One paragraph in plain words, made from the numbers: why a scheme allowed its step sizes."""
+"""One paragraph in plain words, made from the recorded numbers: why a scheme allowed its steps."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from normbench.measures.findings import ridge_variances
 from normbench.results import names
-from normbench.theory import spectra
-from normbench.theory.analysis import Theory
-from normbench.theory.minimum import Minimum
-from normbench.verdicts.convergence import Largest
 from normbench.verdicts.judging import Step
 
 NEAR = 0.02  # relative: two curvatures nearer than that are called the same
 
 
-def explain(
-    found: Theory,
-    scheme: Any,
-    best: Step | None,
-    at_best: float | None,
-    convergent: Largest,
-    falling: Largest,
-    least: Minimum,
-    factor: float | None,
-    plain: bool,
-    chosen: bool,
-) -> str:
-    """Return the paragraph of one scheme.
+class Found(NamedTuple):
+    """What is recorded of a scheme: numbers, NaN or missing where there is none, and words."""
 
-    factor: what the Gram matrix's largest eigenvalue is multiplied by to give L; None where the
-    cost has no global bound. plain: the optimizer is plain gradient descent, so that `2/L` speaks
-    of it. chosen: `shown_step` chose best, which need not be the best.
-    """
+    metrics: Mapping[str, float]
+    tags: Mapping[str, str]
+
+    def number(self, metric: names.Metric) -> float | None:
+        """Return a number, None where there is none."""
+        value = self.metrics.get(metric.key, float("nan"))
+        return None if value != value else value
+
+    def word(self, tag: names.Tag) -> str:
+        """Return what a tag says; empty where it is not there."""
+        return self.tags.get(tag.key, "")
+
+    def says(self, tag: names.Tag) -> bool:
+        """Return whether a tag is true."""
+        return self.word(tag) == "true"
+
+    @property
+    def threshold(self) -> float | None:
+        """The `2/L` that theory has."""
+        return self.number(names.THRESHOLD)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the curvature is the same everywhere."""
+        return self.word(names.BASIS).startswith("exact")
+
+
+def explain(metrics: Mapping[str, float], tags: Mapping[str, str], best: Step | None) -> str:
+    """Return the paragraph of one scheme; best: the step that stands for it."""
+    found = Found(metrics, tags)
+    plain = found.says(names.PLAIN)
     sentences = [
         *_threshold(found, plain),
-        *_cause(found, factor),
-        *_ridge(found, scheme),
-        *_observed(found.threshold if plain else None, convergent, falling),
-        *_best(best, chosen),
-        *(_above(found, best, at_best) if plain else []),
-        *_minimum(least),
+        *_cause(found),
+        *_ridge(found),
+        *_observed(found, plain),
+        *_best(best, found.says(names.STEP_CHOSEN)),
+        *(_above(found, best) if plain else []),
+        *_minimum(found),
     ]
     return " ".join(sentences)
 
 
-def _threshold(found: Theory, plain: bool) -> list[str]:
+def _threshold(found: Found, plain: bool) -> list[str]:
+    lipschitz = found.number(names.LIPSCHITZ)
     if found.threshold is None:
-        return [f"No threshold from curvature: {found.notes or 'there is none'}."]
-    if found.lipschitz is None:
+        return [f"No threshold from curvature: {found.word(names.NOTE) or 'there is none'}."]
+    if lipschitz is None:
+        at_start = found.number(names.LIPSCHITZ_START)
         said = (
-            f"The curvature at the start is {found.at_start:.4g}, so 2/L is {found.threshold:.4g} "
+            f"The curvature at the start is {at_start:.4g}, so 2/L is {found.threshold:.4g} "
             "there; the cost has no bound that holds everywhere."
         )
         return [said] if plain else [said, "It speaks of plain gradient descent alone."]
     where = "L = {:.4g} everywhere" if found.exact else "at most L = {:.4g}"
-    curved = f"The curvature is {where.format(found.lipschitz)}"
+    curved = f"The curvature is {where.format(lipschitz)}"
     limit = f"where the step size is below 2/L = {found.threshold:.4g}"
     if plain and found.exact:
         return [f"{curved}, so descent converges exactly {limit}."]
@@ -63,15 +77,17 @@ def _threshold(found: Theory, plain: bool) -> list[str]:
     return [f"{curved}: plain gradient descent {what} {limit}; this is another optimizer."]
 
 
-def _cause(found: Theory, factor: float | None) -> list[str]:
+def _cause(found: Found) -> list[str]:
     """Say which part of the scheme changed L: centring, scaling or rotation."""
-    facts = found.facts
-    if facts is None or found.spectrum is None or not found.spectrum.rank:
+    largest = (names.LARGEST_RAW, names.LARGEST_CENTRED, names.LARGEST_STANDARD)
+    parts = [found.number(metric) for metric in largest]
+    here = found.number(names.SPECTRUM_LARGEST)
+    if not here or None in parts:
         return []
-    factor = factor or 1.0
-    name = "L" if found.lipschitz is not None else "the Gram matrix's largest eigenvalue"
-    raw, centred, standard = (factor * part for part in facts[:3])
-    here = found.spectrum.largest
+    factor = found.number(names.COST_CURVATURE) or 1.0
+    known = found.number(names.LIPSCHITZ) is not None
+    name = "L" if known else "the Gram matrix's largest eigenvalue"
+    raw, centred, standard = (factor * part for part in parts if part is not None)
     if _same(here, raw):
         return [f"The points as they are have {name} = {raw:.4g}; this scheme leaves it there."]
     lowered = _moved("centring alone", name, raw, centred)
@@ -80,7 +96,7 @@ def _cause(found: Theory, factor: float | None) -> list[str]:
     if _same(here, standard) and not _same(here, factor):
         return [
             f"{lowered}; one scale for each feature brought it to {standard:.4g}, which is the "
-            f"correlation left between features (largest eigenvalue {facts.standard:.3g})."
+            f"correlation left between features (largest eigenvalue {standard / factor:.3g})."
         ]
     if _same(here, factor):
         return [
@@ -96,38 +112,40 @@ def _moved(what: str, name: str, before: float, after: float) -> str:
     return f"{what[0].upper()}{what[1:]} lowers {name} from {before:.4g} to {after:.4g}"
 
 
-def _ridge(found: Theory, scheme: Any) -> list[str]:
-    after = ridge_variances(scheme)
-    if after is None or not len(after):
-        return []
-    from normbench.measures.findings import UNTOUCHED, dead_directions
-
-    touched = int((after < UNTOUCHED).sum())
-    said = (
-        f"The ridge of {scheme.ridge:g} touched none of {len(after)} live directions."
-        if not touched
-        else f"The ridge of {scheme.ridge:g} took more than 1 percent of the variance of {touched} "
-        f"of {len(after)} live directions, and left {after.min():.3g} of it in the smallest."
+def _ridge(found: Found) -> list[str]:
+    ridge, live = found.number(names.RIDGE), found.number(names.LIVE_DIRECTIONS)
+    touched, least = (
+        found.number(names.RIDGE_TOUCHED),
+        found.number(names.RIDGE_SMALLEST),
     )
-    if found.facts is None:
+    if ridge is None or not live:
+        return []
+    said = (
+        f"The ridge of {ridge:g} touched none of {live:.0f} live directions."
+        if not touched
+        else f"The ridge of {ridge:g} took more than 1 percent of the variance of {touched:.0f} "
+        f"of {live:.0f} live directions, and left {least:.3g} of it in the smallest."
+    )
+    dead = found.number(names.DEAD_DIRECTIONS)
+    if not dead:
         return [said]
-    dead = int(dead_directions(found.facts, scheme).sum())
-    return [said, f"{dead} directions that carry only rounding were dropped."] if dead else [said]
+    return [said, f"{dead:.0f} directions that carry only rounding were dropped."]
 
 
-def _observed(threshold: float | None, convergent: Largest, falling: Largest) -> list[str]:
-    """Say what the grid showed; threshold: the `2/L` that it is held against."""
+def _observed(found: Found, plain: bool) -> list[str]:
+    """Say what the grid showed, beside the `2/L` where it speaks of the optimizer."""
     said = []
-    if falling.step_size is not None:
-        more = " (the grid's largest)" if falling.censored else ""
-        ratio = f", {falling.step_size / threshold:.3g} of 2/L" if threshold else ""
-        said.append(
-            f"On the grid the cost fell throughout up to step {falling.step_size:g}{more}{ratio}."
-        )
-    if convergent.step_size is None:
+    falling = found.number(names.LARGEST_FALLING)
+    if falling is not None:
+        more = " (the grid's largest)" if found.says(names.CENSORED_FALLING) else ""
+        threshold = found.threshold if plain else None
+        ratio = f", {falling / threshold:.3g} of 2/L" if threshold else ""
+        said.append(f"On the grid the cost fell throughout up to step {falling:g}{more}{ratio}.")
+    convergent = found.number(names.LARGEST_CONVERGENT)
+    if convergent is None:
         return [*said, "No step size below the first failure settled."]
-    more = ", and nothing above it failed" if convergent.censored else ""
-    return [*said, f"The largest convergent step is {convergent.step_size:g}{more}."]
+    more = ", and nothing above it failed" if found.says(names.CENSORED) else ""
+    return [*said, f"The largest convergent step is {convergent:g}{more}."]
 
 
 def _best(best: Step | None, chosen: bool) -> list[str]:
@@ -135,36 +153,34 @@ def _best(best: Step | None, chosen: bool) -> list[str]:
         return ["No step size stayed finite."]
     if chosen:
         return [f"The step shown, by choice, is {best.step_size:g}, {best.verdict}."]
-    among = (
-        ""
-        if best.verdict == names.SETTLED
-        else " (nothing settled; it is the lowest that is finite)"
-    )
+    settled = best.verdict == names.SETTLED
+    among = "" if settled else " (nothing settled; it is the lowest that is finite)"
     return [f"The best step is {best.step_size:g}, {best.verdict}{among}."]
 
 
-def _above(found: Theory, best: Step | None, at_best: float | None) -> list[str]:
+def _above(found: Found, best: Step | None) -> list[str]:
     """Say how the best step can lie above 2/L, where it does."""
-    if best is None or not at_best or not found.threshold or found.exact:
+    curved = found.number(names.LIPSCHITZ_BEST)
+    local = found.number(names.THRESHOLD_BEST)
+    if best is None or not curved or local is None or not found.threshold or found.exact:
         return []
     if best.step_size <= found.threshold:
         return []
-    local = spectra.step_threshold(at_best)
-    here = f"at its weights L is {at_best:.4g} and 2/L is {local:.4g}"
+    here = f"at its weights L is {curved:.4g} and 2/L is {local:.4g}"
     if local > best.step_size:
         return [f"It lies above 2/L because curvature fell on the way: {here}."]
     return [f"It lies above 2/L; {here}, which it is above as well."]
 
 
-def _minimum(least: Minimum) -> list[str]:
-    if least.at_infinity:
+def _minimum(found: Found) -> list[str]:
+    if found.says(names.AT_INFINITY):
         return [
             "The classes are separable: the least cost lies at infinity, larger weights always "
             "lower it, and targets are shares of the cost at zero weights."
         ]
-    if not least.reached:
-        return [f"The least cost is not known ({least.source})."]
-    return [f"The least cost is {least.value:.6g}."]
+    if not found.says(names.MINIMUM_REACHED):
+        return [f"The least cost is not known ({found.word(names.MINIMUM_SOURCE)})."]
+    return [f"The least cost is {found.number(names.MINIMUM):.6g}."]
 
 
 def _same(one: float, other: float) -> bool:

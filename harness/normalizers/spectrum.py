@@ -2,9 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,69 +27,36 @@ class Spectrum(NamedTuple):
     vectors: Array
 
 
-class Kept:
-    """The spectra of one data set's points, for every scheme that is fitted on them.
+class Spectra:
+    """The spectra of points x (P, N), each found when it is first asked for.
 
-    saved: seconds that finding took before, of the spectra handed out since `keeping` began.
+    Schemes that are fitted on the same points share them. saved: the seconds that finding took
+    before, of the spectra that were asked for again.
     """
 
-    def __init__(self, place: tuple[Any, ...]) -> None:
-        self.place = place
+    def __init__(self, x: NDArray[Any]) -> None:
+        self.x = x
         self.saved = 0.0
-        self._found: dict[tuple[bool, ...], tuple[Spectrum, float]] = {}
+        self._found: dict[tuple[bool, bool], tuple[Spectrum, float]] = {}
 
-    def get(self, x: NDArray[Any], *kind: bool) -> Spectrum:
-        """Return the spectrum of the points x, found at the first call of its kind."""
+    def get(self, correlation: bool = False, complete: bool = False) -> Spectrum:
+        """Return the spectrum of the points' covariance, or of their correlation.
+
+        In float64 whatever the type of x. With fewer points than features it comes from the small
+        matrix `Xc Xc' / P` (P, P), which has the same nonzero eigenvalues, unless `complete` asks
+        for the eigenvectors of the others, too. Raises ValueError where squares overflow.
+        """
+        kind = (correlation, complete)
         if kind in self._found:
             found, seconds = self._found[kind]
             self.saved += seconds
             return found
         tick = time.perf_counter()
-        found = _find(x, *kind)
+        found = _find(self.x, correlation, complete)
         for array in found:
             array.flags.writeable = False  # several schemes hold it
         self._found[kind] = found, time.perf_counter() - tick
         return found
-
-
-_kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
-
-
-@contextmanager
-def keeping(x: NDArray[Any], fingerprint: str) -> Iterator[Kept]:
-    """While open, a spectrum of these very points is found once for all schemes of a process.
-
-    fingerprint: of the content of x; the spectra of the last 8 data sets are kept.
-    """
-    kept = _of(fingerprint, _place(x))
-    kept.saved = 0.0
-    token = _kept.set(kept)
-    try:
-        yield kept
-    finally:
-        _kept.reset(token)
-
-
-@lru_cache(maxsize=8)  # a sweep over data sets goes through them for each scheme
-def _of(fingerprint: str, place: tuple[Any, ...]) -> Kept:
-    return Kept(place)
-
-
-def _place(x: NDArray[Any]) -> tuple[Any, ...]:
-    return x.ctypes.data, x.shape, x.strides, x.dtype
-
-
-def spectrum(x: NDArray[Any], correlation: bool = False, complete: bool = False) -> Spectrum:
-    """Return the spectrum of the covariance of points x (P, N), or of their correlation.
-
-    In float64 whatever the type of x. With fewer points than features it comes from the small
-    matrix `Xc Xc' / P` (P, P), which has the same nonzero eigenvalues, unless `complete` asks for
-    the eigenvectors of the others, too. Raises ValueError where squares overflow.
-    """
-    kept = _kept.get()
-    if kept is not None and kept.place == _place(x):
-        return kept.get(x, correlation, complete)
-    return _find(x, correlation, complete)
 
 
 def _find(x: NDArray[Any], correlation: bool, complete: bool) -> Spectrum:

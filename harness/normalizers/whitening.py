@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from normbench.normalizers.spectrum import Array, Spectrum, blocks, rounding, spectrum
+from normbench.normalizers.spectrum import Array, Spectra, Spectrum, blocks, rounding
 
 TYPES = [np.float64, np.float32]
 
@@ -37,6 +37,7 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     an option out of its range. Source: see the module.
     """
 
+    parts = (True, True, True)  # centres, scales, rotates: see `normbench.normalizers.affine`
     fits_in_float64 = True  # of its own accord, without a float64 copy of the points
     _correlation = False
     _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
@@ -47,9 +48,13 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn mean and spectrum from points X (P, N), P at least 2; return self."""
+        return self.fit_from(X, None)
+
+    def fit_from(self, X: Any, spectra: Spectra | None) -> Self:
+        """Learn as `fit` does, from the spectra of the very points X where they are at hand."""
         self._validate_params()
         X = validate_data(self, X, dtype=TYPES, ensure_min_samples=2)
-        found = self._spectrum(X)
+        found = self._spectrum(spectra or Spectra(X))
         self.mean_, self.scale_, self.eigenvalues_, self.components_ = found
         rtol = rounding(X.shape[1]) if self.rtol is None else self.rtol
         self._n_features_out = self._width()
@@ -85,12 +90,19 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         x = (X[:, : len(rotation)] @ rotation) @ half_inverse.T + self.mean_
         return x.astype(X.dtype, copy=False)
 
+    def affine_map(self) -> tuple[Array, Array]:
+        """Return A (M, N) and b (M,) of `z = A x + b`: rows of zeros for dropped directions."""
+        check_is_fitted(self)
+        matrix = np.zeros((self._n_features_out, len(self.mean_)))
+        matrix[: len(self.matrix_)] = self.matrix_
+        return matrix, -matrix @ self.mean_
+
     def _matrix(self, half: Array) -> Array:
         """Return A, (k, N) or (N, N), given the half B (k, N)."""
         raise NotImplementedError
 
-    def _spectrum(self, x: NDArray[Any]) -> Spectrum:
-        return spectrum(x, self._correlation, self._complete)
+    def _spectrum(self, spectra: Spectra) -> Spectrum:
+        return spectra.get(self._correlation, self._complete)
 
     def _width(self) -> int:
         """Return the number of features of the output."""
@@ -179,9 +191,10 @@ class LedoitWolfSphere(PCASphere):
 
     _complete = True
 
-    def _spectrum(self, x: NDArray[Any]) -> Spectrum:
-        found = super()._spectrum(x)
-        self.shrinkage_ = float(ledoit_wolf_shrinkage(x - found.mean, assume_centered=True))
+    def _spectrum(self, spectra: Spectra) -> Spectrum:
+        found = super()._spectrum(spectra)
+        centred = spectra.x - found.mean
+        self.shrinkage_ = float(ledoit_wolf_shrinkage(centred, assume_centered=True))
         target = self.shrinkage_ * found.values.mean()
         return found._replace(values=(1 - self.shrinkage_) * found.values + target)
 
@@ -194,6 +207,8 @@ class PCARotation(Whitening):
     gives zeros. Learned attributes: `Whitening`. Raises ValueError on an option out of its range.
     Source: Watt, Borhani, Katsaggelos, Machine Learning Refined, section 8.3.
     """
+
+    parts = (True, False, True)
 
     def __init__(self, components: float | None = None, rtol: float | None = None) -> None:
         self.components = components

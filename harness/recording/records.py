@@ -12,7 +12,7 @@ import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.job import Outcome
-from normbench.measures.findings import Findings
+from normbench.measures.contract import Findings
 from normbench.recording.store import without_passwords
 from normbench.results import names
 from normbench.verdicts.judging import Step
@@ -216,8 +216,7 @@ def _metrics(step: Step) -> list[Entry]:
                 entries += _points({key: step.quartiles[metric.key][number]})
         if len(history):
             entries.append((names.final(metric).key, float(history[-1]), 0))
-    if step.predicted is not None:
-        entries += _points({names.PREDICTED_COST.key: step.predicted})
+    entries += _points(step.series)
     return _finite(entries + [(key, value, 0) for key, value in step.metrics.items()])
 
 

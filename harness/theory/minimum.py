@@ -82,7 +82,7 @@ def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Mini
     first = norm = float(np.linalg.norm(gradient))
     if first == 0:
         return _flat_start(problem, weights, here)
-    penalized = bool(np.any(problem.l2))
+    penalized, effort = bool(np.any(problem.l2)), problem.effort
     relative_step, passes = np.inf, 2.0
     for _ in range(MOST_STEPS):
         if not penalized and separates(problem, weights):
@@ -91,10 +91,10 @@ def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Mini
             )
         if norm <= TOLERANCE * first and relative_step <= SMALL_STEP:
             return Minimum(here, norm / first, "damped Newton", True)
-        if passes > allowance:
+        if passes + effort.made > allowance:
             return Minimum(here, norm / first, STOPPED, False)
-        step, work = _newton_step(problem.hessian(weights), gradient, norm / first)
-        passes += 2 * classes + 2 + work
+        step, products = _newton_step(problem.hessian(weights), gradient, norm / first)
+        passes += 2 + effort.made + (effort.matrix or products * effort.product)
         size = _backtrack(problem, weights, step, here, float(np.sum(step * gradient)))
         if size == 0:
             break
@@ -113,13 +113,13 @@ def _evaluate(problem: Objective, weights: Array) -> tuple[float, Array]:
 
 
 def separates(problem: Objective, weights: Array) -> bool:
-    """Return whether weights `(C, r + 1)` prove that a softmax cost has its minimum at infinity.
+    """Return whether weights `(C, r + 1)` prove that the cost has its minimum at infinity.
 
-    They leave no point misclassified, with a margin: scaled up, they drive the cost to 0.
+    They leave no point misclassified, with a margin: scaled up, they drive a `separable` cost to 0.
     """
-    if getattr(problem.cost, "__name__", "") not in ("softmax", "multiclass_softmax"):
+    if not problem.traits.separable:
         return False
-    scores, targets = weights[:, 1:] @ problem.x.T + weights[:, :1], problem.targets
+    scores, targets = problem.scores(weights, problem.x), problem.targets
     if len(scores) == 1:
         return bool(np.all(targets * scores[0] > 0))
     own = scores[targets, np.arange(len(targets))]
@@ -143,17 +143,16 @@ def _stopped(here: float, norm: float, relative_step: float) -> Minimum:
     return Minimum(here, norm, "damped Newton, which did not come to rest", False)
 
 
-def _newton_step(hessian: Hessian, gradient: Array, relative: float) -> tuple[Array, float]:
+def _newton_step(hessian: Hessian, gradient: Array, relative: float) -> tuple[Array, int]:
     """Return `-H^-1 g`, exactly where the matrix is small, else to a share of g.
 
-    And the work of it, in passes over the points.
+    And the number of Hessian-vector products.
 
     relative: the gradient's norm relative to the first one; the share falls with it, so that the
     steps come ever nearer to Newton's own.
     """
     if hessian.is_small:
-        classes, width = gradient.shape
-        return _solve(hessian.matrix(), gradient, relative), width * (classes + 1) / 4
+        return _solve(hessian.matrix(), gradient, relative), 0
     return _conjugate_gradients(hessian.times, -gradient, min(0.5, np.sqrt(relative)))
 
 
@@ -171,7 +170,7 @@ def _solve(matrix: Array, gradient: Array, relative: float) -> Array:
 
 def _conjugate_gradients(
     times: Callable[[Array], Array], right: Array, share: float
-) -> tuple[Array, float]:
+) -> tuple[Array, int]:
     """Return an approximate solution of `H s = right` whose residual is at most a share of it.
 
     From 0, so that directions without curvature are left alone; ends where curvature is not

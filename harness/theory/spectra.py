@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from normbench.engine.hessian import LinearHessian
-from normbench.engine.problem import Cost
+from normbench.engine.hessian import LinearHessian, penalty_curvature
 from normbench.normalizers.spectrum import blocks
 
 Array = NDArray[np.float64]
@@ -61,11 +60,6 @@ class Quadratic(NamedTuple):
         return self.gradient / (2 * self.values)
 
 
-def bound(cost: Cost) -> float | None:
-    """Return the largest second derivative of a cost in its scores; None where it is not known."""
-    return getattr(cost, "curvature", None)
-
-
 def gram(x: NDArray[Any]) -> Array:
     """Return `[1 X]'[1 X] / P`, `(N + 1, N + 1)`, of points x (P, N)."""
     matrix = np.zeros((x.shape[1] + 1, x.shape[1] + 1))
@@ -107,13 +101,13 @@ def largest_gram(x: NDArray[Any]) -> float:
     return LinearHessian(x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))).lanczos()
 
 
-def penalized(spectrum: Spectrum, factor: float, l2: float, x: NDArray[Any]) -> Spectrum:
+def penalized(spectrum: Spectrum, factor: float, l2: float | Array, x: NDArray[Any]) -> Spectrum:
     """Return the spectrum of `factor Gram + 2 l2 diag(0, 1, .., 1)`; the bias has no penalty."""
-    if not l2:
+    if not np.any(l2):
         return spectrum._replace(values=factor * spectrum.values)
     if x.shape[1] > DENSE:  # the penalty as if it were on the bias too: at most 2 l2 too large
-        return Spectrum(factor * spectrum.values[:1] + 2 * l2, whole=False)
-    penalty = np.diag(np.r_[0.0, np.full(x.shape[1], 2 * l2)])
+        return Spectrum(factor * spectrum.values[:1] + 2 * np.max(l2), whole=False)
+    penalty = np.diag(penalty_curvature(l2, (1, x.shape[1] + 1)))
     return Spectrum(live(linalg.eigvalsh(factor * gram(x) + penalty), x.shape[1] + 1))
 
 
@@ -122,13 +116,13 @@ def step_threshold(lipschitz: float) -> float:
     return 2 / lipschitz if lipschitz > 0 else float("inf")
 
 
-def quadratic(x: NDArray[Any], start: float, gradient: Array, l2: float = 0.0) -> Quadratic:
+def quadratic(x: NDArray[Any], start: float, gradient: Array, l2: float | Array = 0.0) -> Quadratic:
     """Return least squares on points x (P, N) along its Hessian's eigenvectors.
 
     start, gradient `(C, N + 1)`: cost and gradient at the start; the prediction is made from them
     and never by way of the minimum, which would cost it half of its digits.
     """
-    penalty = np.diag(np.r_[0.0, np.full(x.shape[1], 2 * l2)])
+    penalty = np.diag(penalty_curvature(l2, (1, x.shape[1] + 1)))
     values, vectors = linalg.eigh(2 * gram(x) + penalty)
     kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
     along = (gradient @ vectors[:, kept]) ** 2

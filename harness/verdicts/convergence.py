@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.settings import number, whole
+from normbench.datasets.values import number, whole
 from normbench.results import names
 
 History = NDArray[np.float64]

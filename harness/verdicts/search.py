@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from normbench.engine.settings import number
+from normbench.datasets.values import number, switch
 
 AT_ONCE = 8  # step sizes a descent: together they cost little more than one
 MOST_DOUBLINGS = 64
@@ -23,10 +23,7 @@ class Search:
     width: float = 0.01
 
     def __post_init__(self) -> None:
-        from normbench.datasets import UserError
-
-        if not isinstance(self.critical, bool):
-            raise UserError(f"search.critical={self.critical}: must be true or false")
+        switch("search.critical", self.critical)
         number("search.width", self.width, least=1e-9, below=1)
 
 

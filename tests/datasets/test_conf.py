@@ -6,10 +6,11 @@ import pytest
 from sklearn.utils import Bunch
 
 from normbench.choices import CONF, build, locate, options
+from normbench.costs.declaration import traits
 from normbench.datasets import UserError
 from normbench.datasets.dataset import TASKS
 from normbench.engine.settings import Settings
-from normbench.job import ALL_TASKS, Job, run
+from normbench.job import Job, run
 from tests.datasets.places import data_folder
 
 NAMES = sorted(path.stem for path in (CONF / "dataset").glob("*.yaml"))
@@ -103,7 +104,7 @@ def test_a_data_set_descends_under_every_cost_that_fits(name, tmp_path, monkeypa
             build("optimizer", options("optimizer", "gradient_descent")),
             Settings(step_sizes=(1e-3,), iterations=2, start="normal"),
         )
-        if data.task not in getattr(job.cost, "tasks", ALL_TASKS):
+        if data.task not in traits(job.cost).tasks:
             with pytest.raises(UserError, match=f"does not fit the targets of {data.name}"):
                 run(job)
             continue

@@ -10,7 +10,7 @@ from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
-from normbench.measures import record
+from normbench.measures import contract
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 
@@ -37,7 +37,7 @@ def test_the_path_is_that_of_the_best_step(two_classes):
 
 
 def test_a_long_path_is_thinned_to_its_ends(two_classes, monkeypatch):
-    monkeypatch.setattr(record, "PATH_NUMBERS", 4 * 5)
+    monkeypatch.setattr(contract, "PATH_NUMBERS", 4 * 5)
     outcome = run(job(*two_classes))
     path = outcome.arrays["path"]
     assert list(path["iteration"]) == [0, 5, 10, 15, 20]
@@ -155,7 +155,10 @@ def test_records_that_cannot_be_made_are_refused(two_classes):
     for wrong, words in (
         (job(x, y, iterations=0), "record=path: is of a descent"),
         (job(x, y, scheme=Normalizer()), "record=components: normalizer Normalizer has no"),
-        (job(wide, [0, 1, 0, 1], record=("spectrum",)), "are for 4096 features at most"),
+        (
+            job(wide, [0, 1, 0, 1], record=("spectrum",)),
+            "record=spectrum: is for 4096 features at most",
+        ),
         (job(x), "does not fit the targets of made"),
     ):
         with pytest.raises(UserError, match=words):

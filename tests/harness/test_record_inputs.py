@@ -8,7 +8,7 @@ from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
-from normbench.measures.record_inputs import identity_gap
+from normbench.measures.spectrum import identity_gap
 from normbench.normalizers import PCARotation, PCASphere
 from normbench.optimizers import gradient_descent
 

@@ -216,7 +216,7 @@ def test_the_least_cost_is_one_for_all_invertible_affine_schemes(overlapping):
 
 
 def test_what_is_skipped_says_so_and_how_to_ask(overlapping, monkeypatch):
-    monkeypatch.setattr("normbench.theory.analysis.SMALL", 0)
+    monkeypatch.setattr("normbench.theory.budget.SMALL", 0)
     skipped = run(job(overlapping, iterations=1)).findings
     assert "theory=full" in skipped.tags["theory_note"]
     assert "theory=full" in skipped.tags["minimum_source"]
@@ -295,9 +295,6 @@ def test_several_starts_have_their_own_verdicts_and_targets(overlapping):
 
 def test_two_runs_give_the_same_to_the_last_digit():
     def made():
-        from normbench.theory import analysis
-
-        analysis._shared.cache_clear()
         outcome = run(job(breast_cancer(), scheme=StandardScaler(), step_sizes=[0.1, 1, 10]))
         words = [
             (step.verdict, step.reason, {**step.metrics, **dict.fromkeys(SECONDS)})

@@ -58,7 +58,7 @@ class Blocked(Objective):
     columns: Columns | None = None
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int, int]:
         """The shape of one model's weights, `(C, N + 1)`."""
         features = self.x.shape[1] if self.columns is None else len(self.columns.place)
         return self.classes, features + 1

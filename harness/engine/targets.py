@@ -1,0 +1,58 @@
+"""The targets of a data set as its cost takes them."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from normbench.costs.declaration import Traits, traits
+from normbench.datasets.values import UserError
+
+Array = NDArray[Any]
+REMEDIES = {
+    "binary": "cost=softmax or cost=multiclass_softmax",
+    "multiclass": "cost=multiclass_softmax",
+    "regression": "cost=least_squares",
+    "unlabelled": "a data set with targets (of a file of yours: set dataset.target), or, without a "
+    "descent, iterations=0 'record=[points]'",
+}
+
+
+def check_cost(cost: Any, name: str, task: str, classes: int, shape: tuple[int, int]) -> None:
+    """Raise `UserError` where a cost does not fit the targets of a data set of points (P, N)."""
+    tasks = traits(cost).tasks
+    if task in tasks:
+        return
+    remedy = REMEDIES[task]
+    if task == "regression" or (classes and tasks == ("regression",)):
+        other = "classes" if task == "regression" else "regression"
+        remedy += f" (or, where a file's targets are meant so, dataset.task={other})"
+    points, features = shape
+    if points < features:
+        remedy += (
+            f"; {name} has {points} points of {features} features: "
+            "of a csv file with one point per column, dataset.points_in=columns"
+        )
+    told = getattr(cost, "__name__", str(cost))
+    several = f", {classes} classes" if classes else ""
+    raise UserError(
+        f"cost={told}: does not fit the targets of {name} ({task}{several}); "
+        f"it is for {' and '.join(tasks)} targets; use {remedy}"
+    )
+
+
+def scores_of(traits: Traits, classes: int) -> int:
+    """Return the scores a point C that a cost takes; classes: 0 for real targets."""
+    per_class = traits.score_per_class
+    if classes and (per_class or (per_class is None and classes > 2)):
+        return classes
+    return 1
+
+
+def encoded(y: Array, scores: int, classes: int, dtype: Any) -> Array:
+    """Return targets (P,) as costs take them.
+
+    Real numbers; class indices where each class has a score, else -1 and +1.
+    """
+    if not classes:
+        return y.astype(dtype)
+    return y if scores > 1 else (2 * y - 1).astype(dtype)

@@ -1,0 +1,187 @@
+"""What is found out about a finished job: the contract of a measure, and what it gets and gives."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets import Dataset
+from normbench.engine.descent import Histories, Observe, descend
+from normbench.engine.problem import Problem
+from normbench.engine.settings import Settings
+from normbench.optimizers import Optimizer
+from normbench.theory.analysis import Theory
+from normbench.theory.budget import Work
+from normbench.theory.minimum import Minimum
+from normbench.theory.shared import OfPoints
+from normbench.verdicts.judging import Bench, Step
+from normbench.verdicts.search import Search
+
+Array = NDArray[Any]
+Series = tuple[NDArray[np.int64], NDArray[np.float64]]
+PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a job found beside its histories, by the names that it is logged under.
+
+    metrics: numbers, NaN where there is none. tags: words. series: a number by step k, or by the
+    rank of a direction: `(steps, values)`. arrays: what a figure needs, small enough to keep.
+    notes: what could not be told, and why. of_steps: what belongs to one step size, by its number.
+    seconds: what theory took; search_seconds: what is done only where it is asked for.
+    """
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    series: Mapping[str, Series] = field(default_factory=dict)
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    of_steps: Mapping[int, "OfStep"] = field(default_factory=dict)
+    seconds: float = 0.0
+    search_seconds: float = 0.0
+
+
+class OfStep(NamedTuple):
+    """What a measure finds of one step size: numbers, and histories (K + 1,)."""
+
+    metrics: Mapping[str, float]
+    series: Mapping[str, NDArray[np.float64]]
+
+
+class Walk(NamedTuple):
+    """The best step's first start, descended once more.
+
+    iteration: `(k,)`. weights: `(k, *shape)`. cost: `(k,)`.
+    """
+
+    iteration: NDArray[np.int64]
+    weights: Array
+    cost: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Descended:
+    """What a job's descent came to.
+
+    start: `(starts, *shape)`. best: the number of the step that stands for the scheme, None where
+    none stayed finite; chosen: the user chose it, and it need not be the best.
+    """
+
+    train: Problem
+    optimizer: Optimizer
+    settings: Settings
+    search: Search
+    start: Array
+    histories: Histories
+    theory: Theory
+    least: Minimum
+    bench: Bench
+    steps: tuple[Step, ...]
+    best: int | None
+    chosen: bool
+
+    @property
+    def best_step(self) -> Step | None:
+        """The step that stands for the scheme."""
+        return None if self.best is None else self.steps[self.best]
+
+    @property
+    def best_weights(self) -> Array | None:
+        """The last weights of the best step's first start, in the problem's shape."""
+        if self.best is None:
+            return None
+        return np.asarray(self.histories.weights[self.best * len(self.start)])
+
+    def again(
+        self, step_sizes: Sequence[float], start: Array, observe: Observe | None = None
+    ) -> Histories:
+        """Descend a few other runs on the same training points."""
+        return descend(
+            self.train,
+            None,
+            self.optimizer,
+            stacked(start, len(step_sizes)),
+            np.repeat(np.array(step_sizes), len(start)),
+            self.settings.iterations,
+            observe=observe,
+        )
+
+    @cached_property
+    def walk(self) -> Walk | None:
+        """The way of the best step, for the measures that need it; None without a best step.
+
+        Iterations are thinned evenly, first and last kept, where all would be more than 4 MB.
+        """
+        best = self.best_step
+        if best is None:
+            return None
+        start, last = self.start[:1], self.settings.iterations
+        room = max(2, PATH_NUMBERS // start.size)
+        kept = np.unique(np.linspace(0, last, min(last + 1, room)).round().astype(int))
+        wanted, seen = set(kept.tolist()), []
+
+        def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:
+            if k in wanted and len(alive):
+                seen.append((k, weights[0].copy()))
+
+        histories = self.again([best.step_size], start, observe)
+        iteration = np.array([k for k, _ in seen])
+        return Walk(iteration, np.array([w for _, w in seen]), histories.cost[0, iteration])
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A job that has run.
+
+    scheme: fitted. z: the training points under it, (P, M). known: of the data set's own points.
+    descended: None for a study without a descent.
+    """
+
+    dataset: Dataset
+    scheme: Any
+    z: Array
+    known: OfPoints
+    descended: Descended | None = None
+
+
+def _always(made: Finished) -> bool:
+    return True
+
+
+def _nothing(made: Finished) -> Work:
+    return Work()
+
+
+def _refuse_nothing(dataset: Dataset, scheme: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One thing to find out about a finished job; a file of this room each, found by itself.
+
+    take: finds it. record: the word in the setting `record` that asks for it; without one it is
+    always taken. asked: it is done only where a setting asks for it, and its seconds are counted
+    apart. of_descent: it needs a descent, and so `made.descended`. what, work: how theory's
+    notes call it, and its work, which theory's budget has to afford; without a name it is not
+    theory's. applies: whether there is anything to find. check: raises `UserError` where it cannot
+    be taken of a data set under a scheme that is not yet fitted.
+    """
+
+    take: Callable[[Finished], Findings]
+    record: str = ""
+    asked: bool = False
+    of_descent: bool = True
+    what: str = ""
+    work: Callable[[Finished], Work] = _nothing
+    applies: Callable[[Finished], bool] = _always
+    check: Callable[[Dataset, Any], None] = _refuse_nothing
+
+
+def stacked(start: Array, times: int) -> Array:
+    """Return the starts `(starts, *shape)` over and over, `(times * starts, *shape)`."""
+    return np.concatenate([start] * times)

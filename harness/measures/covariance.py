@@ -1,0 +1,67 @@
+"""The data's own spectrum: effective rank, dead directions, and what the scheme's ridge does."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.measures.contract import Findings, Finished, Measure
+from normbench.results import names
+from normbench.theory import spectra
+from normbench.theory.analysis import facts_work
+from normbench.theory.budget import Work
+from normbench.theory.shared import Facts
+
+Array = NDArray[np.float64]
+UNTOUCHED = 0.99  # a direction that keeps this share of its variance is not touched by the ridge
+MOST = 1000  # directions of a series
+
+
+def take(made: Finished) -> Findings:
+    """Return the spectrum, the effective rank, and what the scheme drops and its ridge does.
+
+    Dropped directions as the scheme itself says (`dropped_`); without that the dead directions
+    are those at rounding level. `theory/gram_largest_*`: the largest eigenvalue of the points' Gram
+    matrix as they are, centred, and centred and scaled.
+    """
+    facts = made.known.facts
+    values = facts.variances
+    total = float(values.sum())
+    dead = _dead(facts, made.scheme)
+    metrics = {
+        names.EFFECTIVE_RANK.key: spectra.effective_rank(values),
+        names.DEAD_DIRECTIONS.key: float(np.count_nonzero(dead)),
+        names.DEAD_VARIANCE.key: float(values[dead].sum()) / total if total else float("nan"),
+        names.LARGEST_RAW.key: facts.raw,
+        names.LARGEST_CENTRED.key: facts.centred,
+        names.LARGEST_STANDARD.key: facts.standard,
+    }
+    series = {}
+    if len(values) <= MOST:
+        series[names.VARIANCE.key] = (np.arange(len(values)), values)
+    return Findings(metrics, series=series)
+
+
+def _dead(facts: Facts, scheme: Any) -> NDArray[np.bool_]:
+    """Return the mask of directions `(N,)` that carry nothing after the scheme."""
+    dropped = getattr(scheme, "dropped_", None)
+    if dropped is not None and np.shape(dropped) == facts.variances.shape:
+        return np.asarray(dropped, dtype=bool)
+    bound = len(facts.variances) * np.finfo(np.float64).eps * facts.variances[0]
+    return np.asarray(facts.variances <= bound)
+
+
+def _applies(made: Finished) -> bool:
+    return (
+        made.descended is not None
+        and made.descended.theory.more
+        and made.dataset.x.shape[1] < spectra.DENSE
+    )
+
+
+def _work(made: Finished) -> Work:
+    assert made.descended is not None
+    return facts_work(made.descended.train, made.dataset.x)
+
+
+MEASURE = Measure(take, what="the covariance's spectrum", work=_work, applies=_applies)

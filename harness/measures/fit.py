@@ -1,0 +1,51 @@
+"""What a model of one feature predicts, in the space of the inputs."""
+
+import numpy as np
+
+from normbench.datasets import Dataset
+from normbench.datasets.values import UserError
+from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.inputs import some
+
+CURVE = 400  # points of the curve
+MARGIN = 0.05  # share of the inputs' range that the curve goes beyond them
+
+
+def check(dataset: Dataset, scheme: object) -> None:
+    """Raise `UserError` unless a fitted curve can be drawn: one feature, real targets or two."""
+    features = dataset.x.shape[1]
+    if features != 1 or dataset.classes > 2:
+        classes = f" and {dataset.classes} classes" if dataset.classes else ""
+        raise UserError(
+            f"record=fit: is a curve over one feature, of real targets or two classes; "
+            f"{dataset.name} has {features} features{classes}; leave fit out"
+        )
+
+
+def take(made: Finished) -> Findings:
+    """Return the curve of the best step's last weights, under the fitted scheme.
+
+    `x` (G,) inputs, `prediction` (G,): the score of real targets; of two classes, as -1 and +1,
+    the mean label `tanh(s / 2) = 2 sigma(s) - 1` that the softmax cost's model has at a difference
+    s of scores. `points` (p, 2): inputs and targets in the same units, at most 2,000.
+    """
+    dataset, here = made.dataset, made.descended
+    assert here is not None
+    if here.walk is None:
+        return Findings()
+    low, high = float(dataset.x.min()), float(dataset.x.max())
+    beyond = MARGIN * (high - low)
+    x = np.linspace(low - beyond, high + beyond, CURVE)
+    z = np.asarray(made.scheme.transform(x[:, None]), dtype=np.float64)
+    scores = here.train.scores(here.walk.weights[-1], z)
+    target = dataset.y.astype(np.float64)
+    prediction = scores[0]
+    if dataset.classes:
+        target = 2 * target - 1
+        prediction = np.tanh((scores[0] if len(scores) == 1 else scores[1] - scores[0]) / 2)
+    kept = some(len(dataset.x))
+    points = np.column_stack([dataset.x[kept, 0], target[kept]])
+    return Findings(arrays={"x": x, "prediction": prediction, "points": points})
+
+
+MEASURE = Measure(take, record="fit", check=check)

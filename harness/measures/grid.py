@@ -1,0 +1,33 @@
+"""What the verdicts of a grid come to: the largest step sizes that pass."""
+
+from normbench.measures.contract import Findings, Finished, Measure
+from normbench.results import names
+from normbench.verdicts.convergence import largest_convergent, largest_falling
+
+NOTHING = float("nan")
+
+
+def take(made: Finished) -> Findings:
+    """Return the largest convergent and falling step sizes, and whether anything above failed.
+
+    And the tag `step_chosen` where `shown_step` chose the run that stands for its scheme.
+    """
+    assert made.descended is not None
+    sizes = made.descended.settings.step_sizes
+    judgements = [step.judgement for step in made.descended.steps]
+    convergent = largest_convergent(sizes, judgements)
+    falling = largest_falling(sizes, judgements)
+    metrics = {
+        names.LARGEST_CONVERGENT.key: convergent.step_size or NOTHING,
+        names.LARGEST_FALLING.key: falling.step_size or NOTHING,
+    }
+    tags = {
+        names.CENSORED.key: str(convergent.censored).lower(),
+        names.CENSORED_FALLING.key: str(falling.censored).lower(),
+    }
+    if made.descended.chosen:
+        tags[names.STEP_CHOSEN.key] = "true"
+    return Findings(metrics, tags)
+
+
+MEASURE = Measure(take)

@@ -1,0 +1,53 @@
+"""What several measures need of points: names of coordinates, few points, principal directions."""
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets import Dataset
+from normbench.datasets.values import UserError
+from normbench.measures.contract import Finished
+from normbench.normalizers.spectrum import mean_and_covariance
+
+Array = NDArray[Any]
+MOST_POINTS = 2000
+MOST_FEATURES = 4096  # of an image, or of a spectrum
+
+
+def names_of(made: Finished) -> tuple[str, ...]:
+    """Return a name for each coordinate of the scheme: its own, or the feature's."""
+    names = made.dataset.feature_names
+    with suppress(AttributeError, ValueError):  # a link of a chain may have none
+        return tuple(made.scheme.get_feature_names_out(np.array(names, dtype=object)))
+    if made.z.shape[1] == len(names):
+        return names
+    return tuple(f"coordinate {n + 1}" for n in range(made.z.shape[1]))
+
+
+def some(count: int) -> Array:
+    """Return the indices of the points that are kept, in order: at most 2,000."""
+    if count <= MOST_POINTS:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).choice(count, MOST_POINTS, replace=False))
+
+
+def principal(x: Array) -> tuple[Array, Array]:
+    """Return the standard deviations (N,), decreasing, along the principal directions (N, N), rows.
+
+    The points are scaled first, so that large ones do not overflow.
+    """
+    scale = float(np.abs(x).max()) or 1.0
+    values, vectors = np.linalg.eigh(mean_and_covariance(x / scale)[1])
+    return scale * np.sqrt(np.maximum(values[::-1], 0.0)), vectors.T[::-1]
+
+
+def refuse_wide(record: str, dataset: Dataset) -> None:
+    """Raise `UserError` for more features than a record keeps numbers of."""
+    features = dataset.x.shape[1]
+    if features > MOST_FEATURES:
+        raise UserError(
+            f"record={record}: is for {MOST_FEATURES} features at most; {dataset.name} has "
+            f"{features}; leave {record} out"
+        )

@@ -1,0 +1,71 @@
+"""A job's descent, judged: theory first, then the verdicts that follow, then the best step."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.engine.descent import Histories
+from normbench.engine.problem import Problem
+from normbench.engine.settings import Settings
+from normbench.measures.contract import Array, Descended
+from normbench.optimizers import Optimizer
+from normbench.results import names
+from normbench.theory.analysis import least, theorize
+from normbench.theory.budget import Budget, allowance
+from normbench.theory.shared import OfPoints
+from normbench.verdicts import judging
+from normbench.verdicts.convergence import Rules
+from normbench.verdicts.judging import Bench
+from normbench.verdicts.search import Search
+
+
+def judged(
+    train: Problem,
+    optimizer: Optimizer,
+    settings: Settings,
+    rules: Rules,
+    search: Search,
+    start: Array,
+    histories: Histories,
+    known: OfPoints,
+    seconds: tuple[float, float],
+) -> tuple[Descended, Budget | None]:
+    """Return what a descent came to, and the budget that is left for more theory.
+
+    start: `(starts, *shape)`. known: of the data set's own points. seconds: of the fit, and of the
+    descent.
+    """
+    passes = settings.iterations * len(settings.step_sizes) * settings.starts
+    asked = settings.theory != "none"
+    size = int(np.prod(train.shape))
+    allowed = allowance(settings.theory, passes, len(known.x), size) if asked else None
+    budget = Budget(allowed) if allowed else None
+    theory = theorize(train, start[0], budget)
+    with np.errstate(all="ignore"):
+        lowest = float(np.nanmin(histories.cost, initial=np.inf))
+    found = least(train, known, lowest, settings.theory, passes)
+    steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
+    zero = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
+    bench = Bench(
+        rules=rules,
+        minimum=min(found.value, lowest),  # no higher than the lowest cost that was seen
+        reference=float(zero.costs[0]),
+        tie=theory.threshold if theory.exact and optimizer.plain else None,
+        epsilon=float(np.finfo(start.dtype).eps),
+        fit_seconds=seconds[0],
+        seconds_a_step=seconds[1] / max(1, steps_made),
+    )
+    steps = judging.steps(named(histories), histories.diverged_at, settings.step_sizes, bench)
+    best, chosen = judging.shown(steps, settings.shown_step)
+    parts = (settings, search, start, histories, theory, found, bench, steps, best, chosen)
+    return Descended(train, optimizer, *parts), budget
+
+
+def named(histories: Histories) -> dict[str, NDArray[np.float64]]:
+    """Return the histories that there are, by the names that they log under."""
+    every = {
+        names.TRAIN_COST.key: histories.cost,
+        names.TRAIN_MISCLASSIFICATIONS.key: histories.misclassifications,
+        names.TEST_COST.key: histories.test_cost,
+        names.TEST_MISCLASSIFICATIONS.key: histories.test_misclassifications,
+    }
+    return {name: history for name, history in every.items() if history is not None}

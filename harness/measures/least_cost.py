@@ -1,0 +1,23 @@
+"""The least cost, how it is known, and the targets that follow from it."""
+
+from normbench.measures.contract import Findings, Finished, Measure
+from normbench.results import names
+from normbench.verdicts.convergence import targets
+
+
+def take(made: Finished) -> Findings:
+    """Return the least cost, its gradient norm and source, and the targets."""
+    assert made.descended is not None
+    least = made.descended.least
+    metrics = {names.MINIMUM.key: least.value, names.MINIMUM_GRADIENT.key: least.gradient_norm}
+    goals = targets(least.value, made.descended.bench.reference)
+    metrics |= {names.target(name).key: goal for name, goal in goals.items()}
+    tags = {
+        names.MINIMUM_SOURCE.key: least.source,
+        names.MINIMUM_REACHED.key: str(least.reached).lower(),
+        names.AT_INFINITY.key: str(least.at_infinity).lower(),
+    }
+    return Findings(metrics, tags)
+
+
+MEASURE = Measure(take)

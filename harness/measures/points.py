@@ -1,0 +1,44 @@
+"""The training points under the scheme, in two coordinates."""
+
+import numpy as np
+
+from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.inputs import names_of, principal, some
+
+
+def take(made: Finished) -> Findings:
+    """Return at most 2,000 points, and their principal axes.
+
+    `points` (p, 2): the two features of the scheme, or the two leading principal directions of
+    more; of a single feature, feature and target. `names` (2,); `mean` (2,); `axes` (2, 2), a
+    principal axis a row, one standard deviation long, or (0, 2) of a single feature; `target`
+    (p,), class indices, real targets, or zeros; `class_names` (C,).
+    """
+    dataset, z = made.dataset, made.z
+    kept = some(len(z))
+    target = dataset.y if len(dataset.y) else np.zeros(len(z))
+    labels = list(names_of(made))
+    if z.shape[1] == 1:
+        flat = np.column_stack([z[:, 0], target]).astype(np.float64)
+        labels += ["target" if len(dataset.y) else ""]
+    elif z.shape[1] == 2:
+        flat = z.astype(np.float64)
+    else:
+        # Not centred: where the points lie is part of what a scheme does.
+        flat = z @ principal(z)[1][:2].T
+        labels = ["principal direction 1", "principal direction 2"]
+    deviations, directions = principal(flat)
+    axes = deviations[:, None] * directions
+    return Findings(
+        arrays={
+            "points": flat[kept],
+            "names": np.array(labels[:2]),
+            "mean": flat.mean(axis=0),
+            "axes": axes if z.shape[1] > 1 else axes[:0],
+            "target": target[kept],
+            "class_names": np.array(dataset.class_names, dtype=np.str_),
+        }
+    )
+
+
+MEASURE = Measure(take, record="points", of_descent=False)

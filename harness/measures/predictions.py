@@ -1,0 +1,81 @@
+"""The histories that theory predicts of plain descent on a quadratic, below `2/L`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.engine.problem import Objective
+from normbench.measures.contract import Descended, Findings, Finished, Measure, OfStep
+from normbench.results import names
+from normbench.theory import spectra
+from normbench.verdicts.judging import Step
+
+Array = NDArray[np.float64]
+
+
+def take(made: Finished) -> Findings:
+    """Return, of each step below the threshold, its predicted history and iterations to targets."""
+    here = made.descended
+    assert here is not None
+    assert here.theory.threshold is not None
+    problems = _problems(here)
+    return Findings(
+        of_steps={
+            number: _of_step(here, problems, step)
+            for number, step in enumerate(here.steps)
+            if step.step_size < here.theory.threshold
+        }
+    )
+
+
+def _problems(here: Descended) -> list[spectra.Quadratic]:
+    """Return the quadratic along its Hessian's eigenvectors, as each start sees it."""
+    train = here.train
+    assert isinstance(train, Objective)
+    at_start = train.evaluate(here.start)
+    assert at_start.gradient is not None
+    return [
+        spectra.quadratic(train.x, float(cost), gradient, train.l2)
+        for cost, gradient in zip(at_start.costs, at_start.gradient.astype(np.float64))
+    ]
+
+
+def _of_step(here: Descended, problems: list[spectra.Quadratic], step: Step) -> OfStep:
+    """Return medians over the starts."""
+    iterations, size = here.settings.iterations, step.step_size
+    paths = [spectra.predicted_history(each, size, iterations) for each in problems]
+    predicted = np.median(paths, axis=0)
+    metrics = {}
+    for name, goal in here.bench.targets.items():
+        gap = goal - here.bench.minimum
+        counts = [spectra.predicted_iterations(each, size, gap) for each in problems]
+        metrics[names.predicted(name).key] = float(np.median(counts))
+    error = _error(predicted, step.histories[names.TRAIN_COST.key])
+    if error is not None:
+        metrics[names.PREDICTION_ERROR.key] = error
+    return OfStep(metrics, {names.PREDICTED_COST.key: predicted})
+
+
+def _error(predicted: Array, measured: Array) -> float | None:
+    """Return how far the measured history is from the predicted one: the largest relative error.
+
+    Where the cost is 0 a relative error says nothing and the point is left out.
+    """
+    error = np.abs(predicted[: len(measured)] - measured)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = error / np.abs(measured)
+    finite = relative[np.isfinite(relative)]
+    return float(finite.max()) if len(finite) else None
+
+
+def _applies(made: Finished) -> bool:
+    here = made.descended
+    return (
+        here is not None
+        and here.theory.exact
+        and here.optimizer.plain
+        and bool(here.theory.threshold)
+        and made.z.shape[1] <= spectra.DENSE
+    )
+
+
+MEASURE = Measure(take, applies=_applies)

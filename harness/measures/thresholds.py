@@ -1,0 +1,53 @@
+"""The curvature and the threshold `2/L`, where theory has them before the descent is judged."""
+
+from normbench.engine.problem import Objective
+from normbench.measures.contract import Findings, Finished, Measure
+from normbench.results import names
+from normbench.theory.spectra import step_threshold
+
+NOTHING = float("nan")
+
+
+def take(made: Finished) -> Findings:
+    """Return L, its threshold, the spectrum's condition number and rank, and what they speak of."""
+    assert made.descended is not None
+    found, plain = made.descended.theory, made.descended.optimizer.plain
+    metrics = {
+        names.LIPSCHITZ.key: found.lipschitz if found.lipschitz is not None else NOTHING,
+        names.THRESHOLD.key: found.threshold or NOTHING,
+        **curvature(names.LIPSCHITZ_START, names.THRESHOLD_START, found.at_start),
+    }
+    train = made.descended.train
+    bound = train.traits.curvature if isinstance(train, Objective) else None
+    if bound is not None:
+        metrics[names.COST_CURVATURE.key] = bound
+    notes = []
+    if found.spectrum is not None:
+        metrics[names.SPECTRUM_LARGEST.key] = found.spectrum.largest
+        if found.spectrum.whole:
+            metrics[names.CONDITION.key] = found.spectrum.condition_number
+            metrics[names.RANK.key] = found.spectrum.rank
+        else:
+            notes.append("rank and condition number are not known: Lanczos gives L alone")
+    if found.threshold and not plain:
+        notes.append("2/L speaks of plain gradient descent, not of this optimizer")
+    tags = {
+        names.BASIS.key: found.basis if found.threshold else "none",
+        names.PLAIN.key: str(plain).lower(),
+    }
+    return Findings(metrics, tags, notes=tuple(notes))
+
+
+def curvature(
+    largest: names.Metric, threshold: names.Metric, lipschitz: float | None
+) -> dict[str, float]:
+    """Return the largest curvature at a place, and the threshold that follows; empty for None."""
+    if lipschitz is None:
+        return {}
+    return {
+        largest.key: lipschitz,
+        threshold.key: step_threshold(lipschitz),
+    }
+
+
+MEASURE = Measure(take)

@@ -1,0 +1,105 @@
+"""What the jobs of one comparison share of a data set: found once, by the first that asks.
+
+Whoever runs several jobs makes one `Shared` and passes it to each.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.normalizers.spectrum import Spectra
+from normbench.theory import spectra
+from normbench.theory.minimum import Minimum, sphere
+
+Array = NDArray[np.float64]
+DATA_SETS = 8  # a sweep over data sets goes through them for each scheme
+BASES = 2  # each is as large as the points
+
+
+class Facts(NamedTuple):
+    """What a data set's own points say, under whatever scheme.
+
+    raw, centred, standard: the largest eigenvalue of the Gram matrix of the points as they are,
+    centred, and centred and scaled to variance 1. variances `(N,)`: the covariance's eigenvalues,
+    decreasing, rounding included.
+    """
+
+    raw: float
+    centred: float
+    standard: float
+    variances: Array
+
+
+class OfPoints:
+    """What is known of one data set's points (P, N).
+
+    spectra: for the schemes that are fitted on them.
+    """
+
+    def __init__(self, x: NDArray[Any]) -> None:
+        self.x = x
+        self.spectra = Spectra(x)
+        self._facts: Facts | None = None
+        self._basis: Array | None = None
+        self._least: dict[Hashable, Minimum] = {}
+
+    @property
+    def facts(self) -> Facts:
+        """The points' own facts."""
+        if self._facts is None:
+            self._facts = _facts(self.x)
+        return self._facts
+
+    @property
+    def basis(self) -> Array:
+        """The points sphered, `(P, r)`."""
+        if self._basis is None:
+            self._basis = sphere(self.x)[0]
+        return self._basis
+
+    def least(self, key: Hashable, find: Callable[[], Minimum]) -> Minimum:
+        """Return the least cost of a key, which says all that it follows from; found once."""
+        if key not in self._least:
+            self._least[key] = find()
+        return self._least[key]
+
+    def forget_basis(self) -> None:
+        """Give the memory of the sphered points back."""
+        self._basis = None
+
+
+class Shared:
+    """What is known of the data sets of one comparison, the last few of them."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, OfPoints] = {}
+
+    def of(self, fingerprint: str, x: NDArray[Any]) -> OfPoints:
+        """Return what is known of points x (P, N); fingerprint: of their content."""
+        found = self._held.pop(fingerprint, None) or OfPoints(x)
+        self._held[fingerprint] = found
+        if len(self._held) > DATA_SETS:
+            del self._held[next(iter(self._held))]
+        for old in list(self._held.values())[:-BASES]:
+            old.forget_basis()
+        return found
+
+
+def _facts(x: NDArray[Any]) -> Facts:
+    gram = spectra.gram(x)
+    mean = gram[0, 1:]
+    centred = x.astype(np.float64) - mean
+    covariance = centred.T @ centred / len(x)
+    variances = np.linalg.eigvalsh(covariance)[::-1]
+    scale = np.sqrt(np.diag(covariance))
+    tiny = len(x) * np.finfo(np.float64).eps * (np.abs(mean) + scale)
+    scale = np.where(scale > tiny, scale, 1.0)
+    correlation = np.linalg.eigvalsh(covariance / np.outer(scale, scale))[-1]
+    return Facts(
+        raw=float(np.linalg.eigvalsh(gram)[-1]),
+        centred=max(1.0, float(variances[0])),
+        standard=max(1.0, float(correlation)),
+        variances=np.maximum(variances, 0.0),
+    )
