@@ -5,9 +5,25 @@ from pathlib import Path
 
 import pandas as pd
 
-from normbench.results import comparisons, dashboard, drawing, names, report, tables, theory
+from normbench.results import (
+    comparisons,
+    dashboard,
+    drawing,
+    heldout,
+    names,
+    profile,
+    report,
+    tables,
+    theory,
+    verdict,
+)
 from normbench.results.drawing import DEFAULT, Options
 from normbench.results.runs import Sweep, without_passwords
+from normbench.results.verdict import Compared
+
+NEWLINE = "\n"
+RATIO = "; ratio: over 2/L, the step that falls and the next, which does not (or the critical step)"
+HELD_OUT = "test points, at the end; best: the lowest over the iterations, chosen on these points"
 
 
 def present(
@@ -21,15 +37,19 @@ def present(
     drawn: the files of these very figures and report, where there are some. Raises ResultsError
     where the folder cannot be written.
     """
-    table = tables.summary(sweep)
-    print(f"\n{tables.text(table)}\n")
-    pairs = comparisons.repeated(sweep)
-    _print_comparisons(sweep, pairs)
+    within = tables.budget(sweep.of_role(names.SCHEME))
+    print(f"\n{f'{within}{NEWLINE}' if within else ''}{tables.text(tables.summary(sweep))}\n")
+    compared = verdict.compared(sweep)
+    _print_comparisons(sweep, compared)
     for name in sweep.experiments:
         print(textwrap.fill(f"{name}: {theory.explanation(sweep, name)}", 100))
+        said = [verdict.sentence(sweep, name), *verdict.answers(sweep, name, compared.splits)]
+        print(*(textwrap.fill(line, 100) for line in said), sep="\n")
+    if len(sweep.experiments) > 1:
+        print(textwrap.fill(verdict.overall(sweep), 100))
     print()
     _print_failures(sweep)
-    written = _write(sweep, folder, options, pairs) if drawn is None else drawn
+    written = _write(sweep, folder, options, compared) if drawn is None else drawn
     for name in sweep.experiments:
         if drawing.crowded(sweep, name):
             print(
@@ -45,22 +65,31 @@ def present(
 
 
 def _write(
-    sweep: Sweep, folder: Path, options: Options, pairs: pd.DataFrame
+    sweep: Sweep, folder: Path, options: Options, compared: Compared
 ) -> dict[str, list[Path]]:
     """Draw the figures and write the report; return the files by experiment."""
     written = drawing.write(sweep, folder, options=options)
-    page = report.write(sweep, folder, written, pairs)
+    page = report.write(sweep, folder, written, compared)
     return {name: [*files, page] for name, files in written.items()}
 
 
-def _print_comparisons(sweep: Sweep, pairs: pd.DataFrame) -> None:
-    """Print what theory predicted, and pairs where several starts or splits make an interval."""
+def _print_comparisons(sweep: Sweep, compared: Compared) -> None:
+    """Print what theory predicted, how test points fared, and pairs where there are splits."""
+    for note in profile.notes([sweep]):
+        print(textwrap.fill(note, 100), end="\n\n")
     predicted = theory.predictions(sweep)
     if "2/L" in predicted:
-        _print_table("theory against observation", predicted)
+        _print_table(
+            f"theory against observation{RATIO if 'ratio' in predicted else ''}", predicted
+        )
+    pairs, splits = compared.pairs, compared.splits
+    if not splits.empty:
+        _print_table(HELD_OUT, heldout.summary(splits))
     if not pairs.empty:
         title = "iterations to 1e-2 of the excess, paired: ratio is how much longer the other takes"
-        _print_table(f"{title}\n({comparisons.SURE})", pairs)
+        _print_table(f"{title}\n({comparisons.assurance(pairs)})", pairs)
+    if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
+        _print_table(f"test points at the end, paired\n({comparisons.assurance(judged)})", judged)
 
 
 def _print_table(title: str, table: pd.DataFrame) -> None:

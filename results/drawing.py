@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import names, theory
+from normbench.results import names, tables, theory
 from normbench.results.errors import ResultsError
 from normbench.results.figures import (
     NAMES,
@@ -26,6 +26,7 @@ from normbench.results.figures import (
     step_sizes,
     style,
 )
+from normbench.results.merging import REPEATS
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 CLOSER = names.setting("study.closer")
@@ -54,7 +55,7 @@ DEFAULT = Options()
 
 def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT) -> Figure | None:
     """Return one figure of an experiment; None where nothing was recorded for it."""
-    return MAKERS[name](sweep, experiment, options)
+    return MAKERS[name](sweep.merged, experiment, options)
 
 
 def write(
@@ -92,7 +93,7 @@ def write(
 
 def crowded(sweep: Sweep, experiment: str) -> bool:
     """Return whether an experiment has more schemes than its figures can tell apart."""
-    return len(schemes(sweep, experiment)) > MOST
+    return len(schemes(sweep.merged, experiment)) > MOST
 
 
 def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
@@ -162,14 +163,21 @@ def _step_sizes(sweep: Sweep, experiment: str, options: Options) -> Figure | Non
     table = steps(sweep, experiment)
     if table.empty:
         return None
-    return step_sizes.draw(table, schemes(sweep, experiment), experiment, shape=options.shape)
+    rows = schemes(sweep, experiment)
+    return step_sizes.draw(table, rows, _with_budget(experiment, rows), shape=options.shape)
 
 
 def _phase_diagram(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
     table = steps(sweep, experiment)
     if table.empty:
         return None
-    return phase_diagram.draw(table, schemes(sweep, experiment), experiment, shape=options.shape)
+    rows = schemes(sweep, experiment)
+    return phase_diagram.draw(table, rows, _with_budget(experiment, rows), shape=options.shape)
+
+
+def _with_budget(experiment: str, rows: pd.DataFrame) -> str:
+    """Return a title that says how many iterations the verdicts are about."""
+    return ", ".join(filter(None, [experiment, tables.budget(rows)]))
 
 
 def _sharpness(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
@@ -188,7 +196,9 @@ def _of_arrays(record: str, draw: Callable[..., Figure]) -> "Maker":
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
         rows = schemes(sweep, experiment)
         arrays = _arrays(sweep, rows, record)
-        return draw(arrays, rows, experiment, shape=options.shape) if arrays else None
+        over = set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
+        title = f"{experiment}, the first of {max(over)}" if over else experiment
+        return draw(arrays, rows, title, shape=options.shape) if arrays else None
 
     return make
 
@@ -209,6 +219,7 @@ def _animated(
 ) -> list[Path]:
     if name != "reconstruction":
         return []
+    sweep = sweep.merged
     rows = schemes(sweep, experiment)
     arrays = _arrays(sweep, rows, "components")
     return [reconstruction.animate(arrays, rows, experiment, file, facts)]

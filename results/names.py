@@ -123,6 +123,9 @@ FINAL_TEST_COST = final(TEST_COST)
 FINAL_TEST_MISCLASSIFICATIONS = final(TEST_MISCLASSIFICATIONS)
 STEPS_TRIED = Metric("final/steps_tried", "steps")
 STEPS_DIVERGED = Metric("final/steps_diverged", "diverged steps")
+TO_LOWEST = Metric(
+    "final/iterations_to_lowest", "iterations to the lowest cost of the grid", "iterations"
+)
 LARGEST_CONVERGENT = Metric("final/largest_convergent_step", "largest convergent step")
 LARGEST_FALLING = Metric("final/largest_falling_step", "largest step up to which the cost falls")
 CRITICAL = Metric("final/critical_step", "critical step, from below")

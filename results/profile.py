@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from normbench.results import comparisons, names, tables, theory
+from normbench.results import comparisons, names, problems, reached, tables, theory
 from normbench.results.errors import ResultsError
 from normbench.results.figures import profiles, style
 from normbench.results.runs import Sweep, load, sweeps
@@ -15,6 +15,15 @@ FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
 FILE = "profiles"  # the figure's, without its suffix
 NO_PROBLEM = "no job with a descent"
 NO_PAIR = "no problem on which two schemes were run"
+NOBODY = "no scheme reaches the target on any problem that every scheme was run on"
+TIED = "tied steps: the range over the step sizes that end as low"
+UNREACHED = "schemes that do not reach the target are ranked by the excess that they end with"
+MEDIAN = "low to high: an interval of the median rank"
+OWN_FUNCTION = (
+    "cost.l2 is put on the transformed weights, so that each scheme minimizes another function: "
+    "its targets are its own, and its costs are not compared with those of others; "
+    "cost.l2_in=features puts it on the weights of the untransformed features."
+)
 NOT_ALL = "no problem on which every scheme was run; name the sweeps that share their schemes"
 
 
@@ -43,30 +52,45 @@ def tell(
     if not ids:
         raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
     loaded = [load(store, sweep_id) for sweep_id in ids]
-    table = comparisons.reached(loaded, target, measure)
-    print(f"{measure} to the target of {target} of the excess, each scheme at its best step size\n")
+    table = reached.reached(loaded, target, measure)
+    print(f"{measure} to the target of {target} of the excess, held to the end; each scheme at its")
+    print("best step size for it, one for all splits, and a split's starts as their median\n")
+    for note in notes(loaded):
+        print(f"{note}\n")
     _show("prediction against observation", _predictions(loaded), NO_PROBLEM)
-    _show("median and quartiles over starts and splits", comparisons.spread(table), NO_PROBLEM)
-    pairs = f"pairs: ratio is how much longer the other takes ({comparisons.SURE})"
-    _show(pairs, comparisons.paired(table), NO_PAIR)
-    _show("mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL)
-    _show(
-        "performance profile: share of problems within a factor of the fastest",
-        wide(table),
-        NOT_ALL,
-    )
-    _show("leaderboard", comparisons.leaderboard(table), NOT_ALL)
+    spread = comparisons.spread(table)
+    _show("median and quartiles over splits", spread, NO_PROBLEM, TIED)
+    pairs = comparisons.paired(table)
+    sure = comparisons.assurance(pairs) if len(pairs) else ""
+    _show("pairs: ratio is how much longer the other takes", pairs, NO_PAIR, sure)
+    _show("mean rank by experiment", _ranks(table), NOT_ALL, UNREACHED)
+    count, every = comparisons.unsolved(table)
+    share = "performance profile: share of problems within a factor of the fastest"
+    lost = f"without {count} of {every} splits, on which no scheme reaches it" if count else ""
+    _show(share, wide(table), NOBODY if count else NOT_ALL, lost)
+    _show("leaderboard", comparisons.leaderboard(table), NOT_ALL, MEDIAN)
     if folder is not None:
         title = f"{measure} to {target} of the excess"
-        _draw(comparisons.profile(table), title, folder, shape, {"sweep": ", ".join(ids)})
+        if not (drawn := comparisons.profile(table)).empty:
+            _draw(drawn, title, folder, shape, {"sweep": ", ".join(ids)})
+            return
+        raise ResultsError(f"--out {folder}: nothing to draw; {NOBODY if count else NOT_ALL}")
+
+
+def notes(loaded: Sequence[Sweep]) -> list[str]:
+    """Return what has to be known before schemes are compared, in sentences."""
+    own = any(problems.own_functions(sweep.of_role(names.SCHEME)) for sweep in loaded)
+    return [*problems.idle_seeds(loaded), *([OWN_FUNCTION] if own else [])]
+
+
+def _ranks(table: pd.DataFrame) -> pd.DataFrame:
+    return comparisons.ranks(table).reset_index()
 
 
 def _draw(
     table: pd.DataFrame, title: str, folder: Path, shape: style.Shape, facts: dict[str, str]
 ) -> None:
     """Draw the profiles into a folder; print the files."""
-    if table.empty:
-        raise ResultsError(f"--out {folder}: nothing to draw; {NOT_ALL}")
     figure = profiles.draw(table, title, shape=shape)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,9 +127,9 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _show(title: str, table: pd.DataFrame, nothing: str) -> None:
-    """Print a table under its title, or why there is none."""
+def _show(title: str, table: pd.DataFrame, nothing: str, note: str = "") -> None:
+    """Print a table under its title and a note on it, or why there is none."""
     if table.empty:
         print(f"{title}: nothing to compare ({nothing})\n")
         return
-    print(f"{title}\n{tables.text(table)}\n")
+    print("\n".join([title, *([f"({note})"] if note else []), tables.text(table)]), end="\n\n")

@@ -11,10 +11,20 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import comparisons, drawing, names, tables, theory, verdict
+from normbench.results import (
+    comparisons,
+    drawing,
+    heldout,
+    names,
+    profile,
+    tables,
+    theory,
+    verdict,
+)
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES, style
 from normbench.results.runs import Sweep, without_passwords
+from normbench.results.verdict import Compared
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -61,7 +71,9 @@ class Section:
     experiment: str
     question: str
     verdict: str
+    answers: list[str]
     summary: Table
+    held_out: list[Table]
     pictures: list[Picture]
     theory: str
     explanations: list[tuple[str, str]]
@@ -73,33 +85,34 @@ class Section:
 
 
 def write(
-    sweep: Sweep, folder: Path, drawn: Files | None = None, pairs: pd.DataFrame | None = None
+    sweep: Sweep, folder: Path, drawn: Files | None = None, compared: Compared | None = None
 ) -> Path:
     """Write a sweep's report into a folder; return the file.
 
-    drawn: the figures' files by experiment, where they are drawn already; pairs: from
-    `comparisons.repeated`, where they are compared already. Raises ResultsError where the folder
+    drawn: the figures' files by experiment, where they are drawn already; compared: from
+    `verdict.compared`, where schemes are compared already. Raises ResultsError where the folder
     cannot be written.
     """
     file = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(render(sweep, drawn, pairs), encoding="utf-8")
+        file.write_text(render(sweep, drawn, compared), encoding="utf-8")
     except OSError as error:
         raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
     return file
 
 
-def render(sweep: Sweep, drawn: Files | None = None, pairs: pd.DataFrame | None = None) -> str:
-    """Return the report of a sweep as HTML; drawn and pairs as for `write`."""
+def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None = None) -> str:
+    """Return the report of a sweep as HTML; drawn and compared as for `write`."""
     from jinja2 import Environment, StrictUndefined
 
+    compared = compared or verdict.compared(sweep)
     if drawn is None:
         with TemporaryDirectory() as folder:
             files = drawing.write(sweep, Path(folder), kinds=("svg",))
-            sections = _sections(sweep, files)
+            sections = _sections(sweep, files, compared)
     else:
-        sections = _sections(sweep, drawn)
+        sections = _sections(sweep, drawn, compared)
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -112,7 +125,7 @@ def render(sweep: Sweep, drawn: Files | None = None, pairs: pd.DataFrame | None 
         title=sections[0].question if len(sections) == 1 else _title(sweep),
         verdict=verdict.overall(sweep),
         sections=sections,
-        pairs=_pairs(comparisons.repeated(sweep) if pairs is None else pairs),
+        pairs=_pairs(compared.pairs),
         sweep_id=sweep.sweep_id,
         which_step=sweep.which_step(),
         started=_started(sweep),
@@ -141,16 +154,22 @@ def _started(sweep: Sweep) -> str:
     return datetime.fromtimestamp(first, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _sections(sweep: Sweep, files: Files) -> list[Section]:
+def _sections(sweep: Sweep, files: Files, compared: Compared) -> list[Section]:
     return [
-        _section(f"s{number}", sweep.only(experiment), experiment, files.get(experiment, ()))
+        _section(
+            f"s{number}", sweep.only(experiment), experiment, files.get(experiment, ()), compared
+        )
         for number, experiment in enumerate(sweep.experiments, 1)
     ]
 
 
-def _section(name: str, part: Sweep, experiment: str, files: Sequence[Path]) -> Section:
-    schemes = part.of_role(names.SCHEME)
+def _section(
+    name: str, part: Sweep, experiment: str, files: Sequence[Path], compared: Compared
+) -> Section:
+    schemes = part.merged.of_role(names.SCHEME)
     predicted = theory.predictions(part)
+    splits = compared.splits[compared.splits["experiment"] == experiment]
+    within = tables.budget(schemes)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]
     return Section(
@@ -158,7 +177,12 @@ def _section(name: str, part: Sweep, experiment: str, files: Sequence[Path]) -> 
         experiment=experiment,
         question=verdict.question(part, experiment),
         verdict=verdict.sentence(part, experiment),
-        summary=Table.of(f"Each scheme at its {part.which_step()} step size", tables.summary(part)),
+        answers=[*profile.notes([part]), *verdict.answers(part, experiment, splits)],
+        summary=Table.of(
+            ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
+            tables.summary(part),
+        ),
+        held_out=_held_out(splits),
         pictures=list(_pictures(name, part, experiment, files)),
         theory=theory.explanation(part, experiment),
         explanations=_explanations(schemes),
@@ -172,6 +196,19 @@ def _section(name: str, part: Sweep, experiment: str, files: Sequence[Path]) -> 
         varied=varied,
         lost=_lost(part),
     )
+
+
+def _held_out(splits: pd.DataFrame) -> list[Table]:
+    """Return the tables of the test points: every scheme, and pairs where there are splits."""
+    if splits.empty:
+        return []
+    caption = "Test points, at the end; best: the lowest over the iterations, chosen on them"
+    pairs = heldout.paired(splits)
+    found = [Table.of(caption, heldout.summary(splits))]
+    if len(pairs) and pairs["splits"].max() > 1:
+        caption = f"Test points at the end, in pairs ({comparisons.assurance(pairs)})"
+        found.append(Table.of(caption, pairs))
+    return found
 
 
 def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str]]:
@@ -219,7 +256,7 @@ def _pairs(pairs: pd.DataFrame) -> Table | None:
     if pairs.empty:
         return None
     caption = "Iterations to 1e-2 of the excess, in pairs: ratio is how much longer the other takes"
-    return Table.of(f"{caption} ({comparisons.SURE})", pairs)
+    return Table.of(f"{caption} ({comparisons.assurance(pairs)})", pairs)
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:

@@ -81,6 +81,13 @@ class Sweep:
         """Return which step stands for a scheme: its `best`, or, where one was chosen, `shown`."""
         return which_step(self.of_role(names.SCHEME, experiment))
 
+    @cached_property
+    def merged(self) -> "Sweep":
+        """The same with one run a scheme: splits and seeds are one, by their medians."""
+        from normbench.results.merging import merged
+
+        return merged(self)
+
     def only(self, experiment: str) -> "Sweep":
         """Return the part of the sweep that belongs to one experiment."""
         return replace(self, runs=self.runs[self.runs["experiment"] == experiment])
@@ -359,6 +366,7 @@ def _row(run: Any, experiment: str) -> dict[str, Any]:
         "verdict": tags.get(names.VERDICT.key, ""),
         "reason": tags.get(names.REASON.key, ""),
         "data": _data(run),
+        **_sizes(run),
         **{f"{names.TAGS}{key}": value for key, value in tags.items()},
         **{names.setting(key): value for key, value in run.data.params.items()},
         **{f"{names.METRICS}{key}": value for key, value in run.data.metrics.items()},
@@ -376,6 +384,13 @@ def _data(run: Any) -> str:
         )
         words.append(f"{dataset.name}: {size or 'size unknown'}; fingerprint {dataset.digest}")
     return "; ".join(words)
+
+
+def _sizes(run: Any) -> dict[str, int]:
+    """Return how many points and features the run's data set has, as far as it is recorded."""
+    inputs = run.inputs.dataset_inputs if run.inputs else []
+    profile = json.loads(inputs[0].dataset.profile or "{}") if inputs else {}
+    return {key: profile[key] for key in SIZES if key in profile}
 
 
 def _labelled(table: pd.DataFrame) -> pd.DataFrame:
@@ -398,9 +413,11 @@ def _labelled(table: pd.DataFrame) -> pd.DataFrame:
         again = same.loc[equal, [names.SWEEP_ID.column, "run_id"]]
         table.loc[same.index, "label"] = labels
         table.loc[again.index, "label"] = _with_values(again, labels, again.notna())
-    labels = table.set_index("run_id")["label"]
+    known = table.set_index("run_id")
     steps = table["role"] == names.STEP
-    table.loc[steps, "label"] = table.loc[steps, "parent"].map(labels)
+    for name in ("label", *SIZES):  # a step run has its scheme's
+        if name in table:
+            table[name] = table[name].where(~steps, table["parent"].map(known[name]))
     return table
 
 

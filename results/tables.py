@@ -7,32 +7,47 @@ from typing import Any
 import pandas as pd
 
 from normbench.results import names
+from normbench.results.merging import REPEATS
+from normbench.results.reached import excess_left
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
-NUMBERS = ("best step", "shown step", "largest", "falls", "converges", "critical", "step size")
+NUMBERS = (
+    *("best step", "shown step", "step", "step size", "critical", "ratio", "tied steps"),
+    *("falls up to", "levels up to"),
+)
+COSTS = ("cost", "cost q1", "cost q3", "test cost", "best test cost")
 LARGE = 1e6  # a cost from which on six decimals say nothing
 
 
 def summary(sweep: Sweep) -> pd.DataFrame:
     """Return one row a scheme: its best step, final cost and misclassifications, and the counts.
 
-    The step is `shown step` where one was chosen (`shown_step`). Seconds are those of fitting the
-    scheme and of descending the whole grid. Verdicts, largest steps, misclassifications and what is
-    of test points are left out where no scheme has any.
+    Splits and seeds of a scheme are one row: medians over what `medians of` says, and the
+    quartiles of the cost, which several starts have too. The step is `shown step` where one was
+    chosen (`shown_step`). levels up to: the largest step size that levels (`>=` where no larger
+    one failed). excess left: the share of the start's excess over the least cost that is left,
+    where the least cost is known. Seconds are those of fitting the scheme and of descending the
+    whole grid. What no scheme has is left out.
     """
     rows = []
-    step = f"{step_word(sweep.of_role(names.SCHEME))} step"
+    runs = sweep.merged
+    step = f"{step_word(runs.of_role(names.SCHEME))} step"
     several = len(sweep.experiments) > 1
-    for row in sweep.of_role(names.SCHEME).to_dict("records"):
+    for row in runs.of_role(names.SCHEME).to_dict("records"):
         entry: dict[str, Any] = {"experiment": row["experiment"]} if several else {}
         failed = row["verdict"] == names.FAILED
+        solved = row.get(names.MINIMUM_REACHED.column) == "true"
         entry |= {
             "scheme": row["label"],
+            "medians of": row.get(REPEATS) or None,
             "verdict": row["verdict"] or None,
             step: row.get(names.STEP_TAG.column),
-            "largest": None if failed else _largest(row),
+            "levels up to": None if failed else _largest(row),
             "cost": row.get(names.FINAL_COST.column),
+            "cost q1": row.get(names.quartile(names.TRAIN_COST, "q1").column),
+            "cost q3": row.get(names.quartile(names.TRAIN_COST, "q3").column),
+            "excess left": excess_left(row, row) if solved else None,
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
             "test cost": row.get(names.FINAL_TEST_COST.column),
             "test misclassified": row.get(names.FINAL_TEST_MISCLASSIFICATIONS.column),
@@ -43,8 +58,8 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         }
         rows.append(entry)
     table = pd.DataFrame(rows)
-    optional = ["verdict", "largest", "misclassified", "test cost", "test misclassified"]
-    empty = [name for name in optional if name in table and table[name].isna().all()]
+    needed = ("experiment", "scheme", step, "cost", "steps", names.DIVERGED, "seconds")
+    empty = [name for name in table if name not in needed and table[name].isna().all()]
     return table.drop(columns=empty)
 
 
@@ -52,6 +67,28 @@ def step_word(schemes: pd.DataFrame) -> str:
     """Return what the step size is at which schemes stand: `shown` where one was chosen."""
     chosen = schemes.get(names.STEP_CHOSEN.column, pd.Series(dtype=str))
     return "shown" if (chosen == "true").any() else "best"
+
+
+def budget(schemes: pd.DataFrame) -> str:
+    """Return what the descents of scheme runs had: `in 100 iterations of gradient descent`.
+
+    What differs between them is left out; empty where there was no descent.
+    """
+    optimizer = _shared(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
+    iterations = _shared(schemes, names.setting("iterations"), "")
+    if iterations == "0":
+        return ""
+    parts = [f"{iterations} iterations" if iterations else "", optimizer]
+    within = " of ".join(part for part in parts if part)
+    return f"in {within}" if within else ""
+
+
+def _shared(rows: pd.DataFrame, column: str, default: str) -> str:
+    """Return the value that all rows share; nothing for several, the default for none."""
+    found = set(rows[column].dropna()) if column in rows else set()
+    if len(found) > 1:
+        return ""
+    return str(found.pop()) if found else default
 
 
 def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
@@ -145,8 +182,8 @@ FORMATS: dict[str, Callable[[pd.DataFrame], str | bytes]] = {
 def cells(table: pd.DataFrame) -> dict[str, list[str]]:
     """Return each column's cells as text, rounded for reading, by the column's name."""
     formats = {
-        "cost": "{:.6f}",
-        "test cost": "{:.6f}",
+        **dict.fromkeys(COSTS, "{:.6f}"),
+        "excess left": "{:.2%}",
         "seconds": "{:.2f}",
         "misclassified": "{:g}",
         "test misclassified": "{:g}",
@@ -156,6 +193,8 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
             ("L", "2/L", "2/L best", "ratio", "condition", "low", "high", "median", "q1", "q3"),
             "{:.4g}",
         ),
+        **dict.fromkeys(("step", "difference", "at iteration"), "{:g}"),
+        **dict.fromkeys(("train error, %", "test error, %", "best test error, %"), "{:.2f}"),
         **dict.fromkeys(("rank", "wins", "solved", "won"), "{:.2f}"),
     }
 
@@ -164,7 +203,7 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
             return "-"
         if not isinstance(value, (int, float)):
             return str(value)
-        if name in ("cost", "test cost") and abs(value) >= LARGE:
+        if name in COSTS and abs(value) >= LARGE:
             return f"{value:.6g}"
         return formats.get(name, "{}").format(value)
 

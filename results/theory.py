@@ -1,8 +1,12 @@
 """Prediction against observation: the step sizes that theory allows, and those that worked."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
 from normbench.results import names
+from normbench.results.reached import step_size
 from normbench.results.runs import Sweep
 
 PLAIN = names.PLAIN.column
@@ -15,31 +19,31 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     """Return one row a scheme: predicted threshold, observed ones, and their ratio.
 
     `2/L`: of the global bound, or of the curvature at the start where the cost has none; `2/L
-    best`: at the weights of the best step. falls: the largest step size of the grid up to which
-    the cost falls throughout; converges: the largest that settles (`>=` where no larger one
-    failed); critical: where it was searched for. ratio: `falls` over `2/L`, of plain gradient
-    descent alone.
+    best`: at the weights of the best step. falls up to: the largest step size of the grid up to
+    which the cost falls throughout; levels up to: the largest that levels (`>=` where no larger
+    one failed); critical: where it was searched for. ratio, of plain gradient descent alone: over
+    2/L, the step size that falls and the next, which does not: between them lies the limit; or
+    the critical step, where it was searched for.
     """
     rows = []
+    runs = sweep.merged
     several = len(sweep.experiments) > 1
-    for row in sweep.of_role(names.SCHEME).to_dict("records"):
+    for row in runs.of_role(names.SCHEME).to_dict("records"):
         if row["verdict"] == names.FAILED:
             continue
-        predicted = row.get(THRESHOLD)
-        falls = row.get(names.LARGEST_FALLING.column)
         critical = row.get(names.CRITICAL.column)
-        known = not any(value is None or pd.isna(value) for value in (predicted, falls))
-        known = known and row.get(PLAIN) != "false"
         entry = {"experiment": row["experiment"]} if several else {}
         entry |= {
             "scheme": row["label"],
             "L": row.get(names.LIPSCHITZ.column),
-            "2/L": predicted,
+            "2/L": row.get(THRESHOLD),
             "2/L best": row.get(names.THRESHOLD_BEST.column),
-            "falls": bounded(falls, row.get(names.CENSORED_FALLING.column)),
-            "converges": bounded(row.get(LARGEST), row.get(names.CENSORED.column)),
+            "falls up to": bounded(
+                row.get(names.LARGEST_FALLING.column), row.get(names.CENSORED_FALLING.column)
+            ),
+            "levels up to": bounded(row.get(LARGEST), row.get(names.CENSORED.column)),
             "critical": bounded(critical, row.get(names.CENSORED_CRITICAL.column)),
-            "ratio": falls / predicted if known and predicted else None,
+            "ratio": _ratio(runs, row),
             "condition": row.get(names.CONDITION.column),
         }
         rows.append(entry)
@@ -47,6 +51,26 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     optional = ["L", "2/L", "2/L best", "critical", "ratio", "condition"]
     empty = [name for name in optional if name in table and table[name].isna().all()]
     return table.drop(columns=empty)
+
+
+def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
+    """Return the critical step over 2/L, or the interval over 2/L that the grid leaves for it."""
+    predicted = row.get(THRESHOLD)
+    if predicted is None or pd.isna(predicted) or not predicted or row.get(PLAIN) == "false":
+        return None
+    critical, falls = (row.get(m.column) for m in (names.CRITICAL, names.LARGEST_FALLING))
+    if critical is not None and not pd.isna(critical):
+        return bounded(critical / predicted, row.get(names.CENSORED_CRITICAL.column))
+    steps = runs.of_role(names.STEP, row["experiment"])
+    own = steps[steps["parent"] == row["run_id"]]
+    sizes = sorted(step_size(step) for step in own.to_dict("records"))
+    if falls is None or pd.isna(falls):
+        moved = [size for size in sizes if size > 0]
+        return f"<{moved[0] / predicted:.3g}" if moved else None
+    if row.get(names.CENSORED_FALLING.column) == "true":
+        return f">={falls / predicted:.3g}"
+    above = [size for size in sizes if size > falls * (1 + 1e-9)]
+    return f"[{falls / predicted:.3g}, {above[0] / predicted:.3g})" if above else None
 
 
 def bounded(value: float | None, censored: str | None) -> str | None:
@@ -58,14 +82,14 @@ def bounded(value: float | None, censored: str | None) -> str | None:
 
 def explanation(sweep: Sweep, experiment: str) -> str:
     """Return what the numbers say of one experiment's schemes, in a few plain sentences."""
-    schemes = sweep.of_role(names.SCHEME, experiment)
+    schemes = sweep.merged.of_role(names.SCHEME, experiment)
     if len(schemes) and (schemes["verdict"] == names.FAILED).all():
         return "No step was made: every job failed."
     if not len(sweep.of_role(names.STEP, experiment)):
         return "No step was made: what the schemes did to the points is in the figures."
     sentences = [
         *_largest_threshold(thresholds_that_hold(schemes)),
-        *_largest_convergent(schemes),
+        *_largest_levelled(schemes),
         *_least(schemes),
         *_notes(schemes),
     ]
@@ -90,26 +114,32 @@ def _largest_threshold(schemes: pd.DataFrame) -> list[str]:
     known = _known(schemes, THRESHOLD)
     if len(known) < 2:
         return []
-    low, high = known.iloc[0], known.iloc[-1]
-    least, most = (row[THRESHOLD] for row in (low, high))
+    least, most = known[THRESHOLD].iloc[0], known[THRESHOLD].iloc[-1]
     if most <= least * 1.02:
         return [f"Theory allows the same step size under every scheme, 2/L = {most:.4g}."]
+    high, low = (_same(known, value) for value in (most, least))
     return [
-        f"Theory allows the largest step size under {high['label']} (2/L = {most:.4g}), "
-        f"{most / least:.3g} times that of {low['label']} ({least:.4g})."
+        f"Theory allows the largest step size under {high} (2/L = {most:.4g}), "
+        f"{most / least:.3g} times that of {low} ({least:.4g})."
     ]
 
 
-def _largest_convergent(schemes: pd.DataFrame) -> list[str]:
+def _same(known: pd.DataFrame, threshold: float) -> str:
+    """Return the labels of the schemes that have a threshold, equal to rounding."""
+    near = (known[THRESHOLD] / threshold - 1).abs() <= 1e-6
+    return " = ".join(known.loc[near, "label"].sort_index())
+
+
+def _largest_levelled(schemes: pd.DataFrame) -> list[str]:
     known = _known(schemes, LARGEST)
     if known.empty:
-        return ["No scheme settled at any step size of this grid."]
+        return ["No scheme levelled at any step size of this grid."]
     most = known[LARGEST].iloc[-1]
     rows = known[known[LARGEST] == most]
-    listed = "; ".join(rows["label"])  # a label has commas of its own
+    labels = "; ".join(rows["label"].sort_index())  # a label has commas of its own
     above = (rows[names.CENSORED.column] == "true").any()
     more = "; the grid ends before a larger one fails" if above else ""
-    return [f"The largest convergent step of the grid is {most:g} ({listed}){more}."]
+    return [f"The largest step size of the grid that levels is {most:g} ({labels}){more}."]
 
 
 def _least(schemes: pd.DataFrame) -> list[str]:

@@ -1,92 +1,206 @@
-"""The question that a comparison asks, and its answer in a sentence."""
+"""The question that a comparison asks, and its answer in sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from normbench.results import comparisons, names, tables
+from normbench.results import comparisons, evidence, heldout, names, problems, tables
+from normbench.results.merging import REPEATS, whole
+from normbench.results.reached import TIED, excess_left, reached
 from normbench.results.runs import Sweep
 
 COST = names.FINAL_COST.column
-SAME = 1e-6  # relative: costs nearer than that are called the same
 MOST = 4  # so many names are read in a sentence
 # Settings under which costs are of other points, another cost or another start: under any other,
 # such as the optimizer's, the schemes' costs are compared.
 PROBLEM = ("dataset.", "cost.", "start", "seed")
+ASKED = (
+    "1e-2",
+    "1e-1",
+)  # the targets by which the fastest descent is chosen, the first that is met
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a whole sweep is compared by, made once for all who tell of it.
+
+    pairs: from `comparisons.repeated`; splits: the test points, from `heldout.by_split`.
+    """
+
+    pairs: pd.DataFrame
+    splits: pd.DataFrame
+
+
+def compared(sweep: Sweep) -> Compared:
+    """Return the pairs of a sweep, and how its schemes do on test points."""
+    return Compared(comparisons.repeated(sweep), heldout.by_split(sweep))
 
 
 def question(sweep: Sweep, experiment: str) -> str:
     """Return what one experiment of a sweep asks."""
-    schemes = sweep.of_role(names.SCHEME, experiment)
+    schemes = sweep.merged.of_role(names.SCHEME, experiment)
     labels = [label for rows in _problems(schemes) for label in rows["label"]]
     which = _which(list(dict.fromkeys(labels)))
-    if comparisons.without_descent(schemes).all():
+    if problems.without_descent(schemes).all():
         make = "does" if len(schemes) == 1 else "do"
         return f"What {make} {which} make of the points of {experiment}?"
-    optimizer = _one(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
-    iterations = _one(schemes, names.setting("iterations"), "")
-    parts = [f"{iterations} iterations" if iterations else "", optimizer]
-    within = " of ".join(part for part in parts if part)
-    within = f" in {within}" if within else ""
+    within = tables.budget(schemes)
+    within = f" {within}" if within else ""
     if len(schemes) == 1:
         return f"How far does {which} lower the cost of {experiment}{within}?"
     return f"Which of {which} lowers the cost of {experiment} furthest{within}?"
 
 
 def sentence(sweep: Sweep, experiment: str) -> str:
-    """Return the answer: who reaches the lowest cost, who the highest, and how many failed.
+    """Return the answer: every scheme, from the lowest cost up, and how many jobs failed.
 
-    Over several problems, such as splits, it is how often; over several starts it is of their
-    median, with a word where the lead over the next is not sure.
+    Schemes whose costs are equal to rounding stand together. Splits, seeds and starts are one
+    value a scheme, their median. Over several problems it is how often a scheme is lowest, and
+    its mean rank. Where a penalty makes each scheme minimize another function, schemes are told
+    by what is left of their own excess, and not ranked by cost.
     """
-    schemes = sweep.of_role(names.SCHEME, experiment)
-    problems = _problems(schemes)
-    if len(problems) > 1:
-        return _counted(problems, schemes)
+    schemes = sweep.merged.of_role(names.SCHEME, experiment)
+    groups = _problems(schemes)
+    if len(groups) > 1:
+        return _counted(groups, sweep, experiment)
     known = _finite(schemes)
     if known.empty:
-        return _nothing(schemes)
-    best, worst = known.iloc[0], known.iloc[-1]
-    equal = known[_lowest(known)].sort_index()
-    reach = "reaches" if len(equal) == 1 else "reach"
-    said = f"{listed(list(equal['label']))} {reach} the lowest cost, {_at(best)}"
-    said += _over_starts(sweep, known)
-    if len(equal) < len(known):
-        said += f"; {worst['label']} ends highest, with {_at(worst)}"
-    return f"{said}.{_lost(schemes)}"
+        return _nothing(sweep, experiment)
+    own = problems.own_functions(known)
+    ranked = _ranked(known, own)
+    after = tables.budget(schemes).replace("in ", "After ", 1)
+    order = ", by what is left of each scheme's own excess" if own else ", from the lowest cost up"
+    parts = [f"{' = '.join(_labels(rows))}, {_at(rows, own)}" for rows in ranked]
+    said = f"{after or 'At the end'}{order if len(ranked) > 1 else ''}: {'; '.join(parts)}"
+    return f"{said}{_medians(known)}.{_lost(sweep, experiment)}"
 
 
 def overall(sweep: Sweep) -> str:
-    """Return the answer over all experiments of a sweep: who has the lowest cost, how often."""
+    """Return the answer over all experiments of a sweep."""
     if len(sweep.experiments) == 1:
         return sentence(sweep, sweep.experiments[0])
-    groups = [_problems(sweep.of_role(names.SCHEME, name)) for name in sweep.experiments]
-    return _counted([rows for group in groups for rows in group], sweep.of_role(names.SCHEME))
+    schemes = sweep.merged
+    groups = [_problems(schemes.of_role(names.SCHEME, name)) for name in sweep.experiments]
+    return _counted([rows for group in groups for rows in group], sweep)
 
 
-def _counted(problems: Sequence[pd.DataFrame], schemes: pd.DataFrame) -> str:
-    """Return who has the lowest cost on most problems."""
-    wins: dict[str, int] = {}
+def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
+    """Return which scheme is best for the data, in sentences: two answers, and what they hide.
+
+    splits: from `heldout.by_split`.
+    Which descends fastest, and which predicts best; that the faster one predicts worse, and that
+    a test cost rises. None where schemes are not compared on one problem.
+    """
+    schemes = sweep.merged.of_role(names.SCHEME, experiment)
+    if len(schemes) < 2 or len(_problems(schemes)) > 1 or _finite(schemes).empty:
+        return []
+    part = sweep.only(experiment)
+    fast, said = _fastest(part)
+    splits = splits[splits["experiment"] == experiment]
+    if splits.empty:
+        return [said, "Predicts best: not known; dataset.test_fraction=0.25 holds points out."]
+    best = heldout.predicts_best(splits)
+    more = [heldout.worse_though_faster(splits, fast), heldout.rises(splits)]
+    predicts = f"Predicts best: {' = '.join(best)}, {heldout.told(splits, best)}"
+    return [said, f"{predicts}{_over(splits['split'].nunique())}.", *filter(None, more)]
+
+
+def _fastest(part: Sweep) -> tuple[list[str], str]:
+    """Return the schemes that descend fastest, and the sentence that says so."""
+    for target in ASKED:
+        table = reached([part], target)
+        middle = table.groupby("scheme", sort=False)["value"].quantile(0.5, interpolation="higher")
+        if np.isfinite(middle.min()):
+            fast = list(middle.index[middle == middle.min()])
+            others = middle[middle > middle.min()].sort_values(kind="stable")
+            words = [f"{name} {_count(value)}" for name, value in others.items()]
+            after = f" ({', '.join(words)})" if words else ""
+            over = _over(table["split"].nunique())
+            return fast, (
+                f"Descends fastest: {' = '.join(fast)}, {_count(middle.min())} iterations to "
+                f"{target} of the excess{after}{over}."
+            )
+    labels = _labels(_ranked(_finite(part.merged.of_role(names.SCHEME)), True)[0])
+    return labels, (
+        f"Descends fastest: no scheme reaches {ASKED[-1]} of the excess; "
+        f"{' = '.join(labels)} ends with least of it."
+    )
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}" if np.isfinite(value) else "never"
+
+
+def _over(splits: int) -> str:
+    return f", median of {splits} splits" if splits > 1 else ""
+
+
+def _ranked(known: pd.DataFrame, own: bool) -> list[list[Mapping[Any, Any]]]:
+    """Return the rows of each rank, the lowest cost first; costs that are equal share one.
+
+    own: by the share of the excess that is left; otherwise, and where that is not known, by cost.
+    """
+    rows = known.sort_index().to_dict("records")
+    costs = np.array([row[COST] for row in rows])
+    left = np.array([excess_left(row, row) for row in rows])
+    if own and np.isfinite(left).all():
+        places = evidence.tied(left, TIED)
+    else:
+        start = float(np.nanmin([_start(row) for row in rows] + [np.inf]))
+        least = start if np.isfinite(start) else abs(float(costs.min()))
+        places = evidence.tied(costs, TIED * least)
+    return [
+        [row for row, place in zip(rows, places) if place == rank]
+        for rank in range(places.max() + 1)
+    ]
+
+
+def _labels(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
+    return [row["label"] for row in rows]
+
+
+def _start(row: Mapping[Any, Any]) -> float:
+    """Return the start's excess over the least cost; NaN where it is not known."""
+    minimum, tenth = (row.get(m.column, np.nan) for m in (names.MINIMUM, names.target("1e-1")))
+    return float((tenth - minimum) * 10)
+
+
+def _counted(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | None = None) -> str:
+    """Return how often each scheme has the lowest cost, and its mean rank, over problems."""
+    labels = list(dict.fromkeys(label for rows in groups for label in rows["label"]))
+    wins = dict.fromkeys(labels, 0)
+    ranks: dict[str, list[float]] = {label: [] for label in labels}
     compared = 0
-    for rows in problems:
+    for rows in groups:
         known = _finite(rows)
         if known.empty:
             continue
         compared += 1
-        for name in known[_lowest(known)]["label"]:
-            wins[name] = wins.get(name, 0) + 1
-    if not wins:
-        return _nothing(schemes)
-    most = max(wins.values())
-    best = [name for name, count in wins.items() if count == most]
-    reach = "reaches" if len(best) == 1 else "reach"
-    starts = max(comparisons.starts_of(row) for row in schemes.to_dict("records"))
-    medians = f", by the median of {starts} starts" if starts > 1 else ""
+        place = 1
+        for number, equal in enumerate(_ranked(known, problems.own_functions(known))):
+            for label in _labels(equal):
+                wins[label] += number == 0
+                ranks[label].append(place + (len(equal) - 1) / 2)
+            place += len(equal)
+        for label in set(rows["label"]) - set(known["label"]):
+            ranks[label].append(place + (len(rows) - len(known) - 1) / 2)
+    if not compared:
+        return _nothing(sweep, experiment)
+    means = {label: float(np.mean(own)) for label, own in ranks.items() if own}
+    order = sorted(means, key=lambda label: (means[label], -wins[label]))
+    same = [(wins[label], round(means[label], 9)) for label in order]
+    parts = []
+    for won, mean in dict.fromkeys(same):
+        alike = [label for label, own in zip(order, same) if own == (won, mean)]
+        parts.append(f"{' = '.join(alike)} {won} ({mean:.3g})")
+    schemes = sweep.of_role(names.SCHEME)
     return (
-        f"{listed(best)} {reach} the lowest cost on {most} of {compared} problems, "
-        f"each scheme at its {tables.step_word(schemes)} step size{medians}.{_lost(schemes)}"
+        f"Of {compared} problems, the lowest cost on how many (and the mean rank): "
+        f"{', '.join(parts)}; each scheme at its {tables.step_word(schemes)} step size."
+        f"{_lost(sweep, experiment)}"
     )
 
 
@@ -97,7 +211,7 @@ def _problems(schemes: pd.DataFrame) -> list[pd.DataFrame]:
     """
     labels = schemes["label"].copy()
     places: dict[tuple[tuple[str, str], ...], list[Any]] = {}
-    for place, made in zip(schemes.index, comparisons.problems(schemes)):
+    for place, made in zip(schemes.index, problems.problems(schemes)):
         own = tuple((name, text) for name, text in made.items() if name.startswith(PROBLEM))
         places.setdefault(own, []).append(place)
         for name, text in own:
@@ -105,54 +219,33 @@ def _problems(schemes: pd.DataFrame) -> list[pd.DataFrame]:
     return [schemes.loc[rows].assign(label=labels[rows]) for rows in places.values()]
 
 
-def _over_starts(sweep: Sweep, known: pd.DataFrame) -> str:
-    """Return how sure several starts make the lead of the first over the next; of one nothing."""
-    starts = comparisons.starts_of(known.iloc[0])
-    if starts == 1:
-        return ""
-    medians = f", the median of {starts} starts"
-    after = known[~_lowest(known)]
-    if after.empty:
-        return medians
-    first, second = (_by_start(sweep, row, starts) for row in (known.iloc[0], after.iloc[0]))
-    with np.errstate(invalid="ignore"):
-        lead = np.nan_to_num(second - first, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    sure = comparisons.interval(lead)[0] > 0
-    return medians if sure else f"{medians}, too few for a sure lead over {after.iloc[0]['label']}"
+def _medians(known: pd.DataFrame) -> str:
+    """Return what the costs are medians of: splits, seeds, starts; nothing of a single run."""
+    over = set(known.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
+    starts = max(problems.starts_of(row) for row in known.to_dict("records"))
+    words = [*sorted(over), *([f"{starts} starts"] if starts > 1 else [])]
+    return f" (medians of {' x '.join(words)})" if words else ""
 
 
-def _by_start(sweep: Sweep, scheme: Any, starts: int) -> comparisons.Array:
-    """Return each start's last cost `(starts,)` under a scheme, infinite where it diverged."""
-    steps = sweep.of_role(names.STEP, scheme["experiment"])
-    shown = steps[(steps["parent"] == scheme["run_id"]) & (steps.get(names.BEST.column) == "true")]
-    found = sweep.series(shown["run_id"].iloc[0], names.START_COST.key) if len(shown) else {}
-    return np.array([found.get(start, np.inf) for start in range(starts)])
-
-
-def _nothing(schemes: pd.DataFrame) -> str:
+def _nothing(sweep: Sweep, experiment: str | None) -> str:
     """Return why there is no answer."""
-    if comparisons.without_descent(schemes).all():
-        return (
-            f"No descent was made: the figures show the points under each scheme.{_lost(schemes)}"
-        )
-    return f"No scheme has a cost to compare.{_lost(schemes)}"
+    lost = _lost(sweep, experiment)
+    if problems.without_descent(sweep.of_role(names.SCHEME, experiment)).all():
+        return f"No descent was made: the figures show the points under each scheme.{lost}"
+    return f"No scheme has a cost to compare.{lost}"
 
 
-def _lost(schemes: pd.DataFrame) -> str:
+def _lost(sweep: Sweep, experiment: str | None) -> str:
     """Return which schemes no step size of the grid suited, and how many jobs failed."""
-    diverged = list(dict.fromkeys(schemes.loc[schemes["verdict"] == names.DIVERGED, "label"]))
-    several = schemes["experiment"].nunique() > 1 or len(diverged) > MOST
-    count = int((schemes["verdict"] == names.DIVERGED).sum())
-    who = f"{count} of {len(schemes)} jobs" if several else listed(diverged)
-    failed = int((schemes["verdict"] == names.FAILED).sum())
+    jobs = whole(sweep).of_role(names.SCHEME, experiment)
+    merged = sweep.merged.of_role(names.SCHEME, experiment)
+    diverged = list(dict.fromkeys(merged.loc[merged["verdict"] == names.DIVERGED, "label"]))
+    several = merged["experiment"].nunique() > 1 or len(diverged) > MOST
+    count = int((jobs["verdict"] == names.DIVERGED).sum())
+    who = f"{count} of {len(jobs)} jobs" if several or not diverged else listed(diverged)
+    failed = int((jobs["verdict"] == names.FAILED).sum())
     said = f" {who} diverged at every step size." if count else ""
-    return said + (f" {failed} of {len(schemes)} jobs failed." if failed else "")
-
-
-def _lowest(known: pd.DataFrame) -> pd.Series:
-    """Return which costs are the lowest, or the same as it."""
-    least = known[COST].min()
-    return known[COST] <= least + SAME * abs(least)
+    return said + (f" {failed} of {len(jobs)} jobs failed." if failed else "")
 
 
 def listed(words: Sequence[str]) -> str:
@@ -168,19 +261,28 @@ def _finite(schemes: pd.DataFrame) -> pd.DataFrame:
     """Return the schemes that have a final cost, the lowest first."""
     if COST not in schemes:
         return schemes.iloc[:0]
-    kept = schemes[schemes[COST].notna() & ~schemes["verdict"].isin([names.FAILED, names.DIVERGED])]
-    return kept.sort_values(COST, kind="stable")
+    lost = schemes["verdict"].isin([names.FAILED, names.DIVERGED])
+    return schemes[schemes[COST].notna() & ~lost].sort_values(COST, kind="stable")
 
 
-def _at(row: Any) -> str:
-    step = row.get(names.STEP_TAG.column)
-    size = f" at step size {step}" if isinstance(step, str) else ""
-    return f"{row[COST]:.4g}{size} ({row['verdict']})"
+def _at(rows: Sequence[Mapping[Any, Any]], own: bool) -> str:
+    """Return the cost of equal schemes, their step sizes, verdicts, and the excess that is left.
+
+    own: each minimizes another function, so that their costs are not told side by side.
+    """
+    sizes = list(dict.fromkeys(row.get(names.STEP_TAG.column) for row in rows))
+    told = [size for size in sizes if isinstance(size, str)]
+    at = f" at step size{'s' if len(told) > 1 else ''} {listed(told)}" if told else ""
+    verdicts = listed(list(dict.fromkeys(row["verdict"] for row in rows)))
+    left = excess_left(rows[0], rows[0])
+    solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(left)
+    rest = f"{share(left)} of {'its' if own else 'the'} excess left" if solved else ""
+    if own:
+        return f"{rest or 'of unknown excess'}{at} ({verdicts})"
+    return f"{rows[0][COST]:.4g}{at} ({', '.join(filter(None, [verdicts, rest]))})"
 
 
-def _one(rows: pd.DataFrame, column: str, default: str) -> str:
-    """Return the value that all rows share; nothing for several, the default for none."""
-    found = set(rows[column].dropna()) if column in rows else set()
-    if len(found) > 1:
-        return ""
-    return str(found.pop()) if found else default
+def share(left: float) -> str:
+    """Return a share of the excess in percent; 0 for what is rounding."""
+    percent = 0.0 if abs(left) < 1e-12 else 100 * left
+    return f"{percent:.2g}%" if percent < 100 else f"{percent:.0f}%"

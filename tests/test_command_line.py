@@ -114,7 +114,7 @@ def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
         set(tags)
     )
     assert f"viewStateShareKey={sweep_id}" in done.stdout
-    assert "reaches the lowest cost" in tags["mlflow.note.content"]
+    assert "from the lowest cost up: " in tags["mlflow.note.content"]
     assert sweep.data.tags["mlflow.note.content"] == tags["mlflow.note.content"]
     for run in [*of_role(client, name, "scheme"), *of_role(client, name, "step")]:
         assert run.data.tags["mlflow.runColor"].startswith("#")

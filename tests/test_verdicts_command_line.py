@@ -15,8 +15,8 @@ from normbench.job import Job
 from normbench.job import run as run_job
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.results import comparisons, theory
-from normbench.results.runs import last_sweep_id, load
+from normbench.results import comparisons, heldout, names, reached, tables, theory
+from normbench.results.runs import Sweep, last_sweep_id, load
 
 
 def run(folder, *arguments):
@@ -101,21 +101,48 @@ def test_every_start_is_recorded_on_its_step(sweep):
         assert predicted == pytest.approx(measured, rel=1e-8)
 
 
-def test_pairs_go_over_starts_and_splits(sweep):
+def test_pairs_go_over_splits_and_their_starts_are_one_value(sweep):
     _, done, found = sweep
-    table = comparisons.reached([found], "1e-1")
-    assert len(table) == 2 * 2 * 3
+    table = reached.reached([found], "1e-1")
+    assert len(table) == 2 * 2
     (pair,) = comparisons.paired(table).to_dict("records")
-    assert pair["pairs"] == 6
+    assert pair["splits"] == 2
     assert "paired: ratio is how much longer" in done.stdout
+    assert "no verdict: 1 pair is compared, for which 6 splits are needed" in done.stdout
+
+
+def test_splits_are_one_row_a_scheme(sweep):
+    _, done, found = sweep
+    table = tables.summary(found)
+    assert table["scheme"].tolist() == ["standard", "pca_sphere"]
+    assert table["medians of"].tolist() == ["2 splits"] * 2
+    assert (table["cost q1"] <= table["cost"]).all()
+    assert (table["cost"] <= table["cost q3"]).all()
+    assert "(medians of 2 splits x 3 starts)" in done.stdout
+    assert "split_seed=" not in done.stdout
+
+
+def test_test_points_are_judged(sweep):
+    _, done, found = sweep
+    splits = heldout.by_split(found)
+    assert len(splits) == 2 * 2
+    for word in ("Descends fastest: ", "Predicts best: ", "test error, %"):
+        assert word in done.stdout
+    step = found.of_role("step").iloc[0]
+    assert step["test_points"] == pytest.approx(0.3 * 569, abs=1)
 
 
 def test_prediction_and_observation_are_one_table(sweep):
     _, done, found = sweep
     table = theory.predictions(found)
-    assert len(table) == 4
-    assert (table["ratio"] <= 1).all()
-    assert (table["ratio"] >= 10**-0.25 * (1 - 1e-9)).all()
+    assert len(table) == 2
+    # The critical step was searched for, to a percent; on least squares it is 2/L itself.
+    assert table["ratio"].astype(float).between(0.97, 1.01).all()
+    found = Sweep("-", "s", found.runs.drop(columns=names.CRITICAL.column))
+    for ratio in theory.predictions(found)["ratio"]:
+        low, high = map(float, ratio.strip("[)").split(", "))
+        assert low < 1 <= high
+        assert high / low == pytest.approx(10**0.25, rel=0.01)
     assert "2/L" in done.stdout
     assert "Theory allows the largest step size under" in done.stdout
 

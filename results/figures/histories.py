@@ -11,9 +11,12 @@ from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Look, Shape
+from normbench.results.merging import REPEATS
 
 # Each panel: the training points' history, and the test points'.
 PANELS = (names.HISTORIES[0::2], names.HISTORIES[1::2])
+SIZES = ("train_points", "test_points")  # columns of the runs
+RATE = "misclassified points, percent"
 BAD = 8.0  # a curve that ends so many times above the median squashes the others
 Panel = tuple[names.Metric, ...]
 SAME = 1e-8  # relative: full whitenings trace the same costs to rounding
@@ -32,9 +35,13 @@ def draw(
 
     histories: one row a run and iteration (`run_id`, `iteration`, `train/cost` ...). runs: one
     row a curve (`run_id`, `label`, `normalizer`, `tags.step_size`, `verdict`). first: the
-    iteration to begin at. scale: `linear` or `log`; None chooses by the range.
+    iteration to begin at. scale: `linear` or `log`; None chooses by the range. Misclassified points
+    of a training and a test part, of different sizes, are shown in percent of each.
     """
     shown = histories[histories["iteration"] >= first]
+    rates = _shares_an_axis(shown, runs)
+    if rates:
+        shown = _as_rates(shown, runs)
     wanted = [
         panel for panel in PANELS if panel[0].key in shown and shown[panel[0].key].notna().any()
     ]
@@ -49,11 +56,30 @@ def draw(
         for axis, panel in zip(axes, wanted):
             _panel(axis, shown, runs, panel, scale, shape, height)
             axis.set_xlabel(panel[0].axis)
-            axis.set_ylabel(panel[0].words)
+            counts = panel[0] == names.TRAIN_MISCLASSIFICATIONS
+            axis.set_ylabel(RATE if counts and rates else panel[0].words)
         notes = _notes(shown, runs)
         if notes:
             figure.supxlabel(notes, fontsize="small", x=0.01, ha="left")
     return figure
+
+
+def _shares_an_axis(histories: pd.DataFrame, runs: pd.DataFrame) -> bool:
+    """Return whether two parts' misclassified points stand on one axis; their sizes are known."""
+    known = all(name in runs and runs[name].notna().all() for name in SIZES)
+    return known and _has(histories, names.TEST_MISCLASSIFICATIONS)
+
+
+def _as_rates(histories: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return histories with misclassified points in percent of each part's points."""
+    found = histories.copy()
+    about = runs.set_index("run_id")
+    for metric, size in zip(PANELS[1], SIZES):
+        points = histories["run_id"].map(about[size].astype(float))
+        for each in (metric, *(names.quartile(metric, part) for part in names.QUARTILES)):
+            if each.key in found:
+                found[each.key] = 100 * found[each.key] / points
+    return found
 
 
 def _panel(
@@ -149,7 +175,8 @@ def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None
         axis.yaxis.set_minor_locator(NullLocator())
         axis.yaxis.set_major_formatter("{x:.0f}")
     else:
-        axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+        whole = bool((values == np.round(values)).all())  # counts; rates are not
+        axis.yaxis.set_major_locator(MaxNLocator(6, integer=whole))
 
 
 def _powers(top: float) -> list[float]:
@@ -164,7 +191,8 @@ def _notes(histories: pd.DataFrame, runs: pd.DataFrame) -> str:
     if _has(histories, names.TEST_COST):
         notes.append("solid: training points, dashed and pale: test points")
     if _has(histories, names.quartile(names.TRAIN_COST, names.QUARTILES[0])):
-        notes.append("bands: quartiles over the starts")
+        over = sorted(set(runs.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""})
+        notes.append(f"bands: quartiles over {', '.join(over) or 'the starts'}")
     notes += [f"the same curve: {', '.join(same)}" for same in coinciding(histories, runs)]
     return "\n".join(notes)
 

@@ -99,7 +99,7 @@ def _cells(axis: Any, steps: pd.DataFrame, schemes: pd.DataFrame, sizes: Any, sh
 
 
 def _predictions(axis: Any, place: int, scheme: Any, sizes: Any) -> None:
-    """Draw where theory puts the limit in a scheme's row, and the largest convergent step."""
+    """Draw where theory puts the limit in a scheme's row, and the largest step that levels."""
     rows = [place - 0.46, place + 0.46]
     threshold, largest = scheme.get(THRESHOLD), scheme.get(LARGEST)
     if threshold is not None and pd.notna(threshold):
@@ -128,7 +128,7 @@ def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame, shape: S
         labels.append("2 / L, predicted")
         handles.append(Line2D([], [], color="black", lw=1.8))
     if len(_known(schemes, LARGEST)):
-        labels.append("largest convergent step")
+        labels.append("largest step that levels")
         handles.append(Line2D([], [], color="black", ls=":"))
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(handles), 7))
 

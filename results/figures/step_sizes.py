@@ -138,5 +138,5 @@ def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame) -> None:
     if THRESHOLD in schemes and schemes[THRESHOLD].notna().any():
         handles.append(mark("", "black", "2 / L, predicted", ":"))
     if LARGEST in schemes and schemes[LARGEST].notna().any():
-        handles.append(mark("^", "black", "largest convergent (an arrow: of those tried)"))
+        handles.append(mark("^", "black", "largest that levels (an arrow: of those tried)"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

@@ -24,15 +24,19 @@ def blow_up(x):
     return 1e160 * x
 
 
-def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False):
-    """Run a job a scheme and write the sweep; return it as the reader sees it."""
+def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False, params=None):
+    """Run a job a scheme and write the sweep; return it as the reader sees it.
+
+    params: settings to record. A second call adds to the sweep that the first one wrote.
+    """
     uri = f"sqlite:///{folder}/mlflow.db"
     writer = Writer(Store.at(uri, "artifacts", folder))
     sweep = writer.start_sweep(name, "sweep-1", {"command": COMMAND, "jobs": str(len(schemes))})
+    more = params or {}
     for label, scheme in schemes:
         outcome = run(Job(dataset, cost, scheme, gradient_descent(), settings))
         options = {f"normalizer.{key}": value for key, value in scheme.get_params().items()}
-        params = {"dataset": dataset.name, "normalizer": label, **options}
+        params = {"dataset": dataset.name, "normalizer": label, **options, **more}
         params["iterations"] = settings.iterations
         tags = {"normalizer": label, "sweep_id": "sweep-1", "dataset": dataset.name}
         place = records.Place(uri, name, sweep, params, tags)

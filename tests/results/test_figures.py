@@ -51,7 +51,7 @@ def test_histories_of_three_schemes_in_ten_iterations(three):
     cost, counts = draw(three, "histories").axes
     assert [label.split(",")[0] for label in named(cost)] == ["identity", "standard", "pca_sphere"]
     assert cost.get_ylabel() == "cost, mean over points"
-    assert counts.get_ylabel() == "misclassified points"
+    assert counts.get_ylabel() == "misclassified points, percent"  # of 60 and of 20 points
     assert cost.get_xlim() == (0, 10)
     for axis in (cost, counts):
         assert {line.get_linestyle() for line in marked(axis, "test")} == {"--"}
@@ -331,7 +331,7 @@ def test_components_and_reconstruction_of_images(images, tmp_path):
 
 def test_profiles_are_staircases():
     rows = [
-        {"experiment": name, "setting": "", "split": "0", "start": 0, "scheme": scheme, "value": v}
+        {"experiment": name, "setting": "", "split": 0, "scheme": scheme, "value": v, "excess": 1}
         for scheme, values in {
             "standard": (10.0, 30.0, 10.0),
             "pca_sphere, ridge=0": (30.0, 10.0, np.inf),

@@ -11,7 +11,7 @@ from normbench.command.results import main
 from normbench.recording import records
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import comparisons, report
+from normbench.results import heldout, report, verdict
 from normbench.results.conclusion import present
 from normbench.results.runs import Sweep, load
 
@@ -87,7 +87,10 @@ def test_it_is_structured_for_a_screen_reader(page):
 def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, three):
     for words in (
         "Which of identity, standard and pca_sphere lowers the cost of two-least_squares",
-        "reaches the lowest cost",
+        "After 10 iterations of gradient descent, from the lowest cost up: ",
+        "Descends fastest: ",
+        "Predicts best: ",
+        "Test points, at the end",
         "60 train points, 20 test points, 2 features; fingerprint",
         "What theory allows, and what was observed",
         "Step x L / 2 along the path against 1",
@@ -112,7 +115,7 @@ def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
 
 
 def test_what_theory_cannot_say_of_the_optimizer_stands_there(page, three):
-    assert "ratio: falls over 2/L" in page.text
+    assert "ratio: over 2/L, the step size that falls and the next, which does not" in page.text
     note = "2/L speaks of plain gradient descent, not of this optimizer"
     runs = three.sweep.runs.assign(**{"tags.plain_descent": "false", "tags.theory_note": note})
     other = Page(report.render(Sweep(three.uri, "sweep-1", runs), drawn={}))
@@ -179,19 +182,21 @@ def test_the_command_line_writes_it(three, images, tmp_path, capsys):
     assert "--out /proc/none: cannot be written" in capsys.readouterr().err
 
 
-def test_a_sweeps_end_compares_its_pairs_once(three, tmp_path, monkeypatch, capsys):
+def test_a_sweeps_end_compares_once(three, tmp_path, monkeypatch, capsys):
     found = []
 
-    def repeated(sweep):
+    def compared(sweep):
         found.append(sweep)
-        names = [*("scheme", "against", "pairs", "wins", "ratio", "low", "high", "verdict")]
-        return pd.DataFrame([["a", "b", 2, 1.0, 4.5, None, None, "none"]], columns=names)
+        columns = ["scheme", "against", "splits", "wins", "ratio", "low", "high", "verdict"]
+        pairs = pd.DataFrame([["a", "b", 2, 1.0, 4.5, None, None, "none"]], columns=columns)
+        return verdict.Compared(pairs, heldout.by_split(sweep))
 
-    monkeypatch.setattr(comparisons, "repeated", repeated)
+    monkeypatch.setattr(verdict, "compared", compared)
     written = present(three.sweep, tmp_path)
     assert len(found) == 1
     told = capsys.readouterr().out
-    assert "need 6 pairs" in told
-    assert "4.5" in told
     page = Page(written[three.name][-1].read_text())
-    assert "need 6 pairs" in page.text
+    for text in (told, page.text):
+        assert "for which 6 splits are needed (2 x 0.5^6 <= 0.05 / 1); there are 2" in text
+        assert "4.5" in text
+        assert "in 10 iterations of gradient descent" in text

@@ -1,0 +1,147 @@
+"""The statistics of paired values: what a table of many pairs allows one to conclude.
+
+Pure functions of arrays. The values of a pair are `(n,)`, one a split of the data, which is the
+unit: the starts within a split share its data, so they are one value, their median. Leading axes
+are many pairs, or many tables, at once.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr
+
+Array = NDArray[np.float64]
+LEVEL = 0.05  # of all pairs of a table together
+
+
+class Verdicts(NamedTuple):
+    """What each of m pairs allows: `(..., m)` each.
+
+    direction: 1 where the first of the pair is faster, -1 where the second is, 0 where it is open.
+    low, high: an interval of the median of the log ratios, NaN where there are too few values.
+    """
+
+    direction: NDArray[np.int64]
+    low: Array
+    high: Array
+
+
+def collapse(values: Array) -> Array:
+    """Return the median over the last axis, the upper one of an even number of values.
+
+    An order statistic, so that an unreached (infinite) value is not averaged with a reached one.
+    """
+    return np.sort(values, axis=-1)[..., values.shape[-1] // 2]
+
+
+def log_ratios(first: Array, second: Array) -> Array:
+    """Return `log(second / first)`: above 0 where the first is faster.
+
+    Plus or minus infinity where one is unreached (infinite). NaN where neither is reached: there
+    the two have no order. What was reached at the start (0) counts as 1, so that a ratio exists.
+    """
+    least = min(1.0, float(np.min(np.r_[first[first > 0], second[second > 0], 1.0])))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.log(np.maximum(second, least)) - np.log(np.maximum(first, least)))
+
+
+def median(values: Array) -> Array:
+    """Return the median along the last axis, NaN left out; infinite values are allowed.
+
+    0 between minus and plus infinity, and NaN of nothing.
+    """
+    ordered = np.sort(values, axis=-1)
+    size = np.sum(~np.isnan(values), axis=-1, keepdims=True)
+    last = np.maximum(size, 1)
+    low = np.take_along_axis(ordered, (last - 1) // 2, axis=-1)[..., 0]
+    high = np.take_along_axis(ordered, last // 2 - (size == 0), axis=-1)[..., 0]
+    with np.errstate(invalid="ignore"):
+        middle = (low + high) / 2
+    opposite = np.isinf(low) & np.isinf(high) & (low != high)
+    return np.where(opposite, 0.0, middle)
+
+
+def sign_test(logs: Array) -> Array:
+    """Return the p-values `(..., m)` of log ratios `(..., m, n)` whose median may be 0.
+
+    Two-sided and exact; a tie speaks against both sides. Conover, Practical Nonparametric
+    Statistics (1999), section 3.4.
+    """
+    count = np.sum(~np.isnan(logs), axis=-1)
+    against = np.minimum(np.sum(logs <= 0, axis=-1), np.sum(logs >= 0, axis=-1))
+    return np.minimum(1.0, 2 * bdtr(against, count, 0.5))
+
+
+def holm(p_values: Array) -> Array:
+    """Return the level at which each of m pairs `(..., m)` is tested, by Holm's correction.
+
+    The smallest p-value is tested at LEVEL / m, the next at LEVEL / (m - 1), and so on until one
+    is not rejected; the rest share its level. No true null hypothesis of the table is then
+    rejected with a probability of 1 - LEVEL. Holm, Scandinavian Journal of Statistics 6 (1979).
+    """
+    count = p_values.shape[-1]
+    order = np.argsort(p_values, axis=-1, kind="stable")
+    steps = np.broadcast_to(LEVEL / np.arange(count, 0, -1.0), p_values.shape)
+    passed = np.take_along_axis(p_values, order, axis=-1) <= steps
+    rejected = np.sum(np.cumprod(passed, axis=-1), axis=-1, keepdims=True)
+    sorted_levels = np.minimum(steps, LEVEL / np.maximum(count - rejected, 1.0))
+    levels = np.empty_like(p_values)
+    np.put_along_axis(levels, order, sorted_levels, axis=-1)
+    return levels
+
+
+def interval(values: Array, level: Array | float = LEVEL) -> tuple[Array, Array]:
+    """Return an interval of the median of what values `(..., n)` are drawn from.
+
+    From the k-th value from below to the k-th from above, with the largest k for which that holds
+    the median with a probability of 1 - level or more, whatever the distribution is: how many
+    values lie below it is binomial. NaN among the values is left out; the ends are NaN where the
+    values are too few. Conover, Practical Nonparametric Statistics (1999), section 3.2.
+    """
+    count = np.sum(~np.isnan(values), axis=-1, keepdims=True)
+    below = np.arange(values.shape[-1])
+    half = np.broadcast_to(np.asarray(level, dtype=float), count.shape[:-1])[..., None] / 2
+    place = np.sum((bdtr(below, np.maximum(count, 1), 0.5) <= half) & (below < count), axis=-1)
+    ordered = np.sort(values, axis=-1)
+
+    def at(index: NDArray[np.int64]) -> Array:
+        found = np.take_along_axis(ordered, np.maximum(index, 0)[..., None], axis=-1)[..., 0]
+        return np.where(place > 0, found, np.nan)
+
+    return at(place - 1), at(np.minimum(count[..., 0] - place, values.shape[-1] - 1))
+
+
+def judge(logs: Array) -> Verdicts:
+    """Return the verdicts on a table of m pairs, from their log ratios `(..., m, n)`.
+
+    A pair has a verdict where the sign test rejects at Holm's level, which is where the interval
+    at that level does not hold 0.
+    """
+    p_values = sign_test(logs)
+    levels = holm(p_values)
+    low, high = interval(logs, levels)
+    direction = np.where(low > 0, 1, np.where(high < 0, -1, 0))
+    return Verdicts(direction, low, high)
+
+
+def fewest(pairs: int) -> int:
+    """Return how many values a pair must have before a table of so many pairs allows a verdict.
+
+    The smallest n with `2 * 0.5**n <= LEVEL / pairs`: all n values then lie on one side.
+    """
+    return int(np.ceil(1 - np.log2(LEVEL / max(pairs, 1))))
+
+
+def tied(values: Array, tolerance: float) -> NDArray[np.int64]:
+    """Return the place of each value `(n,)` among the different ones, from 0 for the lowest.
+
+    Values are the same where each is within the tolerance of the next lower one, and infinite
+    ones are the same.
+    """
+    order = np.argsort(values, kind="stable")
+    sorted_values = np.where(np.isfinite(values), values, np.finfo(float).max)[order]
+    rises = np.diff(sorted_values) > tolerance
+    places = np.empty(len(values), dtype=np.int64)
+    places[order] = np.concatenate([[0], np.cumsum(rises)])[: len(values)]
+    return places

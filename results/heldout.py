@@ -1,0 +1,170 @@
+"""How schemes do on the points that were held out: a faster descent is not a better prediction."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from normbench.results import evidence, names, problems
+from normbench.results.comparisons import OPEN
+from normbench.results.merging import members_of, whole
+from normbench.results.runs import Sweep
+
+BETTER, WORSE = "better", "worse"
+VERDICTS = {1: BETTER, -1: WORSE, 0: OPEN}
+RISES = 0.05  # of what the test cost fell by: a larger rise from its lowest is said
+COLUMNS = ("cost", "best cost", "at", "rate", "best rate", "train rate", "start")
+
+
+def by_split(sweep: Sweep) -> pd.DataFrame:
+    """Return one row a scheme and split: costs and errors of the test points, last and best.
+
+    Each scheme stands at its best step size, the same for all splits; of several seeds a split
+    has the median. cost, rate: at the end; best cost, best rate: the lowest over the iterations,
+    and `at`: where the cost was lowest; rates are shares of misclassified points, NaN of real
+    targets. start: the test cost at the start. Empty without test points.
+    """
+    runs, source = sweep.merged, whole(sweep)
+    split_of = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
+    rows = []
+    for scheme in runs.of_role(names.SCHEME).to_dict("records"):
+        if pd.isna(scheme.get(names.FINAL_TEST_COST.column, np.nan)):
+            continue
+        own = source.runs[source.runs["run_id"].isin(members_of(runs, scheme["run_id"]))]
+        histories = source.histories(own)
+        parents = {
+            row["run_id"]: row["parent"] if row["role"] == names.STEP else row["run_id"]
+            for row in own.to_dict("records")
+        }
+        for run_id, history in histories.groupby("run_id"):
+            place = {"experiment": scheme["experiment"], "scheme": scheme["label"]}
+            place["split"] = split_of[parents[run_id]]
+            rows.append({**place, **_ends(history.set_index("iteration"), scheme)})
+    keys = ["experiment", "scheme", "split"]
+    table = pd.DataFrame(rows, columns=[*keys, *COLUMNS])
+    return table.groupby(keys, sort=False, as_index=False).median()
+
+
+def _ends(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str, float]:
+    cost = history[names.TEST_COST.key].dropna()
+    found = {"cost": cost.iloc[-1], "best cost": cost.min(), "start": cost.iloc[0]}
+    found["at"] = float(cost.idxmin())
+    parts = {"rate": names.TEST_MISCLASSIFICATIONS, "train rate": names.TRAIN_MISCLASSIFICATIONS}
+    for name, metric in parts.items():
+        count = scheme.get("test_points" if name == "rate" else "train_points", np.nan)
+        rate = history.get(metric.key, pd.Series(dtype=float)).dropna() / count
+        found[name] = rate.iloc[-1] if len(rate) else np.nan
+        found[f"best {name}"] = rate.min() if len(rate) else np.nan
+    return {name: float(found[name]) for name in COLUMNS}
+
+
+def summary(splits: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a scheme: the medians of `by_split` over the splits, errors in percent.
+
+    `best` is the lowest over the iterations, chosen on the test points themselves: better than
+    what one would get on others.
+    """
+    rows = []
+    for (experiment, scheme), part in splits.groupby(["experiment", "scheme"], sort=False):
+        row: dict[str, Any] = {"experiment": experiment, "scheme": scheme, "splits": len(part)}
+        row |= {
+            "test cost": part["cost"].median(),
+            "best test cost": part["best cost"].median(),
+            "at iteration": part["at"].median(),
+            "train error, %": 100 * part["train rate"].median(),
+            "test error, %": 100 * part["rate"].median(),
+            "q1": 100 * part["rate"].quantile(0.25),
+            "q3": 100 * part["rate"].quantile(0.75),
+            "best test error, %": 100 * part["best rate"].median(),
+        }
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    if len(table) and table["splits"].max() == 1:
+        table = table.drop(columns=["splits", "q1", "q3"])
+    return table.dropna(axis="columns", how="all")
+
+
+def measure(splits: pd.DataFrame) -> str:
+    """Return what predictions are compared by: the error rate, or the cost of real targets."""
+    return "cost" if splits["rate"].isna().any() else "rate"
+
+
+def paired(splits: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a pair of schemes: who predicts better at the end, by splits.
+
+    difference: the median of the second's test error (in percent of the points; of real targets
+    the test cost) minus the first's, with its interval; verdict: `better` or `worse` of the
+    first, or `none`. The verdicts of a table hold together: see `evidence.judge`.
+    """
+    rows, differences = [], []
+    for experiment, part in splits.groupby("experiment", sort=False):
+        wide = part.pivot(index="split", columns="scheme", values=measure(part))
+        wide = wide[list(dict.fromkeys(part["scheme"]))] * (100 if measure(part) == "rate" else 1)
+        for one, other in zip(*np.nonzero(np.triu(np.ones((wide.shape[1],) * 2), 1))):
+            less = (wide.iloc[:, other] - wide.iloc[:, one]).dropna().to_numpy()
+            row = {"experiment": experiment, "scheme": wide.columns[one]}
+            rows.append({**row, "against": wide.columns[other], "splits": len(less)})
+            differences.append(less)
+    columns = ["experiment", "scheme", "against", "splits", "wins", "difference", "low", "high"]
+    if not rows:
+        return pd.DataFrame(columns=[*columns, "verdict"])
+    values = np.full((len(rows), max(map(len, differences))), np.nan)
+    for own, less in zip(values, differences):
+        own[: len(less)] = less
+    found = evidence.judge(values)
+    for number, row in enumerate(rows):
+        less = differences[number]
+        row["wins"] = float(np.mean((np.sign(less) + 1) / 2)) if len(less) else np.nan
+        row["difference"] = float(evidence.median(values[number]))
+        row["low"], row["high"] = float(found.low[number]), float(found.high[number])
+        row["verdict"] = VERDICTS[int(found.direction[number])]
+    return pd.DataFrame(rows, columns=[*columns, "verdict"])
+
+
+def predicts_best(splits: pd.DataFrame) -> list[str]:
+    """Return the schemes with the lowest median error at the end; of real targets, cost."""
+    by = splits.groupby("scheme", sort=False)[measure(splits)].median()
+    return list(by.index[by <= by.min() + 1e-6 * abs(by.min())])
+
+
+def told(splits: pd.DataFrame, schemes: Sequence[str]) -> str:
+    """Return how schemes do on the test points, in words: the median over the splits."""
+    own = splits[splits["scheme"].isin(schemes)]
+    by = measure(splits)
+    middle = own.groupby("scheme")[by].median().iloc[0]
+    if by == "cost":
+        return f"test cost {middle:.4g}"
+    return f"{middle:.1%} of the test points misclassified"
+
+
+def worse_though_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
+    """Return the sentence that the faster schemes predict worse than others; empty otherwise."""
+    best = predicts_best(splits)
+    there = [name for name in fast if name in set(splits["scheme"])]
+    if not there or set(there) & set(best):
+        return ""
+    pairs = paired(splits[splits["scheme"].isin([there[0], best[0]])])
+    count = int(pairs["splits"].iloc[0])
+    sure = pairs["verdict"].iloc[0] != OPEN
+    how = f"on {count} splits" if sure else f"though {count} {_splits(count)} too few to be sure"
+    faster = " = ".join(there)
+    return (
+        f"The faster descent predicts worse, {how}: {told(splits, there)} under {faster}, "
+        f"against {told(splits, best)} under {' = '.join(best)}."
+    )
+
+
+def _splits(count: int) -> str:
+    return "split is" if count == 1 else "splits are"
+
+
+def rises(splits: pd.DataFrame) -> str:
+    """Return the sentence that names the schemes whose test cost rises again; empty for none."""
+    middle = splits.groupby("scheme", sort=False)[["cost", "best cost", "at", "start"]].median()
+    parts = [
+        f"{name} (from {row['best cost']:.4g} at iteration {row['at']:.0f} to {row['cost']:.4g})"
+        for name, row in middle.iterrows()
+        if row["cost"] - row["best cost"] > RISES * max(row["start"] - row["best cost"], 0)
+    ]
+    return f"The test cost rises again under {'; '.join(parts)}." if parts else ""

@@ -1,0 +1,260 @@
+"""Splits and seeds of a scheme as one row: medians and quartiles over them, and how many."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from normbench.results import names, problems
+from normbench.results.reached import best_step, excess_left, step_size
+from normbench.results.runs import HISTORIES, Sweep
+
+SHARES = (0.25, 0.75)
+REPEATS = "repeats"  # the column that says what a row's medians are over, such as `4 splits`
+# Step sizes whose median is one of the grid, an order statistic, and the tag of a lower bound.
+OF_THE_GRID = {
+    names.LARGEST_CONVERGENT.column: names.CENSORED.column,
+    names.LARGEST_FALLING.column: names.CENSORED_FALLING.column,
+    names.CRITICAL.column: names.CENSORED_CRITICAL.column,
+}
+
+
+@dataclass(frozen=True)
+class Merged(Sweep):
+    """A sweep with one run a scheme, which stands for the runs of all its splits and seeds.
+
+    source: the sweep with all of them. members: their ids, by the id of the run that stands for
+    them. Histories are medians with quartiles; arrays and series are of the first split alone.
+    """
+
+    source: Sweep = field(repr=False, kw_only=True)
+    members: Mapping[str, Sequence[str]] = field(repr=False, kw_only=True)
+
+    def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORIES) -> pd.DataFrame:
+        """Return one row a run and iteration, as `Sweep.histories`, over each run's members."""
+        parts = []
+        every = self.source.runs.set_index("run_id", drop=False)
+        for row in runs.to_dict("records"):
+            own = every.loc[members_of(self, row["run_id"])]
+            found = self.source.histories(own, metrics)
+            if len(found):
+                parts.append(_over_members(found, row, len(own)))
+        return pd.concat(parts, ignore_index=True) if parts else super().histories(runs.iloc[:0])
+
+    def only(self, experiment: str) -> "Merged":
+        """Return the part of the sweep that belongs to one experiment."""
+        runs = self.runs[self.runs["experiment"] == experiment]
+        return replace(self, runs=runs, source=self.source.only(experiment))
+
+
+def merged(sweep: Sweep) -> Sweep:
+    """Return the sweep with one run a scheme and setting; itself where it has no more."""
+    if isinstance(sweep, Merged) or sweep.of_role(names.SCHEME).empty:
+        return sweep
+    jobs = problems.placed([sweep])
+    if not jobs.duplicated(problems.SCHEME).any():
+        return sweep
+    jobs = _different(jobs, problems.results([sweep], jobs))
+    jobs = jobs[(jobs["verdict"] != names.FAILED) | ~_has_run(jobs)]
+    jobs["group"] = jobs.groupby(problems.SCHEME, sort=False).ngroup()
+    steps = sweep.of_role(names.STEP)
+    steps = steps[steps["parent"].isin(jobs["run_id"])]
+    schemes = _schemes(jobs)
+    grid, standing = _grid(steps, jobs, schemes)
+    schemes = _standing_in(schemes, standing)
+    others = sweep.runs[~sweep.runs["role"].isin([names.SCHEME, names.STEP])]
+    runs = pd.concat([others, schemes, grid], ignore_index=True)
+    members = {
+        run_id: list(ids)
+        for rows in (grid, schemes)  # of a scheme, those of the step size that stands for it
+        for run_id, ids in zip(rows["run_id"], rows["members"])
+    }
+    runs = runs.drop(columns=["members", "group"])
+    return Merged(sweep.store, sweep.sweep_id, runs, source=sweep, members=members)
+
+
+def whole(sweep: Sweep) -> Sweep:
+    """Return a sweep with every run of it."""
+    return sweep.source if isinstance(sweep, Merged) else sweep
+
+
+def members_of(sweep: Sweep, run_id: str) -> list[str]:
+    """Return the ids of the runs that a run stands for: of a sweep that is not merged, its own."""
+    return list(sweep.members.get(run_id, [run_id])) if isinstance(sweep, Merged) else [run_id]
+
+
+def _different(jobs: pd.DataFrame, came_to: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    """Return jobs without copies: those of one scheme and split that came to equal results."""
+    kept: list[Any] = []
+    for _, same in jobs.groupby([*problems.SCHEME, "split"], sort=False):
+        own: list[Mapping[str, float]] = []
+        for place, run_id in same["run_id"].items():
+            if not any(problems.equal(came_to[run_id], other) for other in own):
+                own.append(came_to[run_id])
+                kept.append(place)
+    return jobs.loc[sorted(kept)].copy()
+
+
+def _has_run(jobs: pd.DataFrame) -> "pd.Series[bool]":
+    """Return, by job, whether a job of its scheme did not fail."""
+    keys = [jobs[column] for column in problems.SCHEME]
+    return (jobs["verdict"] != names.FAILED).groupby(keys).transform("any")
+
+
+def _schemes(jobs: pd.DataFrame) -> pd.DataFrame:
+    """Return a row a group of jobs: a scheme on a problem."""
+    found = _together(jobs, "group")
+    labels = found[["scheme", "setting"]].apply(lambda row: ", ".join(filter(None, row)), axis=1)
+    return found.assign(
+        label=labels, **{REPEATS: [repeats(same) for _, same in jobs.groupby("group")]}
+    )
+
+
+def repeats(jobs: pd.DataFrame) -> str:
+    """Return what jobs of one scheme repeat, in words: `4 splits`, `3 seeds`; empty for one."""
+    splits = jobs["split"].nunique()
+    seeds = -(-len(jobs) // max(splits, 1))
+    words = [f"{splits} splits" if splits > 1 else "", f"{seeds} seeds" if seeds > 1 else ""]
+    return " x ".join(word for word in words if word)
+
+
+def _grid(
+    steps: pd.DataFrame, jobs: pd.DataFrame, schemes: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return a row a scheme and step size, and of these the rows that stand for their scheme."""
+    if steps.empty:
+        return steps.assign(group=0, members=None), steps.assign(group=0, members=None)
+    about = jobs.set_index("run_id")
+    group = steps["parent"].map(about["group"])
+    rows = steps.to_dict("records")
+    sizes = pd.Series([step_size(row) for row in rows], index=steps.index)
+    place = pd.Series(list(zip(group, sizes)), index=steps.index)
+    found = _together(steps.assign(place=place), "place")
+    found[["group", "size"]] = found["place"].tolist()
+    own = schemes.set_index("group")
+    for column, source in (("label", "label"), (REPEATS, REPEATS), ("parent", "run_id")):
+        found[column] = found["group"].map(own[source])
+    for name, texts in _verdicts(steps, place, found).items():
+        found[name] = texts
+    parents = about.to_dict("index")
+    left = pd.Series([excess_left(row, parents[row["parent"]]) for row in rows], index=steps.index)
+    best = {
+        number: _standing(same, sizes, left, jobs[jobs["group"] == number])
+        for number, same in steps.groupby(group)
+    }
+    standing = found["size"] == found["group"].map(best)
+    found[names.BEST.column] = standing.map({True: "true", False: "false"})
+    found = found.drop(columns=["place", "size"])
+    return found, found[standing]
+
+
+def _standing_in(schemes: pd.DataFrame, standing: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme rows with what the step size that stands for each came to."""
+    families = tuple(names.METRICS + family for family in (names.TRAIN, names.TEST))
+    finals = [names.final(metric).column for metric in names.HISTORIES]
+    words = [names.STEP_TAG.column, names.VERDICT.column, "verdict", "reason", "members"]
+    columns = [
+        column for column in standing if column.startswith(families) or column in (*finals, *words)
+    ]
+    own = standing.set_index("group")[columns]
+    found = schemes.set_index("group")
+    for column in columns:
+        old = found[column] if column in found else pd.Series(None, index=found.index, dtype=object)
+        there = found.index.isin(own.index)
+        found[column] = own[column].reindex(found.index).where(there, old)
+    return found.reset_index()
+
+
+def _together(rows: pd.DataFrame, by: str) -> pd.DataFrame:
+    """Return groups of runs as one each: the first, medians of numbers, and words that all share.
+
+    Of a parameter that varies, all values; quartiles beside the final values of histories; of
+    largest step sizes one of the grid. members: the ids of the runs of each.
+    """
+    groups = rows.groupby(by, sort=False)
+    found = rows.drop_duplicates(by).set_index(by)
+    found["members"] = groups["run_id"].agg(list)
+    if not rows[by].duplicated().any():
+        return found.reset_index()
+    numbers = [name for name in rows if name.startswith(names.METRICS)]
+    found[numbers] = groups[numbers].median()
+    for metric in names.HISTORIES:
+        final = names.final(metric).column
+        for part, share in zip(names.QUARTILES, SHARES) if final in rows else ():
+            found[names.quartile(metric, part).column] = groups[final].quantile(share)
+    words = [name for name in rows if name.startswith((names.PARAMS, names.TAGS))]
+    varied = groups[words].nunique(dropna=False) > 1
+    for name in varied.columns[varied.any()]:
+        joined = groups[name].agg(lambda part: ", ".join(dict.fromkeys(part.dropna())))
+        new = joined if name.startswith(names.PARAMS) else None
+        found[name] = found[name].astype(object).where(~varied[name], new)
+    for name in OF_THE_GRID.keys() & set(rows.columns):
+        made = [_on_the_grid(same, name) for _, same in groups]
+        found[[name, OF_THE_GRID[name]]] = pd.DataFrame(made, index=found.index)
+    return found.reset_index()
+
+
+def _on_the_grid(rows: pd.DataFrame, name: str) -> tuple[float, str]:
+    """Return the median of step sizes, and whether it may be larger: one below it was censored."""
+    known = rows[rows[name].notna()]
+    if known.empty:
+        return float("nan"), "false"
+    middle = float(np.quantile(known[name], 0.5, method="lower"))
+    tag = OF_THE_GRID[name]
+    below = known.loc[known[name] <= middle, tag] if tag in known else pd.Series(dtype=str)
+    return middle, str((below == "true").any()).lower()
+
+
+def _verdicts(
+    steps: pd.DataFrame, place: "pd.Series[Any]", found: pd.DataFrame
+) -> dict[str, list[str]]:
+    """Return the verdict on the runs of each step size, the worst, and how many had which."""
+    order = list(names.VERDICTS)
+    words, reasons = [], []
+    each = dict(list(steps["verdict"].groupby(place)))
+    for own, over in zip(found["place"], found[REPEATS]):
+        verdicts = list(each[own])
+        counts = {word: verdicts.count(word) for word in order if word in verdicts}
+        shown = ", ".join(f"{count} {word}" for word, count in counts.items())
+        words.append(max(verdicts, key=order.index))
+        reasons.append(f"of {over}: {shown}" if len(counts) > 1 else "")
+    return {"verdict": words, names.VERDICT.column: words, "reason": reasons}
+
+
+def _standing(
+    steps: pd.DataFrame, sizes: "pd.Series[float]", left: "pd.Series[float]", jobs: pd.DataFrame
+) -> float:
+    """Return the step size that stands for a scheme on all its splits: the shown or the best."""
+    first = jobs.iloc[0]
+    if first.get(names.STEP_CHOSEN.column) == "true":
+        return float(first[names.STEP_TAG.column])
+    held = pd.to_numeric(steps.get(names.TO_LOWEST.column, pd.Series(np.nan, index=steps.index)))
+    by = sizes[steps.index]
+    each = held.fillna(np.inf).groupby(by)
+    unreached = each.agg(lambda part: np.isinf(part).sum()) + len(jobs) - each.size()
+    upper = each.quantile(0.5, interpolation="higher")
+    return best_step(upper, unreached, left[steps.index].groupby(by).median())
+
+
+def _over_members(found: pd.DataFrame, row: Mapping[Any, Any], count: int) -> pd.DataFrame:
+    """Return the histories of several runs as one: medians, with quartiles over the runs.
+
+    It ends where the first of them does.
+    """
+    if count == 1:
+        return found.assign(run_id=row["run_id"], label=row["label"], verdict=row["verdict"])
+    by = found.groupby("iteration")
+    there = by.size() == count
+    metrics = [metric.key for metric in names.HISTORIES if metric.key in found]
+    table = by[metrics].median()
+    for metric in names.HISTORIES:
+        for part, share in zip(names.QUARTILES, SHARES) if metric.key in found else ():
+            table[names.quartile(metric, part).key] = by[metric.key].quantile(share)
+    table = table[there].reset_index()
+    about = {**row, "step_size": row.get(names.STEP_TAG.column)}
+    first = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
+    for place, name in enumerate(first):
+        table.insert(place, name, about[name])
+    return table

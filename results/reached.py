@@ -1,0 +1,225 @@
+"""When each scheme reaches a target: at the step size that is its best for that target."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from normbench.results import names, problems
+from normbench.results.evidence import collapse
+from normbench.results.runs import Sweep
+
+TIED = 1e-6  # of the start's excess: step sizes whose final costs are nearer end equally low
+COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "most"]
+
+
+def reached(
+    sweeps: Sequence[Sweep], target: str = "1e-2", measure: str = "iterations"
+) -> pd.DataFrame:
+    """Return one row a problem, split and scheme: when it reaches a target, held to the end.
+
+    value: iterations or seconds to the target at the step, the median over the split's starts;
+    infinite where it is never reached, where every step size diverged, and where the job failed.
+    step: the scheme's best step size for the target, one for all splits: the fewest iterations,
+    by the median over the splits; of equal ones the smaller. excess: the share of the start's
+    excess that is left at the end. least, most: the range of the median over the step sizes that
+    end as low as the step does. The target is one for all schemes of a problem: the lowest, where
+    the least cost is only the lowest that each job saw; but each scheme's own where a penalty
+    makes each minimize another function. A job whose seconds are not known has no row; neither
+    has one whose starts would have to be counted by costs that are not recorded.
+    """
+    schemes = problems.scheme_runs(sweeps)
+    if schemes.empty:
+        return pd.DataFrame(columns=COLUMNS)
+    schemes = schemes.join(_goals(schemes, target))
+    every = _at_each_step(sweeps, schemes, target, measure)
+    parts = [_at_best(rows) for _, rows in every.groupby(problems.SCHEME, sort=False)]
+    return pd.concat(parts, ignore_index=True).dropna(subset="value", ignore_index=True)[COLUMNS]
+
+
+def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
+    """Return, by run: goal (the cost to reach), lowered, minimum, and the start's excess over it.
+
+    lowered: the goal is that of the problem's other schemes, lower than the run's own beyond the
+    rounding of two solutions for one least cost.
+    """
+    nothing = pd.Series(np.nan, index=schemes.index)
+    own, minimum, tenth = (
+        schemes.get(metric.column, nothing).astype(float)
+        for metric in (names.target(target), names.MINIMUM, names.target("1e-1"))
+    )
+    found = pd.DataFrame({"goal": own, "minimum": minimum, "start": (tenth - minimum) * 10})
+    found["lowered"] = False
+    for _, rows in schemes.groupby(problems.PLACE, sort=False):
+        if problems.own_functions(rows):
+            continue
+        for _, same in rows.groupby("split"):
+            lowest = own[same.index].min()
+            if not np.isfinite(lowest):
+                continue
+            lowered = own[same.index] - lowest > 1e-6 * abs(lowest)
+            found.loc[lowered.index[lowered], "lowered"] = True
+            at = own[same.index].idxmin()
+            found.loc[same.index, "goal"] = lowest
+            found.loc[same.index, "minimum"] = minimum[at]
+            found.loc[same.index, "start"] = found.loc[at, "start"]
+    return found
+
+
+def _at_each_step(
+    sweeps: Sequence[Sweep], schemes: pd.DataFrame, target: str, measure: str
+) -> pd.DataFrame:
+    """Return one row a scheme, split and step size: iterations, value and excess.
+
+    Of several jobs of a split, such as those of several seeds of the start, the medians. A job
+    that failed has an infinite value at every step size that its scheme was run with.
+    """
+    rows = [
+        row
+        for number, sweep in enumerate(sweeps)
+        for row in _of_sweep(sweep, schemes[schemes["sweep"] == number], target, measure)
+    ]
+    columns = [*problems.SCHEME, "split", "step", "iterations", "value", "excess"]
+    every = pd.DataFrame(rows, columns=columns)
+    sizes = every.groupby(problems.SCHEME, sort=False)["step"].agg(lambda part: sorted(set(part)))
+    ran = set(every[[*problems.SCHEME, "split"]].itertuples(index=False, name=None))
+    lost = [
+        [*key, size, np.inf, np.inf, np.inf]
+        for key in dict.fromkeys(
+            schemes[[*problems.SCHEME, "split"]].itertuples(index=False, name=None)
+        )
+        if key not in ran
+        for size in sizes.get(key[:3], [np.nan])
+    ]
+    every = pd.concat([every, pd.DataFrame(lost, columns=columns)], ignore_index=True)
+    every = every.astype(dict.fromkeys(columns[4:], float))
+    keys = columns[:5]
+    if not every.duplicated(keys).any():
+        return every
+    return every.groupby(keys, sort=False, dropna=False, as_index=False).agg(_middle)
+
+
+def _middle(values: "pd.Series[float]") -> float:
+    known = values.dropna().to_numpy(dtype=float)
+    return float(collapse(known)) if len(known) else float("nan")
+
+
+def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
+    """Return the rows of `_at_each_step` of one sweep's jobs, one a step run."""
+    about = {row["run_id"]: row for row in schemes.to_dict("records")}
+    steps = sweep.of_role(names.STEP)
+    steps = steps[steps["parent"].isin(about)]
+    counted = {run_id for run_id, row in about.items() if row["lowered"]}
+    held = _held(sweep, steps[steps["parent"].isin(counted)], about)
+    rows = []
+    for step in steps.to_dict("records"):
+        scheme = about[step["parent"]]
+        excess = _left(step, scheme["minimum"], scheme["start"])
+        if scheme["lowered"]:
+            iterations, value = _counted(scheme, held.get(step["run_id"], np.inf), measure)
+        else:
+            iterations, value = _recorded(step, target, measure)
+        place = [scheme[column] for column in (*problems.SCHEME, "split")]
+        rows.append([*place, step_size(step), iterations, value, excess])
+    return rows
+
+
+def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
+    """Return the share of the start's excess over the least cost that a run ends with.
+
+    run: a step run, or the scheme's own, which has its best step's costs; infinite where it
+    diverged, NaN where no least cost is recorded.
+    """
+    minimum, tenth = (scheme.get(m.column, np.nan) for m in (names.MINIMUM, names.target("1e-1")))
+    return _left(run, minimum, (tenth - minimum) * 10)
+
+
+def _left(run: Mapping[Any, Any], minimum: float, start: float) -> float:
+    cost = run.get(names.FINAL_COST.column)
+    if run["verdict"] == names.DIVERGED or cost is None or pd.isna(cost):
+        return float("inf")
+    return float((cost - minimum) / start) if start else float("nan")  # a rounding below 0 stays
+
+
+def step_size(step: Mapping[Any, Any]) -> float:
+    """Return a step run's size; its tag has six digits, its metric all of them."""
+    known = step.get(names.STEP_SIZE.column)
+    return float(step[names.STEP_TAG.column] if known is None or pd.isna(known) else known)
+
+
+def _recorded(step: Mapping[Any, Any], target: str, measure: str) -> tuple[float, float]:
+    """Return iterations and the measure to a target as they are recorded; infinite for never."""
+    found = [step.get(names.reached(target, each).column) for each in ("iterations", measure)]
+    counts = [np.inf if each is None or pd.isna(each) else float(each) for each in found]
+    if np.isinf(counts[1]) and np.isfinite(counts[0]):  # its seconds were not recorded
+        return counts[0], float("nan")
+    return counts[0], counts[1]
+
+
+def _counted(scheme: Mapping[Any, Any], iterations: float, measure: str) -> tuple[float, float]:
+    """Return iterations and the measure of a run whose costs were counted to a lower target."""
+    if problems.starts_of(scheme) > 1:  # the median's costs are not each start's
+        return float("nan"), float("nan")
+    if measure == "iterations":
+        return iterations, iterations
+    fit, each = (scheme.get(m.column, np.nan) for m in (names.FIT_SECONDS, names.SECONDS_A_STEP))
+    return iterations, float(fit + iterations * each)
+
+
+def _held(
+    sweep: Sweep, steps: pd.DataFrame, about: Mapping[str, Mapping[Any, Any]]
+) -> dict[str, float]:
+    """Return, by step run, the step from which on its costs stay at or below its scheme's goal."""
+    if steps.empty:
+        return {}
+    parents = dict(zip(steps["run_id"], steps["parent"]))
+    table = sweep.histories(steps, (names.TRAIN_COST.key,))
+    return {
+        str(run_id): first_held(
+            dict(zip(rows["iteration"], rows[names.TRAIN_COST.key])),
+            about[parents[run_id]]["goal"],
+        )
+        for run_id, rows in table.groupby("run_id")
+    }
+
+
+def first_held(costs: Mapping[int, float], goal: float) -> float:
+    """Return the step from which on a run's costs stay at or below a goal; infinite without."""
+    above = [step for step, cost in costs.items() if not cost <= goal]
+    first = max(above, default=-1) + 1
+    return float(first) if first in costs else float("inf")
+
+
+def _at_best(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return one scheme's rows on one problem at its best step size, with the range over ties."""
+    if rows["step"].isna().all():  # no job of it ran
+        return rows.assign(least=np.inf, most=np.inf)
+    known = rows.dropna(subset="step").sort_values("step", kind="stable")
+    each = dict(list(known.groupby("step")))
+    middles = {
+        name: pd.Series({size: _middle(same[name]) for size, same in each.items()})
+        for name in ("iterations", "excess", "value")
+    }
+    unreached = pd.Series({s: int(np.isinf(same["iterations"]).sum()) for s, same in each.items()})
+    best = best_step(middles["iterations"], unreached, middles["excess"])
+    tied = (middles["excess"] - middles["excess"][best]).abs() <= TIED
+    values = [*middles["value"][tied], middles["value"][best]]
+    return each[best].assign(least=np.min(values), most=np.max(values))
+
+
+def best_step(
+    median: "pd.Series[float]", unreached: "pd.Series[float]", excess: "pd.Series[float]"
+) -> float:
+    """Return the best step size for a target; each series is by increasing step size.
+
+    The fewest iterations by the median over the splits. Where that is infinite at all of them, the
+    one that fewest splits do not reach; then the one that ends lowest. Of equal ones the smaller.
+    """
+    left = median.fillna(np.inf)
+    left = left[left == left.min()]
+    if np.isinf(left.min()):
+        left = unreached[left.index]
+        left = excess[left.index[left == left.min()]]
+        left = left[(left <= left.min() + TIED) | ~np.isfinite(left.min())]
+    return float(left.index[0])

@@ -1,0 +1,71 @@
+"""Test points: who predicts best, and where a faster descent predicts worse."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench.results import heldout
+
+
+def splits(**schemes):
+    """A table as `by_split` returns it, of test error rates: one value a split."""
+    rows = [
+        {"experiment": "x", "scheme": name, "split": n, "rate": rate, "cost": 0.1, "best cost": 0.1}
+        | {"at": 100.0, "best rate": rate, "train rate": 0.0, "start": 0.7}
+        for name, rates in schemes.items()
+        for n, rate in enumerate(rates)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_faster_scheme_that_predicts_worse_is_told():
+    table = splits(fast=[0.04, 0.05, 0.06], slow=[0.02, 0.03, 0.01])
+    assert heldout.predicts_best(table) == ["slow"]
+    assert heldout.worse_though_faster(table, ["fast"]) == (
+        "The faster descent predicts worse, though 3 splits are too few to be sure: "
+        "5.0% of the test points misclassified under fast, "
+        "against 2.0% of the test points misclassified under slow."
+    )
+    assert heldout.worse_though_faster(table, ["slow"]) == ""
+    assert heldout.worse_though_faster(table, ["slow", "fast"]) == ""  # equally fast
+    sure = splits(fast=[0.04] * 6, slow=[0.02] * 6)
+    assert "predicts worse, on 6 splits: 4.0%" in heldout.worse_though_faster(sure, ["fast"])
+
+
+def test_equal_predictions_are_named_together():
+    assert heldout.predicts_best(splits(a=[0.1], b=[0.1], c=[0.2])) == ["a", "b"]
+
+
+def test_real_targets_are_compared_by_their_cost():
+    table = splits(a=[np.nan], b=[np.nan]).assign(cost=[3.0, 2.0])
+    assert heldout.predicts_best(table) == ["b"]
+    assert heldout.told(table, ["b"]) == "test cost 2"
+    (row,) = heldout.paired(table).to_dict("records")
+    assert row["difference"] == -1
+
+
+@pytest.mark.parametrize(("end", "told"), [(0.18, True), (0.105, False)])
+def test_a_test_cost_that_rises_again_is_told(end, told):
+    table = splits(a=[0.1], b=[0.1])
+    table.loc[0, ["cost", "best cost", "at"]] = [end, 0.08, 12.0]
+    said = heldout.rises(table)
+    assert bool(said) == told
+    if told:
+        assert said == ("The test cost rises again under a (from 0.08 at iteration 12 to 0.18).")
+
+
+def test_pairs_of_test_errors_have_verdicts_by_holm():
+    few = splits(a=[0.01] * 6, b=[0.02] * 6, c=[0.03] * 6)
+    assert (heldout.paired(few)["verdict"] == "none").all()  # three pairs need seven splits
+    found = heldout.paired(splits(a=[0.01] * 7, b=[0.02] * 7, c=[0.03] * 7))
+    assert (found["verdict"] == "better").all()
+    assert found["difference"].tolist() == pytest.approx([1, 2, 1])  # percent of the points
+    assert heldout.paired(splits(a=[0.1])).empty
+
+
+def test_a_summary_has_medians_and_no_quartiles_of_one_split():
+    one = heldout.summary(splits(a=[0.05]))
+    assert one[["test error, %", "best test error, %"]].to_numpy().tolist() == [[5, 5]]
+    assert "q1" not in one
+    more = heldout.summary(splits(a=[0.05, 0.01, 0.03]))
+    assert more[["splits", "test error, %", "q1", "q3"]].to_numpy().tolist() == [[3, 3, 2, 4]]

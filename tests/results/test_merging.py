@@ -1,0 +1,164 @@
+"""Splits and seeds as one row a scheme, on a sweep of our own and on tables made by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from normbench.costs import softmax
+from normbench.datasets import split
+from normbench.datasets.bundled import breast_cancer
+from normbench.engine.settings import Settings
+from normbench.normalizers import PCASphere
+from normbench.results import drawing, heldout, merging, names, tables
+from normbench.results.runs import Sweep
+from tests.results.conftest import write_sweep
+from tests.results.made import runs
+
+COUNT = 4
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory):
+    """Four splits of the breast cancer data, two schemes, two step sizes."""
+    folder = tmp_path_factory.mktemp("splits")
+    settings = Settings((1.0, 10.0), iterations=60)
+    for seed in range(COUNT):
+        made = write_sweep(
+            folder,
+            split(breast_cancer(), 0.25, seed),
+            softmax,
+            [("standard", StandardScaler()), ("pca_sphere", PCASphere())],
+            settings,
+            "cancer",
+            params={"dataset.split_seed": str(seed)},
+        )
+    return made.sweep
+
+
+def test_a_scheme_is_one_row_with_medians_and_quartiles_over_its_splits(splits):
+    assert len(splits.of_role("scheme")) == 2 * COUNT
+    table = tables.summary(splits).set_index("scheme")
+    assert list(table.index) == ["standard", "pca_sphere"]
+    assert (table["medians of"] == "4 splits").all()
+    every = splits.of_role("step")
+    for scheme, row in table.iterrows():
+        same = (every["normalizer"] == scheme) & (every[names.STEP_TAG.column] == row["best step"])
+        costs = every.loc[same, names.FINAL_COST.column]
+        assert len(costs) == COUNT
+        wanted = np.quantile(costs, [0.25, 0.5, 0.75])
+        assert row[["cost q1", "cost", "cost q3"]].tolist() == pytest.approx(wanted)
+
+
+def test_a_scheme_is_one_curve_with_a_band(splits):
+    cost, rates = drawing.figure(splits, "cancer", "histories").axes
+    curves = [line for line in cost.lines if line.get_label()[0] != "_"]
+    assert [line.get_label().split(",")[0] for line in curves] == ["standard", "pca_sphere"]
+    assert len(cost.collections) == 2
+    assert rates.get_ylabel() == "misclassified points, percent"
+    texts = [text.get_text() for text in cost.figure.texts]
+    notes = [*texts, cost.figure.get_supxlabel()]
+    assert any("bands: quartiles over 4 splits" in note for note in notes)
+    runs_of = splits.merged.of_role("scheme")
+    table = splits.merged.histories(runs_of)
+    ends = table[table["iteration"] == 60].set_index("label")
+    summary = tables.summary(splits).set_index("scheme")
+    for scheme in curves and summary.index:
+        assert ends.loc[scheme, "train/cost"] == pytest.approx(summary.loc[scheme, "cost"])
+        assert ends.loc[scheme, "train/cost_q3"] == pytest.approx(summary.loc[scheme, "cost q3"])
+
+
+def test_test_points_have_a_row_a_split_and_rates(splits):
+    table = heldout.by_split(splits)
+    assert len(table) == 2 * COUNT
+    row = splits.of_role("scheme").iloc[0]
+    assert (row["train_points"], row["test_points"]) == (427, 142)
+    counts = 142 * table["rate"]
+    assert counts.to_numpy() == pytest.approx(np.round(counts))
+    assert (table["best cost"] <= table["cost"]).all()
+    assert (table["best rate"] <= table["rate"]).all()
+
+
+def test_a_sweep_without_repeats_is_itself(three):
+    assert three.sweep.merged is three.sweep
+    assert merging.whole(three.sweep) is three.sweep
+
+
+def test_one_step_stands_for_all_splits():
+    """Two of three splits are there first at the smaller step, one at the larger."""
+    held = [{0.1: 3, 1.0: 9}, {0.1: 4, 1.0: 9}, {0.1: 9, 1.0: 2}]
+    jobs = [
+        (
+            "x",
+            "a",
+            dict.fromkeys(grid, (1.0, 0.1 + n)),
+            {"dataset.seed": str(n), "data": str(n)},
+        )
+        for n, grid in enumerate(held)
+    ]
+    sweep = runs(*jobs)
+    counts = [count for grid in held for count in grid.values()]
+    every = sweep.runs
+    every.loc[every["role"] == "step", names.TO_LOWEST.column] = counts
+    made = Sweep("-", "s", every).merged
+    (scheme,) = made.of_role("scheme").to_dict("records")
+    assert scheme[names.STEP_TAG.column] == "0.1"
+    assert made.of_role("step")[names.BEST.column].tolist() == ["true", "false"]
+    assert scheme[names.FINAL_COST.column] == 1.1
+    assert scheme[merging.REPEATS] == "3 splits"
+
+
+def test_a_verdict_over_splits_is_the_worst_and_counts_the_others():
+    jobs = [
+        ("x", "a", {1.0: (1.0, 0.1 + n)}, {"seed": str(n), "dataset.seed": str(n), "data": str(n)})
+        for n in range(3)
+    ]
+    every = runs(*jobs).runs
+    place = every.index[every["role"] == "step"][1]
+    every.loc[place, "verdict"] = names.CYCLING
+    (row,) = Sweep("-", "s", every).merged.of_role("step").to_dict("records")
+    assert (row["verdict"], row["reason"]) == ("cycling", "of 3 splits: 2 unsettled, 1 cycling")
+
+
+def test_the_median_of_largest_steps_is_one_of_the_grid_and_knows_its_bound():
+    jobs = [
+        ("x", "a", {1.0: (1.0, 0.1 + n)}, {"dataset.seed": str(n), "data": str(n)})
+        for n in range(4)
+    ]
+    every = runs(*jobs).runs
+    schemes = every["role"] == "scheme"
+    largest, tag = names.LARGEST_CONVERGENT.column, names.CENSORED.column
+    every.loc[schemes, largest] = [1.0, 10.0, 100.0, 100.0]
+    every.loc[schemes, tag] = ["false", "false", "true", "true"]
+    (row,) = Sweep("-", "s", every).merged.of_role("scheme").to_dict("records")
+    assert (row[largest], row[tag]) == (10.0, "false")
+    every.loc[schemes, tag] = ["true", "false", "false", "false"]
+    (row,) = Sweep("-", "s", every).merged.of_role("scheme").to_dict("records")
+    assert (row[largest], row[tag]) == (10.0, "true")  # the first may be any larger one
+
+
+def test_copies_do_not_count(tmp_path):
+    jobs = [("x", s, {1.0: (2.0, 0.1)}, {"seed": str(n)}) for s in "ab" for n in range(3)]
+    table = tables.summary(runs(*jobs))
+    assert table["scheme"].tolist() == ["a", "b"]
+    assert "medians of" not in table
+
+
+def test_a_job_that_failed_leaves_the_others():
+    jobs = [("x", "a", {1.0: (2.0, 0.1)}, {"dataset.seed": "0", "data": "0"})]
+    jobs += [("x", "a", {1.0: (2.0, 0.3)}, {"dataset.seed": "1", "data": "1"})]
+    jobs += [("x", "a", None, {"dataset.seed": "2"})]
+    table = tables.summary(runs(*jobs))
+    assert table["cost"].tolist() == pytest.approx([0.2])
+    assert table["medians of"].tolist() == ["2 splits"]
+    failed = tables.summary(runs(*((*job[:2], None, *job[3:]) for job in jobs)))
+    assert failed["verdict"].tolist() == ["failed"]
+
+
+def test_many_iterations_that_end_early_end_the_median():
+    found = pd.DataFrame(
+        {"run_id": list("aaab"), "iteration": [0, 1, 2, 0], "train/cost": [4.0, 3.0, 2.0, 2.0]}
+    )
+    row = {"run_id": "a", "experiment": "x", "normalizer": "n", "label": "l", "verdict": "diverged"}
+    table = merging._over_members(found, row, 2)
+    assert table["train/cost"].tolist() == [3.0]

@@ -1,0 +1,133 @@
+"""What makes a problem and what repeats it, on sweeps made by hand."""
+
+import pandas as pd
+import pytest
+
+from normbench.results import problems, reached
+from tests.results.made import runs
+
+GRID = {0.1: 5.0, 1.0: 2.0}
+OTHER = {0.1: (9.0, 0.004), 1.0: (3.0, 0.002)}
+
+
+def splits(sweep):
+    """Return the number of the split of each job."""
+    return problems.scheme_runs([sweep])["split"].tolist()
+
+
+def test_settings_make_problems_and_per_scheme_options_do_not():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "normalizer": ["a", "a", "b", "b"],
+            "params.cost.l2": ["0", "1", "0", "1"],
+            "params.iterations": ["10", "10", "50", "50"],
+            "params.record": ["[]", "[x]", "[]", "[]"],
+        }
+    )
+    assert problems.problems(schemes) == [{"cost.l2": value} for value in "0101"]
+
+
+def test_a_choice_stands_for_the_options_that_come_with_it():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "normalizer": ["a", "b"] * 3,
+            "params.optimizer": ["gradient_descent"] * 2 + ["adam"] * 4,
+            "params.optimizer._target_": ["gd"] * 2 + ["ad"] * 4,
+            "params.optimizer.epsilon": [float("nan")] * 2 + ["0.1"] * 2 + ["0.2"] * 2,
+        }
+    )
+    plain, adam, other = problems.problems(schemes)[::2]
+    assert plain == {"optimizer": "gradient_descent"}
+    assert adam == {"optimizer": "adam", "optimizer.epsilon": "0.1"}
+    assert other == {"optimizer": "adam", "optimizer.epsilon": "0.2"}
+
+
+def test_a_per_scheme_option_makes_none_beside_sweeps_that_have_another():
+    schemes = pd.DataFrame(
+        {
+            "experiment": ["x", "x", "x", "x", "y", "y"],
+            "sweep": [0, 0, 1, 1, 2, 2],
+            "normalizer": ["a", "b"] * 3,
+            "params.iterations": ["100", "20", "50", "50", "30", "30"],
+            "params.shown_step": ["1", "10", "None", "None", "2", "3"],
+            "params.study.says": ["this", "that", *[float("nan")] * 4],
+        }
+    )
+    one, other, *same = problems.problems(schemes, "sweep")
+    assert one == other == {"iterations": problems.OWN}
+    assert same == [{"iterations": "50"}] * 2 + [{}] * 2
+
+
+@pytest.mark.parametrize("name", problems.DRAWS)
+def test_draws_repeat_a_problem_and_other_settings_make_others(name):
+    def places(name):
+        jobs = [("x", scheme, GRID, {name: draw}) for scheme in "ab" for draw in "01"]
+        return set(problems.scheme_runs([runs(*jobs)])["setting"])
+
+    assert places(name) == {""}
+    assert places("optimizer") == {"optimizer=0", "optimizer=1"}
+
+
+def test_what_shares_its_data_is_one_split_and_its_starts_one_value():
+    """Two splits of the data, each from two draws of the start: two values a scheme, not four."""
+    grids = {"00": 4.0, "01": 8.0, "10": 6.0, "11": 6.0}
+    jobs = [
+        (
+            "x",
+            scheme,
+            {1.0: (value, 1e-3 * value)},
+            {"dataset.split_seed": draw[0], "seed": draw[1], "data": f"digest {draw[0]}"},
+        )
+        for scheme in "ab"
+        for draw, value in grids.items()
+    ]
+    sweep = runs(*jobs)
+    assert splits(sweep) == [0, 0, 1, 1] * 2
+    table = reached.reached([sweep])
+    assert table["value"].tolist() == [8, 6, 8, 6]  # the upper median of two starts
+    # A split seed that held nothing out drew the same data.
+    same = [(*job[:3], {**job[3], "data": "digest"}) for job in jobs]
+    assert len(reached.reached([runs(*same)])) == 2
+
+
+def test_a_job_that_failed_is_of_the_split_of_its_seeds():
+    jobs = [
+        ("x", scheme, None if (scheme, seed) == ("a", "1") else grid, about)
+        for seed, grid in (("0", GRID), ("1", OTHER))
+        for scheme in "ab"
+        for about in [{"dataset.split_seed": seed, "data": f"digest {seed}"}]
+    ]
+    jobs[2] = (*jobs[2][:3], {"dataset.split_seed": "1"})
+    assert splits(runs(*jobs)) == [0, 0, 1, 1]
+
+
+def test_equal_results_are_one_and_the_seed_that_made_them_is_named():
+    jobs = [("x", s, GRID, {"seed": str(n)}) for s in "ab" for n in range(6)]
+    sweep = runs(*jobs)
+    assert len(reached.reached([sweep])) == 2
+    (said,) = problems.idle_seeds([sweep])
+    assert said.startswith("seed changes nothing here: its 6 values give equal results")
+    assert "dataset.split_seed" in said
+    # Other data with the same results to rounding, such as the same points in another order.
+    near = {0.1: (5.0, 0.001 * (1 + 1e-12)), 1.0: 2.0}
+    jobs = [("x", "a", GRID, {"dataset.seed": "0", "data": "d"})]
+    jobs += [("x", "a", near, {"dataset.seed": "1", "data": "e"})]
+    assert splits(runs(*jobs)) == [0, 0]
+
+
+def test_a_seed_that_changes_something_is_not_named():
+    jobs = [("x", s, g, {"seed": n}) for s in "ab" for n, g in (("0", GRID), ("1", OTHER))]
+    assert problems.idle_seeds([runs(*jobs)]) == []
+    assert splits(runs(*jobs)) == [0, 0, 0, 0]  # other starts, on the same data
+
+
+def test_a_penalty_on_transformed_weights_makes_functions_of_their_own():
+    def own(**settings):
+        return problems.own_functions(runs(("x", "a", GRID, settings)).of_role("scheme"))
+
+    assert own(**{"cost.l2": "0.1"})
+    assert not own(**{"cost.l2": "0.0"})
+    assert not own(**{"cost.l2": "0.1", "cost.l2_in": "features"})
+    assert not own()

@@ -1,0 +1,129 @@
+"""When a target is reached: at which step size, and by which count."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from normbench.costs import least_absolute_deviations
+from normbench.datasets.bundled import diabetes
+from normbench.engine.settings import Settings
+from normbench.results import comparisons, names, reached
+from normbench.results.runs import Sweep
+from tests.results.conftest import write_sweep
+from tests.results.made import runs
+
+INF = float("inf")
+
+
+def test_a_target_is_reached_at_the_scheme_s_best_step_for_it_and_ties_go_to_the_smaller():
+    """PCA and ZCA sphering end equally low at many steps; rounding must not choose among them."""
+    costs = {0.1: 11.0, 0.2: 6.0, 0.5: 2.0, 0.7: 2.0, 0.9: 20.0}
+    jitter = dict(zip(costs, [1e-12, -1e-12, 3e-12, -3e-12, 0.0]))
+    one = {size: (value, 1e-6 + jitter[size]) for size, value in costs.items()}
+    other = {size: (value, 1e-6 - jitter[size]) for size, value in costs.items()}
+    table = reached.reached([runs(("x", "pca", one), ("x", "zca", other))])
+    assert table["value"].tolist() == [2, 2]
+    assert table["step"].tolist() == [0.5, 0.5]
+    # What another choice among the steps that end as low would have told.
+    assert table[["least", "most"]].to_numpy().tolist() == [[2, 20], [2, 20]]
+    assert comparisons.spread(table)["tied steps"].tolist() == ["2 to 20", "2 to 20"]
+
+
+def test_one_step_is_chosen_for_all_splits_by_the_median():
+    grids = [{0.1: 9.0, 1.0: 3.0}, {0.1: 9.0, 1.0: 4.0}, {0.1: 1.0, 1.0: INF}]
+    jobs = [
+        ("x", "a", grid, {"dataset.split_seed": str(n), "data": str(n)})
+        for n, grid in enumerate(grids)
+    ]
+    table = reached.reached([runs(*jobs)])
+    assert table["step"].tolist() == [1.0] * 3  # never one for each split
+    assert table["value"].tolist() == [3, 4, INF]
+
+
+@pytest.mark.parametrize(
+    ("median", "unreached", "excess", "step"),
+    [
+        ([5, 3, 3], [0, 0, 0], [0.1, 0.1, 0.1], 2),
+        ([INF, INF, INF], [2, 1, 1], [0.1, 0.2, 0.3], 2),
+        ([INF, INF, INF], [2, 2, 2], [0.1 + 1e-9, 0.1, 0.3], 1),  # the tie of two ends
+        ([INF, INF], [1, 1], [INF, INF], 1),
+    ],
+)
+def test_where_the_median_is_not_reached_the_nearest_step_is_chosen(
+    median, unreached, excess, step
+):
+    series = [
+        pd.Series(part, index=np.arange(1.0, len(part) + 1), dtype=float)
+        for part in (median, unreached, excess)
+    ]
+    assert reached.best_step(*series) == step
+
+
+def test_a_job_that_failed_is_unreached_and_keeps_its_problem():
+    jobs = [
+        (experiment, scheme, {1.0: (5.0, 1e-3 + 1e-4 * int(split))}, {"dataset.split_seed": split})
+        for experiment in "xy"
+        for split in "01"
+        for scheme in "ab"
+    ]
+    jobs[1] = (*jobs[1][:2], None, jobs[1][3])
+    table = reached.reached([runs(*jobs)])
+    assert len(table) == 8
+    assert table["setting"].eq("").all()
+    assert comparisons.leaderboard(table)["splits"].tolist() == [4, 4]
+    x, y = comparisons.paired(table).to_dict("records")
+    assert (x["splits"], y["splits"]) == (2, 2)
+    assert (x["wins"], y["wins"]) == (0.75, 0.5)
+
+
+def test_a_job_without_a_descent_is_no_problem():
+    study = runs(("x", "a", None), ("x", "b", None), iterations="0")
+    assert reached.reached([study]).empty
+    made = runs(("y", "a", {1.0: 1.0}), ("y", "b", {1.0: 2.0}), iterations="9")
+    table = reached.reached([study, made])
+    assert comparisons.leaderboard(table)["solved"].tolist() == [1, 1]
+
+
+def test_a_job_that_was_run_twice_counts_once_as_it_was_last():
+    table = reached.reached([runs(("x", "a", {1.0: 5.0})), runs(("x", "a", {1.0: 7.0}))])
+    assert table["value"].tolist() == [7]
+
+
+def test_seconds_hold_the_fit_and_each_step(three):
+    table = reached.reached([three.sweep], "1e-1", "seconds").set_index("scheme")
+    counts = reached.reached([three.sweep], "1e-1").set_index("scheme")
+    for row in three.sweep.of_role("scheme").to_dict("records"):
+        fit, each = (row[m.column] for m in (names.FIT_SECONDS, names.SECONDS_A_STEP))
+        wanted = fit + counts.loc[row["normalizer"], "value"] * each
+        assert table.loc[row["normalizer"], "value"] == pytest.approx(wanted)
+    every = three.sweep.runs.drop(columns=names.reached("1e-1", "seconds").column)
+    unknown = reached.reached([Sweep("-", "s", every)], "1e-1", "seconds")
+    assert unknown["value"].isin([np.inf]).all()  # none but of those that never reach it
+
+
+def test_schemes_are_counted_to_one_target(tmp_path):
+    schemes = [("identity", FunctionTransformer()), ("standard", StandardScaler())]
+    settings = Settings((0.1, 1, 10), iterations=100)
+    made = write_sweep(
+        tmp_path, diabetes(), least_absolute_deviations, schemes, settings, "diabetes-deviations"
+    )
+    goal, count = names.target("1e-1").column, names.reached("1e-1").column
+    rows = made.sweep.of_role("scheme").set_index("normalizer")
+    identity, standard = rows.loc["identity"], rows.loc["standard"]
+    assert identity[goal] > 1.1 * standard[goal]  # each job's own, of a cost without curvature
+    assert identity[count] < 200
+    values = reached.reached([made.sweep], "1e-1").set_index("scheme")["value"]
+    assert values["identity"] == np.inf
+    assert values["standard"] == standard[count]
+    # Under a penalty on its own weights each scheme has a target of its own.
+    own = Sweep(made.uri, "s", made.sweep.runs.assign(**{names.setting("cost.l2"): "0.1"}))
+    values = reached.reached([own], "1e-1").set_index("scheme")["value"]
+    assert values["identity"] == identity[count]
+
+
+def test_a_target_counts_where_it_is_held():
+    assert reached.first_held({0: 9.0, 1: 2.0, 2: 3.0, 3: 1.0, 4: 1.0}, 2.0) == 3
+    assert reached.first_held({0: 1.0, 1: 1.0}, 2.0) == 0
+    assert reached.first_held({0: 9.0, 1: 3.0}, 2.0) == np.inf
+    assert reached.first_held({}, 2.0) == np.inf

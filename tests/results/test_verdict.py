@@ -1,0 +1,209 @@
+"""The question that a comparison asks and its answer, in sentences."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench.results import names, tables, theory, verdict
+from normbench.results.runs import Sweep
+from tests.results.made import runs
+
+NO_SPLITS = pd.DataFrame({"experiment": []})
+
+
+def table(*rows):
+    """Return a sweep of one experiment whose schemes have (label, verdict, cost, step size)."""
+    columns = ["label", "verdict", names.FINAL_COST.column, names.STEP_TAG.column]
+    frame = pd.DataFrame(rows, columns=columns).assign(role="scheme", experiment="e", data="")
+    frame["normalizer"] = frame["run_id"] = frame["label"]
+    sweep = {"role": "sweep", "experiment": "e"}
+    return Sweep("-", "s", pd.concat([frame, pd.DataFrame([sweep])], ignore_index=True))
+
+
+SENTENCES = {
+    "a": (
+        (("a", "unsettled", 0.5, "10"), ("b", "settled", 0.1, "1"), ("c", "cycling", 0.3, "1")),
+        "After gradient descent, from the lowest cost up: b, 0.1 at step size 1 (settled); "
+        "c, 0.3 at step size 1 (cycling); a, 0.5 at step size 10 (unsettled).",
+    ),
+    "equal": (
+        (("a", "settled", 0.1 + 1e-9, "10"), ("b", "unsettled", 0.1, "1")),
+        "After gradient descent: a = b, 0.1 at step sizes 10 and 1 (settled and unsettled).",
+    ),
+    "alone": (
+        (("a", "settled", 0.1, "1"),),
+        "After gradient descent: a, 0.1 at step size 1 (settled).",
+    ),
+    "failed": (
+        (("a", "settled", 0.1, "1"), ("b", "failed", None, None)),
+        "After gradient descent: a, 0.1 at step size 1 (settled). 1 of 2 jobs failed.",
+    ),
+    "none": (
+        (("a", "diverged", None, None), ("b", "failed", None, None)),
+        "No scheme has a cost to compare. a diverged at every step size. 1 of 2 jobs failed.",
+    ),
+    "diverged": (
+        (("a", "settled", 0.1, "1"), *((name, "diverged", None, None) for name in "bc")),
+        "After gradient descent: a, 0.1 at step size 1 (settled). "
+        "b and c diverged at every step size.",
+    ),
+    "many diverged": (
+        (("a", "settled", 0.1, "1"), *((name, "diverged", None, None) for name in "bcdef")),
+        "After gradient descent: a, 0.1 at step size 1 (settled). "
+        "5 of 6 jobs diverged at every step size.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SENTENCES)
+def test_the_verdict_ranks_every_scheme_and_names_equal_ones_together(case):
+    rows, sentence = SENTENCES[case]
+    sweep = table(*rows)
+    assert verdict.sentence(sweep, "e") == sentence
+    assert verdict.overall(sweep) == sentence
+
+
+def known(left=(0.0, 0.25), **settings):
+    """Return two schemes of which the least cost, 0, is known; left: of the start's excess, 1."""
+    sweep = table(*((name, "settled", cost, "1") for name, cost in zip("ab", left)))
+    about = {names.MINIMUM.column: 0.0, names.target("1e-1").column: 0.1}
+    about |= {names.MINIMUM_REACHED.column: "true", names.setting("iterations"): "100"}
+    about |= {names.setting(name): text for name, text in settings.items()}
+    return Sweep("-", "s", sweep.runs.assign(**about))
+
+
+def test_the_verdict_says_the_budget_and_what_is_left():
+    assert verdict.sentence(known(), "e") == (
+        "After 100 iterations of gradient descent, from the lowest cost up: "
+        "a, 0 at step size 1 (settled, 0% of the excess left); "
+        "b, 0.25 at step size 1 (settled, 25% of the excess left)."
+    )
+    # A millionth of the start's excess is the same, whatever the costs themselves are.
+    assert "a = b" in verdict.sentence(known((1e-9, 1e-6)), "e")
+    assert "a = b" not in verdict.sentence(known((1e-9, 1e-5)), "e")
+
+
+def test_costs_of_other_functions_are_not_ranked():
+    said = verdict.sentence(known(**{"cost.l2": "0.1"}), "e")
+    assert said == (
+        "After 100 iterations of gradient descent, by what is left of each scheme's own excess: "
+        "a, 0% of its excess left at step size 1 (settled); "
+        "b, 25% of its excess left at step size 1 (settled)."
+    )
+    same = verdict.sentence(known(**{"cost.l2": "0.1", "cost.l2_in": "features"}), "e")
+    assert "from the lowest cost up" in same
+
+
+def test_the_verdict_over_several_problems_counts_them_and_ranks_all():
+    one = table(*((name, "settled", cost, "1") for name, cost in zip("abc", (0.1, 0.2, 0.3))))
+    other = one.runs.assign(experiment="f", run_id=one.runs["run_id"] + "2")
+    sweep = Sweep("-", "s", pd.concat([one.runs, other], ignore_index=True))
+    assert verdict.overall(sweep).startswith(
+        "Of 2 problems, the lowest cost on how many (and the mean rank): a 2 (1), b 0 (2), c 0 (3);"
+    )
+
+
+def test_the_question_names_a_few_schemes_and_counts_many():
+    few = table(*((name, "settled", 0.1, "1") for name in "ab"))
+    assert verdict.question(few, "e") == (
+        "Which of a and b lowers the cost of e furthest in gradient descent?"
+    )
+    for optimizers, iterations, within in (
+        (("adam", "adam"), "9", " in 9 iterations of adam?"),
+        (("adam", "sign"), "9", " furthest in 9 iterations?"),
+        (("adam", "sign"), None, " furthest?"),
+    ):
+        every = few.runs.assign(**{names.setting("iterations"): iterations})
+        every.loc[every["role"] == "scheme", names.OPTIMIZER.column] = optimizers
+        assert verdict.question(Sweep("-", "s", every), "e").endswith(within)
+    many = table(*((name, "settled", 0.1, "1") for name in "abcdef"))
+    assert "6 schemes" in verdict.question(many, "e")
+
+
+def varied(name, texts):
+    """Return `table` with a setting: b wins under the first of its values, a under the second."""
+    parts = []
+    for number, text in enumerate(texts):
+        cost = 0.1 if number == 1 else 0.3
+        part = table(("a", "settled", cost, "1"), ("b", "settled", 0.2, "1")).of_role("scheme")
+        part = part.assign(**{names.setting(name): text}, run_id=part["run_id"] + str(number))
+        part["label"] += f", {name}={text}"
+        parts.append(part)
+    sweep = pd.DataFrame([{"role": "sweep", "experiment": "e"}])
+    return Sweep("-", "s", pd.concat([*parts, sweep], ignore_index=True))
+
+
+@pytest.mark.parametrize("name", ["dataset.condition_number", "start_scale", "cost.some"])
+def test_costs_of_different_problems_are_counted_and_not_compared(name):
+    sweep = varied(name, ["10", "100", "1000"])
+    said = verdict.sentence(sweep, "e")
+    assert said == (
+        "Of 3 problems, the lowest cost on how many (and the mean rank): b 2 (1.33), a 1 (1.67); "
+        "each scheme at its best step size."
+    )
+    assert verdict.overall(sweep) == said
+    assert verdict.question(sweep, "e").startswith("Which of a and b lowers the cost")
+
+
+def test_costs_of_one_problem_are_compared_under_every_optimizer():
+    sweep = varied("optimizer", ["adam", "newton"])
+    assert "up: a, optimizer=newton, 0.1" in verdict.sentence(sweep, "e")
+
+
+@pytest.mark.parametrize("name", ["dataset.split_seed", "seed"])
+def test_splits_and_seeds_are_one_scheme_that_is_never_compared_with_itself(name):
+    kind = {"seed": "seeds"}.get(name, "splits")
+    jobs = [
+        (
+            "x",
+            scheme,
+            {1.0: (5.0, cost * (1 + n))},
+            {name: str(n), "data": f"{n}" * (kind == "splits")},
+        )
+        for scheme, cost in (("a", 0.3), ("b", 0.1))
+        for n in range(3)
+    ]
+    sweep = runs(*jobs, iterations="100")
+    said = verdict.sentence(sweep, "x")
+    assert said.count("a,") == said.count("b,") == 1
+    assert "b, 0.2" in said
+    assert "a, 0.6" in said
+    assert said.endswith(f"(medians of 3 {kind}).")
+    assert f"{name}=" not in said
+
+
+def test_the_medians_of_several_starts_are_said(three):
+    every = three.sweep.runs.assign(**{names.setting("starts"): "2"})
+    said = verdict.sentence(Sweep(three.uri, "sweep-1", every), three.name)
+    assert said.endswith("(medians of 2 starts).")
+
+
+def test_which_is_best_has_two_answers():
+    sweep = runs(*(("x", name, {0.1: count, 1.0: np.inf}) for name, count in zip("abc", (5, 3, 3))))
+    fast, predicts = verdict.answers(sweep, "x", NO_SPLITS)
+    assert fast == "Descends fastest: b = c, 3 iterations to 1e-2 of the excess (a 5)."
+    assert predicts.startswith("Predicts best: not known; dataset.test_fraction=0.25")
+    none = {1.0: (np.inf, 0.5)}
+    never = runs(("x", "a", none), ("x", "b", {1.0: (np.inf, 0.4)}))
+    assert verdict.answers(never, "x", NO_SPLITS)[0] == (
+        "Descends fastest: no scheme reaches 1e-1 of the excess; b ends with least of it."
+    )
+    assert verdict.answers(runs(("x", "a", none)), "x", NO_SPLITS) == []
+
+
+def test_jobs_that_failed_were_to_descend(images):
+    failed = table(("a", "failed", None, None), ("b", "diverged", None, None))
+    assert verdict.question(failed, "e").startswith("Which of a and b lowers the cost of e")
+    every = Sweep("-", "s", failed.runs.assign(verdict="failed"))
+    assert theory.explanation(every, "e") == "No step was made: every job failed."
+    assert verdict.sentence(images.sweep, images.name).startswith("No descent was made")
+    assert "figures" in theory.explanation(images.sweep, images.name)
+
+
+def test_a_step_size_that_was_chosen_is_not_called_the_best(three):
+    chosen = Sweep("-", "s", three.sweep.runs.assign(**{names.STEP_CHOSEN.column: "true"}))
+    assert "shown step" in tables.summary(chosen)
+    assert "best step" in tables.summary(three.sweep)
+    sweep = varied("start_scale", ["0", "1"])
+    sweep = Sweep("-", "s", sweep.runs.assign(**{names.STEP_CHOSEN.column: "true"}))
+    assert "each scheme at its shown step size" in verdict.sentence(sweep, "e")
