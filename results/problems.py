@@ -4,6 +4,7 @@ A problem is one data set, cost and setting. A split of it is one training part:
 from one data set shares its data, whatever the start. Equal results are one result.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -213,12 +214,13 @@ def _copies(one: Results, other: Results) -> bool:
 def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
     """Return a sentence for each seed that was varied and changed nothing.
 
-    That is where the jobs that differ in it alone came to equal results.
+    That is where the jobs that differ in it alone came to equal results, or where a command that
+    varies it has one run for all its values: a job that draws nothing by it is not run again.
     """
     schemes = scheme_runs(sweeps)
     came_to = results(sweeps, schemes)
     rows = list(zip(schemes.to_dict("records"), _draws(schemes)))
-    said = []
+    counts = _asked_in_vain(sweeps)
     for place, name in enumerate(DRAWS):
         groups: dict[Any, list[str]] = {}
         for row, draws in rows:
@@ -226,8 +228,24 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
             groups.setdefault(key, []).append(row["run_id"])
         several = [ids for ids in groups.values() if len(ids) > 1]
         if several and all(equal(came_to[ids[0]], came_to[one]) for ids in several for one in ids):
-            said.append(
-                f"{name} changes nothing here: its {max(map(len, several))} values give equal "
-                f"results, which count as one{REMEDIES[name]}."
-            )
-    return said
+            counts[name] = max(map(len, several))
+    return [
+        f"{name} changes nothing here: its {counts[name]} values give equal results, which count "
+        f"as one{REMEDIES[name]}."
+        for name in DRAWS
+        if name in counts
+    ]
+
+
+def _asked_in_vain(sweeps: Sequence[Sweep]) -> dict[str, int]:
+    """Return how many values of each seed a command gives whose runs all have one value."""
+    found = {}
+    for sweep in sweeps:
+        runs = sweep.of_role(names.SCHEME)
+        for word in shlex.split(sweep.command) if len(sweep.experiments) else ():
+            name, _, values = word.lstrip("+").partition("=")
+            column = names.setting(name)
+            several = len(values.split(","))
+            if name in DRAWS and several > 1 and column in runs and runs[column].nunique() == 1:
+                found[name] = several
+    return found

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from normbench.results import problems, reached
+from normbench.results import names, problems, reached
 from tests.results.made import runs
 
 GRID = {0.1: 5.0, 1.0: 2.0}
@@ -115,6 +115,16 @@ def test_equal_results_are_one_and_the_seed_that_made_them_is_named():
     jobs = [("x", "a", GRID, {"dataset.seed": "0", "data": "d"})]
     jobs += [("x", "a", near, {"dataset.seed": "1", "data": "e"})]
     assert splits(runs(*jobs)) == [0, 0]
+
+
+def test_a_seed_whose_values_share_one_run_is_named():
+    """A job that draws nothing by its seed is not run again: the command alone tells of it."""
+    sweep = runs(*(("x", scheme, GRID, {"seed": "0"}) for scheme in "ab"))
+    told = sweep.runs["role"] == "sweep"
+    command = "normbench -m seed=0,1,2 dataset.test_fraction=0.25 'step_sizes=[0.1,1]'"
+    sweep.runs.loc[told, names.COMMAND.column] = command
+    (said,) = problems.idle_seeds([sweep])
+    assert said.startswith("seed changes nothing here: its 3 values give equal results")
 
 
 def test_a_seed_that_changes_something_is_not_named():
