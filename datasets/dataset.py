@@ -150,6 +150,8 @@ def _points(name: str, x: Any, part: str, precision: str) -> NDArray[Any]:
         raw = np.asarray(x)
         if np.iscomplexobj(raw):
             raise TypeError("complex numbers have no order")
+        if raw.dtype.kind in "mMV":
+            raise TypeError(f"{raw.dtype} is none")
         points = np.ascontiguousarray(raw, dtype=precision)
     except (TypeError, ValueError) as error:
         raise UserError(

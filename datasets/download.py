@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from normbench.datasets.dataset import UserError
+from normbench.datasets.values import UserError, place
 
 SECONDS = (4.0, 30.0)  # to connect, and between two bytes
 
@@ -39,15 +39,16 @@ def fetch(remote: Remote, data_dir: Any) -> Path:
             f"data_dir={data_dir}: {path} cannot be read ({error.strerror}); "
             "name a folder of files that can be"
         ) from error
-    failures, made = [], not path.parent.exists()
+    missing = [folder for folder in path.parents if not folder.exists()]
+    failures = []
     for address in remote.addresses:
         reason = _download(address, path, remote.sha256)
         if reason is None:
             return path
         failures.append(f"{urlsplit(address).hostname}: {reason}")
-    if made:
-        with suppress(OSError):
-            path.parent.rmdir()  # pooch made it
+    with suppress(OSError):
+        for folder in missing:  # pooch made them
+            folder.rmdir()
     raise UserError(
         f"data_dir={data_dir}: has no {path.name}, and no download of it succeeded "
         f"({'; '.join(failures)}); fetch it from {' or '.join(remote.addresses)} "
@@ -56,9 +57,7 @@ def fetch(remote: Remote, data_dir: Any) -> Path:
 
 
 def _folder(data_dir: Any) -> Path:
-    if not isinstance(data_dir, str) or not data_dir.strip():
-        raise UserError(f"data_dir={data_dir}: must be a folder, such as data_dir=data")
-    return Path(data_dir).expanduser().absolute()
+    return place("data_dir", data_dir, "name a folder, such as data_dir=data").absolute()
 
 
 def _check(path: Path, remote: Remote) -> None:

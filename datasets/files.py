@@ -1,26 +1,25 @@
 """The user's own files: csv, parquet and npz. Whatever is wrong in them is told in one line."""
 
 import io
-import lzma
 import re
 import warnings
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets.dataset import Dataset, UserError
-from normbench.datasets.labels import label_dataset
-from normbench.datasets.values import one_of, switch
+from normbench.datasets import archives, text
+from normbench.datasets.dataset import Dataset
+from normbench.datasets.labels import TARGETS, kind_of, label_dataset
+from normbench.datasets.values import NUMBER, UserError, one_of, place, refuse_larger, switch
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": r"\s+", "pipe": "|"}
 Target = str | int | None
+SHOWN = 12  # columns that a message names
 
 
 def csv(
@@ -45,14 +44,34 @@ def csv(
     switch("dataset.header", header)
     one_of("dataset.points_in", points_in, ("rows", "columns"))
     one_of("dataset.delimiter", delimiter, tuple(DELIMITERS))
-    if points_in == "rows":
-        table = _read_csv(file, file, header, delimiter)
-    else:
-        turned = _read_csv(file, file, False, delimiter, dtype=str, keep_default_na=False).T
-        text = turned.to_csv(header=False, index=False)
-        table = _read_csv(file, io.StringIO(text), header, "comma")
+    try:
+        table, names = _table(file, header, points_in, delimiter)
+    except UserError:
+        raise
+    except Exception as error:  # whatever a damaged file leads the unpacking to
+        raise UserError(
+            f"dataset.path={path}: cannot be unpacked ({_first_line(error)}); check the file"
+        ) from error
     _refuse_header(file, table, header)
+    if header:
+        _refuse_doubled("dataset.target", target, names)  # pandas would number them
     return table_dataset(file.stem, table, target, drop, task, source=str(file))
+
+
+def _table(
+    file: Path, header: bool, points_in: str, delimiter: str
+) -> tuple["pd.DataFrame", list[str]]:
+    """Return a text file as a frame of one point per row, and the entries of its first row."""
+    columns = points_in == "columns"
+    share = text.WORDS if columns else text.NUMBERS
+    with text.opened(file, DELIMITERS[delimiter], share) as (content, names):
+        if not columns:
+            return _read_csv(file, content, header, delimiter), names
+        rows = _read_csv(file, content, False, delimiter, dtype=str, keep_default_na=False)
+    text.refuse_columns(file, len(rows))
+    turned = rows.T
+    again = io.StringIO(turned.to_csv(header=False, index=False))
+    return _read_csv(file, again, header, "comma"), [str(name) for name in turned.iloc[0]]
 
 
 def parquet(
@@ -62,12 +81,12 @@ def parquet(
     task: str | None = None,
 ) -> Dataset:
     """Return the points of a Parquet file, one per row; the options are those of `csv`."""
-    import pandas as pd
-
     file = _existing(path)
     try:
-        table = pd.read_parquet(file, engine="pyarrow")
-    except (ValueError, OSError, NotImplementedError) as error:
+        table = _read_parquet(file)
+    except UserError:
+        raise
+    except Exception as error:  # whatever a damaged file leads pyarrow and pandas to
         raise UserError(
             f"dataset.path={path}: cannot be read as a Parquet file ({_first_line(error)}); "
             "check the file, or read it as what it is (dataset=csv, dataset=npz)"
@@ -91,20 +110,10 @@ def npz(
     file = _existing(path)
     names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test}
     try:
-        with file.open("rb") as stream:
-            archive = np.load(stream, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("it holds one array without a name")
-            for option, name in names.items():
-                if name is not None and name not in archive:
-                    raise UserError(
-                        f"dataset.{option}={name}: {path} has no such array; "
-                        f"it has {', '.join(archive) or 'none'}"
-                    )
-            parts = {key: archive[name] for key, name in names.items() if name is not None}
+        parts = archives.read(file, {key: name for key, name in names.items() if name is not None})
     except UserError:
         raise
-    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # whatever a damaged file leads zipfile and numpy to
         raise UserError(
             f"dataset.path={path}: cannot be read as an archive of plain arrays "
             f"({_first_line(error)}); write it with numpy.savez(path, x=points, y=targets), "
@@ -134,21 +143,29 @@ def table_dataset(
 
     Raises `UserError` on a column that is not there, or that is neither numbers nor the target.
     """
+    import pandas as pd
+
     if isinstance(drop, str) or not hasattr(drop, "__iter__"):
         raise UserError(f"dataset.drop={drop}: must be a list of columns, such as [id,date]")
     left_out = [_position(table, "dataset.drop", column) for column in drop]
-    place = None if target is None else _position(table, "dataset.target", target)
-    if place in left_out:
+    where = None if target is None else _position(table, "dataset.target", target)
+    if where in left_out:
         raise UserError(f"dataset.target={target}: stands in dataset.drop too; leave it in one")
-    kept = [n for n in range(table.shape[1]) if n != place and n not in left_out]
+    apart = {where, *left_out}
+    kept = [n for n in range(table.shape[1]) if n not in apart]
     names = [str(table.columns[n]) for n in kept]
+    kinds = list(table.dtypes)
     for n, column in zip(kept, names):
-        _refuse_text(name, table.iloc[:, n], column)
+        if not pd.api.types.is_numeric_dtype(kinds[n]):
+            _refuse_text(name, table.iloc[:, n], column)
+    targets = None if where is None else _plain(table.iloc[:, where])
+    if targets is not None and kind_of(targets):
+        raise UserError(f"dataset.target={target}: is a column of {kind_of(targets)}; {TARGETS}")
     features = table.iloc[:, kept]
     return label_dataset(
         name,
         features.to_numpy(dtype=np.float64, na_value=np.nan),
-        None if place is None else _plain(table.iloc[:, place]),
+        targets,
         task,
         source=source,
         feature_names=names,
@@ -156,9 +173,7 @@ def table_dataset(
 
 
 def _existing(path: Any) -> Path:
-    if not isinstance(path, str) or not path.strip():
-        raise UserError(f"dataset.path={path}: must be a file; write dataset.path=my.csv")
-    file = Path(path).expanduser()
+    file = place("dataset.path", path, "write dataset.path=my.csv")
     if file.is_dir():
         raise UserError(f"dataset.path={path}: is a folder; name a file in it")
     if not file.is_file():
@@ -167,6 +182,17 @@ def _existing(path: Any) -> Path:
             "a space or = takes two pairs of quotes: dataset.path='\"a,b.csv\"'"
         )
     return file
+
+
+def _read_parquet(file: Path) -> "pd.DataFrame":
+    """Return a Parquet file as a frame, once its size is known."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file) as opened:
+        rows, columns = opened.metadata.num_rows, opened.metadata.num_columns
+        text.refuse_columns(file, columns)
+        refuse_larger(f"dataset.path={file}", NUMBER * rows * columns, text.REMEDY)
+        return opened.read().to_pandas()
 
 
 def _read_csv(
@@ -188,6 +214,8 @@ def _read_csv(
                 encoding="utf-8-sig",
                 **options,
             )
+    except UserError:
+        raise
     except pd.errors.EmptyDataError as error:
         raise UserError(f"dataset.path={file}: is empty; it must hold rows of numbers") from error
     except UnicodeDecodeError as error:
@@ -195,10 +223,7 @@ def _read_csv(
             f"dataset.path={file}: is not text in UTF-8 ({error.reason} at byte {error.start}); "
             "save it as UTF-8, or read it as what it is (dataset=parquet, dataset=npz)"
         ) from error
-    except (
-        pd.errors.ParserWarning,
-        *(ValueError, OSError, EOFError, zlib.error, lzma.LZMAError),
-    ) as error:
+    except Exception as error:  # whatever a damaged file leads pandas to
         raise UserError(
             f"dataset.path={file}: cannot be read as a table ({_first_line(error)}); every row "
             f"must have as many entries, with dataset.delimiter={delimiter} between them"
@@ -260,6 +285,7 @@ def _is_number(text: str) -> bool:
 def _position(table: "pd.DataFrame", option: str, column: Any) -> int:
     """Return the position of a column that is given by its name or position."""
     columns = [str(name) for name in table.columns]
+    _refuse_doubled(option, column, columns)
     if isinstance(column, str) and column in columns:
         return columns.index(column)
     if isinstance(column, int) and not isinstance(column, bool):
@@ -269,19 +295,28 @@ def _position(table: "pd.DataFrame", option: str, column: Any) -> int:
             f"{option}={column}: there are {len(columns)} columns, at positions 0 to "
             f"{len(columns) - 1} (-1 is the last)"
         )
-    shown = ", ".join(columns[:12]) + (", ..." if len(columns) > 12 else "")
+    shown = ", ".join(columns[:SHOWN]) + (", ..." if len(columns) > SHOWN else "")
     raise UserError(
         f"{option}={column}: no such column; give a name of {shown}, or a position such as -1 "
         "(the last)"
     )
 
 
+def _refuse_doubled(option: str, column: Any, names: list[str]) -> None:
+    """Refuse a name that several columns have."""
+    places = [place for place, name in enumerate(names) if name == column]
+    if len(places) > 1:
+        raise UserError(
+            f"{option}={column}: is the name of {len(places)} columns, at positions "
+            f"{', '.join(map(str, places[:SHOWN]))}; give the position of one, and leave out the "
+            "others with dataset.drop"
+        )
+
+
 def _refuse_text(name: str, column: "pd.Series[Any]", label: str) -> None:
     """Refuse a column that is not of numbers, by its name and its first entry that is not one."""
     import pandas as pd
 
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return
     entries = column.astype(object)
     texts = pd.to_numeric(entries.astype(str), errors="coerce").isna() & entries.notna()
     remedy = (

@@ -1,5 +1,8 @@
 """Targets as a user has them: which are classes, and which class each label is."""
 
+from collections.abc import Sized
+from datetime import date, timedelta
+from numbers import Complex, Real
 from typing import Any
 
 import numpy as np
@@ -8,6 +11,9 @@ from numpy.typing import NDArray
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
 from normbench.datasets.values import one_of
 
+KINDS = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
+UNFIT = {date: "dates", timedelta: "spans of time", Complex: "complex numbers", Sized: "lists"}
+TARGETS = "it takes numbers or words; encode them as such, or choose another target"
 MOST_NUMBERED_CLASSES = 20  # more distinct numbers than that are taken for real targets
 
 
@@ -55,6 +61,17 @@ def is_regression(y: NDArray[Any]) -> bool:
     return bool((y != np.round(y)).any()) or len(np.unique(y)) > MOST_NUMBERED_CLASSES
 
 
+def kind_of(targets: NDArray[Any]) -> str | None:
+    """Return what targets are that can be no labels and no real targets; None where they can."""
+    if targets.dtype.kind != "O":
+        return KINDS.get(targets.dtype.kind)
+    for kind in {type(target) for target in targets.flat}:
+        for unfit, word in UNFIT.items():
+            if issubclass(kind, unfit) and not issubclass(kind, (str, bytes, Real)):
+                return word
+    return None
+
+
 def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
     """Return labels (P,) as class indices 0..C-1, and the class names in their order.
 
@@ -84,7 +101,12 @@ def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[
 
 def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
     """Return targets as an array (P,) without gaps."""
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError as error:  # lists of different lengths
+        raise UserError(f"data of {name}: the {part}targets are lists; {TARGETS}") from error
+    if kind_of(labels):
+        raise UserError(f"data of {name}: the {part}targets are {kind_of(labels)}; {TARGETS}")
     if labels.ndim != 1:
         raise UserError(
             f"data of {name}: the {part}targets have shape {labels.shape}; "

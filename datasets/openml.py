@@ -4,13 +4,12 @@ import socket
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 
 from normbench.datasets.dataset import Dataset, UserError
 from normbench.datasets.files import Target, table_dataset
-from normbench.datasets.values import whole
+from normbench.datasets.values import place, whole
 
 SECONDS = 20.0  # that a host may take to answer
 
@@ -44,7 +43,7 @@ def openml(
         else {"name": str(name), "version": version}
     )
     called = f"dataset.name={name}" if id is None else f"dataset.id={id}"
-    home = Path(data_dir).expanduser() / "openml"
+    home = place("data_dir", data_dir, "name a folder, such as data_dir=data") / "openml"
     try:
         with _patience(SECONDS), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of retries, and of versions that OpenML has dropped

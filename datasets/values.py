@@ -1,9 +1,22 @@
 """Checks of single settings: each returns the value, or raises `UserError` in one line."""
 
-import math
+import os
+import sys
 from collections.abc import Sequence
 from numbers import Real
+from pathlib import Path
 from typing import Any
+
+LARGEST_FLOAT = sys.float_info.max
+SHARE = 1 / 4  # of that memory, for one thing: points are copied, normalized and multiplied
+NUMBER = 8  # bytes of a number in float64
+LIMITS = (  # of a container: what it may have, and what it has
+    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+    (
+        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ),
+)
 
 
 class UserError(ValueError):
@@ -15,7 +28,7 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     rule = f"{least} or more" if most is None else f"from {least} to {most}"
     if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
         raise UserError(f"{name}={value}: must be a whole number, {rule}")
-    count = int(float(value))
+    count = int(value if isinstance(value, int) else float(value))
     if count < least or (most is not None and count > most):
         raise UserError(f"{name}={value}: must be {rule}")
     return count
@@ -38,7 +51,7 @@ def number(
     wrong = isinstance(value, bool) or not isinstance(value, Real)
     if (
         wrong
-        or not math.isfinite(value)
+        or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # of whole numbers, some are larger
         or (least is not None and value < least)
         or (above is not None and value <= above)
         or (below is not None and value >= below)
@@ -51,7 +64,7 @@ def number(
 
 def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return value; raise `UserError` that lists the choices unless it is one of them."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise UserError(f"{name}={value}: must be one of {', '.join(choices)}")
     return str(value)
 
@@ -61,3 +74,53 @@ def switch(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise UserError(f"{name}={value}: must be true or false")
     return value
+
+
+def place(name: str, value: Any, remedy: str) -> Path:
+    """Return value as a path, `~` resolved; raise `UserError` unless the system takes it as one.
+
+    remedy: how it is written, such as `write dataset.path=my.csv`.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise UserError(f"{name}={value}: must be a path; {remedy}")
+    try:
+        path = Path(value).expanduser()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a user that there is not
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{name}={value}: is no path to be read ({reason}); {remedy}") from error
+    return path
+
+
+def available() -> int:
+    """Return how many bytes of memory are to be had, without swapping, as the system says it."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvail"))
+    except (OSError, StopIteration):  # not Linux: what the machine has
+        pass
+    for most, used in LIMITS:
+        try:
+            free = min(free, int(most.read_text()) - int(used.read_text()))
+        except (OSError, ValueError):  # none, or `max`
+            continue
+    return max(free, 0)
+
+
+def refuse_larger(setting: str, wanted: float, remedy: str, share: float = SHARE) -> None:
+    """Raise `UserError` where something takes more bytes than a share of the memory.
+
+    setting: what was asked for, as `name=value`.
+    """
+    most = share * available()
+    if wanted > most:
+        raise UserError(
+            f"{setting}: takes {gigabytes(wanted)} of memory, and at most {gigabytes(most)} "
+            f"({share:.0%} of what this machine has free) may be; {remedy}"
+        )
+
+
+def gigabytes(count: float) -> str:
+    """Return a number of bytes in words."""
+    return f"{min(count, 10**30) / 1e9:.3g} GB"  # of a whole number, which may be beyond floats

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -17,22 +18,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     _refuse_without_libraries()
+    from normbench.command.output import told
     from normbench.results.garbage import collect_seldom
 
     collect_seldom()
+    if not sys.warnoptions:  # those of libraries; what matters of them is told in a line of ours
+        warnings.simplefilter("ignore")
+        os.environ["PYTHONWARNINGS"] = "ignore"  # of a launcher's processes
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
         sys.path.append(folder)  # last: a user's own package is found, and hides nothing
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
-        if words and words[0] in ("results", "dashboard"):
-            from normbench.command import results
-
-            sys.exit(results.main(words[1:] if words[0] == "results" else words))
-        _compare(words)
+        code = told(lambda: _run(words))
     except KeyboardInterrupt:
         print("normbench: stopped; what had finished is recorded", file=sys.stderr)
         sys.exit(130)
+    sys.exit(code)
+
+
+def _run(words: Sequence[str]) -> int:
+    """Run the command of some words; return its exit code."""
+    if words and words[0] in ("results", "dashboard"):
+        from normbench.command import results
+
+        return results.main(words[1:] if words[0] == "results" else words)
+    return _compare(words)
 
 
 def _refuse_without_libraries() -> None:
@@ -50,48 +61,33 @@ def _refuse_without_libraries() -> None:
     sys.exit(2)
 
 
-def _compare(words: Sequence[str]) -> None:
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions come here whole, to be told in one line
+def _compare(words: Sequence[str]) -> int:
     from normbench.engine.fast import kernels
 
     kernels.choose()
-    import hydra
-    from hydra.core.plugins import Plugins
-
-    Plugins.instance()  # loads Hydra's own plugins anew; a subclass made before would be orphaned
-    from normbench.choices import CONF
-    from normbench.command.grid import hold_back
+    from normbench.command import line
     from normbench.command.job import run_job
-    from normbench.command.sweep import register
 
-    words = [word for word in words if word not in ("-m", "--multirun")]  # every command is one
-    shown = any(word.startswith("-") for word in words)  # such as --cfg job
-    left, held = (words, []) if shown else hold_back(words)
-    register(words, held)
-    sys.argv = ["normbench", *left]
     try:
-        hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")(run_job)()
+        line.run(words, run_job)
     except Exception as error:
-        line, code = _told(error)
-        if line is None:
+        told, code = _told(error)
+        if told is None:
             raise
-        print(f"normbench: {line}", file=sys.stderr)
-        sys.exit(code)
+        print(f"normbench: {told}", file=sys.stderr)
+        return code
+    return 0
 
 
 def _told(error: Exception) -> tuple[str | None, int]:
     """Return an error in one line, None for a bug (it keeps its traceback), and the exit code."""
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
     from normbench.command.errors import SweepError, one_line
     from normbench.recording.store import StoreLostError
 
     if isinstance(error, (SweepError, StoreLostError)):
         return " ".join(str(error).split()), 1
-    if isinstance(error, (HydraException, OmegaConfBaseException, ValueError)):
-        return one_line(error), 2
-    return None, 1
+    line = one_line(error)
+    return line, 1 if line is None else 2
 
 
 if __name__ == "__main__":

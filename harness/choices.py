@@ -83,14 +83,18 @@ PLACES = {
 _named: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
 
 
+def names(group: str) -> list[str]:
+    """Return the names of a group's options: those of the files under `conf/<group>`."""
+    return sorted(file.stem for file in (CONF / group).glob("*.yaml"))
+
+
 def options(group: str, name: str) -> dict[str, Any]:
     """Return what `conf/<group>/<name>.yaml` says; raise `UserError` that lists the choices."""
     from omegaconf import OmegaConf
 
+    if name not in names(group):
+        raise UserError(f"{group}={name}: no such option; choose one of {', '.join(names(group))}")
     path = CONF / group / f"{name}.yaml"
-    if path.parent != CONF / group or not path.is_file():
-        names = ", ".join(sorted(file.stem for file in (CONF / group).glob("*.yaml")))
-        raise UserError(f"{group}={name}: no such option; choose one of {names}")
     found = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     assert isinstance(found, dict)
     return {str(key): value for key, value in found.items()}
@@ -176,12 +180,10 @@ def locate(group: str, target: Any) -> Any:
 def _refuse_undeclared(group: str, target: str) -> None:
     """Refuse what no option of this project names: the files under `conf` are the declaration."""
     declared = re.compile(rf"^_target_: *{re.escape(target)}(?: |$)", re.MULTILINE)
-    options_there = sorted((CONF / group).glob("*.yaml"))
-    if not any(declared.search(file.read_text()) for file in options_there):
-        names = ", ".join(file.stem for file in options_there)
+    if not any(declared.search(file.read_text()) for file in (CONF / group).glob("*.yaml")):
         raise UserError(
             f"{group}._target_={target}: is named by no option of this project; "
-            f"write {group}= and one of {names}"
+            f"write {group}= and one of {', '.join(names(group))}"
         )
 
 

@@ -20,7 +20,10 @@ MAY = {
     "costs": ((), NUMPY | {"autograd", "scipy"}),
     "optimizers": ((), NUMPY),
     "values": ((), set()),  # of datasets: a user's mistake, and the checks of single settings
-    "datasets": (("values",), NUMPY | {"sklearn", "pooch", "pandas", "requests", "scipy", "tqdm"}),
+    "datasets": (
+        ("values",),
+        NUMPY | {"sklearn", "pooch", "pandas", "pyarrow", "requests", "scipy", "tqdm"},
+    ),
     "names": ((), set()),  # of results: what is written and read
     "results": (("names",), None),
     "normalizers": ((), NUMPY | {"scipy", "sklearn"}),

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
+from normbench.command.grid import GROUPS
 from normbench.results import names
 
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
@@ -30,6 +30,7 @@ def prepare(config: DictConfig) -> "Job":
     from normbench.choices import allowing
 
     plain = _resolve(config)
+    _check_parts(plain)
     with allowing(plain["packages"]):
         return _job(plain)
 
@@ -38,7 +39,7 @@ def resolved(config: DictConfig) -> dict[str, Any]:
     """Return a job's settings as plain values; empty where they cannot be resolved."""
     try:
         return _resolve(without_hydra(config))
-    except (OmegaConfBaseException, ValueError):  # told with the job itself
+    except ValueError:  # told with the job itself
         return {}
 
 
@@ -54,10 +55,26 @@ def check_setting(plain: Mapping[str, Any], key: str, value: Any) -> None:
     for folder in folders:
         place = place[folder]
     place[name] = value
+    _check_parts(changed)
     _settings(changed)
     number("cost.l2", changed["cost"]["l2"], least=0)
     number("dataset.test_fraction", changed["dataset"]["test_fraction"], least=0, below=1)
     whole("dataset.split_seed", changed["dataset"]["split_seed"], 0)
+
+
+def _check_parts(plain: Mapping[str, Any]) -> None:
+    """Raise `UserError` where a part of a config is another kind of thing than its settings."""
+    from normbench.datasets import UserError
+    from normbench.datasets.values import switch
+
+    switch("reuse", plain["reuse"])
+    for part in (*GROUPS, "tracking", "rules", "search"):
+        if not isinstance(plain[part], dict):
+            value = "null" if plain[part] is None else plain[part]
+            raise UserError(
+                f"{part}={value}: must be settings, each by its name, such as {part}.NAME=VALUE; "
+                "normbench --cfg job shows them"
+            )
 
 
 def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
@@ -87,7 +104,7 @@ def _job(plain: dict[str, Any]) -> "Job":
 
     job = Job(
         dataset=dataset,
-        cost=locate("cost", cost["_target_"]),
+        cost=locate("cost", cost.get("_target_")),
         normalizer=build("normalizer", plain["normalizer"]),
         optimizer=build("optimizer", plain["optimizer"]),
         settings=settings,
@@ -182,16 +199,10 @@ def writer(config: DictConfig) -> "Writer":
 
 def _resolve(config: DictConfig) -> dict[str, Any]:
     from normbench.choices import canonical
-    from normbench.command.errors import chain
-    from normbench.datasets.dataset import UserError
+    from normbench.command.errors import reading
 
-    try:
+    with reading():
         resolved = OmegaConf.to_container(config, resolve=True)
-    except OmegaConfBaseException as error:
-        for cause in chain(error):  # a resolver's own
-            if isinstance(cause, UserError):
-                raise cause from error
-        raise
     assert isinstance(resolved, dict)
     plain = {str(key): value for key, value in resolved.items()}
     return {key: canonical(value, plain["packages"]) for key, value in plain.items()}
@@ -239,7 +250,7 @@ def parameters(config: DictConfig) -> dict[str, Any]:
     """Return the choices and settings of a job, flat; what cannot be resolved stands unresolved."""
     try:
         plain = _resolve(config)
-    except (OmegaConfBaseException, ValueError):
+    except ValueError:
         unresolved = OmegaConf.to_container(config, resolve=False)
         assert isinstance(unresolved, dict)
         plain = {str(key): value for key, value in unresolved.items()}

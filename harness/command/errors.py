@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
-from hydra.errors import HydraException
+from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.datasets.dataset import UserError
+from normbench.datasets.values import UserError
+
+HELP = "normbench --help shows what there is"
+SHOWN = 200  # characters of a single word; of one that is more than twice as long, the rest is cut
 
 
 class SweepError(RuntimeError):
@@ -21,27 +25,52 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or link.__context__
 
 
+@contextmanager
+def reading(word: str = "the command") -> Iterator[None]:
+    """Turn whatever Hydra and OmegaConf raise over the words of a command into a `UserError`.
+
+    They have errors of their own for most mistakes, and others, of any kind, for the rest.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = str(error).partition("See https://hydra.cc")[0].strip()
+        if isinstance(error, OverrideParseException):
+            quoted = "a value with brackets, spaces or a dollar is quoted: 'NAME=VALUE'"
+            raise UserError(_plain(f"{word}: cannot be read ({reason}); {quoted}")) from error
+        told = one_line(error) or _plain(f"{word}: cannot be read ({reason}); {HELP}")
+        raise UserError(told) from error
+
+
 def one_line(error: BaseException) -> str | None:
     """Return what a user's mistake was, in one line; None for an error that is a bug."""
     for link in chain(error):
         if isinstance(link, UserError):
-            return " ".join(str(link).split())
-    text = str(error)
-    if text.startswith(("Only one of --run", "The --resolve flag")):  # Hydra's own, on its flags
-        return _plain(text)
+            return _short(" ".join(str(link).split()))
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
         return None
+    text = str(error)
     missing = re.search(r"Could not find '(.+?)/([^/']+)'", text)
     if missing:
         group, option = missing.groups()
         names = ", ".join(line.strip() for line in text.splitlines() if re.match(r"^\t\S+$", line))
-        return f"{group}={option}: no such option; choose one of {names}"
+        return _plain(f"{group}={option}: no such option; choose one of {names}")
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
-        return (
+        return _plain(
             f"{unknown[1]}: no such setting; normbench --cfg job lists them, "
             "normbench --help the choices"
         )
+    refused = re.match(r"Error merging override (.+)", text)
+    if refused:
+        return _plain(
+            f"{refused[1]}: is another kind of value than the setting; normbench --cfg job shows it"
+        )
+    within = re.match(r"(.*?)\s+full_key: (\S+)", text, re.DOTALL)
+    if within:
+        return _plain(f"{within[2]}: {within[1]}; normbench --cfg job shows the settings")
     return _plain(text.replace("You may", "you may"))
 
 
@@ -49,4 +78,9 @@ def _plain(text: str) -> str:
     """Return a text that repeats what was typed as one line, without passwords."""
     from normbench.recording.store import without_passwords
 
-    return without_passwords(" ".join(text.split()))
+    return _short(without_passwords(" ".join(text.split())))
+
+
+def _short(line: str) -> str:
+    """Return a line with its longest words cut, so that rule and remedy are seen."""
+    return re.sub(rf"(\S{{{SHOWN}}})\S{{{SHOWN},}}", r"\1...", line)

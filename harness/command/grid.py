@@ -9,16 +9,18 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import inf
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from normbench.datasets import UserError
 
 GROUPS = ("dataset", "cost", "normalizer", "optimizer")
+MOST_JOBS = 100_000
 SHARED = ("dataset.test_fraction", "dataset.split_seed", "cost.l2")  # options of every choice
 Words = tuple[str, ...]
 
@@ -62,8 +64,9 @@ class Grid:
     ) -> None:
         self._loader, self._master = loader, master
         parser = OverridesParser.create(config_loader=loader)
-        self.parts = _last(parser.parse_overrides(list(arguments)))
-        self.options = _last(parser.parse_overrides(list(held)))
+        overrides = [parser.parse_overrides(list(words)) for words in (arguments, held)]
+        _refuse_many([override for some in overrides for override in some])
+        self.parts, self.options = (_last(some) for some in overrides)
         if not all(part.values for part in [*self.parts, *self.options]):
             raise UserError(
                 f"{' '.join([*arguments, *held])}: is a sweep of no jobs; "
@@ -194,6 +197,25 @@ def _last(overrides: Sequence[Override]) -> list[Part]:
         else:
             raise UserError(f"{override.input_line}: is no list of values; separate them by commas")
     return list(parts.values())
+
+
+def _refuse_many(overrides: Sequence[Override]) -> None:
+    """Raise `UserError` where values are swept that are Hydra's own, or make too many jobs."""
+    jobs = 1.0
+    for override in overrides:
+        if override.is_hydra_override():
+            raise UserError(f"{override.input_line}: of Hydra's settings none can be swept")
+        value = override.value()
+        if isinstance(value, RangeSweep):
+            step = abs(float(value.step or 0))
+            jobs *= abs(float(value.stop or 0) - float(value.start or 0)) / step if step else inf
+        elif isinstance(value, ChoiceSweep):
+            jobs *= len(value.list)
+        if not jobs <= MOST_JOBS:
+            raise UserError(
+                f"{override.input_line}: makes more than {MOST_JOBS:,} jobs; sweep fewer values at "
+                "a time"
+            )
 
 
 def _is_setting(key: str) -> bool:

@@ -1,19 +1,63 @@
 """What Hydra does not offer as an interface; everything of the kind stands here.
 
-Its sweepers live in its own namespace package, and a launcher asks its `hydra_context` for the
-config of each job.
+`hydra.main` loads a pickle that a flag names, and starts what a config names (callbacks, logs)
+before this project sees it: its parts are put to work here instead. Its sweepers live in its own
+namespace package, and a launcher asks its `hydra_context` for the config of each job.
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
+from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
+from hydra._internal.hydra import Hydra
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext
+from hydra.version import setbase
 from omegaconf import DictConfig
 
+from normbench.choices import CONF
+from normbench.command.errors import reading
 from normbench.command.grid import Grid
+from normbench.command.hydra_settings import refuse_foreign
+
+
+@contextmanager
+def started(folder: Path | None) -> Iterator[Hydra]:
+    """Yield Hydra on this project's options; those of a folder of the user's come first."""
+    setbase("1.3")
+    Plugins.instance()  # finds Hydra's own parts: without them it knows no kind of place
+    path = ConfigSearchPathImpl()
+    path.append("hydra", "pkg://hydra.conf")
+    path.append("main", str(CONF))
+    path.append("schema", "structured://")
+    if folder is not None:
+        path.prepend("command-line", f"file://{folder}", SearchPathQuery(provider="schema"))
+    try:
+        yield _Careful.create_main_hydra2("normbench", path)
+    finally:
+        GlobalHydra.instance().clear()
+
+
+class _Careful(Hydra):
+    """Hydra, which starts nothing that a config names before it is checked."""
+
+    def compose_config(self, *arguments: Any, **named: Any) -> DictConfig:
+        """Return the config of the words; raise `UserError` where it reaches beyond a comparison.
+
+        Hydra's logs stay as they are: a config of them can name any program.
+        """
+        named["with_log_configuration"] = False
+        with reading():
+            config = super().compose_config(*arguments, **named)
+            refuse_foreign(config)
+        return config
 
 
 def register(sweeper: type[Sweeper]) -> None:

@@ -107,7 +107,7 @@ def _result(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's code may raise anything, and leave by sys.exit
-        failure = "user" if isinstance(error, UserError) else "bug"
+        failure = "user" if isinstance(error, (UserError, MemoryError)) else "bug"
         return "", failure, records.of_failure(place, error)
 
 

@@ -4,7 +4,6 @@ Heavy libraries are loaded where a command needs them, so that `--help` is quick
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,9 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # as in `normbench results list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 class _Parser(argparse.ArgumentParser):

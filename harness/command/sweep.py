@@ -24,8 +24,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from normbench.command import config as configs
-from normbench.command import hydras_own
-from normbench.command.errors import SweepError
+from normbench.command import hydras_own, output
+from normbench.command.errors import SweepError, reading
 from normbench.command.grid import Grid, hold_back
 from normbench.results import names
 
@@ -57,17 +57,16 @@ class Sweep(Sweeper):
     def sweep(self, arguments: list[str]) -> Any:
         """Check, run and conclude a sweep; leave with exit code 1 or 2 where jobs failed."""
         assert self.config is not None
-        for argument in arguments:
-            if argument.startswith("+"):
-                _refuse_added(argument)
-            _refuse_several_studies(argument)
         HydraConfig.instance().set_config(self.config)
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
         self.parents: dict[str, str] = {}
         self.lock: IO[str] | None = None
+        self.made: list[Path] = []  # folders that were not there
         try:
             params, options = hold_back(self.params)  # the command line comes last, and counts
-            grid = Grid(self.loader, self.config, [*params, *arguments], [*options, *self.held])
+            with reading():
+                words, held = [*params, *arguments], [*options, *self.held]
+                grid = Grid(self.loader, self.config, words, held)
             experiments = self._check(grid)
             self._start(experiments, len(grid.jobs))
             code = self._conclude(self._launch(grid))
@@ -83,6 +82,7 @@ class Sweep(Sweeper):
         Every combination of choices is tried, and every swept setting by its own rule. Where every
         job is a user's mistake the first is raised and nothing is recorded.
         """
+        from normbench.command.rehearsal import rehearse
         from normbench.datasets import UserError
 
         mistakes: dict[str, UserError] = {}
@@ -95,11 +95,15 @@ class Sweep(Sweeper):
         experiments: dict[str, None] = {}
         fits = False
         for words in grid.representatives(set(mistakes)):
-            config = grid.config(words)
+            with reading():
+                config = grid.config(words)
             HydraConfig.instance().set_config(config)
-            experiments[configs.experiment_name(config)] = None
             try:
-                fits = bool(configs.prepare(configs.without_hydra(config))) or fits
+                experiments[configs.experiment_name(config)] = None
+                job = configs.prepare(configs.without_hydra(config))
+                if not fits:
+                    rehearse(job)
+                fits = True
             except UserError as error:
                 mistakes[" ".join(words)] = error
         if not fits:
@@ -115,8 +119,10 @@ class Sweep(Sweeper):
         from normbench.recording.store import without_passwords
 
         assert self.config is not None
-        self.writer = configs.writer(self.config)
         try:
+            self.made = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
+            leftovers.hold(self.folder).close()  # before a store is made
+            self.writer = configs.writer(self.config)
             written = leftovers.tidy(self.writer, self.folder.parent)
             self.lock = leftovers.hold(self.folder)
         except OSError as error:
@@ -174,12 +180,13 @@ class Sweep(Sweeper):
     def _stop(self, error: BaseException) -> None:
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
         if not self.parents:  # nothing is recorded: nothing stays
-            if self.lock:
-                from normbench.recording.leftovers import LOCK
+            from normbench.recording.leftovers import LOCK
 
-                (self.folder / LOCK).unlink(missing_ok=True)
-                with suppress(OSError):  # a folder of the user's
-                    self.folder.rmdir()
+            with suppress(OSError):
+                if self.made:
+                    (self.folder / LOCK).unlink(missing_ok=True)
+                for folder in self.made:  # from within outwards; one that is not empty stays
+                    folder.rmdir()
             return
         status = "KILLED" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "FAILED"
         with suppress(Exception):  # the next command does it
@@ -211,14 +218,18 @@ class Sweep(Sweeper):
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
         known = Known(self.writer, self.folder, self.parents, outcomes)
+        unsaid: str | None = None
         try:
             found = load(self.writer.store.uri, self.sweep_id)
             publish(self.writer, found, self.parents)
             drawn = known.copied()
             try:
                 written = present(found, self.folder, drawn=drawn)
-            except BrokenPipeError:  # as in `normbench | head`: the figures are still due
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                print(end="", flush=True)
+            except OSError as error:  # as in `normbench | head`: the figures are still due
+                unsaid = output.lost(error)
+                if unsaid is None:
+                    raise
                 written = present(found, self.folder, drawn=drawn)
         except ResultsError as error:
             words = str(error.args[0]).removeprefix("--out ")
@@ -233,6 +244,8 @@ class Sweep(Sweeper):
         for parent in self.parents.values():
             self.writer.finish(parent, status)
         self.writer.end_abandoned(self._is_mine)  # what a call repeated in vain has left
+        if unsaid:
+            raise SweepError(f"{unsaid}; every job is recorded: normbench results draws them")
         if not failures:
             return 0
         return 2 if all(outcome["failure"] == "user" for outcome in failures) else 1
@@ -299,26 +312,3 @@ def _commit() -> dict[str, str]:
     except (OSError, subprocess.CalledProcessError):
         return {}
     return {names.COMMIT.key: commit, names.GIT_DIRTY.key: str(dirty).lower()}
-
-
-def _refuse_added(argument: str) -> None:
-    from normbench.datasets import UserError
-
-    if argument.startswith(("+experiment=", "+hydra")):
-        return
-    bare = argument.lstrip("+")
-    raise UserError(
-        f"{argument}: adds a setting that nothing reads; write {bare} for a setting that exists "
-        "(normbench --cfg job lists them)"
-    )
-
-
-def _refuse_several_studies(argument: str) -> None:
-    from normbench.datasets import UserError
-
-    key, _, value = argument.lstrip("+").partition("=")
-    if key == "experiment" and ("," in value or "(" in value):
-        raise UserError(
-            f"{argument}: each study sets a sweep of its own, so that several cannot be swept at "
-            "once; run them one after the other (make textbook runs those of the textbook)"
-        )

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.values import UserError
+from normbench.datasets.values import UserError, refuse_larger
 from normbench.normalizers.spectrum import Spectra, blocks
 
 Array = NDArray[Any]
 SCALERS = "sklearn.preprocessing."
+FEWER = "choose options that give fewer features"
 FEW = 256  # points that are widened at a time: 1.6 MB at 784 features
 
 
@@ -79,6 +80,11 @@ def normalize(
             z, z_test = (_transform(scheme, part, dtype) for part in given)
     except UserError:
         raise
+    except MemoryError as error:
+        raise UserError(
+            f"normalizer {type(scheme).__name__}: needs more memory than there is ({error}); "
+            f"{FEWER}"
+        ) from error
     except ValueError as error:
         name = type(scheme).__name__
         raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
@@ -124,7 +130,10 @@ def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
         part = scheme.transform(x[block].astype(np.float64, copy=False))
         part = _points(name, part, block.stop - block.start, dtype)
         if z is None:
-            z = np.empty((len(x), part.shape[1]), dtype=dtype)
+            shape = (len(x), part.shape[1])
+            size = np.dtype(dtype).itemsize * shape[0] * shape[1]
+            refuse_larger(f"normalizer {name}", size, FEWER)
+            z = np.empty(shape, dtype=dtype)
         if part.shape[1] != z.shape[1]:  # numpy would repeat a single one
             raise UserError(
                 f"normalizer {name}: gives {z.shape[1]} features for some points and "

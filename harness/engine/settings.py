@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from normbench.datasets.values import NUMBER, refuse_larger
 from normbench.datasets.values import UserError as UserError
 from normbench.datasets.values import number as number
 from normbench.datasets.values import one_of as one_of
@@ -12,6 +13,7 @@ from normbench.datasets.values import whole as whole
 THEORY = ("auto", "full", "none")
 PRECISIONS = ("float64", "float32")
 MOST_STEP_SIZES = 1000
+HISTORIES = 4  # of a run: costs and counts, of the training and of the test points
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,13 @@ class Settings:
         put(self, "record", _record(self.record))
         put(self, "theory", one_of("theory", self.theory, THEORY))
         put(self, "shown_step", _shown_step(self.shown_step, self.step_sizes))
+        runs = len(self.step_sizes) * self.starts
+        refuse_larger(
+            f"iterations={self.iterations}, starts={self.starts}, "
+            f"{len(self.step_sizes)} step_sizes",
+            HISTORIES * NUMBER * runs * (self.iterations + 1),
+            "choose fewer",
+        )
         if self.starts > 1 and self.start != "normal":
             raise UserError(
                 f"starts={self.starts}: start={self.start} is the same start every time; "

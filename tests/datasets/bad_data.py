@@ -272,7 +272,7 @@ CASES = (
         csv("label,a,b\nno,1,2\nyes,3\nno,5,6\n"),
         ("feature 'b' of point 1", "nan"),
     ),
-    Case("a gzip file cut short", cut_gzip, ("cannot be read as a table",)),
+    Case("a gzip file cut short", cut_gzip, ("cannot be unpacked",)),
     Case("a wrong layout's name", csv(GOOD, points_in="cols"), ("one of rows, columns",)),
     Case("a header that is not true or false", csv(GOOD, header="no"), ("true or false",)),
     Case(

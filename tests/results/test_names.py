@@ -18,7 +18,7 @@ DECLARED = [value for value in vars(names).values() if isinstance(value, (names.
 EVERYDAY = {
     *(names.ROLE, names.NORMALIZER, names.DATASET, names.COST, names.OPTIMIZER, names.STEP_TAG),
     *(names.VERDICT, names.REASON, names.BEST, names.FALLS, names.COMMAND, names.JOBS),
-    *(names.SWEEP_ID, names.FOLDER, names.BLAS),
+    *(names.SWEEP_ID, names.FOLDER, names.BLAS, names.JOB),
 }
 
 

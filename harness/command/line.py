@@ -1,0 +1,110 @@
+"""The command line: its flags, its words, and Hydra at work on them."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, Override
+from hydra.types import TaskFunction
+
+from normbench.choices import names
+from normbench.command import hydras_own, sweep
+from normbench.command.errors import HELP, reading
+from normbench.command.grid import GROUPS, hold_back
+from normbench.datasets.values import UserError
+
+CONFIG = "config"  # the file that every command starts from
+INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+
+
+def run(words: Sequence[str], job: TaskFunction) -> None:
+    """Do what the words ask for: a comparison, or to show help, a config, how it is composed.
+
+    Raises `UserError` on a flag or a setting that there is not.
+    """
+    parser = _parser()
+    asked = parser.parse_intermixed_args(list(words))
+    with hydras_own.started(_folder(asked.config_dir)) as hydra:
+        if asked.help:
+            hydra.app_help(CONFIG, parser, asked)
+        elif asked.cfg:
+            hydra.show_cfg(CONFIG, asked.overrides, asked.cfg, None, asked.resolve)
+        elif asked.info:
+            hydra.show_info(asked.info, CONFIG, asked.overrides)
+        elif asked.shell_completion:
+            hydra.shell_completion(CONFIG, asked.overrides)
+        else:
+            _check(asked.overrides)
+            left, held = hold_back(asked.overrides)
+            sweep.register(words, held)
+            hydra.multirun(CONFIG, job, left)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as every other mistake's."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}; {HELP}")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="normbench", add_help=False, allow_abbrev=False)
+    parser.add_argument("overrides", nargs="*", help="NAME=VALUE")
+    for flag, letters, words in (
+        ("--help", "-h", "the choices and settings"),
+        ("--multirun", "-m", "allowed anywhere, and never needed"),
+        ("--resolve", "-R", "with --cfg: the values of what is derived"),
+        ("--shell-completion", "-sc", "Hydra's, to install or remove"),
+    ):
+        parser.add_argument(flag, letters, action="store_true", help=words)
+    parser.add_argument("--cfg", "-c", choices=("job", "hydra", "all"), help="show the config")
+    parser.add_argument("--config-dir", "-cd", help="a folder of options of one's own")
+    parser.add_argument(
+        "--info", "-i", nargs="?", const="all", choices=INFO, help="how the config is composed"
+    )
+    return parser
+
+
+def _folder(config_dir: str | None) -> Path | None:
+    """Return the folder of the user's own options."""
+    if config_dir is None:
+        return None
+    folder = Path(config_dir).absolute()
+    if not folder.is_dir():
+        raise UserError(f"--config-dir {config_dir}: is no folder; name one that holds options")
+    return folder
+
+
+def _check(words: Sequence[str]) -> None:
+    """Raise `UserError` for words that Hydra takes and that mean nothing to a comparison."""
+    for word in words:
+        with reading(word):
+            (override,) = OverridesParser.create().parse_overrides([word])
+        if override.is_delete():
+            raise UserError(f"{word}: takes away what a job needs; write NAME=VALUE instead")
+        if word.startswith("+") and not word.startswith(("+experiment=", "+hydra")):
+            bare = word.lstrip("+")
+            raise UserError(
+                f"{word}: adds a setting that nothing reads; write {bare} for a setting that "
+                "exists (normbench --cfg job lists them)"
+            )
+        if override.key_or_group == "experiment" and override.is_sweep_override():
+            raise UserError(
+                f"{word}: each study sets a sweep of its own, so that several cannot be swept at "
+                "once; run them one after the other (make textbook runs those of the textbook)"
+            )
+        if override.key_or_group in (*GROUPS, "tracking"):
+            _check_choice(word, override)
+
+
+def _check_choice(word: str, override: Override) -> None:
+    """Raise `UserError` where a group is given anything but names of its options."""
+    value = override.value()
+    chosen = value.list if isinstance(value, ChoiceSweep) else [value]
+    if any(choice is None or isinstance(choice, (list, dict, bool)) for choice in chosen):
+        raise UserError(
+            f"{word}: names no option; choose one of {', '.join(names(override.key_or_group))}, "
+            "or several with commas between them"
+        )

@@ -1,0 +1,191 @@
+"""Files and data that are damaged, hostile, or beyond what a machine holds."""
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from tests.mistakes.bench import Case, typed
+
+SPARSE = 200 << 30  # bytes, of which the file system keeps none
+CLAIMED = 10**15  # entries, in the header of an array
+ENDINGS = ("zip", "tar", "zst", "tar.gz", "gz", "bz2", "xz", "Z")
+LISTS = {"a": [1.0, 2, 3, 4], "label": [[1], [2], [1], [2]]}
+METADATA = (
+    3,
+    [],
+    {},
+    {"index_columns": 3},
+    {"index_columns": ["none"], "columns": 7},
+    {"columns": [{"name": []}], "index_columns": [{"kind": "range"}]},
+)
+
+
+def csv(name: str, content: str, *words: str) -> Callable[[Path], list[str]]:
+    def made(folder: Path) -> list[str]:
+        (folder / name).write_text(content)
+        return ["dataset=csv", f"dataset.path={folder / name}", "dataset.target=label", *words]
+
+    return made
+
+
+def wide(*words: str, turned: bool = False) -> Callable[[Path], list[str]]:
+    def made(folder: Path) -> list[str]:
+        table = np.arange(4)[:, None] + np.arange(200_000) % 7
+        np.savetxt(folder / "wide.csv", table.T if turned else table, "%d", ",")
+        settings = ["dataset.header=false", "dataset.target=0", *words]
+        return ["dataset=csv", f"dataset.path={folder / 'wide.csv'}", *settings]
+
+    return made
+
+
+def sparse(option: str, name: str) -> Callable[[Path], list[str]]:
+    def made(folder: Path) -> list[str]:
+        with (folder / name).open("wb") as file:
+            file.truncate(SPARSE)
+        return [f"dataset={option}", f"dataset.path={folder / name}"]
+
+    return made
+
+
+def header(shape: tuple[int, ...], kind: str) -> bytes:
+    """Return the head of a file of one array that claims a shape."""
+    told = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    told += " " * (-(len(told) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(told).to_bytes(2, "little") + told.encode()
+
+
+def claims(shape: tuple[int, ...], kind: str) -> Callable[[Path], list[str]]:
+    def made(folder: Path) -> list[str]:
+        with zipfile.ZipFile(folder / "my.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("x.npy", header(shape, kind))
+            archive.writestr("y.npy", header((2,), "|i1") + b"\0\1")
+        return ["dataset=npz", f"dataset.path={folder / 'my.npz'}"]
+
+    return made
+
+
+def bomb(folder: Path) -> list[str]:
+    """Write an archive of 256 MB of zeros whose array says that it goes on to 16 times as much."""
+    size = 1 << 28
+    content = header((16 * size // 4, 4), "|i1") + bytes(size)
+    with zipfile.ZipFile(folder / "my.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("x.npy", content)
+    return ["dataset=npz", f"dataset.path={folder / 'my.npz'}", "dataset.y=null"]
+
+
+def large(folder: Path) -> list[str]:
+    """Write an array of zeros that is whole, packed, and takes 34 GB as numbers."""
+    rows = 1 << 21
+    zeros = zipfile.ZipFile(folder / "my.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+    with zeros as archive, archive.open("x.npy", "w", force_zip64=True) as file:
+        file.write(header((rows, 1 << 11), "|i1"))
+        for _ in range(rows >> 13):
+            file.write(bytes(1 << 24))
+    return ["dataset=npz", f"dataset.path={folder / 'my.npz'}", "dataset.y=null"]
+
+
+def arrays(*words: str, **parts: np.ndarray) -> Callable[[Path], list[str]]:
+    def made(folder: Path) -> list[str]:
+        np.savez(folder / "my.npz", **parts)
+        return ["dataset=npz", f"dataset.path={folder / 'my.npz'}", *words]
+
+    return made
+
+
+def parquet(columns: dict, metadata: object = None) -> Callable[[Path], list[str]]:
+    def made(folder: Path) -> list[str]:
+        import pyarrow as pa
+
+        table = pa.table(columns)
+        if metadata is not None:
+            told = {b"pandas": json.dumps(metadata).encode()}
+            table = table.replace_schema_metadata(told)
+        return written(folder, table)
+
+    return made
+
+
+def doubled(folder: Path) -> list[str]:
+    import pyarrow as pa
+
+    columns = [pa.array([1.0, 2, 3, 4]), pa.array([0, 1, 0, 1]), pa.array([1, 1, 0, 0])]
+    return written(folder, pa.Table.from_arrays(columns, names=["a", "label", "label"]))
+
+
+def written(folder: Path, table: object) -> list[str]:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, folder / "my.parquet")
+    words = ["dataset.target=label", "cost=multiclass_softmax"]
+    return ["dataset=parquet", f"dataset.path={folder / 'my.parquet'}", *words]
+
+
+def path(value: str, kind: str) -> Case:
+    return Case(kind, typed("dataset=csv", f"dataset.path={value}"), ("dataset.path=",))
+
+
+POINTS = np.eye(4)
+TWO = np.array([0, 1, 0, 1])
+RECORDS = np.zeros(4, dtype=[("a", "i4"), ("b", "i4")])
+DAYS = np.array(["2020", "2021"] * 2, dtype="M8[D]")
+LABELS = "a,label,label\n1,0,1\n2,1,0\n3,1,1\n"
+
+CASES = (
+    Case(
+        "points beyond memory",
+        typed("dataset=gaussian", "dataset.points=100000000000"),
+        ("dataset.points=100000000000", "GB"),
+    ),
+    Case(
+        "features beyond memory",
+        typed("dataset=gaussian", "dataset.features=10000000"),
+        ("dataset.features=10000000", "GB"),
+    ),
+    Case("an array that claims", claims((CLAIMED,), "<f8"), ("announces 1000000000000000",)),
+    Case("rows of nothing", claims((CLAIMED,), "<U0"), ("announces 1000000000000000",)),
+    Case("a shape below zero", claims((-1, 4), "<f8"), ("my.npz",)),
+    Case("an archive that goes on", bomb, ("my.npz", "announces")),
+    *(
+        Case(f"a csv named .{ending}", csv(f"my.csv.{ending}", "a\0b" * 9), ("is not text",))
+        for ending in ENDINGS
+    ),
+    path("a" * 5000 + ".csv", "a path of 5,000 characters"),
+    path("~nouser/my.csv", "a path of nobody's"),
+    path("/proc/self/mem", "a path to the memory"),
+    path("/dev/zero", "a path to zeros"),
+    Case("data of nobody's", typed("dataset=span_2d", "data_dir=~nouser"), ("data_dir=~nouser",)),
+    Case("data nowhere", typed("dataset=span_2d", "data_dir=/proc/none/none"), ("data_dir=",)),
+    Case("no network", typed("dataset=span_2d", "data_dir=a/b/c"), ("data_dir=a/b/c",)),
+    Case("data too far", typed("dataset=span_2d", f"data_dir={'a' * 5000}"), ("data_dir=",)),
+    *(
+        Case(f"pandas metadata {told}", parquet(LISTS, told), ("my.parquet: cannot be read",))
+        for told in METADATA
+    ),
+    Case("lists for targets", parquet(LISTS), ("dataset.target=label", "lists")),
+    Case(
+        "records for targets",
+        parquet({"a": [1.0, 2], "label": [{"b": 1}, {"b": 2}]}),
+        ("dataset.target=label", "lists"),
+    ),
+    Case("a doubled target in parquet", doubled, ("dataset.target=label", "2 columns")),
+    Case("a doubled target", csv("my.csv", LABELS), ("dataset.target=label", "2 columns")),
+    Case("complex targets", arrays(x=POINTS, y=TWO * 1j), ("targets are complex numbers",)),
+    Case("dates for targets", arrays(x=POINTS, y=DAYS), ("targets are dates",)),
+    Case("spans for targets", arrays(x=POINTS, y=DAYS - DAYS[0]), ("targets are spans of time",)),
+    Case("a record for a target", arrays(x=POINTS, y=RECORDS), ("targets are records",)),
+    Case("dates for points", arrays(x=DAYS[:, None], y=TWO), ("feature must be a number",)),
+    Case("complex points", arrays(x=POINTS * 1j, y=TWO), ("feature must be a number",)),
+    Case("a csv of 200 GB", sparse("csv", "my.csv"), ("my.csv: takes 215 GB",)),
+    Case("an npz file of 200 GB", sparse("npz", "my.npz"), ("my.npz",)),
+    Case("a parquet file of 200 GB", sparse("parquet", "my.parquet"), ("my.parquet",)),
+    Case("200,000 columns", wide(), ("has 200000 columns, and at most 50000",)),
+    Case(
+        "200,000 rows for columns",
+        wide("dataset.points_in=columns", turned=True),
+        ("has 200000 columns, and at most 50000",),
+    ),
+)
+SLOW = (Case("an array of 34 GB that is whole", large, ("my.npz", "GB")),)

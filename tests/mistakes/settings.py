@@ -1,0 +1,110 @@
+"""Settings of the wrong kind, beyond what a machine holds, and Hydra's own."""
+
+from pathlib import Path
+
+from tests.mistakes.bench import Case, typed
+from tests.mistakes.programs import config_dir
+
+JOBLIB = "hydra/launcher=joblib"
+
+
+def one(word: str, *others: str, said: str = "", kind: str = "") -> Case:
+    """Return the case of a word that is a mistake, and is named."""
+    return Case(kind or word, typed(*others, word), (said or word,))
+
+
+def sweep_dir_is_a_file(folder: Path) -> list[str]:
+    (folder / "file").write_text("")
+    return [f"hydra.sweep.dir={folder / 'file'}"]
+
+
+def sweep_dir_below_a_file(folder: Path) -> list[str]:
+    (folder / "file").write_text("")
+    return [f"hydra.sweep.dir={folder / 'file' / 'sweep'}"]
+
+
+GROUPS = ("cost", "dataset", "normalizer", "optimizer", "tracking")
+CASES = (
+    *(one(f"{group}=null") for group in GROUPS),
+    one("cost=softmax,null"),
+    one("normalizer=[standard,pca]"),
+    one("normalizer=nothing"),
+    one("rules=null"),
+    one("search=null"),
+    one("rules=3"),
+    one("search=[1]"),
+    one("rules.tail=[1]", said="rules.tail="),
+    *(one(f"reuse={value}", said="true or false") for value in ("no", "maybe", "null", "[1]", "1")),
+    one("~iterations"),
+    one("~cost"),
+    one("+typo.key=1"),
+    one("typo=1", said="typo: no such setting"),
+    one("tracking=local,local", said="tracking"),
+    one("experiment=null,textbook/mnist", said="experiment="),
+    one("hydra.launcher.n_jobs=0", JOBLIB),
+    one("hydra.launcher.n_jobs=1000000", JOBLIB),
+    one("hydra.launcher.n_jobs=-2", JOBLIB),
+    one("hydra.launcher.require=anything", JOBLIB),
+    one("hydra.mode=RUN"),
+    one("hydra.job.chdir=true"),
+    one("hydra/launcher=submitit_slurm"),
+    one("hydra.launcher._target_=os.getcwd"),
+    one("hydra/sweeper=optuna"),
+    one("hydra.sweeper._target_=os.getcwd"),
+    one("hydra.output_subdir=.hydra"),
+    one("hydra.sweep.dir=null"),
+    one("hydra.sweep.dir=[1]", said="hydra.sweep.dir="),
+    one("hydra.sweep.subdir=x"),
+    Case("a mode in a file", config_dir("hydra: {mode: RUN}"), ("hydra.mode=RUN",)),
+    Case("chdir in a file", config_dir("hydra: {job: {chdir: true}}"), ("hydra.job.chdir=true",)),
+    Case(
+        "a sweep of Hydra's", config_dir("hydra: {sweeper: {params: {hydra.x: 1}}}"), ("hydra.x",)
+    ),
+    Case("no folder of options", typed("--config-dir", "none"), ("--config-dir none: is no",)),
+    one("--config-name=other", said="--config-name"),
+    one("--run"),
+    one("--zzz"),
+    Case("--cfg nothing", typed("--cfg", "nothing"), ("--cfg",)),
+    Case("results --zzz", typed("results", "--zzz"), ("--zzz",)),
+    one("iterations=99999999999999999999999", said="iterations="),
+    one(f"iterations={'9' * 400}", said="iterations=", kind="iterations beyond floats"),
+    one(f"iterations={'9' * 5000}", said="iterations=", kind="iterations beyond digits"),
+    one("starts=99999999999999", "start=normal"),
+    one("seed=range(0,1e15)", said="more than 100,000 jobs"),
+    one("seed=range(0,10,0)", said="seed="),
+    one("seed=interval(0,1)"),
+    one("start=[1,2]", said="start=(1, 2): has 2 weights; it takes 1 x 31"),
+    Case(
+        "more components than features",
+        typed("normalizer=pca", "normalizer.components=1e9"),
+        ("components=1000000000.0", "30 features"),
+    ),
+    Case(
+        "a scheme that refuses the points",
+        typed("normalizer=power", "normalizer.method=box-cox"),
+        ("PowerTransformer", "strictly positive"),
+    ),
+    Case(
+        "more features than memory holds",
+        typed(
+            "normalizer=chain",
+            "normalizer.schemes=[{identity:{_target_:sklearn.preprocessing.PolynomialFeatures,"
+            "degree:9}}]",
+        ),
+        ("normalizer",),
+    ),
+    one("iterations=${iterations}", said="iterations"),
+    one("iterations=${none}", said="none"),
+    one("step_sizes=${decades:2}", said="step_sizes"),
+    one("step_sizes=${per_scheme:3}", said="step_sizes"),
+    one("iterations=" + "[" * 2000, said="iterations=", kind="brackets without end"),
+    one("packages=[1]"),
+    Case("a file as the sweep's folder", sweep_dir_is_a_file, ("hydra.sweep.dir=",)),
+    Case("a sweep's folder below a file", sweep_dir_below_a_file, ("hydra.sweep.dir=",)),
+    one(f"hydra.sweep.dir={'a' * 300}", said="File name too long", kind="300 letters of a name"),
+    one("hydra.sweep.dir=/proc/none/sweep"),
+    *(
+        Case(f"stdout is full: {words}", typed(*words), ("No space left",), "/dev/full")
+        for words in (("iterations=2",), ("--help",), ("--cfg", "job"), ("results", "--help"))
+    ),
+)
