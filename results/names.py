@@ -261,7 +261,16 @@ PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
 NOTE = Tag("theory_note", "what theory could not say, and why")
 MINIMUM_SOURCE = Tag("minimum_source", "where the least cost is from")
 MINIMUM_REACHED = Tag("minimum_reached", "true where the least cost was solved for")
-AT_INFINITY = Tag("minimum_at_infinity", "true where the classes are separable")
+AT_INFINITY = Tag("minimum_at_infinity", "true where no weights attain the least cost")
+MINIMUM_CASE = Tag("minimum_case", "whether weights attain the least cost: one of `CASES`")
+ATTAINED, STRICTLY, PARTLY = "attained", "strictly separable", "partly separable"
+UNDECIDED = "not decided"
+CASES = {
+    ATTAINED: "some weights have the least cost",
+    STRICTLY: "some weights classify every point with a margin: the least cost is 0, at infinity",
+    PARTLY: "above 0, and at infinity: the weights that separate some classes or points grow",
+    UNDECIDED: "not known",
+}
 
 # MLflow's own.
 PARENT = Tag("mlflow.parentRunId", "the run above it")

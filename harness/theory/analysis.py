@@ -1,5 +1,6 @@
 """What a job's descent is held against: the least cost, the curvature, the threshold."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,9 +9,17 @@ from numpy.typing import NDArray
 
 from normbench.engine.hessian import LANCZOS, blocks
 from normbench.engine.problem import Cost, Objective, Problem
+from normbench.results.names import STRICTLY, UNDECIDED
 from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
-from normbench.theory.minimum import Minimum, minimum, spans_the_same, sphere
+from normbench.theory.minimum import (
+    Minimum,
+    minimum,
+    spans_the_same,
+    sphere,
+    zero_at_infinity,
+)
+from normbench.theory.separability import by_program, by_rule, separates, work
 from normbench.theory.shared import OfPoints
 
 TOO_LARGE = 1e150
@@ -118,41 +127,98 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
     return (found, "") if np.isfinite(found) else (None, "the curvature is not finite")
 
 
-def least(train: Problem, known: OfPoints, lowest: float, asked: str, made: int) -> Minimum:
-    """Return the least cost of a job; lowest: what its own runs saw, where nothing better is known.
+def least(
+    train: Problem,
+    known: OfPoints,
+    lowest: float,
+    asked: str,
+    made: int,
+    proof: NDArray[Any] | None = None,
+) -> Minimum:
+    """Return the least cost of a job, and whether some weights attain it.
 
-    Solved once for a data set and a cost under all invertible affine schemes; for other schemes,
-    and with an l2 (whose weights are the scheme's), once for the scheme. asked: as in `allowance`,
-    or `none`; made: the passes of the descent.
+    lowest: what its own runs saw, where nothing better is known. Solved once for a data set and a
+    cost under all invertible affine schemes; for other schemes, and with an l2 (whose weights are
+    the scheme's), once for the scheme. asked: as in `allowance`, or `none`; made: the passes of
+    the descent. proof: weights of the descent that leave no point misclassified.
     """
     if asked == "none":
         return _lowest(lowest, NOT_ASKED)
     if not isinstance(train, Objective):
         return _lowest(lowest, "the scores are not linear in the weights")
-    classes = train.shape[0]
+    penalized = bool(np.any(train.l2))
+    if proof is not None and not penalized and separates(train, proof):
+        return zero_at_infinity()
+    allowed = _allowed(train, known, asked, made)
+    try:
+        found = _solved(train, known, lowest, allowed)
+        case = by_rule(train) if found.case == UNDECIDED else found.case
+        if case == UNDECIDED and traits(train.cost).separable and not penalized:
+            case = _by_program(train, known, allowed)
+    except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
+        found = _lowest(lowest, f"no second-order solution ({' '.join(str(error).split())})")
+        case = by_rule(train)
+    return zero_at_infinity() if case == STRICTLY else replace(found, case=case)
+
+
+def _allowed(train: Objective, known: OfPoints, asked: str, made: int) -> Work:
+    """Return what a solution for the least cost may take, beside sphering the points."""
     features = max(train.x.shape[1], known.x.shape[1])  # a scheme may keep few of them
+    if features > spectra.DENSE:
+        return Work()
+    classes = train.shape[0]
     allowed = allowance(asked, made, len(known.x), classes * (features + 1))
-    left = allowed.passes - 1.5 * (features + 1) / classes
-    if left <= train.effort.made or features > spectra.DENSE:
+    return allowed._replace(passes=allowed.passes - 1.5 * (features + 1) / classes)
+
+
+def _solved(train: Objective, known: OfPoints, lowest: float, allowed: Work) -> Minimum:
+    """Return the least cost by a second-order solver, as far as that is allowed."""
+    if allowed.passes <= train.effort.made:
         return _lowest(lowest, SKIPPED)
     if train.effort.memory > allowed.memory:
         return _lowest(lowest, TOO_MUCH_MEMORY)
-    try:
-        if _piecewise_linear(train.cost, classes, len(train.targets)):
-            return _lowest(lowest, NO_CURVATURE)
-        if not np.any(train.l2) and spans_the_same(known.basis, train.x):
-            shared = replace(train, x=known.basis)
-            key = (train.cost, classes, left)
-            found = known.least(key, lambda: minimum(shared, classes, left))
-        else:
-            basis, variances = sphere(train.x)
-            l2 = train.l2 / variances if np.any(train.l2) else 0.0
-            found = minimum(replace(train, x=basis, l2=l2), classes, left)
-    except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
-        return _lowest(lowest, f"no second-order solution ({' '.join(str(error).split())})")
+    classes = train.shape[0]
+    if _piecewise_linear(train.cost, classes, len(train.targets)):
+        return _lowest(lowest, NO_CURVATURE)
+    if np.any(train.l2):
+        basis, variances = sphere(train.x)
+        found = minimum(
+            replace(train, x=basis, l2=train.l2 / variances), classes, allowed.passes
+        )
+    else:
+        found = _once(
+            "least",
+            train,
+            known,
+            lambda sphered: minimum(sphered, classes, allowed.passes),
+            allowed.passes,
+        )
     if not found.reached or not np.isfinite(found.value):
-        return _lowest(min(lowest, found.value), found.source, found.gradient_norm)
+        why = replace(found, value=min(lowest, found.value), reached=False)
+        return replace(why, source=f"the lowest cost seen in this job; {found.source}")
     return found
+
+
+def _by_program(train: Objective, known: OfPoints, allowed: Work) -> str:
+    """Return the case by the linear program, where it is allowed."""
+    needed = work(len(train.targets), train.shape[0], train.x.shape[1])
+    if needed.passes >= allowed.passes or needed.memory > allowed.memory:
+        return UNDECIDED
+    return _once("case", train, known, by_program)
+
+
+def _once(
+    what: str,
+    train: Objective,
+    known: OfPoints,
+    find: Callable[[Objective], Any],
+    *more: float,
+) -> Any:
+    """Return what is found of the sphered points; once for all schemes of the same affine scores."""
+    if not spans_the_same(known.basis, train.x):
+        return find(replace(train, x=sphere(train.x)[0]))
+    shared = replace(train, x=known.basis)
+    return known.once((what, train.cost, train.shape[0], *more), lambda: find(shared))
 
 
 def _lowest(value: float, why: str, norm: float = float("nan")) -> Minimum:
