@@ -86,16 +86,20 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
 
 
 def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum | None:
-    """Return the Gram matrix's spectrum; its largest eigenvalue alone where that is dear.
+    """Return the Gram matrix's spectrum, with the most digits that the budget allows.
 
-    A product of matrices and about 10 N^3 for the eigenvalues; or Lanczos, with products of one
-    column each.
+    By singular values: an orthogonal decomposition of the points and about 20 N^3. By eigenvalues:
+    two products of matrices and about 30 N^3. Or the largest alone by Lanczos, with products of
+    one column each.
     """
     size = min(x.shape[0], x.shape[1] + 1)
-    passes = (size / 2 + 10 * size**3 / (4 * x.size)) / classes
-    if size <= spectra.DENSE and budget.affords(
-        "rank and condition number", Work(passes, 24.0 * size**2)
-    ):
+    cubes = size**3 / (4 * x.size)
+    singular = Work((2 * size + 20 * cubes) / classes, 24.0 * x.size + 48.0 * size**2)
+    if size <= spectra.DENSE and budget.allows(singular):
+        budget.affords("singular values", singular)
+        return spectra.spectrum(x)
+    eigen = Work((size + 30 * cubes) / classes, 48.0 * size**2)
+    if size <= spectra.DENSE and budget.affords("rank and condition number", eigen):
         return spectra.gram_spectrum(x)
     if budget.affords("L", Work(LANCZOS / classes, 8.0 * x.size if x.itemsize < 8 else 0.0)):
         return spectra.Spectrum(np.array([spectra.largest_gram(x)]), whole=False)
@@ -153,7 +157,7 @@ def least(
     try:
         found = _solved(train, known, lowest, allowed)
         case = by_rule(train) if found.case == UNDECIDED else found.case
-        if case == UNDECIDED and traits(train.cost).separable and not penalized:
+        if case == UNDECIDED and train.traits.separable and not penalized:
             case = _by_program(train, known, allowed)
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
         found = _lowest(lowest, f"no second-order solution ({' '.join(str(error).split())})")

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.costs.declaration import traits
 from normbench.engine.problem import Objective
 from normbench.results.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.budget import Work
@@ -40,7 +39,7 @@ def by_rule(problem: Objective) -> str:
 
     A penalty makes the cost grow with every slope, and every class that is there with its bias.
     """
-    declared = traits(problem.cost)
+    declared = problem.traits
     if declared.quadratic or declared.pieces:
         return ATTAINED
     if declared.separable and np.any(problem.l2) and np.all(np.asarray(problem.l2) > 0):
@@ -54,7 +53,7 @@ def separates(problem: Objective, weights: Array) -> bool:
 
     All their margins are above what rounding can make of 0.
     """
-    if not traits(problem.cost).separable:
+    if not problem.traits.separable:
         return False
     scores = problem.scores(weights, problem.x).astype(np.float64)
     lost = (np.abs(weights[:, 1:]) @ np.abs(problem.x).max(axis=0) + np.abs(weights[:, 0])).max()
