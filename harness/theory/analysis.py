@@ -66,23 +66,43 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
     """
     if budget is None:
         return Theory(note=NOT_ASKED, more=False)
-    spectrum = lipschitz = bound = None
+    gram = spectrum = lipschitz = bound = None
     exact = False
     if isinstance(train, Objective):
         if max(-train.x.min(), train.x.max()) > TOO_LARGE:
             return Theory(note="the points are too large to be squared", more=False)
         bound = train.traits.curvature
         exact = train.traits.quadratic and bound is not None
-        spectrum = _spectrum(train.x, train.shape[0], budget)
+        gram = spectrum = _spectrum(train.x, train.shape[0], budget)
         if bound is not None and spectrum is not None:
             spectrum = spectra.penalized(spectrum, bound, train.l2, train.x)
             lipschitz = spectrum.largest
-    at_start, note = None, ""
-    if budget.affords("curvature at the start", curvature_work(train)):
+    at_start, note = _at_zero(train, start, gram), ""
+    if at_start is None and budget.affords("curvature at the start", curvature_work(train)):
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:
         note, at_start = NO_CURVATURE, None
     return Theory(spectrum, lipschitz, at_start, exact, note)
+
+
+def _at_zero(train: Problem, start: NDArray[Any], gram: spectra.Spectrum | None) -> float | None:
+    """Return the largest curvature at zero weights where one product gives it, else None.
+
+    Where every class's points have the same second derivatives at scores of 0, the Hessian is
+    their Kronecker product with the Gram matrix: of multiclass softmax `I / C - 11' / C^2`.
+    """
+    if gram is None or np.any(start) or not isinstance(train, Objective):
+        return None
+    if not train.classify or np.any(train.l2):
+        return None
+    kinds = np.unique(train.targets)
+    try:
+        second = blocks(train.cost, np.zeros((train.shape[0], len(kinds))), kinds)
+    except (ValueError, TypeError, NotImplementedError):
+        return None
+    if not np.allclose(second, second[:, :, :1], rtol=1e-12, atol=1e-15):
+        return None
+    return float(np.linalg.eigvalsh(second[:, :, 0])[-1]) * gram.largest
 
 
 def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum | None:
@@ -186,9 +206,7 @@ def _solved(train: Objective, known: OfPoints, lowest: float, allowed: Work) -> 
         return _lowest(lowest, NO_CURVATURE)
     if np.any(train.l2):
         basis, variances = sphere(train.x)
-        found = minimum(
-            replace(train, x=basis, l2=train.l2 / variances), classes, allowed.passes
-        )
+        found = minimum(replace(train, x=basis, l2=train.l2 / variances), classes, allowed.passes)
     else:
         found = _once(
             "least",
@@ -218,7 +236,7 @@ def _once(
     find: Callable[[Objective], Any],
     *more: float,
 ) -> Any:
-    """Return what is found of the sphered points; once for all schemes of the same affine scores."""
+    """Return what is found of sphered points; once for all schemes of the same affine scores."""
     if not spans_the_same(known.basis, train.x):
         return find(replace(train, x=sphere(train.x)[0]))
     shared = replace(train, x=known.basis)

@@ -128,7 +128,7 @@ def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
 
 
 def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the mean of points and the points without it; what the mean's rounding left over too."""
+    """Return the mean of points, and the points without it, free of the mean's own rounding."""
     mean = x.mean(axis=0, dtype=np.float64)
     centred = x - mean
     rest = centred.mean(axis=0)

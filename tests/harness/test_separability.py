@@ -62,7 +62,9 @@ def drawn(number):
     x += np.linspace(0, 1, features)
     weights = rng.standard_normal((classes, features + 1))
     y = np.argmax(weights[:, 1:] @ x.T + weights[:, :1], axis=0)
-    y = np.where(rng.random(points) < rng.choice([0, 0.1, 0.3]), rng.integers(0, classes, points), y)
+    y = np.where(
+        rng.random(points) < rng.choice([0, 0.1, 0.3]), rng.integers(0, classes, points), y
+    )
     y[:classes] = np.arange(classes)
     if number % 4 == 0:
         x[-1], y[-1] = x[0], (y[0] + 1) % classes
