@@ -40,6 +40,8 @@ def take(made: Finished) -> Findings:
             notes.append("rank and condition number are not known: Lanczos gives L alone")
         if found.spectrum.variances is not None:
             metrics[names.EFFECTIVE_RANK.key] = effective_rank(found.spectrum.variances)
+    if made.descended.optimizer.note:
+        notes.append(made.descended.optimizer.note)
     if found.threshold and not plain:
         notes.append("2/L speaks of plain gradient descent, not of this optimizer")
     tags = {

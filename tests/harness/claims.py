@@ -176,7 +176,7 @@ def _falling(see, said):
     below = [one for one in see.costs if one <= size]
     larger = [one for one in see.costs if one > size]
     checks = [all(see.falls(one) for one in below), see.costs[size][-1] < see.costs[size][0]]
-    return [*checks, bool(said["end"]) == (not larger)]
+    return [*checks, ("the grid's largest" in said["end"] + said["ratio"]) == (not larger)]
 
 
 def _convergent(see, said):

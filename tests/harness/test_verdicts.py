@@ -8,14 +8,15 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs
 from normbench.choices import build, options
-from normbench.datasets import make_dataset
+from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer
 from normbench.engine.settings import Settings, decades
 from normbench.job import Job, run
 from normbench.normalizers import PCARotation, PCASphere
-from normbench.optimizers import adam, gradient_descent
+from normbench.optimizers import adam, gradient_descent, nesterov, newton
 from normbench.recording import records
 from normbench.theory import spectra
+from normbench.verdicts import convergence
 from normbench.verdicts.search import Search
 from tests.conftest import ROOT
 from tests.datasets.places import data_folder
@@ -321,3 +322,32 @@ def test_the_explanation_names_the_cause(scheme, words):
     if scheme == "pca_sphere":
         assert "0.25 is the least that a bias allows." in text
         assert "percent of the variance of 4 of 30, and left" in text
+
+
+@pytest.mark.parametrize("cost", [costs.perceptron, costs.multiclass_perceptron])
+def test_newton_is_refused_for_a_cost_of_linear_pieces(overlapping, cost):
+    asked = replace(job(overlapping, cost), optimizer=newton())
+    with pytest.raises(UserError, match=r"second derivatives are 0.*use optimizer="):
+        run(asked)
+    assert run(replace(asked, cost=costs.softmax)).steps
+
+
+def test_what_differs_from_the_usual_is_noted(overlapping):
+    asked = replace(job(overlapping), optimizer=nesterov())
+    assert "points ahead" in run(asked).findings.tags["theory_note"]
+
+
+def test_a_cycling_run_is_not_foretold():
+    found = convergence.judge(np.r_[1.0, np.tile([1.5, 1.2], 50)], False, 0.0)
+    assert found.verdict == "cycling"
+    assert "diverge" not in found.reason
+
+
+def test_the_curvature_at_zero_weights_needs_no_hessian(overlapping):
+    for name in ("softmax", "multiclass_softmax", "squared_margin"):
+        asked = job(overlapping, getattr(costs, name), theory="full")
+        told = run(asked).findings.metrics["theory/lipschitz_start"]
+        points = np.column_stack([np.ones(80), overlapping.x])
+        largest = np.linalg.norm(points, 2) ** 2 / 80
+        factor = {"softmax": 1 / 4, "multiclass_softmax": 1 / 2, "squared_margin": 2}[name]
+        assert told == pytest.approx(factor * largest, rel=1e-12)
