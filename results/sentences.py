@@ -68,7 +68,7 @@ TEMPLATES = {
     "undecided": "Whether weights attain the least cost is not decided; the lowest that is known "
     "is {minimum:.6g}.",
     "minimum": "The least cost is {minimum:.6g}.",
-    "minimum_at_infinity": "The least cost, {minimum:.6g}, lies at infinity.",
+    "least_at_infinity": "The least cost, {minimum:.6g}, lies at infinity.",
     "minimum_unknown": "The least cost is not known ({source}).",
     # a comparison
     "same_threshold": "Theory allows the same step size under every scheme, 2/L = {threshold:.4g}.",
@@ -299,7 +299,7 @@ def least_cost(found: Found) -> list[Said]:
     if case == names.UNDECIDED:
         return [said("undecided", **known)]
     if found.says(names.AT_INFINITY):  # recorded before the cases were told apart
-        return [said("minimum_at_infinity", **known)]
+        return [said("least_at_infinity", **known)]
     return [said("minimum", **known) if reached else said("minimum_unknown", **unknown)]
 
 

@@ -209,7 +209,7 @@ def penalized(found: Spectrum, factor: float, l2: float | Array, x: NDArray[Any]
         return found._replace(values=values, lost=bool(found.lost and not np.all(curved[1:])))
     stacked = np.vstack([root, np.diag(np.sqrt(curved))])
     rank = len(curved) if np.all(curved[1:]) else found.rank
-    return _of_root(np.linalg.qr(stacked, mode="r"), rank, found.variances)
+    return _of_root(np.asarray(np.linalg.qr(stacked, mode="r")), rank, found.variances)
 
 
 def step_threshold(lipschitz: float) -> float:

@@ -113,7 +113,7 @@ OF_SCHEME = {
         found(MINIMUM, REACHED, case(names.ATTAINED)),
     ),
     "minimum": (found(MINIMUM, REACHED), found(MINIMUM, REACHED, case(names.UNDECIDED))),
-    "minimum_at_infinity": (
+    "least_at_infinity": (
         found(MINIMUM, REACHED, AT_INFINITY="true"),
         found(MINIMUM, REACHED),
     ),
