@@ -23,6 +23,7 @@ from normbench.theory.separability import by_program, by_rule, separates, work
 from normbench.theory.shared import OfPoints
 
 TOO_LARGE = 1e150
+FEW_CLASSES = 50  # one second derivative a class is then 1 MB
 NOT_ASKED = "not asked for (theory=none)"
 NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise linear)"
 
@@ -93,7 +94,7 @@ def _at_zero(train: Problem, start: NDArray[Any], gram: spectra.Spectrum | None)
     """
     if gram is None or np.any(start) or not isinstance(train, Objective):
         return None
-    if not train.classify or np.any(train.l2):
+    if not train.classify or np.any(train.l2) or train.shape[0] > FEW_CLASSES:
         return None
     kinds = np.unique(train.targets)
     try:
