@@ -30,7 +30,9 @@ class Traits:
     shift_invariant: a number added to all scores of a point changes nothing.
     positively_homogeneous: scores t times as large have t times the cost, for every t > 0.
     separable: the cost is above 0 everywhere, and falls to 0 as scores that leave no point
-    misclassified are scaled up.
+    misclassified are scaled up; it falls in every margin.
+    pieces: what the cost is made of, `linear` or `quadratic` pieces; empty for another. Where it is
+    made of either, some weights attain the least cost, whatever the points.
     """
 
     tasks: tuple[str, ...] = TASKS
@@ -40,6 +42,7 @@ class Traits:
     shift_invariant: bool = False
     positively_homogeneous: bool = False
     separable: bool = False
+    pieces: str = ""
 
 
 def traits(cost: Any) -> Traits:

@@ -18,7 +18,7 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], None]:
     return values, None
 
 
-@declare("regression", fused=_fused)
+@declare("regression", pieces="linear", fused=_fused)
 def least_absolute_deviations(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `|s - y|`, `(R,)`.
 

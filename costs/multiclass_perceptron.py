@@ -30,6 +30,7 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     score_per_class=True,
     shift_invariant=True,
     positively_homogeneous=True,
+    pieces="linear",
     fused=_fused,
 )
 def multiclass_perceptron(scores: Any, targets: Any) -> Any:

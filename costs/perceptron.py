@@ -22,7 +22,7 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     return values, counts
 
 
-@declare("binary", positively_homogeneous=True, fused=_fused)
+@declare("binary", positively_homogeneous=True, pieces="linear", fused=_fused)
 def perceptron(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `max(0, -y s)`, `(R,)`.
 

@@ -22,7 +22,7 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     return values, counts
 
 
-@declare("binary", curvature=2.0, fused=_fused)
+@declare("binary", curvature=2.0, pieces="quadratic", fused=_fused)
 def squared_margin(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `max(0, 1 - y s)^2`, without a factor 1/2, `(R,)`.
 

@@ -18,7 +18,7 @@ from normbench.engine.route import objective, quickest
 from normbench.engine.scheme import check_scheme, normalize
 from normbench.engine.settings import Settings
 from normbench.engine.start import starts
-from normbench.engine.targets import check_cost, encoded, scores_of
+from normbench.engine.targets import check_cost, check_curvature, encoded, scores_of
 from normbench.measures.contract import Findings, Finished, stacked
 from normbench.measures.judged import judged
 from normbench.optimizers import Optimizer
@@ -74,6 +74,8 @@ def check(job: Job) -> None:
     data = job.dataset
     if not measures.without_descent(job.settings):
         check_cost(job.cost, data.name, data.task, data.classes, data.x.shape)
+        if job.optimizer.curved:
+            check_curvature(job.cost)
     check_scheme(job.normalizer)
     measures.check(job.settings, data, job.normalizer)
 

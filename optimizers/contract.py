@@ -28,7 +28,9 @@ class Optimizer(NamedTuple):
     A rule that `uses_objective` is called with it in the end: `step(..., step_size, objective)`.
     rotation_equivariant: from weights and gradients that are rotated, it steps to the rotated
     weights, so that the costs of a descent do not depend on the axes. plain: it keeps no state and
-    steps to `w - a g`, so that what theory says of gradient descent holds.
+    steps to `w - a g`, so that what theory says of gradient descent holds. curved: it divides by
+    second derivatives, and so needs a cost that has some. note: where it differs from what usually
+    goes by its name.
     """
 
     init: Callable[[Array], State]
@@ -36,6 +38,8 @@ class Optimizer(NamedTuple):
     uses_objective: bool = False
     rotation_equivariant: bool = False
     plain: bool = False
+    curved: bool = False
+    note: str = ""
 
 
 def zero_a_run(weights: Array) -> Array:

@@ -39,4 +39,7 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
             t[open_runs] *= s
         return found, state
 
-    return Optimizer(init, step, uses_objective=True, rotation_equivariant=True)
+    note = (
+        "every line search begins anew at the step size, and not at the last one that it accepted"
+    )
+    return Optimizer(init, step, uses_objective=True, rotation_equivariant=True, note=note)

@@ -22,4 +22,5 @@ def nesterov(momentum: float = 0.9) -> Optimizer:
         behind = weights - step_size * gradient
         return behind + m * (behind - state[0]), (behind,)
 
-    return Optimizer(init, step, rotation_equivariant=True)
+    note = "of nesterov the points ahead are recorded, at which its gradients are taken"
+    return Optimizer(init, step, rotation_equivariant=True, note=note)

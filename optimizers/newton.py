@@ -27,7 +27,7 @@ def newton(ridge: float = 1e-7) -> Optimizer:
         ]
         return (weights - step_size * np.array(directions)).astype(weights.dtype), state
 
-    return Optimizer(init, step, uses_objective=True, rotation_equivariant=True)
+    return Optimizer(init, step, uses_objective=True, rotation_equivariant=True, curved=True)
 
 
 def _direction(hessian: Array, gradient: Array, ridge: float) -> Array:

@@ -24,4 +24,5 @@ def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
         v = d * state[0] + (1 - d) * gradient**2
         return weights - step_size * gradient / (np.sqrt(v) + e), (v,)
 
-    return Optimizer(init, step)
+    note = "rmsprop's mean of squares starts at 0 and is not corrected for it, unlike adam's"
+    return Optimizer(init, step, note=note)

@@ -4,9 +4,14 @@ import numpy as np
 
 from normbench.optimizers.contract import Array, Optimizer, State
 
+ROUNDING = 8  # machine epsilons of the largest component
+
 
 def sign() -> Optimizer:
-    """Return the rule `w <- w - a s`, s the signs of g, 0 where g is 0.
+    """Return the rule `w <- w - a s`, s the signs of g, 0 where g is 0 up to rounding.
+
+    A component counts as 0 that is at most 8 machine epsilons of the run's largest: a sum over the
+    points that is exactly 0 comes out as 1e-16, and its sign would be the machine's.
 
     It is the steepest descent of the largest-coordinate norm without its factor `|g|_1`. Watt,
     Borhani, Katsaggelos, Machine Learning Refined, appendix A.3 (normalized by component).
@@ -18,6 +23,10 @@ def sign() -> Optimizer:
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array
     ) -> tuple[Array, State]:
-        return weights - step_size * np.sign(gradient), state
+        size = np.abs(gradient)
+        largest = size.max(axis=tuple(range(1, gradient.ndim)), keepdims=True)
+        live = size > ROUNDING * np.finfo(gradient.dtype).eps * largest
+        return weights - step_size * np.where(live, np.sign(gradient), 0), state
 
-    return Optimizer(init, step)
+    note = "sign takes a component of rounding size, 8 machine epsilons of the largest, for 0"
+    return Optimizer(init, step, note=note)

@@ -122,6 +122,8 @@ FINAL_MISCLASSIFICATIONS = final(TRAIN_MISCLASSIFICATIONS)
 FINAL_TEST_COST = final(TEST_COST)
 FINAL_TEST_MISCLASSIFICATIONS = final(TEST_MISCLASSIFICATIONS)
 STEPS_TRIED = Metric("final/steps_tried", "steps")
+STEPS_SETTLED = Metric("final/steps_settled", "settled steps")
+FIRST_FAILING = Metric("final/first_failing_step", "smallest step that failed")
 STEPS_DIVERGED = Metric("final/steps_diverged", "diverged steps")
 TO_LOWEST = Metric(
     "final/iterations_to_lowest", "iterations to the lowest cost of the grid", "iterations"
@@ -175,6 +177,7 @@ THRESHOLD_START = Metric("theory/step_threshold_start", "2/L at the start")
 LIPSCHITZ_BEST = Metric("theory/lipschitz_best", "L at the best weights")
 THRESHOLD_BEST = Metric("theory/step_threshold_best", "2/L at the best weights")
 CONDITION = Metric("theory/condition_number", "condition")
+CONDITION_LIMIT = Metric("theory/condition_limit", "condition, from below")
 RANK = Metric("theory/rank", "rank")
 MINIMUM = Metric("theory/minimum", "least cost", "mean over points")
 MINIMUM_GRADIENT = Metric("theory/minimum_gradient_norm", "gradient's norm at the least cost")
@@ -189,6 +192,7 @@ LARGEST_STANDARD = Metric(
     "theory/gram_largest_standard", "Gram matrix's largest eigenvalue, points standardized"
 )
 RIDGE = Metric("theory/ridge", "ridge")
+RIDGE_SHARE = Metric("theory/ridge_share", "ridge", "share of the largest eigenvalue")
 LIVE_DIRECTIONS = Metric("theory/live_directions", "directions that the scheme keeps")
 EFFECTIVE_RANK = Metric("theory/effective_rank", "effective rank")
 DEAD_DIRECTIONS = Metric("theory/dead_directions", "dead directions")
@@ -259,9 +263,23 @@ EXPLANATION = Tag("explanation", "theory in a paragraph")
 BASIS = Tag("theory_basis", "which curvature 2/L is from")
 PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
 NOTE = Tag("theory_note", "what theory could not say, and why")
+AFFINE = Tag("scheme_affine", "true where the scheme is an affine map of the features")
+CENTRES = Tag("scheme_centres", "true where that map takes the mean to 0")
+SHIFTS = Tag("scheme_shifts", "true where it moves the origin")
+SCALES = Tag("scheme_scales", "true where it changes lengths")
+ROTATES = Tag("scheme_rotates", "true where it mixes features")
 MINIMUM_SOURCE = Tag("minimum_source", "where the least cost is from")
 MINIMUM_REACHED = Tag("minimum_reached", "true where the least cost was solved for")
-AT_INFINITY = Tag("minimum_at_infinity", "true where the classes are separable")
+AT_INFINITY = Tag("minimum_at_infinity", "true where no weights attain the least cost")
+MINIMUM_CASE = Tag("minimum_case", "whether weights attain the least cost: one of `CASES`")
+ATTAINED, STRICTLY, PARTLY = "attained", "strictly separable", "partly separable"
+UNDECIDED = "not decided"
+CASES = {
+    ATTAINED: "some weights have the least cost",
+    STRICTLY: "some weights classify every point with a margin: the least cost is 0, at infinity",
+    PARTLY: "above 0, and at infinity: the weights that separate some classes or points grow",
+    UNDECIDED: "not known",
+}
 
 # MLflow's own.
 PARENT = Tag("mlflow.parentRunId", "the run above it")

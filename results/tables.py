@@ -14,7 +14,7 @@ from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 # Columns of numbers that may stand behind a sign, as in >=10.
 NUMBERS = (
     *("best step", "shown step", "step", "step size", "critical", "ratio", "tied steps"),
-    *("falls up to", "levels up to"),
+    *("falls up to", "levels up to", "condition"),
 )
 COSTS = ("cost", "cost q1", "cost q3", "test cost", "best test cost")
 LARGE = 1e6  # a cost from which on six decimals say nothing

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import names
+from normbench.results import names, sentences
 from normbench.results.reached import step_size
 from normbench.results.runs import Sweep
 
@@ -44,7 +44,7 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
             "levels up to": bounded(row.get(LARGEST), row.get(names.CENSORED.column)),
             "critical": bounded(critical, row.get(names.CENSORED_CRITICAL.column)),
             "ratio": _ratio(runs, row),
-            "condition": row.get(names.CONDITION.column),
+            "condition": _condition(row),
         }
         rows.append(entry)
     table = pd.DataFrame(rows)
@@ -73,6 +73,14 @@ def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
     return f"[{falls / predicted:.3g}, {above[0] / predicted:.3g})" if above else None
 
 
+def _condition(row: dict[Any, Any]) -> str | None:
+    """Return the condition number in words: `>1e30` where more of it is lost in rounding."""
+    known, limit = row.get(names.CONDITION.column), row.get(names.CONDITION_LIMIT.column)
+    if known is not None and not pd.isna(known):
+        return f"{known:.4g}"
+    return None if limit is None or pd.isna(limit) else f">{limit:.2g}"
+
+
 def bounded(value: float | None, censored: str | None) -> str | None:
     """Return a step size in words: `>=0.1` where nothing above it failed; None for none."""
     if value is None or pd.isna(value):
@@ -87,13 +95,9 @@ def explanation(sweep: Sweep, experiment: str) -> str:
         return "No step was made: every job failed."
     if not len(sweep.of_role(names.STEP, experiment)):
         return "No step was made: what the schemes did to the points is in the figures."
-    sentences = [
-        *_largest_threshold(thresholds_that_hold(schemes)),
-        *_largest_levelled(schemes),
-        *_least(schemes),
-        *_notes(schemes),
-    ]
-    return " ".join(sentences)
+    known = [(row["label"], sentences.Found.of_row(row)) for row in schemes.to_dict("records")]
+    said = sentences.paragraph(sentences.of_comparison(known))
+    return " ".join([said, *_notes(schemes)])
 
 
 def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:
@@ -101,52 +105,6 @@ def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:
     if PLAIN not in schemes or THRESHOLD not in schemes:
         return schemes
     return schemes.assign(**{THRESHOLD: schemes[THRESHOLD].where(schemes[PLAIN] != "false")})
-
-
-def _known(schemes: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return the rows that have a number in a column, by increasing value."""
-    if column not in schemes:
-        return schemes.iloc[:0]
-    return schemes[schemes[column].notna()].sort_values(column, kind="stable")
-
-
-def _largest_threshold(schemes: pd.DataFrame) -> list[str]:
-    known = _known(schemes, THRESHOLD)
-    if len(known) < 2:
-        return []
-    least, most = known[THRESHOLD].iloc[0], known[THRESHOLD].iloc[-1]
-    if most <= least * 1.02:
-        return [f"Theory allows the same step size under every scheme, 2/L = {most:.4g}."]
-    high, low = (_same(known, value) for value in (most, least))
-    return [
-        f"Theory allows the largest step size under {high} (2/L = {most:.4g}), "
-        f"{most / least:.3g} times that of {low} ({least:.4g})."
-    ]
-
-
-def _same(known: pd.DataFrame, threshold: float) -> str:
-    """Return the labels of the schemes that have a threshold, equal to rounding."""
-    near = (known[THRESHOLD] / threshold - 1).abs() <= 1e-6
-    return " = ".join(known.loc[near, "label"].sort_index())
-
-
-def _largest_levelled(schemes: pd.DataFrame) -> list[str]:
-    known = _known(schemes, LARGEST)
-    if known.empty:
-        return ["No scheme levelled at any step size of this grid."]
-    most = known[LARGEST].iloc[-1]
-    rows = known[known[LARGEST] == most]
-    labels = "; ".join(rows["label"].sort_index())  # a label has commas of its own
-    above = (rows[names.CENSORED.column] == "true").any()
-    more = "; the grid ends before a larger one fails" if above else ""
-    return [f"The largest step size of the grid that levels is {most:g} ({labels}){more}."]
-
-
-def _least(schemes: pd.DataFrame) -> list[str]:
-    known = schemes.get(names.AT_INFINITY.column, pd.Series(dtype=str))
-    if (known == "true").any():
-        return ["The classes are separable: the least cost is 0, at infinity."]
-    return []
 
 
 def _notes(schemes: pd.DataFrame) -> list[str]:

@@ -25,16 +25,17 @@ MAY = {
         NUMPY | {"sklearn", "pooch", "pandas", "pyarrow", "requests", "scipy", "tqdm"},
     ),
     "names": ((), set()),  # of results: what is written and read
-    "results": (("names",), None),
+    "sentences": (("names",), set()),  # of results: what is said of theory
+    "results": (("names", "sentences"), None),
     "normalizers": ((), NUMPY | {"scipy", "sklearn"}),
     "engine": (
         ("values", "costs", "optimizers", "normalizers"),
         NUMPY | {"scipy", "autograd", "threadpoolctl", "sklearn"},
     ),
-    "theory": (("engine", "normalizers"), NUMPY | {"scipy"}),
+    "theory": (("names", "engine", "normalizers"), NUMPY | {"scipy"}),
     "verdicts": (("values", "names"), NUMPY),
     "measures": (
-        (*BELOW, "optimizers", "normalizers", "engine", "theory", "verdicts"),
+        (*BELOW, "sentences", "optimizers", "normalizers", "engine", "theory", "verdicts"),
         NUMPY,
     ),
     "choices": (("values", "conf", "costs", "datasets", "optimizers", "normalizers"), None),
@@ -81,7 +82,8 @@ def imported(file):
 
 def room_of(name):
     """Return the room of a module of the package; the face itself is the room without a name."""
-    if name in ("normbench.results.names", "normbench.datasets.values"):
+    own = ("normbench.results.names", "normbench.results.sentences", "normbench.datasets.values")
+    if name in own:
         return name.split(".")[-1]
     part = name.split(".")[1] if "." in name else ""
     return part if part in MAY else ""

@@ -40,6 +40,16 @@ def check_cost(cost: Any, name: str, task: str, classes: int, shape: tuple[int, 
     )
 
 
+def check_curvature(cost: Any) -> None:
+    """Raise `UserError` for a cost that an optimizer of second derivatives cannot step by."""
+    if traits(cost).pieces == "linear":
+        raise UserError(
+            f"cost={getattr(cost, '__name__', cost)}: is made of linear pieces, whose second "
+            "derivatives are 0, and the optimizer (such as newton) divides by them; "
+            "use optimizer=gradient_descent or another cost, such as cost=softmax"
+        )
+
+
 def scores_of(traits: Traits, classes: int) -> int:
     """Return the scores a point C that a cost takes; classes: 0 for real targets."""
     per_class = traits.score_per_class

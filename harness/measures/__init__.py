@@ -11,8 +11,7 @@ from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, one_of
 from normbench.engine.settings import Settings
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.measures.explanation import explain
-from normbench.results import names
+from normbench.results import names, sentences
 from normbench.theory.budget import Budget
 
 Arrays = Mapping[str, Mapping[str, Any]]
@@ -91,7 +90,11 @@ def _merged(
         notes = [note for note in (*own, *(note for part in parts for note in part.notes)) if note]
         if notes:
             tags[names.NOTE.key] = "; ".join(notes)
-        tags[names.EXPLANATION.key] = explain(metrics, tags, made.descended.best_step)
+        best = made.descended.best_step
+        own_step = {} if best is None else {names.STEP_TAG.key: f"{best.step_size:g}"}
+        own_step |= {} if best is None else {names.VERDICT.key: best.verdict}
+        found = sentences.Found(metrics, tags | own_step)
+        tags[names.EXPLANATION.key] = sentences.paragraph(sentences.of_scheme(found))
     return Findings(
         metrics,
         tags,

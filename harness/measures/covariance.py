@@ -1,4 +1,4 @@
-"""The data's own spectrum: effective rank, dead directions, and what the scheme's ridge does."""
+"""The data's own spectrum, and its dead directions."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ MOST = 1000  # directions of a series
 
 
 def take(made: Finished) -> Findings:
-    """Return the spectrum, the effective rank, and what the scheme drops and its ridge does.
+    """Return the spectrum of the data's own points, and what the scheme drops and its ridge does.
 
     Dropped directions as the scheme itself says (`dropped_`); without that the dead directions
     are those at rounding level. `theory/gram_largest_*`: the largest eigenvalue of the points' Gram
@@ -29,7 +29,6 @@ def take(made: Finished) -> Findings:
     total = float(values.sum())
     dead = _dead(facts, made.scheme)
     metrics = {
-        names.EFFECTIVE_RANK.key: spectra.effective_rank(values),
         names.DEAD_DIRECTIONS.key: float(np.count_nonzero(dead)),
         names.DEAD_VARIANCE.key: float(values[dead].sum()) / total if total else float("nan"),
         names.LARGEST_RAW.key: facts.raw,

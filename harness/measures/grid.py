@@ -2,7 +2,7 @@
 
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.results import names
-from normbench.verdicts.convergence import largest_convergent, largest_falling
+from normbench.verdicts.convergence import first_failing, largest_convergent, largest_falling
 
 NOTHING = float("nan")
 
@@ -20,6 +20,8 @@ def take(made: Finished) -> Findings:
     metrics = {
         names.LARGEST_CONVERGENT.key: convergent.step_size or NOTHING,
         names.LARGEST_FALLING.key: falling.step_size or NOTHING,
+        names.STEPS_SETTLED.key: sum(each.verdict == names.SETTLED for each in judgements),
+        names.FIRST_FAILING.key: first_failing(sizes, judgements) or NOTHING,
     }
     tags = {
         names.CENSORED.key: str(convergent.censored).lower(),

@@ -42,7 +42,8 @@ def judged(
     theory = theorize(train, start[0], budget)
     with np.errstate(all="ignore"):
         lowest = float(np.nanmin(histories.cost, initial=np.inf))
-    found = least(train, known, lowest, settings.theory, passes)
+    proof = _without_mistake(histories)
+    found = least(train, known, lowest, settings.theory, passes, proof)
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
     zero = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
     bench = Bench(
@@ -69,3 +70,12 @@ def named(histories: Histories) -> dict[str, NDArray[np.float64]]:
         names.TEST_MISCLASSIFICATIONS.key: histories.test_misclassifications,
     }
     return {name: history for name, history in every.items() if history is not None}
+
+
+def _without_mistake(histories: Histories) -> Array | None:
+    """Return the last weights of a run that left no point misclassified; None without one."""
+    counts = histories.misclassifications
+    if counts is None or not np.any(counts[:, -1] == 0):
+        return None
+    ends = np.where(counts[:, -1] == 0, histories.cost[:, -1], np.inf)
+    return np.asarray(histories.weights[np.argmin(ends)])

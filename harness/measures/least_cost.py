@@ -16,6 +16,7 @@ def take(made: Finished) -> Findings:
         names.MINIMUM_SOURCE.key: least.source,
         names.MINIMUM_REACHED.key: str(least.reached).lower(),
         names.AT_INFINITY.key: str(least.at_infinity).lower(),
+        names.MINIMUM_CASE.key: least.case,
     }
     return Findings(metrics, tags)
 

@@ -32,9 +32,11 @@ def _problems(here: Descended) -> list[spectra.Quadratic]:
     train = here.train
     assert isinstance(train, Objective)
     at_start = train.evaluate(here.start)
+    hessian = here.theory.spectrum
     assert at_start.gradient is not None
+    assert hessian is not None
     return [
-        spectra.quadratic(train.x, float(cost), gradient, train.l2)
+        spectra.quadratic(hessian, train.x, float(cost), gradient, train.l2)
         for cost, gradient in zip(at_start.costs, at_start.gradient.astype(np.float64))
     ]
 
@@ -74,7 +76,9 @@ def _applies(made: Finished) -> bool:
         and here.theory.exact
         and here.optimizer.plain
         and bool(here.theory.threshold)
-        and made.z.shape[1] <= spectra.DENSE
+        and here.theory.spectrum is not None
+        and here.theory.spectrum.whole
+        and here.theory.spectrum.condition_number <= spectra.PREDICTED
     )
 
 

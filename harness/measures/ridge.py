@@ -11,6 +11,7 @@ from normbench.results import names
 from normbench.theory import spectra
 
 Array = NDArray[np.float64]
+NOTHING = float("nan")
 
 
 def take(made: Finished) -> Findings:
@@ -18,8 +19,10 @@ def take(made: Finished) -> Findings:
     after = _variances(made.scheme)
     if after is None or not len(after):
         return Findings()
+    largest = float(np.max(made.scheme.eigenvalues_))
     metrics = {
         names.RIDGE.key: float(made.scheme.ridge),
+        names.RIDGE_SHARE.key: float(made.scheme.ridge) / largest if largest > 0 else NOTHING,
         names.LIVE_DIRECTIONS.key: float(len(after)),
         names.RIDGE_TOUCHED.key: float(np.count_nonzero(after < UNTOUCHED)),
         names.RIDGE_SMALLEST.key: float(after.min()),

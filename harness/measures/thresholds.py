@@ -3,13 +3,16 @@
 from normbench.engine.problem import Objective
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.results import names
-from normbench.theory.spectra import step_threshold
+from normbench.theory.spectra import effective_rank, step_threshold
 
 NOTHING = float("nan")
 
 
 def take(made: Finished) -> Findings:
-    """Return L, its threshold, the spectrum's condition number and rank, and what they speak of."""
+    """Return L, its threshold, the spectrum's condition number and rank, and what they speak of.
+
+    The effective rank is that of the covariance of the points descended on.
+    """
     assert made.descended is not None
     found, plain = made.descended.theory, made.descended.optimizer.plain
     metrics = {
@@ -24,11 +27,21 @@ def take(made: Finished) -> Findings:
     notes = []
     if found.spectrum is not None:
         metrics[names.SPECTRUM_LARGEST.key] = found.spectrum.largest
-        if found.spectrum.whole:
+        if found.spectrum.whole and not found.spectrum.lost:
             metrics[names.CONDITION.key] = found.spectrum.condition_number
             metrics[names.RANK.key] = found.spectrum.rank
+        elif found.spectrum.whole:
+            metrics[names.CONDITION_LIMIT.key] = found.spectrum.limit
+            notes.append(
+                f"the condition number is more than {found.spectrum.limit:.2g}: directions are "
+                "lost in rounding, so that rank and predicted histories are not told"
+            )
         else:
             notes.append("rank and condition number are not known: Lanczos gives L alone")
+        if found.spectrum.variances is not None:
+            metrics[names.EFFECTIVE_RANK.key] = effective_rank(found.spectrum.variances)
+    if made.descended.optimizer.note:
+        notes.append(made.descended.optimizer.note)
     if found.threshold and not plain:
         notes.append("2/L speaks of plain gradient descent, not of this optimizer")
     tags = {

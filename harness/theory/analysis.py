@@ -1,5 +1,6 @@
 """What a job's descent is held against: the least cost, the curvature, the threshold."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,12 +9,21 @@ from numpy.typing import NDArray
 
 from normbench.engine.hessian import LANCZOS, blocks
 from normbench.engine.problem import Cost, Objective, Problem
+from normbench.results.names import STRICTLY, UNDECIDED
 from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
-from normbench.theory.minimum import Minimum, minimum, spans_the_same, sphere
+from normbench.theory.minimum import (
+    Minimum,
+    minimum,
+    spans_the_same,
+    sphere,
+    zero_at_infinity,
+)
+from normbench.theory.separability import by_program, by_rule, separates, work
 from normbench.theory.shared import OfPoints
 
 TOO_LARGE = 1e150
+FEW_CLASSES = 50  # one second derivative a class is then 1 MB
 NOT_ASKED = "not asked for (theory=none)"
 NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise linear)"
 
@@ -57,36 +67,60 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
     """
     if budget is None:
         return Theory(note=NOT_ASKED, more=False)
-    spectrum = lipschitz = bound = None
+    gram = spectrum = lipschitz = bound = None
     exact = False
     if isinstance(train, Objective):
         if max(-train.x.min(), train.x.max()) > TOO_LARGE:
             return Theory(note="the points are too large to be squared", more=False)
         bound = train.traits.curvature
         exact = train.traits.quadratic and bound is not None
-        spectrum = _spectrum(train.x, train.shape[0], budget)
+        gram = spectrum = _spectrum(train.x, train.shape[0], budget)
         if bound is not None and spectrum is not None:
             spectrum = spectra.penalized(spectrum, bound, train.l2, train.x)
             lipschitz = spectrum.largest
-    at_start, note = None, ""
-    if budget.affords("curvature at the start", curvature_work(train)):
+    at_start, note = _at_zero(train, start, gram), ""
+    if at_start is None and budget.affords("curvature at the start", curvature_work(train)):
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:
         note, at_start = NO_CURVATURE, None
     return Theory(spectrum, lipschitz, at_start, exact, note)
 
 
-def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum | None:
-    """Return the Gram matrix's spectrum; its largest eigenvalue alone where that is dear.
+def _at_zero(train: Problem, start: NDArray[Any], gram: spectra.Spectrum | None) -> float | None:
+    """Return the largest curvature at zero weights where one product gives it, else None.
 
-    A product of matrices and about 10 N^3 for the eigenvalues; or Lanczos, with products of one
-    column each.
+    Where every class's points have the same second derivatives at scores of 0, the Hessian is
+    their Kronecker product with the Gram matrix: of multiclass softmax `I / C - 11' / C^2`.
+    """
+    if gram is None or np.any(start) or not isinstance(train, Objective):
+        return None
+    if not train.classify or np.any(train.l2) or train.shape[0] > FEW_CLASSES:
+        return None
+    kinds = np.unique(train.targets)
+    try:
+        second = blocks(train.cost, np.zeros((train.shape[0], len(kinds))), kinds)
+    except (ValueError, TypeError, NotImplementedError):
+        return None
+    if not np.allclose(second, second[:, :, :1], rtol=1e-12, atol=1e-15):
+        return None
+    return float(np.linalg.eigvalsh(second[:, :, 0])[-1]) * gram.largest
+
+
+def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum | None:
+    """Return the Gram matrix's spectrum, with the most digits that the budget allows.
+
+    By singular values: an orthogonal decomposition of the points and about 20 N^3. By eigenvalues:
+    two products of matrices and about 30 N^3. Or the largest alone by Lanczos, with products of
+    one column each.
     """
     size = min(x.shape[0], x.shape[1] + 1)
-    passes = (size / 2 + 10 * size**3 / (4 * x.size)) / classes
-    if size <= spectra.DENSE and budget.affords(
-        "rank and condition number", Work(passes, 24.0 * size**2)
-    ):
+    cubes = size**3 / (4 * x.size)
+    singular = Work((2 * size + 20 * cubes) / classes, 24.0 * x.size + 48.0 * size**2)
+    if size <= spectra.DENSE and budget.allows(singular):
+        budget.affords("singular values", singular)
+        return spectra.spectrum(x)
+    eigen = Work((size + 30 * cubes) / classes, 48.0 * size**2)
+    if size <= spectra.DENSE and budget.affords("rank and condition number", eigen):
         return spectra.gram_spectrum(x)
     if budget.affords("L", Work(LANCZOS / classes, 8.0 * x.size if x.itemsize < 8 else 0.0)):
         return spectra.Spectrum(np.array([spectra.largest_gram(x)]), whole=False)
@@ -118,41 +152,96 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
     return (found, "") if np.isfinite(found) else (None, "the curvature is not finite")
 
 
-def least(train: Problem, known: OfPoints, lowest: float, asked: str, made: int) -> Minimum:
-    """Return the least cost of a job; lowest: what its own runs saw, where nothing better is known.
+def least(
+    train: Problem,
+    known: OfPoints,
+    lowest: float,
+    asked: str,
+    made: int,
+    proof: NDArray[Any] | None = None,
+) -> Minimum:
+    """Return the least cost of a job, and whether some weights attain it.
 
-    Solved once for a data set and a cost under all invertible affine schemes; for other schemes,
-    and with an l2 (whose weights are the scheme's), once for the scheme. asked: as in `allowance`,
-    or `none`; made: the passes of the descent.
+    lowest: what its own runs saw, where nothing better is known. Solved once for a data set and a
+    cost under all invertible affine schemes; for other schemes, and with an l2 (whose weights are
+    the scheme's), once for the scheme. asked: as in `allowance`, or `none`; made: the passes of
+    the descent. proof: weights of the descent that leave no point misclassified.
     """
     if asked == "none":
         return _lowest(lowest, NOT_ASKED)
     if not isinstance(train, Objective):
         return _lowest(lowest, "the scores are not linear in the weights")
-    classes = train.shape[0]
+    penalized = bool(np.any(train.l2))
+    if proof is not None and not penalized and separates(train, proof):
+        return zero_at_infinity()
+    allowed = _allowed(train, known, asked, made)
+    try:
+        found = _solved(train, known, lowest, allowed)
+        case = by_rule(train) if found.case == UNDECIDED else found.case
+        if case == UNDECIDED and train.traits.separable and not penalized:
+            case = _by_program(train, known, allowed)
+    except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
+        found = _lowest(lowest, f"no second-order solution ({' '.join(str(error).split())})")
+        case = by_rule(train)
+    return zero_at_infinity() if case == STRICTLY else replace(found, case=case)
+
+
+def _allowed(train: Objective, known: OfPoints, asked: str, made: int) -> Work:
+    """Return what a solution for the least cost may take, beside sphering the points."""
     features = max(train.x.shape[1], known.x.shape[1])  # a scheme may keep few of them
+    if features > spectra.DENSE:
+        return Work()
+    classes = train.shape[0]
     allowed = allowance(asked, made, len(known.x), classes * (features + 1))
-    left = allowed.passes - 1.5 * (features + 1) / classes
-    if left <= train.effort.made or features > spectra.DENSE:
+    return allowed._replace(passes=allowed.passes - 1.5 * (features + 1) / classes)
+
+
+def _solved(train: Objective, known: OfPoints, lowest: float, allowed: Work) -> Minimum:
+    """Return the least cost by a second-order solver, as far as that is allowed."""
+    if allowed.passes <= train.effort.made:
         return _lowest(lowest, SKIPPED)
     if train.effort.memory > allowed.memory:
         return _lowest(lowest, TOO_MUCH_MEMORY)
-    try:
-        if _piecewise_linear(train.cost, classes, len(train.targets)):
-            return _lowest(lowest, NO_CURVATURE)
-        if not np.any(train.l2) and spans_the_same(known.basis, train.x):
-            shared = replace(train, x=known.basis)
-            key = (train.cost, classes, left)
-            found = known.least(key, lambda: minimum(shared, classes, left))
-        else:
-            basis, variances = sphere(train.x)
-            l2 = train.l2 / variances if np.any(train.l2) else 0.0
-            found = minimum(replace(train, x=basis, l2=l2), classes, left)
-    except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
-        return _lowest(lowest, f"no second-order solution ({' '.join(str(error).split())})")
+    classes = train.shape[0]
+    if _piecewise_linear(train.cost, classes, len(train.targets)):
+        return _lowest(lowest, NO_CURVATURE)
+    if np.any(train.l2):
+        basis, variances = sphere(train.x)
+        found = minimum(replace(train, x=basis, l2=train.l2 / variances), classes, allowed.passes)
+    else:
+        found = _once(
+            "least",
+            train,
+            known,
+            lambda sphered: minimum(sphered, classes, allowed.passes),
+            allowed.passes,
+        )
     if not found.reached or not np.isfinite(found.value):
-        return _lowest(min(lowest, found.value), found.source, found.gradient_norm)
+        why = replace(found, value=min(lowest, found.value), reached=False)
+        return replace(why, source=f"the lowest cost seen in this job; {found.source}")
     return found
+
+
+def _by_program(train: Objective, known: OfPoints, allowed: Work) -> str:
+    """Return the case by the linear program, where it is allowed."""
+    needed = work(len(train.targets), train.shape[0], train.x.shape[1])
+    if needed.passes >= allowed.passes or needed.memory > allowed.memory:
+        return UNDECIDED
+    return _once("case", train, known, by_program)
+
+
+def _once(
+    what: str,
+    train: Objective,
+    known: OfPoints,
+    find: Callable[[Objective], Any],
+    *more: float,
+) -> Any:
+    """Return what is found of sphered points; once for all schemes of the same affine scores."""
+    if not spans_the_same(known.basis, train.x):
+        return find(replace(train, x=sphere(train.x)[0]))
+    shared = replace(train, x=known.basis)
+    return known.once((what, train.cost, train.shape[0], *more), lambda: find(shared))
 
 
 def _lowest(value: float, why: str, norm: float = float("nan")) -> Minimum:

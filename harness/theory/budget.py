@@ -48,6 +48,10 @@ class Budget:
         self.dear: list[str] = []
         self.large: list[str] = []
 
+    def allows(self, work: Work) -> bool:
+        """Return whether there is enough left; nothing is taken, nothing remembered."""
+        return work.memory <= self.memory and work.passes <= self.left
+
     def affords(self, what: str, work: Work) -> bool:
         """Return whether there is enough left, and take it; remember what there was not."""
         if work.memory > self.memory:

@@ -14,6 +14,8 @@ from scipy import linalg
 
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Objective
+from normbench.results.names import PARTLY, STRICTLY, UNDECIDED
+from normbench.theory.separability import separates
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
@@ -29,15 +31,26 @@ class Minimum:
     """The least cost g*, and how it is known.
 
     gradient_norm: relative to that at zero weights; NaN where there was no solver. source says
-    where the number is from. reached: the solver came to its tolerance, or proved that the
-    minimum lies at infinity. at_infinity: no weights attain it (separable classes).
+    where the number is from. reached: the solver came to its tolerance, or the classes are known
+    to be strictly separable. case: whether weights attain it, one of `names.CASES`.
     """
 
     value: float
     gradient_norm: float
     source: str
     reached: bool
-    at_infinity: bool = False
+    case: str = UNDECIDED
+
+    @property
+    def at_infinity(self) -> bool:
+        """Whether it is known that no weights attain it."""
+        return self.case in (STRICTLY, PARTLY)
+
+
+def zero_at_infinity(gradient_norm: float = float("nan")) -> Minimum:
+    """Return the least cost of strictly separable classes."""
+    source = "0, at infinity: the classes are strictly separable"
+    return Minimum(0.0, gradient_norm, source, True, STRICTLY)
 
 
 def sphere(x: NDArray[Any]) -> tuple[Array, Array]:
@@ -86,9 +99,7 @@ def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Mini
     relative_step, passes = np.inf, 2.0
     for _ in range(MOST_STEPS):
         if not penalized and separates(problem, weights):
-            return Minimum(
-                0.0, norm / first, "0, at infinity: the classes are separable", True, True
-            )
+            return zero_at_infinity(norm / first)
         if norm <= TOLERANCE * first and relative_step <= SMALL_STEP:
             return Minimum(here, norm / first, "damped Newton", True)
         if passes + effort.made > allowance:
@@ -112,22 +123,6 @@ def _evaluate(problem: Objective, weights: Array) -> tuple[float, Array]:
     return float(here.costs[0]), here.gradient[0]
 
 
-def separates(problem: Objective, weights: Array) -> bool:
-    """Return whether weights `(C, r + 1)` prove that the cost has its minimum at infinity.
-
-    They leave no point misclassified, with a margin: scaled up, they drive a `separable` cost to 0.
-    """
-    if not problem.traits.separable:
-        return False
-    scores, targets = problem.scores(weights, problem.x), problem.targets
-    if len(scores) == 1:
-        return bool(np.all(targets * scores[0] > 0))
-    own = scores[targets, np.arange(len(targets))]
-    others = scores.copy()
-    others[targets, np.arange(len(targets))] = -np.inf
-    return bool(np.all(own > others.max(axis=0)))
-
-
 def _flat_start(problem: Objective, weights: Array, here: float) -> Minimum:
     if not problem.hessian(weights).is_zero:
         return Minimum(here, 0.0, "zero weights: the gradient is 0 there", True)
@@ -137,7 +132,7 @@ def _flat_start(problem: Objective, weights: Array, here: float) -> Minimum:
 def _stopped(here: float, norm: float, relative_step: float) -> Minimum:
     """Return what is known where Newton's steps came to an end before the tolerance."""
     if norm <= 1e-6 and relative_step > SMALL_STEP:
-        return Minimum(here, norm, "damped Newton, weights still growing: at infinity", True, True)
+        return Minimum(here, norm, "damped Newton, weights still growing", True)
     if norm <= 1e-7:  # rounding stops the descent of the cost before that of the gradient
         return Minimum(here, norm, "damped Newton, to rounding", True)
     return Minimum(here, norm, "damped Newton, which did not come to rest", False)

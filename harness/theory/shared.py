@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from normbench.normalizers.spectrum import Spectra
 from normbench.theory import spectra
-from normbench.theory.minimum import Minimum, sphere
+from normbench.theory.minimum import sphere
 
 Array = NDArray[np.float64]
 DATA_SETS = 8  # a sweep over data sets goes through them for each scheme
@@ -43,7 +43,7 @@ class OfPoints:
         self.spectra = Spectra(x)
         self._facts: Facts | None = None
         self._basis: Array | None = None
-        self._least: dict[Hashable, Minimum] = {}
+        self._found: dict[Hashable, Any] = {}
 
     @property
     def facts(self) -> Facts:
@@ -59,11 +59,11 @@ class OfPoints:
             self._basis = sphere(self.x)[0]
         return self._basis
 
-    def least(self, key: Hashable, find: Callable[[], Minimum]) -> Minimum:
-        """Return the least cost of a key, which says all that it follows from; found once."""
-        if key not in self._least:
-            self._least[key] = find()
-        return self._least[key]
+    def once(self, key: Hashable, find: Callable[[], Any]) -> Any:
+        """Return what is found under a key, which says all that it follows from; found once."""
+        if key not in self._found:
+            self._found[key] = find()
+        return self._found[key]
 
     def forget_basis(self) -> None:
         """Give the memory of the sphered points back."""

@@ -12,20 +12,30 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from normbench.engine.hessian import LinearHessian, penalty_curvature
-from normbench.normalizers.spectrum import blocks
+from normbench.normalizers.spectrum import blocks, mean_and_covariance, rounding
 
 Array = NDArray[np.float64]
+SEEN = 1e-15  # of the largest singular value: below, one is rounding
+LIMIT = 1e15  # over N + 1: the condition number that can be told from a matrix's eigenvalues
+PREDICTED = 1e24  # condition number: beyond, the rounding of a gradient is felt in a prediction
 DENSE = 2000  # features: the spectrum of a matrix of that size takes seconds; beyond, by Lanczos
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of a symmetric matrix, decreasing, without those that are rounding.
+    """Eigenvalues of a symmetric matrix H, decreasing, without those that are rounding.
 
-    whole: False where only the largest is known, so that rank and condition number are not.
+    whole: False where only the largest is known, so that rank and condition number are not. lost:
+    there are live directions whose eigenvalues are below what can be told, `largest / limit`.
+    root: a matrix with `root'root = H`, None where H itself was formed. variances `(M,)`: the
+    eigenvalues of the points' covariance, decreasing; None where they are not known.
     """
 
     values: Array
     whole: bool = True
+    lost: bool = False
+    limit: float = float("inf")
+    root: Array | None = None
+    variances: Array | None = None
 
     @property
     def largest(self) -> float:
@@ -39,8 +49,10 @@ class Spectrum(NamedTuple):
 
     @property
     def condition_number(self) -> float:
-        """The largest over the smallest nonzero eigenvalue; NaN where there is none."""
-        return float(self.values[0] / self.values[-1]) if len(self.values) else float("nan")
+        """The largest over the smallest nonzero eigenvalue; NaN where there is none, or lost."""
+        if not len(self.values) or self.lost:
+            return float("nan")
+        return float(self.values[0] / self.values[-1])
 
 
 class Quadratic(NamedTuple):
@@ -81,19 +93,99 @@ def live(values: Array, size: int) -> Array:
     return values[values > size * np.finfo(np.float64).eps * values[0]]
 
 
-def gram_spectrum(x: NDArray[Any]) -> Spectrum:
-    """Return the spectrum of the Gram matrix of points x (P, N).
+def spectrum(x: NDArray[Any]) -> Spectrum:
+    """Return the spectrum of the Gram matrix of points x (P, N), from singular values of [1 X].
 
-    From the matrix, or that of the points' products where there are fewer points than features;
-    by Lanczos, the largest alone, where both are more than 2,000.
+    `[1 X] = [1/sqrt(P) Q] sqrt(P) root` with `root = [[1, m'], [0, R / sqrt(P)]]`, m the mean and
+    Q R the centred points. The rank is 1 more than that of R with each column scaled to length 1,
+    so that no direction is taken for rounding because another is large. Singular values down to
+    1e-15 of the largest are right; where root has an inverse, its norm gives the smallest one,
+    however small it is.
     """
-    size = min(x.shape[0], x.shape[1] + 1)
-    if size <= DENSE and size == x.shape[1] + 1:
-        return Spectrum(live(linalg.eigvalsh(gram(x)), size))
-    if size <= DENSE:
-        x = x.astype(np.float64, copy=False)
-        return Spectrum(live(linalg.eigvalsh((x @ x.T + 1) / len(x)), x.shape[1] + 1))
-    return Spectrum(np.array([largest_gram(x)]), whole=False)
+    mean, centred = _centred(x)
+    triangle = np.linalg.qr(centred, mode="r") / np.sqrt(len(x))
+    root = np.zeros((len(triangle) + 1, len(mean) + 1))
+    root[0] = np.r_[1.0, mean]
+    root[1:, 1:] = triangle
+    return _of_root(root, 1 + _rank(triangle, len(x), mean), linalg.svdvals(triangle) ** 2)
+
+
+def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
+    """Return the spectrum of `root'root`, of so many directions that are not rounding."""
+    values = linalg.svdvals(root)[:rank]
+    told = values > SEEN * values[0]
+    if not told.all() and rank == len(root) == root.shape[1]:
+        inverse = linalg.solve_triangular(root, np.eye(rank))
+        values = np.maximum(values, 1 / np.linalg.norm(inverse, 2))
+        told[:] = True
+    return Spectrum(
+        values[told] ** 2,
+        lost=not told.all(),
+        limit=SEEN**-2,
+        root=root,
+        variances=variances,
+    )
+
+
+def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
+    """Return the mean of points, and the points without it, free of the mean's own rounding."""
+    mean = x.mean(axis=0, dtype=np.float64)
+    centred = x - mean
+    rest = centred.mean(axis=0)
+    return mean + rest, centred - rest
+
+
+def _rank(half: Array, points: int, mean: Array) -> int:
+    """Return the rank of `half` (k, N), half'half a covariance, each feature at variance 1.
+
+    A constant feature's variance can come out as its mean's rounding.
+    """
+    lengths = np.linalg.norm(half, axis=0)
+    live = lengths > points * np.finfo(np.float64).eps * np.abs(mean)
+    if not live.any():
+        return 0
+    values = linalg.svdvals(half[:, live] / lengths[live])
+    return int(np.count_nonzero(values > rounding(half.shape[1]) * values[0]))
+
+
+def gram_spectrum(x: NDArray[Any]) -> Spectrum:
+    """Return the spectrum of the Gram matrix of points x (P, N), from the matrix itself.
+
+    Or from that of the points' products where there are fewer points than features; by Lanczos,
+    the largest alone, where both are more than 2,000. Eigenvalues below N times rounding of the
+    largest are lost: that there are some, the covariance says, each feature at variance 1.
+    """
+    width = x.shape[1] + 1
+    if min(len(x), width) > DENSE:
+        return Spectrum(np.array([largest_gram(x)]), whole=False)
+    whole, covariance, correlation = _moments(x.astype(np.float64, copy=False))
+    values, ranked, variances = map(linalg.eigvalsh, (whole, correlation, covariance))
+    values = live(values, width)
+    return Spectrum(
+        values,
+        lost=len(values) < 1 + len(live(ranked, width)),
+        limit=LIMIT / width,
+        variances=np.maximum(variances[::-1], 0.0),
+    )
+
+
+def _moments(x: Array) -> tuple[Array, Array, Array]:
+    """Return matrices with the nonzero eigenvalues of Gram, covariance and correlation."""
+    if x.shape[1] < len(x):
+        mean, covariance = mean_and_covariance(x)
+        scales = _scales(np.sqrt(np.maximum(np.diag(covariance), 0.0)), len(x), mean)
+        return gram(x), covariance, covariance / np.outer(scales, scales)
+    mean, centred = _centred(x)
+    scaled = centred / _scales(centred.std(axis=0), len(x), mean)
+    products = ((x @ x.T + 1), centred @ centred.T, scaled @ scaled.T)
+    gram_like, covariance, correlation = (product / len(x) for product in products)
+    return gram_like, covariance, correlation
+
+
+def _scales(deviations: Array, points: int, mean: Array) -> Array:
+    """Return standard deviations `(N,)`, infinite for a constant feature."""
+    constant = deviations <= points * np.finfo(np.float64).eps * np.abs(mean)
+    return np.where(constant, np.inf, deviations)
 
 
 def largest_gram(x: NDArray[Any]) -> float:
@@ -101,14 +193,23 @@ def largest_gram(x: NDArray[Any]) -> float:
     return LinearHessian(x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))).lanczos()
 
 
-def penalized(spectrum: Spectrum, factor: float, l2: float | Array, x: NDArray[Any]) -> Spectrum:
-    """Return the spectrum of `factor Gram + 2 l2 diag(0, 1, .., 1)`; the bias has no penalty."""
+def penalized(found: Spectrum, factor: float, l2: float | Array, x: NDArray[Any]) -> Spectrum:
+    """Return the spectrum of `factor Gram + 2 l2 diag(0, 1, .., 1)`; the bias has no penalty.
+
+    found: the Gram matrix's, of points x (P, N).
+    """
+    root = None if found.root is None else np.sqrt(factor) * found.root
     if not np.any(l2):
-        return spectrum._replace(values=factor * spectrum.values)
-    if x.shape[1] > DENSE:  # the penalty as if it were on the bias too: at most 2 l2 too large
-        return Spectrum(factor * spectrum.values[:1] + 2 * np.max(l2), whole=False)
-    penalty = np.diag(penalty_curvature(l2, (1, x.shape[1] + 1)))
-    return Spectrum(live(linalg.eigvalsh(factor * gram(x) + penalty), x.shape[1] + 1))
+        return found._replace(values=factor * found.values, root=root)
+    if not found.whole:  # the penalty as if it were on the bias too: at most 2 l2 too large
+        return found._replace(values=factor * found.values[:1] + 2 * np.max(l2))
+    curved = penalty_curvature(l2, (1, x.shape[1] + 1))
+    if root is None:
+        values = live(linalg.eigvalsh(factor * gram(x) + np.diag(curved)), len(curved))
+        return found._replace(values=values, lost=bool(found.lost and not np.all(curved[1:])))
+    stacked = np.vstack([root, np.diag(np.sqrt(curved))])
+    rank = len(curved) if np.all(curved[1:]) else found.rank
+    return _of_root(np.asarray(np.linalg.qr(stacked, mode="r")), rank, found.variances)
 
 
 def step_threshold(lipschitz: float) -> float:
@@ -116,17 +217,25 @@ def step_threshold(lipschitz: float) -> float:
     return 2 / lipschitz if lipschitz > 0 else float("inf")
 
 
-def quadratic(x: NDArray[Any], start: float, gradient: Array, l2: float | Array = 0.0) -> Quadratic:
+def quadratic(
+    hessian: Spectrum, x: NDArray[Any], start: float, gradient: Array, l2: float | Array = 0.0
+) -> Quadratic:
     """Return least squares on points x (P, N) along its Hessian's eigenvectors.
 
-    start, gradient `(C, N + 1)`: cost and gradient at the start; the prediction is made from them
-    and never by way of the minimum, which would cost it half of its digits.
+    hessian: its spectrum. start, gradient `(C, N + 1)`: cost and gradient at the start; the
+    prediction is made from them and never by way of the minimum, which would cost it half of its
+    digits.
     """
-    penalty = np.diag(penalty_curvature(l2, (1, x.shape[1] + 1)))
-    values, vectors = linalg.eigh(2 * gram(x) + penalty)
-    kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
-    along = (gradient @ vectors[:, kept]) ** 2
-    return Quadratic(start, values[kept], along.sum(axis=0))
+    if hessian.root is not None:
+        _, roots, rows = linalg.svd(hessian.root, full_matrices=False)
+        kept = slice(hessian.rank)
+        values, vectors = roots[kept] ** 2, rows[kept].T
+    else:
+        penalty = np.diag(penalty_curvature(l2, (1, x.shape[1] + 1)))
+        values, vectors = linalg.eigh(2 * gram(x) + penalty)
+        values, vectors = values[::-1][: hessian.rank], vectors[:, ::-1][:, : hessian.rank]
+    along = (gradient @ vectors) ** 2
+    return Quadratic(start, values, along.sum(axis=0))
 
 
 def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> Array:

@@ -107,7 +107,7 @@ def judge(
     if settled(history, minimum, rules, rounding):
         return Judgement(names.SETTLED, "", down)
     if cycling(history, rules, rounding):
-        above = ", above the start: with more iterations it would diverge"
+        above = ", and it ends above the start"
         reason = "the cost rises at the end of the run and finds no new low"
         return Judgement(names.CYCLING, reason + (above if history[-1] > history[0] else ""))
     if flat(history, rules):
@@ -210,6 +210,15 @@ def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgeme
         if each.verdict == names.SETTLED:
             found = size
     return Largest(found, True)
+
+
+def first_failing(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> float | None:
+    """Return the smallest step size that fails; None where none does.
+
+    Those that are too small to move the cost do not fail.
+    """
+    pairs = _from_the_first_that_moves(step_sizes, judgements)
+    return next((size for size, each in pairs if each.fails), None)
 
 
 def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:

@@ -1,5 +1,7 @@
 """What theory predicts, against what descent does."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -21,9 +23,12 @@ def test_the_gram_matrix_is_that_of_points_with_a_bias():
     np.testing.assert_allclose(spectra.gram(x), full.T @ full / len(x), rtol=1e-14)
 
 
-def test_the_three_ways_to_a_spectrum_agree(monkeypatch):
+def test_the_four_ways_to_a_spectrum_agree(monkeypatch):
     x = points(features=30, count=20)
+    single = spectra.spectrum(x)
     whole = spectra.gram_spectrum(x)
+    np.testing.assert_allclose(single.values, whole.values, rtol=1e-8)
+    np.testing.assert_allclose(single.variances[:19], whole.variances[:19], rtol=1e-8)
     monkeypatch.setattr(spectra, "DENSE", 25)
     dual = spectra.gram_spectrum(x)
     monkeypatch.setattr(spectra, "DENSE", 5)
@@ -36,18 +41,53 @@ def test_the_three_ways_to_a_spectrum_agree(monkeypatch):
     assert not lanczos.whole
 
 
-def test_the_condition_number_is_over_nonzero_eigenvalues():
+@pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
+def test_the_condition_number_is_over_nonzero_eigenvalues(way):
     x = np.random.default_rng(0).standard_normal((50, 2))
-    twice = np.column_stack([x, x])
-    assert spectra.gram_spectrum(twice).rank == 3
-    assert spectra.gram_spectrum(twice).condition_number < 10
+    twice = np.column_stack([x, x, np.full(50, 0.1)])
+    assert way(twice).rank == 3
+    assert way(twice).condition_number < 10
+    assert not way(twice).lost
     assert np.isnan(spectra.Spectrum(np.empty(0)).condition_number)
 
 
-def test_an_l2_adds_to_the_slopes_alone():
+@pytest.mark.parametrize("mean", [0.0, 1e3, 1e5, 1e7, 1e8])
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e6])
+def test_the_condition_number_of_points_far_from_zero_is_the_true_one(mean, unit):
+    noise = np.random.default_rng(0).standard_normal((200, 1))
+    x = (mean + noise) * unit
+    exact = [Fraction(float(value)) for value in x[:, 0]]
+    centre = sum(exact) / len(exact)
+    variance = sum((value - centre) ** 2 for value in exact) / len(exact)
+    trace = 1 + centre**2 + variance  # of the Gram matrix, whose determinant is the variance
+    expected = float(trace**2 / variance)
+    found = spectra.spectrum(x)
+    assert found.rank == 2
+    if expected > 1e4:  # where the smaller root is determinant over trace, to 8 digits
+        assert found.condition_number == pytest.approx(expected, rel=1e-3)
+    matrix = spectra.gram_spectrum(x)
+    if expected > matrix.limit * 4:
+        assert matrix.lost
+        assert np.isnan(matrix.condition_number)
+    else:
+        assert matrix.condition_number == pytest.approx(found.condition_number, rel=0.5)
+
+
+def test_directions_beyond_what_singular_values_tell_are_said_to_be_lost():
+    x = 1e8 + np.random.default_rng(0).standard_normal((200, 5))
+    assert spectra.spectrum(x).rank == 6
+    assert spectra.spectrum(x).condition_number > 1e30  # by the inverse of a root of full rank
+    copies = spectra.spectrum(np.column_stack([x, x[:, :2]]))
+    assert copies.lost
+    assert copies.limit == pytest.approx(1e30)
+    assert np.isnan(copies.condition_number)
+
+
+@pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
+def test_an_l2_adds_to_the_slopes_alone(way):
     x = points()
     centred = x - x.mean(axis=0)
-    found = spectra.penalized(spectra.gram_spectrum(centred), 2.0, 0.5, centred).values
+    found = spectra.penalized(way(centred), 2.0, 0.5, centred).values
     covariance = np.linalg.eigvalsh(centred.T @ centred / len(x))
     expected = np.sort(np.r_[2.0, 2 * covariance + 1.0])[::-1]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -55,14 +95,16 @@ def test_an_l2_adds_to_the_slopes_alone():
 
 @pytest.mark.parametrize("l2", [0.0, 0.1])
 @pytest.mark.parametrize("classes", [1, 3])
-def test_a_least_squares_history_is_predicted_exactly(classes, l2):
+@pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
+def test_a_least_squares_history_is_predicted_exactly(way, classes, l2):
     x = points()
     rng = np.random.default_rng(4)
     targets = rng.integers(0, 3, len(x)) if classes > 1 else rng.standard_normal(len(x))
     objective = Objective(costs.least_squares, x, targets, False, l2)
     start = 0.1 * rng.standard_normal((1, classes, x.shape[1] + 1))
     here = objective.evaluate(start)
-    problem = spectra.quadratic(x, here.costs[0], here.gradient[0], l2)
+    hessian = spectra.penalized(way(x), 2.0, l2, x)
+    problem = spectra.quadratic(hessian, x, here.costs[0], here.gradient[0], l2)
     threshold = spectra.step_threshold(problem.values.max())
     for share in (1e-6, 0.1, 0.5, 0.99, 1.0, 1.01):
         step_size = share * threshold

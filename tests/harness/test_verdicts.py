@@ -8,14 +8,15 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs
 from normbench.choices import build, options
-from normbench.datasets import make_dataset
+from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer
 from normbench.engine.settings import Settings, decades
 from normbench.job import Job, run
 from normbench.normalizers import PCARotation, PCASphere
-from normbench.optimizers import adam, gradient_descent
+from normbench.optimizers import adam, gradient_descent, nesterov, newton
 from normbench.recording import records
 from normbench.theory import spectra
+from normbench.verdicts import convergence
 from normbench.verdicts.search import Search
 from tests.conftest import ROOT
 from tests.datasets.places import data_folder
@@ -244,7 +245,7 @@ def test_the_threshold_is_no_law_for_another_optimizer(overlapping, cost):
 
 @pytest.mark.parametrize(
     ("iterations", "words"),
-    [(5, "It lies above 2/L; at its weights"), (20, "It lies above 2/L because curvature fell")],
+    [(5, "its last weights is 7.7, below that step"), (20, "is 9.449, above that step")],
 )
 def test_curvature_explains_a_step_above_the_threshold_only_where_it_fell_enough(iterations, words):
     labels = np.arange(80) % 2
@@ -252,7 +253,7 @@ def test_curvature_explains_a_step_above_the_threshold_only_where_it_fell_enough
     found = run(job(data, step_sizes=[8.0], iterations=iterations)).findings
     # Measured: 6.12 from the bound; 7.70 after 5 iterations, 9.45 after 20.
     assert found.metrics["theory/step_threshold"] < 8
-    assert (found.metrics["theory/step_threshold_best"] > 8) == ("because" in words)
+    assert (found.metrics["theory/step_threshold_best"] > 8) == ("above" in words)
     assert words in found.tags["explanation"]
 
 
@@ -309,14 +310,44 @@ def test_two_runs_give_the_same_to_the_last_digit():
 @pytest.mark.parametrize(
     ("scheme", "words"),
     [
-        ("identity", "this scheme leaves it there"),
-        ("centre", "that is all that this scheme does"),
-        ("standard", "one scale for each feature brought it to 3.32"),
-        ("pca_sphere", "rotation removed the remaining correlation, to 0.25"),
+        ("identity", "This scheme leaves the points as they are."),
+        ("centre", "This scheme centres the features. Under it L is 1.108e+05;"),
+        ("standard", "centres the features and scales them. Under it L is 3.32;"),
+        ("pca_sphere", "scales them and rotates them. Under it L is 0.25;"),
     ],
 )
 def test_the_explanation_names_the_cause(scheme, words):
     text = run(job(breast_cancer(), scheme=SCHEMES[scheme]())).findings.tags["explanation"]
     assert words in text
     if scheme == "pca_sphere":
-        assert "percent of the variance of 4 of 30 live directions" in text
+        assert "0.25 is the least that a bias allows." in text
+        assert "percent of the variance of 4 of 30, and left" in text
+
+
+@pytest.mark.parametrize("cost", [costs.perceptron, costs.multiclass_perceptron])
+def test_newton_is_refused_for_a_cost_of_linear_pieces(overlapping, cost):
+    asked = replace(job(overlapping, cost), optimizer=newton())
+    with pytest.raises(UserError, match=r"second derivatives are 0.*use optimizer="):
+        run(asked)
+    assert run(replace(asked, cost=costs.softmax)).steps
+
+
+def test_what_differs_from_the_usual_is_noted(overlapping):
+    asked = replace(job(overlapping), optimizer=nesterov())
+    assert "points ahead" in run(asked).findings.tags["theory_note"]
+
+
+def test_a_cycling_run_is_not_foretold():
+    found = convergence.judge(np.r_[1.0, np.tile([1.5, 1.2], 50)], False, 0.0)
+    assert found.verdict == "cycling"
+    assert "diverge" not in found.reason
+
+
+def test_the_curvature_at_zero_weights_needs_no_hessian(overlapping):
+    for name in ("softmax", "multiclass_softmax", "squared_margin"):
+        asked = job(overlapping, getattr(costs, name), theory="full")
+        told = run(asked).findings.metrics["theory/lipschitz_start"]
+        points = np.column_stack([np.ones(80), overlapping.x])
+        largest = np.linalg.norm(points, 2) ** 2 / 80
+        factor = {"softmax": 1 / 4, "multiclass_softmax": 1 / 2, "squared_margin": 2}[name]
+        assert told == pytest.approx(factor * largest, rel=1e-12)

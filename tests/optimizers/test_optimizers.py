@@ -433,3 +433,10 @@ def test_a_rule_takes_weights_of_any_shape(name, start):
         gradient = cost.gradient(flat.reshape(start.shape)).reshape(3, 4)
         flat, state = rule.step(flat, gradient, state, sizes[:, None])
     np.testing.assert_allclose(flat, boxed[-1].reshape(3, 4), rtol=1e-13)
+
+
+def test_sign_takes_rounding_for_0():
+    gradient = np.array([[1e-16, 0.3, -2.0], [1e-16, 1e-16, -1e-16]])
+    rule = optimizers.sign()
+    stepped, _ = rule.step(np.zeros((2, 3)), gradient, (), np.array([[0.1], [0.1]]))
+    np.testing.assert_array_equal(stepped, [[0, -0.1, 0.1], [-0.1, -0.1, 0.1]])

@@ -1,0 +1,79 @@
+"""A fitted scheme as the affine map `z = A x + b` that it is, where it is one."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+CHECKED = 256  # points that the map is held against
+CLOSE = 1e-9  # of the largest coordinate: the map is right up to that
+
+
+class Affine(NamedTuple):
+    """The map `z = A (x - centre) + image`. matrix: A `(M, N)`; centre `(N,)`; image `(M,)`.
+
+    The centre is the points' mean, so that no digits are lost to an offset.
+    """
+
+    matrix: Array
+    centre: Array
+    image: Array
+
+
+class Parts(NamedTuple):
+    """What an affine map does to the points."""
+
+    centres: bool
+    shifts: bool
+    scales: bool
+    rotates: bool
+
+
+def affine(scheme: Any, x: NDArray[Any], z: NDArray[Any]) -> Affine | None:
+    """Return a fitted scheme's map, None where it is not affine; x (P, N) gave z (P, M).
+
+    Asked of the scheme itself: where the mean goes, and a step along each feature of that feature's
+    standard deviation; then held against the points.
+    """
+    centre = x.mean(axis=0, dtype=np.float64)
+    steps = x.std(axis=0, dtype=np.float64)
+    steps = np.where(steps > 0, steps, np.maximum(np.abs(centre), 1.0))
+    with np.errstate(all="ignore"):
+        try:
+            probes = np.vstack([centre, centre + np.diag(steps)])
+            found = np.asarray(scheme.transform(probes), dtype=np.float64)
+        except ValueError:  # a scheme may refuse what is no point of its own
+            return None
+        if found.shape != (len(probes), z.shape[1]) or not np.isfinite(found).all():
+            return None
+        made = (probes[1:] - centre).diagonal()  # the steps as rounding left them
+        matrix = (found[1:] - found[0]).T / made
+        some = np.unique(np.linspace(0, len(x) - 1, CHECKED).astype(int))
+        expected = (x[some] - centre) @ matrix.T + found[0]
+        close = max(CLOSE, 100 * float(np.finfo(z.dtype).eps))
+        error = np.abs(expected - z[some]).max(axis=0)
+        size = np.abs(z[some]).max(axis=0) + np.abs(z).max() * 1e-3
+    return Affine(matrix, centre, found[0]) if np.all(error <= close * size) else None
+
+
+def parts(found: Affine, z: NDArray[Any]) -> Parts:
+    """Return what a map does, z (P, M) being the points under it; up to rounding."""
+    size = np.abs(found.matrix).max(initial=0.0)
+    own = found.matrix.shape[0] == found.matrix.shape[1]
+    diagonal = found.matrix.diagonal() if own else np.empty(0)
+    rotates = not own or bool(np.abs(found.matrix - np.diag(diagonal)).max() > CLOSE * size)
+    if rotates:
+        products = found.matrix @ found.matrix.T
+        live = products.diagonal() > (CLOSE * size) ** 2  # a dropped direction gives zeros
+        scales = bool(
+            np.abs(products[np.ix_(live, live)] - np.eye(int(live.sum()))).max(initial=0.0) > 1e-6
+        )
+    else:
+        scales = bool(np.abs(diagonal - 1).max(initial=0.0) > 1e-6)
+    origin = found.image - found.matrix @ found.centre
+    spread = z.std(axis=0, dtype=np.float64) + np.finfo(np.float64).tiny
+    reach = np.abs(found.matrix) @ np.abs(found.centre)
+    shifts = bool(np.any(np.abs(origin) > 1e-6 * np.maximum(spread, reach)))
+    centres = shifts and bool(np.all(np.abs(found.image) <= 1e-6 * np.maximum(spread, reach)))
+    return Parts(centres, shifts, scales, rotates)

@@ -1,0 +1,130 @@
+"""Whether a cost's least value is attained: four cases, decided by a linear program.
+
+Of points `[1 z]` with scores `W [1 z]'`, a margin is `(w_own - w_other) [1 z]'`: one for each other
+class of each point (with one score a point and targets y = -1, +1: `y w [1 z]'`). A cost of the
+trait `separable` falls in every margin and goes to 0 as all of them grow. It is convex, so a
+direction W with no margin below 0 lowers it for ever where a margin is above 0, from any weights:
+
+- strictly separable: some W has all margins above 0. The least cost is 0, at infinity.
+- partly separable: some W has no margin below 0 and one above 0, but none has all above 0. The
+  least cost is above 0 (the margins that are 0 along every such W have a minimum of their own),
+  and it is not attained.
+- attained: no such W. Every direction that changes a score lowers some margin, and the cost grows
+  along it. (Albert and Anderson, "On the existence of maximum likelihood estimates in logistic
+  regression models", Biometrika 71, 1984.)
+- not decided: no rule below says, or the program is too large.
+
+One program tells them apart. Maximize the sum of t over W and t, `0 <= t <= 1`, margins >= t. Such
+directions add up and may be scaled, so each t of the solution is 0 or 1, and it is 1 for every
+margin that some direction makes positive.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.engine.problem import Objective
+from normbench.results.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
+from normbench.theory.budget import Work
+
+Array = NDArray[np.float64]
+MOST_ROWS = 20_000  # margins: beyond, the program takes minutes and more
+LARGEST = 1e6  # weight, of points sphered: a gap below a millionth of their spread is not told
+CLEAR = 1e-3  # t is 0 below it, and 1 from 1 minus it on; between, the program has not decided
+
+
+def by_rule(problem: Objective) -> str:
+    """Return the case where the cost or its penalty says it, whatever the points; else UNDECIDED.
+
+    A penalty makes the cost grow with every slope, and every class that is there with its bias.
+    """
+    declared = problem.traits
+    if declared.quadratic or declared.pieces:
+        return ATTAINED
+    if declared.separable and np.any(problem.l2) and np.all(np.asarray(problem.l2) > 0):
+        classes = max(2, problem.shape[0])
+        return ATTAINED if len(np.unique(problem.targets)) == classes else UNDECIDED
+    return UNDECIDED
+
+
+def separates(problem: Objective, weights: Array) -> bool:
+    """Return whether weights `(C, M + 1)` prove that the points are strictly separable.
+
+    All their margins are above what rounding can make of 0.
+    """
+    if not problem.traits.separable:
+        return False
+    scores = problem.scores(weights, problem.x).astype(np.float64)
+    lost = (np.abs(weights[:, 1:]) @ np.abs(problem.x).max(axis=0) + np.abs(weights[:, 0])).max()
+    rounding = 4 * weights.shape[1] * np.finfo(weights.dtype).eps * float(lost)
+    if len(scores) == 1:
+        return bool(np.all(problem.targets * scores[0] > rounding))
+    own = scores[problem.targets, np.arange(len(problem.targets))]
+    scores[problem.targets, np.arange(len(problem.targets))] = -np.inf
+    return bool(np.all(own - scores.max(axis=0) > rounding))
+
+
+def work(points: int, classes: int, features: int) -> Work:
+    """Return the work of the program for points of C scores; infinite beyond its limit.
+
+    A step of the simplex method goes over the margins about as a pass goes over the points, and
+    there are about as many steps as margins: measured, 300 to 3,600 margins, within a factor of 3.
+    """
+    rows = points * max(1, classes - 1)
+    if rows > MOST_ROWS:
+        return Work(float("inf"), float("inf"))
+    return Work(rows, 32.0 * rows * min(classes, 2) * (features + 2))
+
+
+def by_program(problem: Objective) -> str:
+    """Return the case of a `separable` cost without a penalty on sphered points (P, r)."""
+    from scipy.optimize import linprog
+    from scipy.sparse import eye_array, hstack
+
+    rows = _margins(problem)
+    count, width = rows.shape
+    found = linprog(
+        np.r_[np.zeros(width), -np.ones(count)],
+        A_ub=hstack([-rows, eye_array(count)], format="csr"),
+        b_ub=np.zeros(count),
+        bounds=[(-LARGEST, LARGEST)] * width + [(0, 1)] * count,
+        method="highs-ds",
+    )
+    if found.status != 0:
+        return UNDECIDED
+    weights, t = found.x[:width], found.x[width:]
+    if np.any((t > CLEAR) & (t < 1 - CLEAR)):
+        return UNDECIDED
+    if not np.any(t > CLEAR):
+        return ATTAINED
+    if not np.all(t > CLEAR):
+        return PARTLY
+    rounding = 4 * width * np.finfo(np.float64).eps * (abs(rows) @ np.abs(weights))
+    return STRICTLY if np.all(rows @ weights > rounding) else UNDECIDED
+
+
+def _margins(problem: Objective) -> Any:
+    """Return the margins' rows `(P (C - 1), (C - 1) (r + 1))`, sparse; `(P, r + 1)` of one score.
+
+    A number added to all scores changes no margin, so the weights of class 0 are left at 0.
+    """
+    from scipy.sparse import csr_array
+
+    targets, points = problem.targets, len(problem.targets)
+    x = np.column_stack([np.ones(points), problem.x])
+    classes, width = problem.shape
+    if classes == 1:
+        return csr_array(x * targets[:, None])
+    others = np.arange(classes - 1) + (np.arange(classes - 1) >= targets[:, None])  # (P, C - 1)
+    row = np.arange(others.size).repeat(width)
+    entries, columns = [], []
+    for sign, who in ((1.0, np.repeat(targets, classes - 1)), (-1.0, others.ravel())):
+        kept = who > 0
+        values = np.where(kept[:, None], sign * np.repeat(x, classes - 1, axis=0), 0.0)
+        entries.append(values.ravel())
+        columns.append(((np.maximum(who, 1) - 1)[:, None] * width + np.arange(width)).ravel())
+    shape = (others.size, (classes - 1) * width)
+    found = csr_array((np.concatenate(entries), (np.tile(row, 2), np.concatenate(columns))), shape)
+    found.eliminate_zeros()
+    return found

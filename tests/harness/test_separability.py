@@ -1,0 +1,133 @@
+"""Whether weights attain the least cost: against other linear programs, and cases one knows."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from sklearn.datasets import load_iris
+
+from normbench import costs
+from normbench.engine.problem import Objective
+from normbench.results.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
+from normbench.theory import separability
+from normbench.theory.analysis import least
+from normbench.theory.minimum import sphere
+from normbench.theory.separability import MOST_ROWS, by_program, by_rule, separates, work
+from normbench.theory.shared import OfPoints
+
+
+def problem(x, y, classes=2, l2=0.0):
+    """Two classes have one score and the labels -1 and +1, more have one each."""
+    if classes == 2:
+        return Objective(costs.softmax, x, 2.0 * y - 1, True, l2)
+    return Objective(costs.multiclass_softmax, x, y, True, l2, classes)
+
+
+def dual_case(x, y, classes):
+    """The case by the theorems of Gordan and Stiemke: weights of the margins that cancel them.
+
+    With some that are not negative and not all 0, no direction has all margins above 0; with some
+    that are all above 0, no direction has one above 0 and none below.
+    """
+    width = x.shape[1] + 1
+    rows = []
+    for point, label in zip(np.insert(x, 0, 1, axis=1), y):
+        for other in range(classes):
+            if other != label:
+                row = np.zeros((classes, width))
+                row[label], row[other] = point, -point
+                rows.append(row.ravel())
+    cancel = np.array(rows).T
+    count = cancel.shape[1]
+    sums = np.vstack([cancel, np.ones(count)])
+    right = np.r_[np.zeros(len(cancel)), 1.0]
+    if linprog(np.zeros(count), A_eq=sums, b_eq=right).status == 2:
+        return STRICTLY
+    found = linprog(  # the largest s for which all are s or more
+        np.r_[np.zeros(count), -1.0],
+        A_ub=np.column_stack([-np.eye(count), np.ones(count)]),
+        b_ub=np.zeros(count),
+        A_eq=np.column_stack([sums, np.zeros(len(sums))]),
+        b_eq=right,
+    )
+    return ATTAINED if -found.fun > 1e-7 else PARTLY
+
+
+def drawn(number):
+    """A small problem on whole numbers: points on boundaries and copies of two labels abound."""
+    rng = np.random.default_rng(number)
+    classes = 2 + number % 3
+    features = 1 + number // 3 % 3
+    points = int(rng.integers(2 * classes, 14))
+    x = rng.integers(-2, 3, (points, features)).astype(float)
+    x += np.linspace(0, 1, features)
+    weights = rng.standard_normal((classes, features + 1))
+    y = np.argmax(weights[:, 1:] @ x.T + weights[:, :1], axis=0)
+    y = np.where(
+        rng.random(points) < rng.choice([0, 0.1, 0.3]), rng.integers(0, classes, points), y
+    )
+    y[:classes] = np.arange(classes)
+    if number % 4 == 0:
+        x[-1], y[-1] = x[0], (y[0] + 1) % classes
+    return x, y, classes
+
+
+def test_it_is_what_the_dual_programs_say():
+    seen = {ATTAINED: 0, STRICTLY: 0, PARTLY: 0}
+    for number in range(300):
+        x, y, classes = drawn(number)
+        found = by_program(problem(sphere(x)[0], y, classes))
+        assert found == dual_case(x, y, classes), number
+        seen[found] += 1
+    assert min(seen.values()) >= 30, seen
+
+
+@pytest.mark.parametrize("scale", [1, 1e-6, 1e6])
+def test_it_does_not_depend_on_the_units(scale):
+    for number in range(30):
+        x, y, classes = drawn(number)
+        moved = x * scale + 3 * scale
+        assert by_program(problem(sphere(moved)[0], y, classes)) == dual_case(x, y, classes)
+
+
+def test_iris_is_partly_separable():
+    x, y = load_iris(return_X_y=True)
+    found = least(problem(x, y, 3), OfPoints(x), 0.5, "auto", 1000)
+    assert found.case == PARTLY
+    assert found.at_infinity
+    assert found.reached
+    assert found.value == pytest.approx(0.03966, abs=1e-5)
+
+
+def test_a_gap_that_the_program_cannot_tell_is_not_decided():
+    x = np.r_[np.linspace(-1, -1e-8, 20), np.linspace(1e-8, 1, 20)][:, None]
+    assert by_program(problem(sphere(x)[0], (x[:, 0] > 0).astype(int))) == UNDECIDED
+
+
+def test_with_a_penalty_or_pieces_it_is_attained():
+    x, y, _ = drawn(1)
+    y = np.minimum(y, 1)
+    assert by_rule(problem(x, y, l2=0.1)) == ATTAINED
+    assert by_rule(problem(x, y)) == UNDECIDED
+    assert by_rule(problem(x, np.zeros(len(x)), l2=0.1)) == UNDECIDED
+    for cost in (costs.perceptron, costs.squared_margin, costs.least_squares):
+        assert by_rule(Objective(cost, x, 2.0 * y - 1, True)) == ATTAINED
+
+
+def test_a_descent_without_a_mistake_is_proof_enough():
+    x, y = load_iris(return_X_y=True)
+    setosa = problem(x, (y == 0).astype(int))
+    good = np.array([[2.5, 0.0, 0.0, -1.0, 0.0]])
+    assert separates(setosa, good)
+    assert not separates(setosa, 0 * good)
+    found = least(setosa, OfPoints(x), 0.1, "auto", 0, good)
+    assert (found.case, found.value, found.reached) == (STRICTLY, 0.0, True)
+    virginica = problem(x, (y == 2).astype(int))
+    assert least(virginica, OfPoints(x), 0.1, "auto", 1000, good).case == ATTAINED
+
+
+def test_too_many_margins_are_not_decided_by_a_program(monkeypatch):
+    assert work(10_000, 10, 784).passes == np.inf
+    assert work(MOST_ROWS, 2, 5).passes == MOST_ROWS
+    x, y = load_iris(return_X_y=True)
+    monkeypatch.setattr(separability, "MOST_ROWS", 299)  # iris has 150 points of 3 classes
+    assert least(problem(x, y, 3), OfPoints(x), 0.5, "full", 0).case == UNDECIDED
