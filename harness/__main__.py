@@ -17,8 +17,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     _refuse_without_libraries()
+    from normbench.results import clean
     from normbench.results.garbage import collect_seldom
 
+    clean.guard(*words)
     collect_seldom()
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
@@ -31,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.exit(results.main(words[1:] if words[0] == "results" else words))
         _compare(words)
     except KeyboardInterrupt:
-        print("normbench: stopped; what had finished is recorded", file=sys.stderr)
+        print("normbench: stopped; the same command runs what is not recorded", file=sys.stderr)
         sys.exit(130)
 
 

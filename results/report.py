@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import comparisons, drawing, names, tables, theory, verdict
+from normbench.results import clean, comparisons, drawing, names, tables, theory, verdict
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES, style
-from normbench.results.runs import Sweep, without_passwords
+from normbench.results.runs import Sweep
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -124,8 +124,8 @@ def render(sweep: Sweep, drawn: Files | None = None, pairs: pd.DataFrame | None 
 
 
 def _told(value: Any) -> Any:
-    """Blot passwords out of whatever the template prints."""
-    return without_passwords(value) if type(value) is str else value
+    """Clean whatever the template prints."""
+    return clean.shown(value) if type(value) is str else value
 
 
 def _title(sweep: Sweep) -> str:
@@ -243,7 +243,7 @@ def _pictures(
     section: str, part: Sweep, experiment: str, files: Sequence[Path]
 ) -> Iterator[Picture]:
     """Yield the figures that have a file, in the order of their names' list."""
-    by_name = {file.stem.removesuffix(f"-{experiment}"): file for file in files}
+    by_name = {file.stem.removesuffix(f"-{clean.name(experiment)}"): file for file in files}
     for name, what in NAMES.items():
         if name not in by_name:
             continue

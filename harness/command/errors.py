@@ -28,7 +28,7 @@ def one_line(error: BaseException) -> str | None:
             return " ".join(str(link).split())
     text = str(error)
     if text.startswith(("Only one of --run", "The --resolve flag")):  # Hydra's own, on its flags
-        return _plain(text)
+        return " ".join(text.split())
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
         return None
     missing = re.search(r"Could not find '(.+?)/([^/']+)'", text)
@@ -42,11 +42,4 @@ def one_line(error: BaseException) -> str | None:
             f"{unknown[1]}: no such setting; normbench --cfg job lists them, "
             "normbench --help the choices"
         )
-    return _plain(text.replace("You may", "you may"))
-
-
-def _plain(text: str) -> str:
-    """Return a text that repeats what was typed as one line, without passwords."""
-    from normbench.recording.store import without_passwords
-
-    return without_passwords(" ".join(text.split()))
+    return " ".join(text.replace("You may", "you may").split())
