@@ -67,8 +67,18 @@ def serve(store: str, host: str = HOST, port: int = PORT) -> int:
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     signal.signal(signal.SIGTERM, _leave)
-    server = subprocess.Popen(command, env={**os.environ, **settings})
+    server = subprocess.Popen(
+        command,
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert server.stdout is not None
     try:
+        for line in server.stdout:  # what it says is cleaned, as all that is printed
+            print(line, end="", flush=True)
         return server.wait()
     except KeyboardInterrupt:
         return 0

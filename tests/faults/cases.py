@@ -231,7 +231,7 @@ def _answers(port: int) -> None:
     raise TimeoutError(f"no server on port {port}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     import socket
 
     with socket.socket() as probe:
@@ -241,7 +241,7 @@ def _free_port() -> int:
 
 def server_away_for_a_while(folder: Path) -> Told:
     """The server is killed before the second job is written, and started again at once."""
-    port = _free_port()
+    port = free_port()
     words = (*JOBS, f"tracking.uri=http://127.0.0.1:{port}", "tracking.artifacts=null")
     with served(folder, port) as begin:
         started = bench.start(
@@ -270,7 +270,7 @@ def _is_there(port: int) -> bool:
 
 def server_away(folder: Path) -> Told:
     """The server is killed before the second job is written, and back for the next command."""
-    port = _free_port()
+    port = free_port()
     words = (*JOBS, f"tracking.uri=http://127.0.0.1:{port}", "tracking.artifacts=null")
     with served(folder, port) as begin:
         first = bench.struck(folder, "before writing", "end server", *words)

@@ -60,7 +60,9 @@ def outputs_removed_joblib(folder: Path) -> Told:
     return row
 
 
-def in_the_way(folder: Path, name: str, put: Callable[[Path], None], words: str) -> Told:
+def in_the_way(
+    folder: Path, fault: str, name: str, put: Callable[[Path], None], words: str
+) -> Told:
     """Something that is no record lies where records wait: nobody waits for it, and it is told."""
     made = bench.run(folder, "normalizer=identity", *JOBS)
     assert made.code == 0, made.err
@@ -72,7 +74,7 @@ def in_the_way(folder: Path, name: str, put: Callable[[Path], None], words: str)
     before = len(bench.recorded(folder))
     (old / "pending" / "0.npz").unlink(missing_ok=True)
     again = bench.end(bench.start(folder, *JOBS), SOON)
-    row = expect(told(folder, f"in the way: {name}", first, before, again), (0,))
+    row = expect(told(folder, fault, first, before, again), (0,))
     if words not in first.err:
         row.complaints.append(f"not told: {first.err}")
     return row
@@ -99,7 +101,7 @@ def _sparse(path: Path) -> None:
         file.truncate(1 << 40)
 
 
-RECORD = "pending/0.npz"
+RECORD, ASIDE = "pending/0.npz", "is set aside"
 FAULTS: dict[str, Callable[[Path], Told]] = {
     **{
         f"database {action}d, {moment}": lambda f, action=action, moment=moment: store_removed(
@@ -114,13 +116,16 @@ FAULTS: dict[str, Callable[[Path], Told]] = {
     "outputs removed, descending": lambda f: outputs_removed(f, "descending"),
     "outputs removed, amid writing": lambda f: outputs_removed(f, "amid writing"),
     "outputs removed, joblib": outputs_removed_joblib,
-    "pipe for a record": lambda f: in_the_way(f, RECORD, os.mkfifo, "is set aside"),
-    "link for a record": lambda f: in_the_way(f, RECORD, _link_to_pipe, "is set aside"),
-    "zeros for a record": lambda f: in_the_way(
-        f, RECORD, lambda path: path.symlink_to("/dev/zero"), "is set aside"
-    ),
-    "folder for a record": lambda f: in_the_way(f, RECORD, Path.mkdir, "is set aside"),
-    "huge record": lambda f: in_the_way(f, RECORD, _sparse, "is set aside"),
-    "pipe for a sweep's lock": lambda f: in_the_way(f, "lock", os.mkfifo, "is no regular file"),
+    **{
+        fault: lambda f, fault=fault, arguments=arguments: in_the_way(f, fault, *arguments)
+        for fault, arguments in {
+            "pipe for a record": (RECORD, os.mkfifo, ASIDE),
+            "link for a record": (RECORD, _link_to_pipe, ASIDE),
+            "zeros for a record": (RECORD, lambda path: path.symlink_to("/dev/zero"), ASIDE),
+            "folder for a record": (RECORD, Path.mkdir, ASIDE),
+            "huge record": (RECORD, _sparse, ASIDE),
+            "pipe for a sweep's lock": ("lock", os.mkfifo, "is no regular file"),
+        }.items()
+    },
     "pipe for the jobs' lock": lock_in_the_way,
 }
