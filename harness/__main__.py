@@ -19,8 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     _refuse_without_libraries()
     from normbench.command.output import told
+    from normbench.results import clean
     from normbench.results.garbage import collect_seldom
 
+    clean.guard(*words)
     collect_seldom()
     if not sys.warnoptions:  # those of libraries; what matters of them is told in a line of ours
         warnings.simplefilter("ignore")
@@ -32,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
         code = told(lambda: _run(words))
     except KeyboardInterrupt:
-        print("normbench: stopped; what had finished is recorded", file=sys.stderr)
+        print("normbench: stopped; the same command runs what is not recorded", file=sys.stderr)
         sys.exit(130)
     sys.exit(code)
 

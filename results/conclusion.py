@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from normbench.results import (
+    clean,
     comparisons,
     dashboard,
     drawing,
@@ -18,7 +19,7 @@ from normbench.results import (
     verdict,
 )
 from normbench.results.drawing import DEFAULT, Options
-from normbench.results.runs import Sweep, without_passwords
+from normbench.results.runs import Sweep
 from normbench.results.verdict import Compared
 
 NEWLINE = "\n"
@@ -60,7 +61,7 @@ def present(
         print(f"{'report' if file.suffix == '.html' else 'figure':10} {file}")
     for name in sweep.experiments if not sweep.is_query else ():
         print(f"dashboard  {dashboard.link(sweep, name)}  (make dashboard serves it)")
-    print(f"store      {without_passwords(sweep.store)}")
+    print(f"store      {clean.line(sweep.store)}")
     return written
 
 

@@ -1,14 +1,13 @@
 """MLflow's UI on a comparison: the link that opens on its charts, and the server behind it."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 from urllib.parse import quote
 
-from normbench.results import names, view
+from normbench.results import names, secrets, view
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep, last_sweep_id, load
 
@@ -19,8 +18,7 @@ def link(
     sweep: Sweep, experiment: str, port: int = PORT, role: str = names.SCHEME, host: str = HOST
 ) -> str:
     """Return the address that opens MLflow's charts on the scheme or the step runs of a sweep."""
-    # A user's name and password in the address of a server are not for the terminal.
-    server = re.sub(r"//[^/@]*@", "//", sweep.store.rstrip("/"))
+    server = secrets.without_user(sweep.store.rstrip("/"))  # which is not for the terminal
     base = server if server.startswith("http") else f"http://{host}:{port}"
     return f"{base}/{path(sweep, experiment, role)}"
 
@@ -32,7 +30,7 @@ def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
     """
     rows = sweep.of_role(names.SWEEP, experiment)
     page = (
-        f"#/experiments/{rows['experiment_id'].iloc[0]}/runs"
+        f"#/experiments/{quote(rows['experiment_id'].iloc[0])}/runs"
         "?workflowType=machine_learning&compareRunsMode=CHART"
     )
     key = view.key(sweep.sweep_id, role)
@@ -69,8 +67,18 @@ def serve(store: str, host: str = HOST, port: int = PORT) -> int:
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     signal.signal(signal.SIGTERM, _leave)
-    server = subprocess.Popen(command, env={**os.environ, **settings})
+    server = subprocess.Popen(
+        command,
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert server.stdout is not None
     try:
+        for line in server.stdout:  # what it says is cleaned, as all that is printed
+            print(line, end="", flush=True)
         return server.wait()
     except KeyboardInterrupt:
         return 0

@@ -1,6 +1,6 @@
 """What MLflow's page says of a comparison, in Markdown: question, verdict, table, links."""
 
-from normbench.results import dashboard, names, tables, verdict
+from normbench.results import clean, dashboard, names, tables, verdict
 from normbench.results.runs import Sweep
 
 SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays
@@ -11,16 +11,16 @@ def write(sweep: Sweep, experiment: str) -> str:
     """Return the description of one experiment of a sweep, and of its sweep run."""
     part = sweep.only(experiment)
     head = [
-        f"**{_plain(verdict.question(sweep, experiment))}**",
-        _plain(verdict.sentence(sweep, experiment)),
+        f"**{clean.markdown(verdict.question(sweep, experiment))}**",
+        clean.markdown(verdict.sentence(sweep, experiment)),
     ]
     table = tables.markdown(tables.summary(part))
     foot = [
-        f"Again: `{sweep.command.replace('`', '')}`",
+        f"Again: {clean.code(sweep.command)}",
         f"[Charts of the schemes]({dashboard.path(sweep, experiment)}), "
         f"[of every step size]({dashboard.path(sweep, experiment, 'step')}), "
         f"[the report]({report_path(sweep, experiment)}).",
-        f"*{SIGNED} at the end of sweep {sweep.sweep_id}.*",
+        f"*{SIGNED} at the end of sweep {clean.markdown(sweep.sweep_id)}.*",
     ]
     whole = "\n\n".join([*head, table, *foot])
     return whole if len(whole) <= LONGEST else "\n\n".join([*head, *foot])[:LONGEST]
@@ -33,8 +33,3 @@ def report_path(sweep: Sweep, experiment: str) -> str:
         f"#/experiments/{row['experiment_id']}/runs/{row['run_id']}/artifacts/report.html"
         "?workflowType=machine_learning"
     )
-
-
-def _plain(text: str) -> str:
-    """Return a text in which no name is Markdown: `pca_sphere_` keeps its underscores."""
-    return "".join(f"\\{mark}" if mark in "\\`*_[]<>|#" else mark for mark in text)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import names, tables, theory
+from normbench.results import clean, names, tables, theory
 from normbench.results.errors import ResultsError
 from normbench.results.figures import (
     NAMES,
@@ -79,7 +79,7 @@ def write(
             if len(wanted) > 1 and crowded(sweep, experiment):
                 continue
             for name in wanted:
-                stem = name if len(sweep.experiments) == 1 else f"{name}-{experiment}"
+                stem = name if len(sweep.experiments) == 1 else f"{name}-{clean.name(experiment)}"
                 drawn = figure(sweep, experiment, name, options)
                 if drawn is not None:
                     folder.mkdir(parents=True, exist_ok=True)

@@ -233,6 +233,7 @@ def membership(sweep_id: str) -> Tag:
 COMMAND = Tag("command", "the command that made it, without passwords")
 JOBS = Tag("jobs", "how many jobs it has")
 HOST = Tag("host", "the machine that it runs on")
+PROCESS = Tag("pid", "the number of its process there")
 FOLDER = Tag("folder", "its folder on that machine")
 GIT_DIRTY = Tag("git_dirty", "true where the code was changed since the commit")
 BLAS = Tag("blas", "the linear algebra in use")

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from normbench.results import (
+    clean,
     comparisons,
     drawing,
     heldout,
@@ -23,7 +24,7 @@ from normbench.results import (
 )
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES, style
-from normbench.results.runs import Sweep, without_passwords
+from normbench.results.runs import Sweep
 from normbench.results.verdict import Compared
 
 FILE = "report.html"
@@ -137,8 +138,8 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
 
 
 def _told(value: Any) -> Any:
-    """Blot passwords out of whatever the template prints."""
-    return without_passwords(value) if type(value) is str else value
+    """Clean whatever the template prints."""
+    return clean.shown(value) if type(value) is str else value
 
 
 def _title(sweep: Sweep) -> str:
@@ -280,7 +281,7 @@ def _pictures(
     section: str, part: Sweep, experiment: str, files: Sequence[Path]
 ) -> Iterator[Picture]:
     """Yield the figures that have a file, in the order of their names' list."""
-    by_name = {file.stem.removesuffix(f"-{experiment}"): file for file in files}
+    by_name = {file.stem.removesuffix(f"-{clean.name(experiment)}"): file for file in files}
     for name, what in NAMES.items():
         if name not in by_name:
             continue

@@ -2,11 +2,10 @@
 
 import json
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from normbench.results import names
+from normbench.results import clean, names, secrets
 from normbench.results.errors import ResultsError
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
@@ -75,7 +74,7 @@ class Sweep:
         commands = (
             self.of_role(names.SWEEP).get(names.COMMAND.column, pd.Series(dtype=str)).dropna()
         )
-        return without_passwords("; ".join(dict.fromkeys(commands)))
+        return "; ".join(dict.fromkeys(commands))
 
     def which_step(self, experiment: str | None = None) -> str:
         """Return which step stands for a scheme: its `best`, or, where one was chosen, `shown`."""
@@ -156,8 +155,15 @@ class Sweep:
                         f"({_first_line(error)}); is the artifact folder still there?"
                     ) from error
                 with np.load(file, allow_pickle=False) as parts:
-                    found[row["label"]] = dict(parts)
+                    found[row["label"]] = {key: _cleaned(part) for key, part in parts.items()}
         return found
+
+
+def _cleaned(part: NDArray[Any]) -> NDArray[Any]:
+    """Return an array; names in it, of features and classes, are cleaned."""
+    if part.dtype.kind != "U":
+        return part
+    return np.array([clean.line(name) for name in part.flat], dtype=str).reshape(part.shape)
 
 
 def which_step(schemes: pd.DataFrame) -> str:
@@ -179,6 +185,7 @@ def connect(store: str) -> Any:
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     # A server that is not there is told of after seconds; MLflow's own patience is minutes.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    secrets.learn(store)
     store = _absolute(store)
     if store.startswith(SQLITE) and not Path(store.removeprefix(SQLITE)).is_file():
         raise ResultsError(
@@ -195,19 +202,8 @@ def connect(store: str) -> Any:
     return MlflowClient(tracking_uri=store)
 
 
-def without_passwords(text: str) -> str:
-    """Return a text with the password of every URI in it blotted out."""
-    text = re.sub(r"(://[^:/@\s]*):[^\s]+@", r"\1:***@", text)
-    return re.sub(
-        r"([?&;][\w-]*(?:password|passwd|pwd|token|secret|key|sig|signature)=)[^&;\s'\"]+",
-        r"\1***",
-        text,
-        flags=re.I,
-    )
-
-
 def _first_line(error: Exception) -> str:
-    return without_passwords(next(iter(str(error).strip().splitlines()), type(error).__name__))
+    return clean.line(next(iter(str(error).strip().splitlines()), type(error).__name__))
 
 
 def _absolute(store: str) -> str:
@@ -232,8 +228,7 @@ def load(store: str, sweep_id: str) -> Sweep:
     runs += _reused(client, sweep_id)
     if not runs:
         raise ResultsError(
-            f"sweep {sweep_id}: is not in {without_passwords(store)}; "
-            "normbench results list shows them"
+            f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows them"
         )
     return Sweep(_absolute(store), sweep_id, _table(client, runs, sweep_id))
 
@@ -244,13 +239,13 @@ def _reused(client: Any, sweep_id: str) -> list[Any]:
         return []
     members = _search(client, names.membership(sweep_id).exists)
     taken = {
-        run.info.run_id: run for run in members if run.data.tags[names.SWEEP_ID.key] != sweep_id
+        run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
     }
     found = list(taken.values())
-    for other in sorted({run.data.tags[names.SWEEP_ID.key] for run in found}):
+    for other in sorted({run.data.tags.get(names.SWEEP_ID.key, "") for run in found}):
         own = f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other)}"
         steps = _search(client, own)
-        found += [run for run in steps if run.data.tags[names.PARENT.key] in taken]
+        found += [run for run in steps if run.data.tags.get(names.PARENT.key) in taken]
     return found
 
 
@@ -284,7 +279,7 @@ def query(store: str, where: str) -> Sweep:
         name=f"--where {where}",
     )
     if not schemes:
-        raise ResultsError(f"--where {where}: finds no scheme run in {without_passwords(store)}")
+        raise ResultsError(f"--where {where}: finds no scheme run in {clean.line(store)}")
     known = {run.info.run_id for run in schemes}
     parents = {run.data.tags.get(names.PARENT.key) for run in schemes}
     runs = list(schemes)
@@ -299,7 +294,8 @@ def query(store: str, where: str) -> Sweep:
 def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame:
     """Return one row a run; of a sweep, its schemes by experiment, in the order of its jobs."""
     called = {found.experiment_id: found.name for found in client.search_experiments()}
-    rows = [_row(run, called[run.info.experiment_id]) for run in _whole(runs)]
+    line = lru_cache(maxsize=None)(clean.line)  # most of what runs say, they say alike
+    rows = [_row(run, line(called[run.info.experiment_id]), line) for run in _whole(runs)]
     table = pd.DataFrame(rows)
     table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")
     table["first"] = table.groupby("experiment")["place"].transform("min")
@@ -318,7 +314,7 @@ def sweeps(store: str) -> pd.DataFrame:
             "experiment": called[run.info.experiment_id],
             "status": run.info.status,
             "jobs": run.data.tags.get(names.JOBS.key, ""),
-            "command": without_passwords(run.data.tags.get(names.COMMAND.key, "")),
+            "command": clean.line(run.data.tags.get(names.COMMAND.key, "")),
         }
         for run in found
     ]
@@ -349,8 +345,10 @@ def _search(client: Any, query: str, most: int | None = None, name: str = "--sto
         raise ResultsError(f"{name}: {_first_line(error)}") from error
 
 
-def _row(run: Any, experiment: str) -> dict[str, Any]:
-    tags = run.data.tags
+def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any]:
+    """Return a run as a row of the table; line: cleans what another may have written."""
+    tags = {line(key): line(text) for key, text in run.data.tags.items()}
+    params = {line(key): line(text) for key, text in run.data.params.items()}
     ended = run.info.end_time or run.info.start_time
     return {
         "run_id": run.info.run_id,
@@ -358,18 +356,18 @@ def _row(run: Any, experiment: str) -> dict[str, Any]:
         "experiment": experiment,
         "experiment_id": run.info.experiment_id,
         "role": tags.get(names.ROLE.key, ""),
-        "name": run.info.run_name,
+        "name": line(run.info.run_name or ""),
         "status": run.info.status,
         "started": run.info.start_time,
         "seconds": (ended - run.info.start_time) / 1000,
         "normalizer": tags.get(names.NORMALIZER.key, ""),
         "verdict": tags.get(names.VERDICT.key, ""),
         "reason": tags.get(names.REASON.key, ""),
-        "data": _data(run),
+        "data": line(_data(run)),
         **_sizes(run),
-        **{f"{names.TAGS}{key}": value for key, value in tags.items()},
-        **{names.setting(key): value for key, value in run.data.params.items()},
-        **{f"{names.METRICS}{key}": value for key, value in run.data.metrics.items()},
+        **{f"{names.TAGS}{key}": text for key, text in tags.items()},
+        **{names.setting(key): text for key, text in params.items()},
+        **{f"{names.METRICS}{line(key)}": value for key, value in run.data.metrics.items()},
     }
 
 
@@ -378,7 +376,7 @@ def _data(run: Any) -> str:
     inputs = run.inputs.dataset_inputs if run.inputs else []
     words = []
     for dataset in (entry.dataset for entry in inputs):
-        profile = json.loads(dataset.profile or "{}")
+        profile = _profile(dataset.profile)
         size = ", ".join(
             f"{profile[key]} {key.replace('_', ' ')}" for key in SIZES if key in profile
         )
@@ -389,8 +387,17 @@ def _data(run: Any) -> str:
 def _sizes(run: Any) -> dict[str, int]:
     """Return how many points and features the run's data set has, as far as it is recorded."""
     inputs = run.inputs.dataset_inputs if run.inputs else []
-    profile = json.loads(inputs[0].dataset.profile or "{}") if inputs else {}
-    return {key: profile[key] for key in SIZES if key in profile}
+    profile = _profile(inputs[0].dataset.profile) if inputs else {}
+    return {key: profile[key] for key in SIZES if isinstance(profile.get(key), int)}
+
+
+def _profile(text: str | None) -> dict[str, Any]:
+    """Return what a data set's profile says; nothing where it is another's, in another form."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _labelled(table: pd.DataFrame) -> pd.DataFrame:

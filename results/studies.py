@@ -29,8 +29,12 @@ def last(store: str, folder: str) -> dict[str, str]:
 
 def _study(command: str) -> str:
     """Return the study that a command names: `textbook/mnist`; nothing where it names none."""
-    words = (EXPERIMENT.fullmatch(word.lstrip("+")) for word in shlex.split(command))
-    return next((word[1] for word in words if word), "")
+    try:
+        words = shlex.split(command)
+    except ValueError:  # another's: ours are quoted
+        return ""
+    found = (EXPERIMENT.fullmatch(word.lstrip("+")) for word in words)
+    return next((word[1] for word in found if word), "")
 
 
 def table(store: str, folder: str = "textbook") -> pd.DataFrame:

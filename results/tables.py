@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import names
+from normbench.results import clean, names
 from normbench.results.merging import REPEATS
 from normbench.results.reached import excess_left
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
@@ -136,13 +136,11 @@ def text(table: pd.DataFrame) -> str:
 
 def markdown(table: pd.DataFrame) -> str:
     """Return a table as Markdown, numbers to the right."""
-    written = cells(table)
-    rule = [":--" if is_words(name, table) else "--:" for name in written]
-    rows = [list(written), rule, *zip(*written.values(), strict=True)]
-    # A bar would end the cell that it stands in.
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
-    )
+    rule = [":--" if is_words(str(name), table) else "--:" for name in table]
+    written = [list(map(clean.markdown, [name, *column])) for name, column in cells(table).items()]
+    head, *body = zip(*written, strict=True)
+    rows = [head, rule, *body]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def csv(table: pd.DataFrame) -> str:
@@ -202,7 +200,7 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
         if pd.isna(value):
             return "-"
         if not isinstance(value, (int, float)):
-            return str(value)
+            return clean.line(str(value))
         if name in COSTS and abs(value) >= LARGE:
             return f"{value:.6g}"
         return formats.get(name, "{}").format(value)

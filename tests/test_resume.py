@@ -190,36 +190,6 @@ def test_jobs_side_by_side_lose_no_metric(command, tmp_path):
     assert len(rows(done.stdout)) == 6
 
 
-SECRET = "s3cret-W0rd"
-
-
-def test_a_password_is_shown_and_kept_nowhere(command, tmp_path):
-    uri = f"tracking.uri=postgresql://me:{SECRET}@127.0.0.1:1/db"
-    failed = command(uri)
-    assert failed.returncode == 2
-    assert "the store cannot be opened" in failed.stderr
-    assert "me:***@127.0.0.1" in failed.stderr
-    (line,) = failed.stderr.splitlines()[-1:]
-    assert line.startswith("normbench: ")
-    # A path may hold one too; it is no such file, beside a job that runs.
-    (tmp_path / "good.csv").write_text("a,y\n0,0\n1,1\n2,0\n3,1\n")
-    path = f'dataset.path=good.csv,"https://me:{SECRET}@127.0.0.1/x.csv?password={SECRET}"'
-    mixed = command(
-        "-m",
-        "dataset=csv",
-        path,
-        "dataset.target=y",
-        "normalizer=standard",
-        STEP,
-    )
-    assert mixed.returncode == 2, mixed.stderr
-    assert "1 of 2 jobs failed" in mixed.stdout
-    for done in (failed, mixed):
-        assert SECRET not in done.stdout + done.stderr
-    for file in tmp_path.rglob("*"):
-        assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
-
-
 NASTY = ("../../x y;z.csv", "%2e%2e%2fx<b>&amp;$^{.csv")
 
 

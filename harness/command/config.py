@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +11,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from normbench.command.grid import GROUPS
-from normbench.results import names
+from normbench.results import clean, names
 
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
 
@@ -218,17 +217,14 @@ def _choice(group: str) -> str:
 
 
 def _dataset_name(config: DictConfig) -> str:
-    """Return the name of a data set as folders, experiments and figures have it.
-
-    Of a file's name, letters, digits, spaces, dots and dashes are kept: no name leaves its folder.
-    """
+    """Return the name of a data set as folders, experiments and figures have it."""
     path, number = config.dataset.get("path"), config.dataset.get("id")
     name = str(config.dataset.get("name") or _choice("dataset"))
     if path:
         name = Path(str(path)).stem
     elif number is not None:
         name = f"{_choice('dataset')}_{number}"
-    return re.sub(r"[^\w .-]", "_", name).strip(". ")[:LONGEST_NAME] or "data"
+    return clean.name(name, LONGEST_NAME)
 
 
 def title(config: DictConfig) -> str:

@@ -14,7 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from normbench.command import config as configs
-from normbench.results import names
+from normbench.results import clean, names
 
 if TYPE_CHECKING:
     from normbench.command.progress import Progress
@@ -28,26 +28,30 @@ WATCH = 1.0  # seconds between two looks at whether the sweep's own process is t
 def run_job(config: DictConfig) -> dict[str, Any]:
     """Run and record one job, or take it from what is recorded; return what became of it.
 
-    `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`, and
-    whether it is `kept` on disk); `run_id` and `experiment` are those of the scheme's run;
-    `reused` says that it was there.
+    `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`);
+    `run_id` and `experiment` are those of the scheme's run; `reused` says that it was there.
     """
     from normbench.command.progress import Progress
     from normbench.recording.leftovers import LEDGER
 
-    configs.register_resolvers()  # a launcher's process of its own does not know them
     hydra = HydraConfig.get()
+    clean.guard(*hydra.overrides.task)  # a launcher's process of its own knows nothing of it
+    configs.register_resolvers()
     folder = Path(hydra.sweep.dir).absolute()
-    ledger = json.loads((folder / LEDGER).read_text())
+    outcome = {"experiment": configs.experiment_name(config), "reused": False}
+    try:
+        ledger = _ledger(folder / LEDGER)
+    except OSError:
+        reason = f"hydra.sweep.dir={folder}: was removed while the sweep was at work"
+        return outcome | {"failure": "store", "reason": reason, "run_id": ""}
     _stop_orphan(folder, ledger)
     title = f"job {hydra.job.num + 1} of {ledger['jobs']}: {configs.title(config)}"
     progress = Progress(title, bar=os.getpid() == ledger["process"])
-    outcome = {"experiment": configs.experiment_name(config), "reused": False}
     try:
         writer = configs.writer(config)
     except ValueError as error:  # the sweep's own process could open it
         progress.end("not run: the store cannot be opened")
-        return outcome | {"failure": "store", "reason": str(error), "kept": False, "run_id": ""}
+        return outcome | {"failure": "store", "reason": str(error), "run_id": ""}
     place = _place(config, writer, ledger)
     with ExitStack() as others_wait:
         known, failure, record = _result(config, writer, place, progress, others_wait)
@@ -59,6 +63,13 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     failure = told.get("failure", failure)
     progress.end(f"failed: {reason}" if failure else "done")
     return outcome | {"failure": failure} | told
+
+
+@lru_cache(maxsize=1)
+def _ledger(file: Path) -> dict[str, Any]:
+    """Return what a sweep's jobs have to know; read once a process, it may be removed."""
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
 
 
 def _place(config: DictConfig, writer: "Writer", ledger: dict[str, Any]) -> "Place":
@@ -136,14 +147,14 @@ def _known(writer: "Writer", place: "Place") -> str | None:
 def _write(
     writer: "Writer", place: "Place", record: "JobRecord", folder: Path, ledger: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write a job's record; it waits on disk until the store has all of it."""
+    """Write a job's record; it waits on disk until all of it was read back from the store."""
     from normbench.recording import records
     from normbench.recording.leftovers import PENDING, REFUSED
     from normbench.recording.store import StoreLostError
 
     number = record.scheme.tags[names.JOB.key].rpartition("/")[2]
     file = folder / PENDING / f"{number}.npz"
-    kept = _save(record, file)
+    _save(record, file, ledger)
     _stop_orphan(folder, ledger)
     told: dict[str, Any] = {}
     try:
@@ -155,23 +166,27 @@ def _write(
             failed = records.of_failure(place, error)
             told = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
             run_id = writer.write(failed)
-            if kept:
+            if file.is_file():
                 file.replace(file.with_suffix(REFUSED))
     except (StoreLostError, OSError) as error:
-        kept = kept or _save(record, file)  # a full disk may have room again
-        return {"failure": "store", "reason": str(error), "kept": kept, "run_id": ""}
+        if not file.is_file():
+            _save(record, file, ledger)  # a full disk may have room again
+        return {"failure": "store", "reason": str(error), "run_id": ""}
     file.unlink(missing_ok=True)
     return told | {"run_id": run_id}
 
 
-def _save(record: "JobRecord", file: Path) -> bool:
-    """Keep a record on disk; return whether there was room for it."""
+def _save(record: "JobRecord", file: Path, ledger: dict[str, Any]) -> None:
+    """Keep a record on disk, where there is room for it."""
+    from normbench.recording.leftovers import LEDGER
+
     try:
         record.save(file)
+        about = file.parent.parent / LEDGER
+        if not about.is_file():  # removed with its folder; without it, no command would look here
+            about.write_text(json.dumps(ledger))
     except OSError:
         file.with_suffix(".draft").unlink(missing_ok=True)
-        return False
-    return True
 
 
 def _stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
@@ -186,7 +201,7 @@ def _stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's, which ends its processes
     if os.getppid() == ledger["process"]:
         _watch(ledger["process"])
-    if not lives(folder):
+    elif not lives(folder):
         os._exit(1)  # an exception would only bring the next job
 
 

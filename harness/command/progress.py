@@ -4,6 +4,8 @@ import sys
 import time
 from typing import Any
 
+from normbench.results import clean
+
 QUIET_SECONDS = 10.0  # between two lines in a pipe
 
 
@@ -11,7 +13,7 @@ class Progress:
     """Tells of one job on the standard error; call it with the iteration that is done."""
 
     def __init__(self, title: str, bar: bool = True) -> None:
-        self.title, self.wanted = title, bar
+        self.title, self.wanted = clean.line(title), bar
         self.started = self.told = time.monotonic()
         self.iterations = 0
         self.bar: Any = None
@@ -22,7 +24,11 @@ class Progress:
         if self.wanted and sys.stderr.isatty():
             from tqdm import tqdm
 
-            self.bar = tqdm(total=iterations, desc=self.title, leave=False, unit="iteration")
+            # Past the cleaning, which would show the bar's own marks; the title is clean.
+            screen = getattr(sys.stderr, "behind", sys.stderr)
+            self.bar = tqdm(
+                total=iterations, desc=self.title, file=screen, leave=False, unit="iteration"
+            )
 
     def __call__(self, iteration: int) -> None:
         """Tell that an iteration is done."""

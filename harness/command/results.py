@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from normbench.results import names
+from normbench.results import clean, names
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
 
@@ -209,7 +209,7 @@ def _options(options: argparse.Namespace) -> "Options":
 
 
 def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
-    return Path(options.out or Path("outputs") / sweep.sweep_id).absolute()
+    return Path(options.out or Path("outputs") / clean.name(sweep.sweep_id)).absolute()
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -116,7 +116,8 @@ class Sweep(Sweeper):
         """Open the store, make a sweep run in each experiment, and write the ledger."""
         from normbench.datasets import UserError
         from normbench.recording import leftovers
-        from normbench.recording.store import without_passwords
+        from normbench.recording.store import own_place
+        from normbench.results import clean
 
         assert self.config is not None
         try:
@@ -124,17 +125,20 @@ class Sweep(Sweeper):
             leftovers.hold(self.folder).close()  # before a store is made
             self.writer = configs.writer(self.config)
             written = leftovers.tidy(self.writer, self.folder.parent)
+            with leftovers.only_one(leftovers.NO_JOB, self.folder.parent):
+                pass  # its file can be used
             self.lock = leftovers.hold(self.folder)
         except OSError as error:
             raise UserError(
-                f"hydra.sweep.dir={self.folder}: cannot be written ({error.strerror}); "
-                "name a folder that can, such as hydra.sweep.dir=/tmp/sweep"
+                f"hydra.sweep.dir={self.folder}: cannot be written "
+                f"({error.filename}: {error.strerror}); "
+                f"name a folder that can, such as hydra.sweep.dir={own_place('sweep')}"
             ) from error
         if written:
             print(f"logged {written} jobs that an earlier command had kept", file=sys.stderr)
         # The id stands in MLflow's tags and queries: letters and digits, dots and dashes alone.
         self.sweep_id = self.writer.free_id(re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A))
-        command = without_passwords("normbench " + shlex.join(self.words)).strip()
+        command = clean.line("normbench " + shlex.join(self.words)).strip()
         tags = {names.COMMAND.key: command, names.JOBS.key: str(jobs)}
         tags |= leftovers.home(self.folder)
         tags |= {**_versions(), **_commit()}
@@ -146,7 +150,10 @@ class Sweep(Sweeper):
             "jobs": jobs,
             "process": os.getpid(),
         }
-        (self.folder / leftovers.LEDGER).write_text(json.dumps(ledger))
+        try:
+            (self.folder / leftovers.LEDGER).write_text(json.dumps(ledger))
+        except OSError as error:
+            raise SweepError(f"{self.folder}: cannot be written ({error.strerror})") from error
         _share_threads(self.config)
 
     def _launch(self, grid: Grid) -> list[dict[str, Any]]:
@@ -164,9 +171,8 @@ class Sweep(Sweeper):
                 results = self.launcher.launch(some, initial_job_idx=first)
             except BrokenProcessPool as error:
                 raise SweepError(
-                    "a job's process was killed, perhaps for want of memory; what had finished is "
-                    "recorded, and the same command runs the rest (with hydra.launcher.n_jobs=1 "
-                    "one job has all the memory)"
+                    "a job's process was killed, perhaps for want of memory; the same command runs "
+                    "what is not recorded (with hydra.launcher.n_jobs=1 one job has all the memory)"
                 ) from error
             for result in results:
                 try:
@@ -198,14 +204,15 @@ class Sweep(Sweeper):
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
         from normbench.recording.drawn import Known
+        from normbench.recording.leftovers import is_held
         from normbench.recording.pages import publish
         from normbench.results.conclusion import present
         from normbench.results.errors import ResultsError
         from normbench.results.runs import load
 
-        lost = [outcome for outcome in outcomes if outcome["failure"] == "store"]
-        if lost:
-            raise SweepError(self._loss(lost, len(outcomes)))
+        if self.lock and not is_held(self.lock, self.folder):
+            print(f"{self.folder}: was removed while the sweep was at work", file=sys.stderr)
+        self._check_stands(outcomes)
         failures = [outcome for outcome in outcomes if outcome["failure"]]
         reused = sum(outcome["reused"] for outcome in outcomes)
         if reused:
@@ -232,6 +239,7 @@ class Sweep(Sweeper):
                     raise
                 written = present(found, self.folder, drawn=drawn)
         except ResultsError as error:
+            self._check_stands(outcomes)
             words = str(error.args[0]).removeprefix("--out ")
             raise SweepError(
                 f"{words}; every job is recorded: normbench results draws them"
@@ -244,24 +252,38 @@ class Sweep(Sweeper):
         for parent in self.parents.values():
             self.writer.finish(parent, status)
         self.writer.end_abandoned(self._is_mine)  # what a call repeated in vain has left
+        self._check_stands(outcomes)
         if unsaid:
             raise SweepError(f"{unsaid}; every job is recorded: normbench results draws them")
         if not failures:
             return 0
         return 2 if all(outcome["failure"] == "user" for outcome in failures) else 1
 
-    def _loss(self, lost: Sequence[dict[str, Any]], jobs: int) -> str:
-        """Return the line about jobs that are not in the store."""
-        kept = sum(outcome["kept"] for outcome in lost)
-        words = [lost[0]["reason"]]
+    def _check_stands(self, outcomes: Sequence[dict[str, Any]]) -> None:
+        """Raise `SweepError`, with what is true of every job, unless all are in the store."""
+        from normbench.recording.leftovers import PENDING
+
+        runs = [outcome["run_id"] for outcome in outcomes if outcome["run_id"]]
+        standing = self.writer.store.statuses(list(dict.fromkeys(runs)))
+        missing = [
+            number for number, outcome in enumerate(outcomes) if outcome["run_id"] not in standing
+        ]
+        if not missing:
+            return
+        reasons = [outcome["reason"] for outcome in outcomes if outcome["failure"] == "store"]
+        gone = f"tracking.uri={self.writer.store.shown}: what was recorded is there no more"
+        jobs, words = len(outcomes), [reasons[0] if reasons else gone]
+        kept = sum((self.folder / PENDING / f"{number}.npz").is_file() for number in missing)
         if kept:
             words.append(
                 f"{kept} of {jobs} jobs are kept in {self.folder} and logged by the next command"
             )
-        if kept < len(lost):
-            words.append(f"{len(lost) - kept} of {jobs} could not be kept: the same command runs")
-            words[-1] += " them again"
-        return "; ".join(words)
+        if kept < len(missing):
+            words.append(
+                f"{len(missing) - kept} of {jobs} jobs are neither recorded nor kept: "
+                "the same command runs them again"
+            )
+        raise SweepError("; ".join(words))
 
 
 def register(words: Sequence[str], held: Sequence[str]) -> None:

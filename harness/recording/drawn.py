@@ -2,17 +2,19 @@
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from normbench.recording import files
 from normbench.recording.identity import code_of
 from normbench.recording.writer import Writer
-from normbench.results import names
+from normbench.results import clean, names
 
-TEMPLATE = Path(str(files("normbench.results"))) / "report.html.jinja"
+TEMPLATE = Path(str(resources.files("normbench.results"))) / "report.html.jinja"
+KINDS = (".png", ".svg", ".gif", ".html")
+LARGEST = 1 << 28  # bytes of a file
 
 
 class Known:
@@ -45,16 +47,30 @@ class Known:
             if tags is None:
                 return None
             try:
-                drawn = {
-                    Path(tags[names.FOLDER.key]) / Path(name).name: content
-                    for name, content in json.loads(tags[names.DRAWN_FILES.key]).items()
-                }
-                if any(_content(file) != content for file, content in drawn.items()):
-                    return None
-                found[experiment] = [Path(shutil.copy2(file, self.folder)) for file in drawn]
+                folder, drawn = tags[names.FOLDER.key], tags[names.DRAWN_FILES.key]
+                found[experiment] = self._copies(Path(folder), json.loads(drawn))
             except (OSError, KeyError, ValueError, AttributeError):
                 return None
         return found
+
+    def _copies(self, drawn: Path, names: Mapping[str, str]) -> list[Path]:
+        """Copy figures from another sweep's folder, which must be this one's neighbour.
+
+        names: with what tells their content. What they say comes from the store: another may have
+        written there to get at any file. Raises ValueError where it is no figure of such a sweep.
+        """
+        if drawn.parent != self.folder.parent:
+            raise ValueError(drawn)
+        texts = {}
+        for name, told in names.items():
+            if clean.name(name) != name or Path(name).suffix not in KINDS:
+                raise ValueError(name)
+            text = texts[self.folder / name] = files.content(drawn / name, LARGEST)
+            if _digest(text) != told:
+                raise ValueError(name)
+        for file, text in texts.items():
+            file.write_bytes(text)
+        return list(texts)
 
     def remember(self, written: Mapping[str, Sequence[Path]]) -> None:
         """Say on each experiment's sweep run what was drawn. Raises `StoreLostError`."""
@@ -68,4 +84,8 @@ class Known:
 
 
 def _content(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    return _digest(file.read_bytes())
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]

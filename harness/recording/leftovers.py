@@ -7,6 +7,7 @@ however the process ends.
 import fcntl
 import os
 import socket
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from normbench.datasets.dataset import UserError
+from normbench.recording import files
 from normbench.recording.records import JobRecord
 from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer
@@ -22,6 +24,7 @@ from normbench.results import names
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
 LOCK = "lock"
 PENDING = "pending"  # the folder, in a sweep's, of records that are not yet in the store
+NO_JOB = "0"  # stands for the fingerprint of a job that has none
 REFUSED = ".refused"  # the suffix of a record that no store will take
 
 
@@ -31,7 +34,7 @@ def hold(folder: Path) -> IO[str]:
     Raises `UserError` where another sweep is at work in that folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = (folder / LOCK).open("a")
+    file = os.fdopen(files.opened(folder / LOCK, os.O_RDWR | os.O_CREAT), "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -43,33 +46,58 @@ def hold(folder: Path) -> IO[str]:
     return file
 
 
-def lives(folder: Path) -> bool:
-    """Return whether the sweep of a folder is still at work."""
+def is_held(file: IO[str], folder: Path) -> bool:
+    """Return whether a folder still has the lock that was taken in it."""
     try:
-        with (folder / LOCK).open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / LOCK))
     except OSError:
         return False
+
+
+def lives(folder: Path) -> bool | None:
+    """Return whether the sweep of a folder is still at work; None where no lock tells."""
+    try:
+        file = os.fdopen(files.opened(folder / LOCK))
+    except PermissionError:  # another user's: not ours to end
+        return True
+    except (OSError, ValueError):
+        return None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return None
     return False
 
 
 def home(folder: Path) -> dict[str, str]:
     """Return the tags by which a later command finds out whether a sweep still lives."""
-    return {names.HOST.key: socket.gethostname(), names.FOLDER.key: str(folder)}
+    return {
+        names.HOST.key: socket.gethostname(),
+        names.PROCESS.key: str(os.getpid()),
+        names.FOLDER.key: str(folder),
+    }
 
 
 @contextmanager
-def only_one(fingerprint: str, folders: Path) -> Iterator[None]:
+def only_one(fingerprint: str, folders: Path, wait: bool = True) -> Iterator[bool]:
     """Let one process at a time, of all that write below a folder, run a job of a fingerprint.
 
-    All lock one file, each job a byte of its own in it.
+    All lock one file, each job a byte of its own in it. Gives False, without wait, where another
+    process has the job.
     """
     place = int(fingerprint[:15], 16)
-    with (folders / f".jobs.{os.getuid()}").open("a") as file:
-        fcntl.lockf(file, fcntl.LOCK_EX, 1, place)
-        yield
+    folders.mkdir(parents=True, exist_ok=True)
+    mine = files.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
+    with os.fdopen(mine, "r+") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
 
 
 def tidy(writer: Writer, folders: Path) -> int:
@@ -78,33 +106,38 @@ def tidy(writer: Writer, folders: Path) -> int:
     Return how many jobs were written. A record that cannot be read, or that the store refuses,
     is set aside and told of. Raises `StoreLostError` where the store still takes nothing.
     """
-    with _alone(folders):
-        writer.end_abandoned(_abandoned)
-        written = 0
-        for folder in sorted({file.parent.parent for file in folders.glob(f"*/{PENDING}/*")}):
-            if not (folder / LEDGER).is_file():  # not a sweep's
-                continue
-            with _claimed(folder) as claimed:
-                if claimed:
-                    written += sum(_recover(writer, file) for file in _waiting(folder))
+    folders.mkdir(parents=True, exist_ok=True)
+    writer.end_abandoned(_abandoned)
+    written = 0
+    for folder in sorted(entry for entry in folders.iterdir() if _has_records(entry)):
+        with _claimed(folder) as claimed:
+            if claimed:
+                written += sum(_recover(writer, file, folders) for file in _waiting(folder))
     return written
 
 
-@contextmanager
-def _alone(folders: Path) -> Iterator[None]:
-    """Keep other commands from writing the same records, and from starting before they are."""
-    folders.mkdir(parents=True, exist_ok=True)
-    with (folders / f".{LOCK}.{os.getuid()}").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _has_records(folder: Path) -> bool:
+    """Return whether a folder is a sweep's, in which records may wait; no link counts."""
+    try:
+        kinds = [os.lstat(path).st_mode for path in (folder, folder / PENDING, folder / LEDGER)]
+    except OSError:
+        return False
+    return stat.S_ISDIR(kinds[0]) and stat.S_ISDIR(kinds[1]) and stat.S_ISREG(kinds[2])
 
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[bool]:
-    """Hold the folder of a sweep that is no more; False where the sweep lives."""
+    """Hold the folder of a sweep that is no more; False where the sweep lives.
+
+    Nobody waits for it: a job is kept from being run and written at once by `only_one`.
+    """
     try:
         file = hold(folder)
     except UserError:
+        yield False
+        return
+    except OSError as error:
+        print(f"{folder}: its records are left as they are ({error})", file=sys.stderr)
         yield False
         return
     with file:
@@ -114,31 +147,46 @@ def _claimed(folder: Path) -> Iterator[bool]:
 def _waiting(folder: Path) -> list[Path]:
     """Return the records that wait in a sweep's folder; what was cut off on its way there goes."""
     for draft in (folder / PENDING).glob("*.draft"):
-        draft.unlink()
+        with suppress(OSError):  # no file
+            draft.unlink()
     return sorted((folder / PENDING).glob("*.npz"))
 
 
-def _recover(writer: Writer, file: Path) -> bool:
+def _recover(writer: Writer, file: Path, folders: Path) -> bool:
+    """Write the record of a file, unless it is written; return whether it had to be."""
     try:
         record = JobRecord.load(file)
         if record.store != writer.store.shown:
             return False
-        done = _is_written(writer, record)
-        if not done:
-            parent = record.parent if writer.knows(record.parent) else ""
-            writer.write(JobRecord(**{**vars(record), "parent": parent}))
+        with only_one(
+            record.scheme.tags.get(names.FINGERPRINT.key, NO_JOB), folders, wait=False
+        ) as mine:
+            if not mine:  # who runs it writes it, and a later command lets go of this record
+                return False
+            done = _is_written(writer, record)
+            if not done:
+                parent = record.parent if writer.knows(record.parent) else ""
+                writer.write(JobRecord(**{**vars(record), "parent": parent}))
     except StoreLostError:
         raise
     except Exception as error:  # it must not stop the commands to come
-        aside = file.with_suffix(REFUSED)
-        file.replace(aside)
         words = (str(error).splitlines() or [type(error).__name__])[0]
-        print(f"{aside}: could not be logged and is set aside ({words})", file=sys.stderr)
+        print(
+            f"{_set_aside(file)}: could not be logged and is set aside ({words})", file=sys.stderr
+        )
         return False
-    file.unlink()
     with suppress(OSError):
+        file.unlink()
         file.parent.rmdir()
     return not done
+
+
+def _set_aside(file: Path) -> Path:
+    aside = file.with_suffix(REFUSED)
+    try:
+        return file.replace(aside)
+    except OSError:  # a folder that we may not write to
+        return file
 
 
 def _is_written(writer: Writer, record: JobRecord) -> bool:
@@ -162,7 +210,23 @@ def _abandoned(tags: Mapping[str, str]) -> bool:
 
     Its lock tells, from any machine that sees its folder; without the folder, its own machine.
     """
-    folder = Path(tags.get(names.FOLDER.key, "/nowhere"))
-    if (folder / LOCK).exists():
-        return not lives(folder)
-    return tags.get(names.HOST.key) == socket.gethostname() and names.FOLDER.key in tags
+    if names.FOLDER.key not in tags:
+        return False
+    at_work = lives(Path(tags[names.FOLDER.key]))
+    if at_work is not None:
+        return not at_work
+    here = tags.get(names.HOST.key) == socket.gethostname()
+    return here and not _runs(tags.get(names.PROCESS.key, ""))
+
+
+def _runs(process: str) -> bool:
+    """Return whether another process of a number is there."""
+    try:
+        if int(process) != os.getpid():
+            os.kill(int(process), 0)
+            return True
+    except PermissionError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        pass
+    return False

@@ -4,21 +4,24 @@ import json
 import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.job import Outcome
 from normbench.measures.contract import Findings
-from normbench.recording.store import without_passwords
-from normbench.results import names
+from normbench.recording import files
+from normbench.results import clean, names
 from normbench.verdicts.judging import Step
 
 Entry = tuple[str, float, int]  # a metric: its name, its value, its step
 LONGEST = 5000  # characters of a tag
+LARGEST = 1 << 32  # bytes of a record on disk
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class JobRecord:
         }
         words = asdict(self) | {"arrays": {}}
         draft = file.with_suffix(".draft")
-        with draft.open("wb") as stream:
+        draft.unlink(missing_ok=True)
+        with draft.open("xb") as stream:
             np.savez(stream, words=np.array(json.dumps(words)), **flat)
             stream.flush()
             os.fsync(stream.fileno())
@@ -69,7 +73,7 @@ class JobRecord:
     def load(cls, file: Path) -> "JobRecord":
         """Return the record of a file; nothing in it is unpickled or evaluated."""
         arrays: dict[str, dict[str, Any]] = {}
-        with np.load(file, allow_pickle=False) as parts:
+        with _stored(file) as stream, np.load(stream, allow_pickle=False) as parts:
             words = json.loads(str(parts["words"]))
             for name in parts.files:
                 if name != "words":
@@ -86,6 +90,20 @@ class JobRecord:
         return cls(**words | {"scheme": runs[0], "steps": runs[1:], "arrays": arrays})
 
 
+@contextmanager
+def _stored(file: Path) -> Iterator[IO[bytes]]:
+    """Open a file that `save` may have written: nothing in it is larger than the file itself."""
+    with os.fdopen(files.opened(file), "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        with ZipFile(stream) as packed:
+            parts = packed.infolist()
+        packs = any(part.compress_type != ZIP_STORED for part in parts)
+        if packs or size > LARGEST or sum(part.file_size for part in parts) > size:
+            raise ValueError("it is no record of a job")
+        stream.seek(0)
+        yield stream
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a job's runs belong, and what is known of it before it starts."""
@@ -99,7 +117,7 @@ class Place:
 
 def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
     """Return what is written of a job that ran; every number in it is finite."""
-    tags = {**place.tags, **{key: text[:LONGEST] for key, text in outcome.findings.tags.items()}}
+    tags = {**place.tags, **_texts(outcome.findings.tags)}
     metrics: list[Entry] = []
     if outcome.best is not None:
         best = outcome.steps[outcome.best]
@@ -155,7 +173,7 @@ def of_failure(place: Place, error: BaseException) -> JobRecord:
         place.parent,
         _texts(place.params),
         RunRecord(place.tags[names.NORMALIZER.key], {**place.tags, **own}),
-        failure=without_passwords("".join(traceback.format_exception(error))),
+        failure=clean.shown("".join(traceback.format_exception(error))),
     )
 
 
@@ -164,8 +182,8 @@ def _texts(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-    """Return what MLflow is told of a value: cut to its limit, and without passwords."""
-    return without_passwords(str(value))[:LONGEST]
+    """Return what MLflow is told of a value: cleaned, and cut to its limit."""
+    return clean.shown(str(value))[:LONGEST]
 
 
 def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunRecord:
@@ -199,7 +217,7 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
         "name": dataset.name,
         "digest": dataset.fingerprint[:36],
         "source_type": "normbench",
-        "source": json.dumps({"source": without_passwords(dataset.source)}),
+        "source": json.dumps({"source": clean.shown(dataset.source)}),
         "profile": json.dumps(profile),
     }
 

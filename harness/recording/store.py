@@ -5,13 +5,16 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from normbench.datasets import UserError
+from normbench.results import clean, secrets
 
 PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
 AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
@@ -20,6 +23,8 @@ ABANDONED = 3600.0  # seconds after which the draft of a database is nobody's
 GRAIN = 0.5  # seconds by which the time of a file may be behind the clock
 LONGEST_PAUSE = 5.0
 FEW = 4  # and at least so many times
+BATCH = 500  # runs that are asked for at once
+SIDE_BY_SIDE = 8  # requests to a server
 # What passes by itself, and what does not, in the words of the databases and of MLflow's client.
 PASSING = (
     "database is locked",
@@ -93,7 +98,7 @@ def patiently(
     stays away, or where waiting cannot help.
     """
     started, pause, told, tries = time.monotonic(), 0.1, False, 0
-    shown = f"tracking.uri={without_passwords(uri)}"
+    shown = f"tracking.uri={secrets.blot_places(uri)}"
     while True:
         try:
             tries += 1
@@ -122,17 +127,18 @@ def trouble(error: Exception, passing: Sequence[str] = PASSING) -> str | None:
     return "passing" if any(word in words for word in passing) else None
 
 
-def without_passwords(text: str) -> str:
-    """Return a text with the password of every URI in it blotted out."""
-    from normbench.results.runs import without_passwords as blot  # which loads pandas
-
-    return blot(text)
-
-
 def first_line(error: BaseException) -> str:
-    """Return what an error says in its first line, without passwords."""
+    """Return what an error says in its first line, cleaned."""
     lines = str(error).strip().splitlines()
-    return without_passwords(lines[0] if lines else type(error).__name__)
+    return clean.line(lines[0] if lines else type(error).__name__)
+
+
+def own_place(name: str) -> Path:
+    """Return a path to suggest: in the user's home, which nobody else writes to."""
+    try:
+        return Path.home() / name
+    except RuntimeError:  # a user without a home
+        return Path.cwd() / name
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,7 @@ class Store:
         """Return the store with paths made absolute against a folder."""
         if not isinstance(uri, str) or not uri:
             raise UserError(f"tracking.uri={uri}: must be a URI, such as sqlite:///mlflow.db")
+        secrets.learn(uri, str(artifacts or ""))
         if uri.startswith("sqlite:///"):
             uri = f"sqlite:///{folder / uri.removeprefix('sqlite:///')}"
         if artifacts and "://" not in str(artifacts):
@@ -155,14 +162,46 @@ class Store:
 
     @property
     def shown(self) -> str:
-        """The URI without its password."""
-        return without_passwords(self.uri)
+        """The URI without its password, the same in every process."""
+        return secrets.blot_places(self.uri)
 
     @property
     def database(self) -> Path | None:
         """The file of a SQLite store; None for any other."""
         prefix = "sqlite:///"
         return Path(self.uri.removeprefix(prefix)) if self.uri.startswith(prefix) else None
+
+    def statuses(self, runs: Sequence[str]) -> dict[str, str]:
+        """Return the status of each of some runs that stands in the store, by its id.
+
+        What cannot be read does not stand there. Of a file, by a connection of its own: one that is
+        open still reads a file that was removed.
+        """
+        found: dict[str, str] = {}
+        with suppress(StoreLostError, sqlite3.Error):
+            if self.database:
+                for first in range(0, len(runs), BATCH):
+                    asked = partial(self._of_file, runs[first : first + BATCH])
+                    found |= patiently(asked, self.uri, PATIENCE)
+            else:
+                with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+                    found = dict(zip(runs, pool.map(self._of_client, runs)))
+        return {run: status for run, status in found.items() if status}
+
+    def _of_file(self, runs: Sequence[str]) -> dict[str, str]:
+        places = ",".join("?" * len(runs))
+        query = f"select run_uuid, status from runs where run_uuid in ({places})"
+        address = f"file:{quote(str(self.database))}?mode=rw"  # which makes no file
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            return dict(connection.execute(query, list(runs)).fetchall())
+
+    def _of_client(self, run: str) -> str:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return str(self.client.get_run(run).info.status)
+        except MlflowException:
+            return ""
 
     def _open(self) -> Any:
         """Return MlflowClient, which makes the tables where there are none, once it answers."""
@@ -178,6 +217,7 @@ class Store:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         os.environ.setdefault("MLFLOW_ENABLE_ASYNC_LOGGING", "false")
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+        os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # of every run
         # Our own patience is told of and bounded; MLflow's would come on top of it.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         import logging
@@ -202,7 +242,7 @@ class Store:
             raise UserError(
                 f"tracking.uri={self.shown}: the store cannot be opened "
                 f"({first_line(cause)}); give a URI that can be written, such as "
-                "tracking.uri=sqlite:////tmp/mlflow.db"
+                f"tracking.uri=sqlite:///{own_place('mlflow.db')}"
             ) from error
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from normbench.recording.records import Entry, JobRecord, RunRecord
-from normbench.recording.store import Store
-from normbench.results import names
+from normbench.recording.store import Store, StoreLostError
+from normbench.results import clean, names
 
 BATCH = 1000  # metrics a call, MLflow's limit
 FEW = 100  # parameters a call, likewise
@@ -45,7 +45,8 @@ class Writer:
     def write(self, record: JobRecord) -> str:
         """Write a job: its scheme's run and, below it, a run for each step size; return its id.
 
-        The scheme's run is finished last, so that a job that is not whole is not FINISHED.
+        The scheme's run is finished last, so that a job that is not whole is not FINISHED. Raises
+        `StoreLostError` where what was written cannot be read back.
         """
         from mlflow.entities import Param
 
@@ -55,16 +56,31 @@ class Writer:
         for first in range(0, len(params), FEW):
             self.client.log_batch(scheme, params=params[first : first + FEW])
         self._log_input(scheme, record.dataset)
+        written = {}
         for step in record.steps:
             run_id = self._create(experiment, step, names.STEP, scheme)
             self._log(run_id, step.metrics)
             self.finish(run_id)
+            written[run_id] = "FINISHED"
         self._log_arrays(scheme, record.arrays)
         self._log(scheme, record.scheme.metrics)
         if record.failure:
             self.client.log_text(scheme, record.failure, "traceback.txt")
-        self.finish(scheme, "FAILED" if record.failure else "FINISHED")
+        written[scheme] = "FAILED" if record.failure else "FINISHED"
+        self.finish(scheme, written[scheme])
+        self._read_back(scheme, written)
         return scheme
+
+    def _read_back(self, scheme: str, written: Mapping[str, str]) -> None:
+        """Raise `StoreLostError` where the store has not what was written: the job is not there."""
+        if self.store.statuses(list(written)) != written:
+            with suppress(Exception):  # what is there is not taken for a job
+                self._end_steps(scheme)
+                self.finish(scheme, "KILLED")
+            raise StoreLostError(
+                f"tracking.uri={self.store.shown}: what was written cannot be read back; "
+                "was the store removed?"
+            )
 
     def find(self, experiment: str, fingerprint: str) -> str | None:
         """Return the id of a finished scheme run of a fingerprint, None where there is none."""
@@ -132,9 +148,17 @@ class Writer:
                 gone.add(sweep_id)
         left = [run for run in running if run.data.tags.get(names.SWEEP_ID.key) in gone]
         for run in left:
-            own = run.data.tags.get(names.ROLE.key) == names.SWEEP
-            self.finish(run.info.run_id, status if own else "KILLED")
+            role = run.data.tags.get(names.ROLE.key)
+            if role == names.SCHEME:
+                self._end_steps(run.info.run_id)
+            self.finish(run.info.run_id, status if role == names.SWEEP else "KILLED")
         return len(left)
+
+    def _end_steps(self, scheme: str) -> None:
+        """Let no step of a job that was cut off pass for one of a job that is whole."""
+        query = f"{names.PARENT.equals(scheme)} and attributes.status = 'FINISHED'"
+        for step in self._search(query):
+            self.finish(step.info.run_id, "KILLED")
 
     def log_file(self, run_id: str, path: Path, folder: str = "") -> None:
         """Log a file as an artifact of a run."""
@@ -170,7 +194,8 @@ class Writer:
             return self._experiments[name]
         found = self.client.get_experiment_by_name(name)
         if found is None:
-            location = f"{self.store.artifacts}/{name}" if self.store.artifacts else None
+            folder = clean.name(name)
+            location = f"{self.store.artifacts}/{folder}" if self.store.artifacts else None
             with suppress(MlflowException):  # another process was first
                 self.client.create_experiment(name, artifact_location=location)
             found = self.client.get_experiment_by_name(name)

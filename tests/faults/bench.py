@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,9 @@ from typing import IO
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = "step_sizes=[0.1,1]"
 JOBS = ("iterations=20", STEPS)  # three schemes, two step sizes
-ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATIENCE": "3"}
+PLACES = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+ENVIRONMENT = {"PYTHONPATH": PLACES, "PATIENCE": "3"}
+HUNG = 124  # the code of a command that had to be ended
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,13 @@ def start(folder: Path, *words: str, module: str = "normbench", **options: str) 
 
 
 def end(started: Started, seconds: float = 240) -> Ended:
-    """Wait for a command, and tell how it ended."""
-    code = started.process.wait(seconds)
+    """Wait for a command, and tell how it ended; one that does not end is killed."""
+    try:
+        code = started.process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(started.process.pid, signal.SIGKILL)
+        started.process.wait()
+        code = HUNG
     words = []
     for file in (started.out, started.err):
         file.seek(0)
@@ -80,6 +87,11 @@ def end(started: Started, seconds: float = 240) -> Ended:
 def run(folder: Path, *words: str, **options: str) -> Ended:
     """Run `normbench ...` in a folder."""
     return end(start(folder, *words, **options))
+
+
+def kept(folder: Path) -> int:
+    """Return how many records wait on disk."""
+    return len(list(folder.glob("outputs/*/pending/*.npz")))
 
 
 def struck(folder: Path, moment: str, action: str, *words: str, **options: str) -> Ended:
@@ -125,12 +137,25 @@ def complaints(folder: Path, commands: Sequence[Ended], jobs: int, steps: int = 
     if running and running[0][0]:
         found.append(f"{running[0][0]} left running")
     found += [f"{count} steps of {steps} in a job" for count in _uneven(folder, steps)]
-    if list(folder.glob("outputs/*/pending/*.npz")):
+    cut_off = _whole_steps_of_cut_off_jobs(folder)
+    if cut_off:
+        found.append(f"{cut_off} whole steps of jobs that were cut off")
+    if kept(folder):
         found.append("records left on disk")
     for ended in commands:
         if "Traceback" in ended.err:
             found.append(ended.err[ended.err.index("Traceback") :])
     return found
+
+
+def _whole_steps_of_cut_off_jobs(folder: Path) -> int:
+    rows = ask(
+        folder,
+        "select count(*) from runs s, tags p, runs r where p.run_uuid = s.run_uuid and "
+        "p.key = 'mlflow.parentRunId' and p.value = r.run_uuid and s.status = 'FINISHED' "
+        f"and r.status = 'KILLED' and {tagged('role')} = 'scheme'",
+    )
+    return int(rows[0][0]) if rows else 0
 
 
 def _uneven(folder: Path, steps: int) -> list[int]:
@@ -144,3 +169,39 @@ def _uneven(folder: Path, steps: int) -> list[int]:
         f" from runs r where {tagged('role')} = 'scheme' and status = 'FINISHED'",
     )
     return [row[0] for row in rows if row[0] != steps]
+
+
+def told(
+    folder: Path, fault: str, first: Ended, before: int, again: Ended, jobs: int = 3, steps: int = 2
+) -> Told:
+    """Return the row of a fault, with what is wrong in the end."""
+    row = Told(fault, first, before, again, len(recorded(folder)))
+    row.complaints = complaints(folder, [first, again], jobs, steps)
+    return row
+
+
+def expect(row: Told, first: tuple[int, ...], again: int = 0) -> Told:
+    """Add a complaint where a command did not end with its code."""
+    if row.first.code not in first:
+        row.complaints.append(f"exit code {row.first.code}: {row.first.err[-500:]}")
+    if row.again.code != again:
+        row.complaints.append(f"exit code {row.again.code} again: {row.again.err[-500:]}")
+    return row
+
+
+def in_the_first(
+    folder: Path, moment: str, action: str, codes: tuple[int, ...], repair: Callable[[], None]
+) -> Told:
+    """Strike the first command, repair what was broken, and run the same again."""
+    first = struck(folder, moment, action, *JOBS)
+    repair()
+    before = len(recorded(folder))
+    again = run(folder, *JOBS)
+    return expect(told(folder, f"{action}, {moment}", first, before, again), codes)
+
+
+def one_line(row: Told) -> Told:
+    """Add a complaint where the first command said more, or less, than one line."""
+    if len(row.first.err.splitlines()) != 1:
+        row.complaints.append(f"not one line: {row.first.err}")
+    return row

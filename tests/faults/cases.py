@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.faults import bench, child
-from tests.faults.bench import JOBS, STEPS, Ended, Told
+from tests.faults import bench, child, random_kills, truths
+from tests.faults.bench import JOBS, STEPS, Told, expect, in_the_first, one_line, told
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
 CODES = {"SIGINT": 130, "SIGTERM": 130, "SIGKILL": -9}
@@ -42,35 +42,6 @@ OWN = (
     "cost._target_=mine.softmax,mine.struck",
     "packages=[mine]",
 )
-
-
-def told(
-    folder: Path, fault: str, first: Ended, before: int, again: Ended, jobs: int = 3, steps: int = 2
-) -> Told:
-    """Return the row of a fault, with what is wrong in the end."""
-    row = Told(fault, first, before, again, len(bench.recorded(folder)))
-    row.complaints = bench.complaints(folder, [first, again], jobs, steps)
-    return row
-
-
-def expect(row: Told, first: tuple[int, ...], again: int = 0) -> Told:
-    """Add a complaint where a command did not end with its code."""
-    if row.first.code not in first:
-        row.complaints.append(f"exit code {row.first.code}: {row.first.err[-500:]}")
-    if row.again.code != again:
-        row.complaints.append(f"exit code {row.again.code} again: {row.again.err[-500:]}")
-    return row
-
-
-def in_the_first(
-    folder: Path, moment: str, action: str, codes: tuple[int, ...], repair: Callable[[], None]
-) -> Told:
-    """Strike the first command, repair what was broken, and run the same again."""
-    first = bench.struck(folder, moment, action, *JOBS)
-    repair()
-    before = len(bench.recorded(folder))
-    again = bench.run(folder, *JOBS)
-    return expect(told(folder, f"{action}, {moment}", first, before, again), codes)
 
 
 def signalled(folder: Path, name: str, moment: str) -> Told:
@@ -134,13 +105,6 @@ def _spoilt(folder: Path, fault: str, spoil: Callable[[Path], None]) -> Told:
     before = len(bench.recorded(folder))
     again = bench.run(folder, *JOBS)
     return one_line(expect(told(folder, fault, first, before, again), (2,)))
-
-
-def one_line(row: Told) -> Told:
-    """Add a complaint where the first command said more, or less, than one line."""
-    if len(row.first.err.splitlines()) != 1:
-        row.complaints.append(f"not one line: {row.first.err}")
-    return row
 
 
 def corrupt(folder: Path) -> Told:
@@ -267,7 +231,7 @@ def _answers(port: int) -> None:
     raise TimeoutError(f"no server on port {port}")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     import socket
 
     with socket.socket() as probe:
@@ -277,7 +241,7 @@ def _free_port() -> int:
 
 def server_away_for_a_while(folder: Path) -> Told:
     """The server is killed before the second job is written, and started again at once."""
-    port = _free_port()
+    port = free_port()
     words = (*JOBS, f"tracking.uri=http://127.0.0.1:{port}", "tracking.artifacts=null")
     with served(folder, port) as begin:
         started = bench.start(
@@ -306,7 +270,7 @@ def _is_there(port: int) -> bool:
 
 def server_away(folder: Path) -> Told:
     """The server is killed before the second job is written, and back for the next command."""
-    port = _free_port()
+    port = free_port()
     words = (*JOBS, f"tracking.uri=http://127.0.0.1:{port}", "tracking.artifacts=null")
     with served(folder, port) as begin:
         first = bench.struck(folder, "before writing", "end server", *words)
@@ -452,6 +416,7 @@ def signals() -> dict[str, Callable[[Path], Told]]:
         )
         for name in SIGNALS
         for moment in child.MOMENTS
+        if moment not in ("tidying", "standing")
     }
 
 
@@ -480,4 +445,6 @@ FAULTS: dict[str, Callable[[Path], Told]] = {
     "two at once": two_at_once,
     "eight at once": eight_at_once,
     "clock set back": clock_set_back,
+    **truths.FAULTS,
+    **random_kills.FAULTS,
 }

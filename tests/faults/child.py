@@ -5,9 +5,11 @@ normbench knows nothing of it: methods are wrapped here before it starts.
 
 import os
 import runpy
+import shutil
 import signal
 import sqlite3
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,16 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from normbench.command.progress import Progress
-from normbench.recording import store
+from normbench.recording import leftovers, store
 from normbench.recording.writer import Writer
 from normbench.results import conclusion
 
 # What is called at a moment, and which of its calls it is: the second of three jobs is struck.
 MOMENTS: dict[str, tuple[Any, str, int]] = {
+    "tidying": (leftovers, "tidy", 1),
     "starting": (Writer, "start_sweep", 1),
     "descending": (Progress, "__call__", 30),
     "before writing": (Writer, "write", 2),
     "amid writing": (Writer, "_log", 5),
+    "standing": (store.Store, "statuses", 4),  # each job was read back: are they there at the end?
     "concluding": (conclusion, "present", 1),
 }
 AFTER = ("starting",)  # struck when the call is done: its run is there
@@ -60,6 +64,31 @@ def fill() -> None:
     os.close(file)
 
 
+def remove_database() -> None:
+    """Remove the database, which this process has open."""
+    for file in (DATABASE, Path("mlflow.db-wal"), Path("mlflow.db-shm")):
+        file.unlink(missing_ok=True)
+
+
+def replace_database() -> None:
+    """Remove it, and let another command make one in its place."""
+    remove_database()
+    store._initialize(DATABASE.absolute(), None)
+
+
+def kill_soon() -> None:
+    """Kill this process after some seconds of the environment; with those it started, or alone."""
+
+    def kill() -> None:
+        if os.environ.get("ALONE"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.killpg(os.getpgid(0), signal.SIGKILL)
+
+    clock = threading.Timer(float(os.environ["SOON"]), kill)
+    clock.daemon = True
+    clock.start()
+
+
 ACTIONS: dict[str, Callable[[], None]] = {
     "SIGINT": lambda: os.kill(os.getpid(), signal.SIGINT),
     "SIGTERM": lambda: os.kill(os.getpid(), signal.SIGTERM),
@@ -68,6 +97,10 @@ ACTIONS: dict[str, Callable[[], None]] = {
     "corrupt": corrupt,
     "end server": end_server,
     "fill": fill,
+    "remove": remove_database,
+    "replace": replace_database,
+    "remove outputs": lambda: shutil.rmtree("outputs"),
+    "kill soon": kill_soon,
 }
 
 

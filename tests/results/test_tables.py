@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from normbench.command.results import main
-from normbench.results import runs, tables
+from normbench.results import runs, secrets, tables
 from normbench.results.errors import ResultsError
 from tests.conftest import ROOT
 
@@ -151,9 +151,12 @@ def test_a_sign_before_a_number_stays_in_latex():
 
 
 def test_passwords_are_blotted_out(three):
-    assert runs.without_passwords("a://u:p@h/d b://h:1/x") == "a://u:***@h/d b://h:1/x"
-    assert runs.without_passwords("m://h/d?user=u&passwd=p") == "m://h/d?user=u&passwd=***"
-    assert runs.without_passwords("s://h/d?pwd=p&sig=q") == "s://h/d?pwd=***&sig=***"
+    for text, blotted in {
+        "a://u:p@h/d b://h:1/x": "a://u:***@h/d b://h:1/x",
+        "m://h/d?user=u&passwd=p": "m://h/d?user=u&passwd=***",
+        "s://h/d?pwd=p&sig=q": "s://h/d?pwd=***&sig=***",
+    }.items():
+        assert secrets.blot(text) == blotted
     assert "secret" not in three.sweep.command
     assert "secret" not in tables.text(runs.sweeps(three.uri))
 

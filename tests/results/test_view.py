@@ -88,7 +88,7 @@ def test_a_link_holds_the_search_until_a_view_is_there(images):
     assert "searchFilter" not in after  # MLflow would drop the view for it
     tags = writer.client.get_run(parent).data.tags
     assert writer.experiment_tags(images.name)[names.DESCRIPTION.key] == tags[names.DESCRIPTION.key]
-    assert "What do standard and pca\\_sphere make of the points" in tags[names.DESCRIPTION.key]
+    assert "What do standard and pca_sphere make of the points" in tags[names.DESCRIPTION.key]
 
 
 def test_a_description_of_ones_own_stays(images):

@@ -1,0 +1,211 @@
+"""No password and no token in any output: they are blotted out wherever text leaves the program.
+
+Two ways, together. What stands where a secret stands, in a URI or behind `password=`, is blotted by
+its place. What is known to be a secret, from the words of the command, its store and its
+environment, is blotted wherever it stands, and however it is written.
+"""
+
+import base64
+import html
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from urllib.parse import unquote, unquote_plus
+
+BLOT = "***"
+LEAST = 3  # letters of a secret that is looked for outside its place
+WORD = 8  # a shorter one is looked for as a word of its own
+PLAIN = 12  # and one of as few letters, or a short number, only where it is marked: it may be
+SHORT = 6  # an ordinary word, as `standard` is
+LONGEST = 500
+CANDIDATES = 10  # ends of a password that holds the mark of its end
+KEYS = (
+    "password|passwd|passphrase|pwd|token|secret|api[_-]?key|access[_-]?key|account[_-]?key"
+    "|private[_-]?key|signature|credentials?"
+)
+ENVIRONMENT = re.compile(rf"(?i)(?:{KEYS})$|_(?:dsn|connection_string)$")
+NO_SECRET = ("PWD", "OLDPWD")  # the working folder
+ENCODED = "%(?:25)*"  # of a percent sign, or of one that was itself encoded, and again
+HTTP = ("http", "https", "git", "ftp")  # with these, a user without a password is a token
+NO_PASSWORD = ("", "x-oauth-basic")
+TOKEN = 20  # letters of a user that is a token
+VALUE = (
+    r"'(?:[^'\\]|\\.){0,500}'|\"(?:[^\"\\]|\\.){0,500}\"|\{(?:[^}]|\}\}){0,500}\}"
+    r"|(?=[^\s&;'\"])[^&;'\"\n]{1,200}?(?=;)|[^\s&;,'\")\]}]+"
+)
+
+
+def _of_uri(match: re.Match[str]) -> str:
+    """Return a URI up to its host without the password, nor a user that is a token."""
+    user, password = match["user"], match["password"]
+    token = _is_http(match["scheme"]) and (password in NO_PASSWORD or len(user) >= TOKEN)
+    return f"{match['scheme']}://{BLOT if token else user}:{BLOT}@"
+
+
+def _is_http(scheme: str) -> bool:
+    return scheme.lower().rpartition("+")[2] in HTTP
+
+
+# What is blotted by its place, and what is put there instead.
+PLACES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    # scheme://user:password@host; a password may hold an @, and a blank where it is no port.
+    (
+        re.compile(
+            r"(?P<scheme>[\w+.-]{0,40})://(?P<user>[^:/@\s\[]{0,200}):"
+            r"(?:(?P<password>\S{0,500})@"
+            r"|(?!\d{1,5}(?:[/?#\s'\"),;\]]|$))[^@]{1,200}@(?:[^\s@]{0,100}@)*)"
+        ),
+        _of_uri,
+    ),
+    (re.compile(rf"((?:{'|'.join(HTTP)})://)[^\s/:@]{{1,500}}@", re.I), rf"\1{BLOT}@"),
+    (
+        re.compile(r"(?<![\w/:.*%+-])([\w.%+-]{1,200}):[^\s:@/'\"*]{1,500}@(?=[\w\[])"),
+        rf"\1:{BLOT}@",
+    ),
+    (re.compile(r"(odbc_connect=)[^&\s'\"]*[^&\s'\":;,.)]", re.I), rf"\1{BLOT}"),
+    (re.compile(rf"((?:{KEYS})(?:\s*=\s*|['\"]\s*:\s*))(?:{VALUE})", re.I), rf"\1{BLOT}"),
+    (re.compile(rf"^([ \t]*(?:{KEYS}):[ \t]+)\S+", re.I | re.M), rf"\1{BLOT}"),
+    (re.compile(r"([?&;](?:key|[\w-]*[_-]key|sig|auth)=)[^&;\s'\"]+", re.I), rf"\1{BLOT}"),
+    (
+        re.compile(
+            rf"((?:{KEYS}){ENCODED}3D)(?:{ENCODED}7B.{{0,500}}?{ENCODED}7D"
+            rf"|(?:(?!{ENCODED}(?:3B|26))[^\s&'\"])+)",
+            re.I,
+        ),
+        rf"\1{BLOT}",
+    ),
+    (
+        re.compile(
+            rf"({ENCODED}3A{ENCODED}2F{ENCODED}2F(?:(?!{ENCODED}(?:3A|2F|40))\S){{0,200}}"
+            rf"{ENCODED}3A)(?:(?!{ENCODED}40)\S){{1,500}}({ENCODED}40)",
+            re.I,
+        ),
+        rf"\1{BLOT}\2",
+    ),
+    (
+        re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?)(?:\w+\s+)?[^\s'\"]+", re.I),
+        rf"\1{BLOT}",
+    ),
+    (re.compile(r"(\bbearer\s+)[\w+/=.-]{8,}", re.I), rf"\1{BLOT}"),
+)
+# A text without any of these has no such place.
+MARKS = re.compile(rf"://|@|%|=|['\"]\s*:|{KEYS}|authorization|bearer", re.I)
+
+_known: set[str] = set()
+
+
+def learn(*words: str) -> None:
+    """Note the secrets that stand in whole words, such as a command's arguments and URIs."""
+    _note({secret for word in words for secret in _secrets_in(word)})
+
+
+def learn_environment() -> None:
+    """Note the secrets of the environment: MLFLOW_TRACKING_PASSWORD, PGPASSWORD and their like."""
+    for name, text in os.environ.items():
+        if ENVIRONMENT.search(name) and name not in NO_SECRET:
+            _note({text, *_secrets_in(text)})
+        elif "://" in text:
+            learn(text)
+
+
+def blot(text: str) -> str:
+    """Return a text without secrets, of any kind."""
+    known = _pattern()
+    return blot_places(known.sub(BLOT, text) if known else text)
+
+
+def blot_places(text: str) -> str:
+    """Return a text without what stands where a secret stands: the same in every process."""
+    if not MARKS.search(text):
+        return text
+    for pattern, instead in PLACES:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def without_user(uri: str) -> str:
+    """Return a URI without its user and password: an address that can be opened."""
+    return re.sub(r"://.*@", "://", uri, flags=re.S)
+
+
+def _note(found: set[str]) -> None:
+    stripped = {text.strip() for text in found}
+    fresh = {text for text in stripped if LEAST <= len(text) <= LONGEST} - _known
+    if fresh:
+        _known.update(fresh)
+        _pattern.cache_clear()
+
+
+def _secrets_in(word: str) -> Iterator[str]:
+    """Yield the secrets of a word, as it is and decoded; each as the libraries may cut it."""
+    texts = {word, word.replace("\\", "")}
+    for _ in range(2):
+        texts |= {decoded for text in texts for decoded in (unquote(text), unquote_plus(text))}
+    for text in texts:
+        for secret in _in_places(text):
+            yield secret
+            # Libraries split at these, and tell of a part; lines are written one by one.
+            yield from re.split(r"[/@?#:\n]", secret)
+
+
+def _in_places(text: str) -> Iterator[str]:
+    for start in re.finditer(r"([\w+.-]*)://", text):
+        rest = text[start.end() :]
+        ends = [mark.start() for mark in re.finditer("@", rest)][:CANDIDATES]
+        for end in ends:
+            user, _, password = rest[:end].partition(":")
+            if "/" in user:
+                continue
+            if password:
+                yield password
+                yield base64.b64encode(f"{user}:{password}".encode(errors="replace")).decode()
+            if _is_http(start[1]) and password in NO_PASSWORD:
+                yield user
+    for start in re.finditer(rf"(?:{KEYS})['\"]?\s*[=:]\s*", text, re.I):
+        rest = text[start.end() :]
+        found = re.match(VALUE, rest)
+        if found:
+            yield found[0].strip("'\"{}")
+        yield from (re.split(end, rest)[0].strip("'\"{}") for end in (r"[&;]", r"[&;\s]", r"[;]"))
+
+
+@lru_cache(maxsize=1)
+def _pattern() -> re.Pattern[str] | None:
+    """Return what finds the known secrets, the longest first; None where there are none."""
+    parts = [_written(text) for text in sorted(_known, key=len, reverse=True)]
+    return re.compile("|".join(parts)) if parts else None
+
+
+def _written(secret: str) -> str:
+    """Return the pattern of a secret in all the ways in which it may be written."""
+    body = "".join(_letter(letter) for letter in re.sub(r"\s+", " ", secret))
+    if (secret.isalpha() and len(secret) < PLAIN) or (secret.isdigit() and len(secret) < SHORT):
+        return rf"(?<=[:'\"]){body}(?=[@'\"])"
+    if len(secret) >= WORD:
+        return body
+    before = r"(?:(?<!\w)|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))" if secret[0].isalnum() else ""
+    after = r"(?!\w)" if secret[-1].isalnum() else ""
+    return f"{before}{body}{after}"
+
+
+def _letter(letter: str) -> str:
+    """Return the pattern of a letter: as it is, in a URI, in Python, JSON, HTML or a shell."""
+    if letter.isalnum() and letter.isascii():
+        return letter
+    ways = {
+        letter,
+        repr(letter)[1:-1],
+        json.dumps(letter)[1:-1],
+        html.escape(letter),
+        f"\\{letter}",
+    }
+    ways |= {"'\"'\"'", "&#39;"} if letter == "'" else set()
+    ways |= {"&#34;"} if letter == '"' else set()
+    found = [re.escape(way) for way in sorted(ways, key=len, reverse=True)]
+    octets = letter.encode("utf-8", "surrogatepass")
+    found.append("(?i:" + "".join(f"{ENCODED}{octet:02x}" for octet in octets) + ")")
+    if letter.isspace():
+        found += [r"\s+", r"\+", r"\\[nrt]", rf"(?i:{ENCODED}0[9ad])"]
+    return f"(?:{'|'.join(found)})"

@@ -1,0 +1,339 @@
+"""What waits on disk, what stands in its way, and what the store has of a job."""
+
+import fcntl
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from normbench.datasets import UserError
+from normbench.recording import files, leftovers, store
+from normbench.recording.drawn import Known
+from normbench.recording.records import JobRecord, RunRecord
+from normbench.recording.store import Store, StoreLostError, own_place
+from normbench.recording.writer import Writer
+from normbench.results import names
+
+NAME = "data-cost"
+
+
+@pytest.fixture
+def writer(tmp_path, empty_store):
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    return Writer(Store.at("sqlite:///mlflow.db", "mlartifacts", tmp_path))
+
+
+def record(writer, number=0, fingerprint="ab", parent="", **more):
+    job = {"job": f"s1/{number}", "sweep_id": "s1", "fingerprint": fingerprint}
+    shared = {"sweep_id": "s1", "normalizer": "standard"}
+    steps = [
+        RunRecord(f"step {n}", shared, [("train/cost", 0.5, k) for k in range(3)]) for n in "ab"
+    ]
+    scheme = RunRecord("standard", {**shared, **job}, [("train/cost", 0.5, 0)])
+    return JobRecord(writer.store.shown, NAME, parent, {"iterations": "2"}, scheme, steps, **more)
+
+
+@pytest.fixture
+def pending(tmp_path):
+    """The folder in which the records of a sweep that is no more wait."""
+    folder = tmp_path / "outputs" / "s1" / leftovers.PENDING
+    folder.mkdir(parents=True)
+    (folder.parent / leftovers.LEDGER).write_text("{}")
+    return folder
+
+
+def statuses(writer):
+    """Return the status of each run, by its role and name."""
+    query = "select r.name, r.status from runs r order by r.start_time"
+    with closing(sqlite3.connect(writer.store.database)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def link(path):
+    path.with_name("there").write_bytes(b"theirs")
+    path.symlink_to("there")
+
+
+def bomb(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("words.npy", b"\0" * 10_000_000)
+
+
+def far_too_much(path):
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+def listen(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(path))
+
+
+IN_THE_WAY = {
+    "a pipe": os.mkfifo,
+    "a link": link,
+    "a link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "a link to nothing": lambda path: path.symlink_to("nothing"),
+    "a folder": Path.mkdir,
+    "a packed file": bomb,
+    "a sparse file": far_too_much,
+    "words": lambda path: path.write_text("words"),
+    "a socket": listen,
+}
+
+
+@pytest.mark.parametrize("kind", IN_THE_WAY)
+def test_what_is_no_record_is_set_aside_and_nobody_waits_for_it(
+    writer, pending, tmp_path, kind, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    record(writer, 1, "cd").save(pending / "1.npz")
+    IN_THE_WAY[kind](pending / "0.npz")
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 1
+    assert "0.refused: could not be logged and is set aside" in capsys.readouterr().err
+    assert [path.name for path in pending.glob("*.npz")] == []
+    assert not (pending / "there").exists() or (pending / "there").read_bytes() == b"theirs"
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_folder_that_leads_elsewhere_is_left_alone(writer, pending, tmp_path):
+    record(writer).save(pending / "0.npz")
+    moved = tmp_path / "theirs"
+    shutil.move(pending.parent, moved)
+    pending.parent.symlink_to(moved)
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 0
+    pending.parent.unlink()
+    pending.parent.mkdir()
+    (pending.parent / leftovers.LEDGER).write_text("{}")
+    pending.symlink_to(moved / leftovers.PENDING)
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 0
+    assert (moved / leftovers.PENDING / "0.npz").exists()
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a link", "a folder"])
+def test_a_lock_that_is_no_file_makes_nobody_wait(writer, pending, tmp_path, kind, capsys):
+    IN_THE_WAY[kind](pending.parent / leftovers.LOCK)
+    record(writer).save(pending / "0.npz")
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 0
+    assert "its records are left as they are" in capsys.readouterr().err
+    assert leftovers.lives(pending.parent) is None
+    with pytest.raises(OSError, match="is no regular file"):
+        leftovers.hold(pending.parent)
+    IN_THE_WAY[kind](tmp_path / "outputs" / f".jobs.{os.getuid()}")
+    with (
+        pytest.raises(OSError, match="is no regular file"),
+        leftovers.only_one("ab", tmp_path / "outputs"),
+    ):
+        pass
+
+
+def test_a_draft_in_the_way_is_not_followed(writer, tmp_path):
+    link(tmp_path / "0.draft")
+    record(writer).save(tmp_path / "0.npz")
+    assert (tmp_path / "there").read_bytes() == b"theirs"
+    assert JobRecord.load(tmp_path / "0.npz") == record(writer)
+
+
+HELD = """
+import sys
+from pathlib import Path
+from normbench.recording import leftovers
+with leftovers.only_one("ab", Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_record_of_a_job_that_another_runs_is_left_for_later(writer, pending, tmp_path):
+    """Nobody waits, however long the other takes."""
+    record(writer).save(pending / "0.npz")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD, str(tmp_path / "outputs")], stdin=pipe, stdout=pipe, text=True
+    ) as other:
+        assert other.stdout.readline() == "held\n"
+        assert leftovers.tidy(writer, tmp_path / "outputs") == 0
+        other.communicate()
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 1
+    assert not pending.exists()
+
+
+def test_while_records_are_read_the_others_go_on(writer, pending, tmp_path):
+    """Another command that holds the sweep's folder does not keep this one."""
+    record(writer).save(pending / "0.npz")
+    with (pending.parent / leftovers.LOCK).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert leftovers.tidy(writer, tmp_path / "outputs") == 0
+        with pytest.raises(UserError, match="another sweep is at work"):
+            leftovers.hold(pending.parent)
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 1
+
+
+def test_a_lock_is_lost_with_its_folder(pending):
+    with leftovers.hold(pending.parent) as lock:
+        assert leftovers.is_held(lock, pending.parent)
+        assert leftovers.lives(pending.parent)
+        shutil.rmtree(pending.parent)
+        assert not leftovers.is_held(lock, pending.parent)
+        pending.parent.mkdir()
+        with leftovers.hold(pending.parent):
+            assert not leftovers.is_held(lock, pending.parent)
+
+
+@pytest.mark.parametrize(
+    ("tags", "gone"),
+    [
+        ({}, False),
+        ({"folder": "/nowhere"}, False),
+        ({"folder": "/nowhere", "host": socket.gethostname()}, True),
+        ({"folder": "/nowhere", "host": socket.gethostname(), "pid": "1"}, False),
+        ({"folder": "/nowhere", "host": socket.gethostname(), "pid": str(os.getpid())}, True),
+        ({"folder": "/nowhere", "host": socket.gethostname(), "pid": "no number"}, True),
+        ({"folder": "/nowhere", "host": "another", "pid": "1"}, False),
+        ({"folder": "a\0b", "host": "another"}, False),
+    ],
+)
+def test_a_sweep_without_its_folder_lives_as_long_as_its_process(tags, gone):
+    assert leftovers._abandoned(tags) is gone
+
+
+def test_a_sweeps_lock_that_another_user_put_there_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / leftovers.LOCK)
+    assert not leftovers._abandoned({"folder": str(tmp_path), "host": "another"})
+
+
+def remove(database):
+    for file in database.parent.glob("mlflow.db*"):
+        file.unlink()
+
+
+def replace(database):
+    remove(database)
+    sqlite3.connect(database).close()
+
+
+@pytest.mark.parametrize("happens", [remove, replace])
+def test_what_cannot_be_read_back_is_not_taken_for_written(writer, happens):
+    writer.start_sweep(NAME, "s1", {})
+    written = writer.write(record(writer))
+    assert list(writer.store.statuses([written, "none"])) == [written]
+    happens(writer.store.database)
+    assert writer.client.get_run(written).info.status == "FINISHED"  # an open connection's word
+    with pytest.raises(StoreLostError, match="cannot be read back"):
+        writer.write(record(writer, 1))
+    assert writer.store.statuses([written]) == {}
+
+
+def test_what_the_log_of_a_database_held_is_not_taken_for_written(writer, monkeypatch):
+    monkeypatch.setattr(store, "PATIENCE", 0.2)
+    writer.client._seconds = 0.2
+    writer.write(record(writer))
+    for ending in ("wal", "shm"):
+        Path(f"{writer.store.database}-{ending}").unlink()
+    with pytest.raises(StoreLostError, match="cannot be read back"):
+        writer.write(record(writer, 1))
+
+
+def test_the_steps_of_a_job_that_was_cut_off_are_killed_with_it(writer, monkeypatch):
+    parent = writer.start_sweep(NAME, "s1", {})
+    writer.write(record(writer, 0, parent=parent))
+    real, calls = writer._create, []
+
+    def cut_off(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(writer, "_create", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        writer.write(record(writer, 1, parent=parent))
+    assert writer.end_abandoned(lambda tags: True) == 2
+    found = statuses(writer)
+    whole = ["FINISHED"] * 3
+    assert [status for _, status in found] == ["KILLED", *whole, "KILLED", "KILLED"]
+
+
+def test_a_record_goes_once_it_was_written_by_whoever(writer, pending, tmp_path):
+    record(writer).save(pending / "0.npz")
+    equal = writer.write(record(writer, 5))
+    assert leftovers.tidy(writer, tmp_path / "outputs") == 0
+    assert not pending.exists()
+    assert writer.client.get_run(equal).data.tags["sweep.s1"] == "0"
+
+
+def test_a_suggested_place_is_the_users_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert own_place("mlflow.db") == tmp_path / "mlflow.db"
+    with pytest.raises(UserError, match=str(tmp_path)):
+        _ = Store.at("sqlite:////proc/none/mlflow.db", None, tmp_path).client
+
+
+def test_only_regular_files_of_a_size_are_read(tmp_path):
+    (tmp_path / "file").write_bytes(b"12345")
+    assert files.content(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(OSError, match="is larger than 4 bytes"):
+        files.content(tmp_path / "file", 4)
+    for kind in ("a pipe", "a link", "a folder"):
+        IN_THE_WAY[kind](tmp_path / kind)
+        with pytest.raises(OSError, match="is no regular file"):
+            files.content(tmp_path / kind, 5)
+    with pytest.raises(OSError, match="is no regular file"):
+        files.content(Path("/dev/zero"), 5)
+
+
+class Tags:
+    """A store that says what figures an equal sweep drew."""
+
+    def __init__(self, folder, drawn):
+        self.tags = {names.FOLDER.key: str(folder), names.DRAWN_FILES.key: drawn}
+
+    def tags_of(self, *_):
+        return self.tags
+
+
+def test_figures_are_copied_from_a_neighbour_and_nothing_else_is(tmp_path):
+    import hashlib
+    import json
+
+    mine = tmp_path / "outputs" / "mine"
+    for place in (mine, tmp_path / "outputs" / "other", tmp_path / "elsewhere" / "other"):
+        place.mkdir(parents=True)
+        (place / "a.png").write_bytes(b"drawn")
+        (place / "secret.txt").write_bytes(b"drawn")
+        os.mkfifo(place / "pipe.png")
+    (mine / "a.png").unlink()
+    told = hashlib.sha256(b"drawn").hexdigest()[:16]
+
+    def copied(folder, name):
+        known = Known(Tags(folder, json.dumps({name: told})), mine, {NAME: "1"}, [])
+        return known.copied()
+
+    neighbour = tmp_path / "outputs" / "other"
+    assert copied(neighbour, "a.png") == {NAME: [mine / "a.png"]}
+    assert (mine / "a.png").read_bytes() == b"drawn"
+    for folder, name in {
+        neighbour: "secret.txt",
+        tmp_path / "elsewhere" / "other": "a.png",
+        tmp_path / "outputs": "other/a.png",
+        neighbour / ".": "../other/a.png",
+        Path("/dev"): "zero",
+    }.items():
+        assert copied(folder, name) is None
+    assert copied(neighbour, "pipe.png") is None
+
+
+def test_arrays_of_a_record_come_back(writer, tmp_path):
+    arrays = {"path": {"weights": np.arange(6.0).reshape(2, 3)}}
+    record(writer, arrays=arrays).save(tmp_path / "0.npz")
+    found = JobRecord.load(tmp_path / "0.npz").arrays
+    assert np.array_equal(found["path"]["weights"], arrays["path"]["weights"])

@@ -1,0 +1,225 @@
+"""What comes from outside, where it enters a terminal, a table, a path or a page."""
+
+import io
+import sqlite3
+import sys
+import unicodedata
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench.command.progress import Progress
+from normbench.command.results import main
+from normbench.results import clean, dashboard, description, drawing, report, runs, studies, tables
+from normbench.results.runs import Sweep, load
+
+ESCAPES = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202ertl\u2066\r\x08"
+MARKUP = "<svg onload=x>[x](javascript:y)![y](http://h/y)|`\n# head_line_\n- item"
+HOSTILE = ESCAPES + MARKUP
+SHORT = "\x1b]0;o\x07\u202e\n|<svg onload=x>[x](javascript:y)"
+# Signs of numbers in Arabic and other scripts, joiners of letters, and marks of hieroglyphs.
+FORMATS = {
+    *range(0x600, 0x606),
+    0x6DD,
+    0x70F,
+    0x890,
+    0x891,
+    0x8E2,
+    0x200C,
+    0x200D,
+    0x110BD,
+    0x110CD,
+}
+FORMATS |= set(range(0x13430, 0x13440))
+
+
+def unseen(text):
+    """Return the marks of a text that nobody sees, or that move what others see."""
+    kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return [
+        mark
+        for mark in text
+        if mark not in "\n\t" and unicodedata.category(mark) in kinds and ord(mark) not in FORMATS
+    ]
+
+
+def test_every_mark_that_is_not_seen_is_written_out():
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    assert unseen(everything)
+    assert unseen(clean.seen(everything)) == []
+    assert clean.seen("\x1b[31m\n") == "\\x1b[31m\n"
+    kept = (
+        "a\tb\n\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u00e9 \U0001f469\u200d\U0001f52c"
+    )
+    assert clean.seen(kept) == kept
+    clean.seen(everything).encode()
+
+
+def test_a_line_is_one():
+    assert clean.line("a\nb\r\n\tc") == "a b c"
+    assert clean.line("a\u2028b\x85c") == "a b c"
+    assert clean.line("plain, with  blanks") == "plain, with  blanks"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["../../X", "/etc/passwd", "..", ".", "", "a/../../b", "a\0b", "C:\\x", "x" * 300, "-\n"],
+)
+def test_a_name_stays_in_its_folder(text, tmp_path):
+    name = clean.name(text)
+    file = tmp_path / name
+    assert file.parent == tmp_path
+    assert file.resolve().parent == tmp_path.resolve()
+    file.write_text("")
+    assert clean.name(name) == name
+
+
+def test_markdown_has_no_markup():
+    text = clean.markdown(HOSTILE)
+    assert "\n" not in text
+    assert "<" not in text
+    assert unseen(text) == []
+    for mark in "[]`|#!*":
+        assert f"\\{mark}" in clean.markdown(mark)
+    assert clean.markdown("pca_sphere >=0.1") == "pca_sphere >=0.1"
+    assert clean.markdown("_x_ a&lt;b") == "\\_x\\_ a&amp;lt;b"
+    assert clean.code("normbench a_b=[1]") == "`normbench a_b=[1]`"
+    for text in ("a`b", "<svg onload=x>"):
+        assert clean.code(text) == clean.markdown(text)
+
+
+def test_a_stream_shows_what_it_is_given():
+    under = io.StringIO()
+    stream = clean.Stream(under)
+    print(HOSTILE, file=stream, flush=True)
+    assert unseen(under.getvalue()) == []
+    assert under.getvalue() == clean.shown(HOSTILE) + "\n"
+
+
+def test_the_bar_of_a_job_goes_past_the_cleaning(monkeypatch):
+    under = io.StringIO()
+    under.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", clean.Stream(under))
+    progress = Progress(f"job {ESCAPES}")
+    progress.begin(10)
+    for iteration in range(11):
+        progress(iteration)
+    progress.end("done")
+    assert "\r" in under.getvalue()
+    assert set(unseen(under.getvalue())) == {"\r"}
+
+
+WORDS = "'normalizer', 'reason', 'command', 'explanation', 'normalizer.ridge', 'verdict'"
+CHANGES = (
+    f"update tags set value = value || ? where key in ({WORDS}, 'mlflow.runName')",
+    f"update params set value = value || ? where key in ({WORDS})",
+    "update datasets set name = name || ?, dataset_profile = 'none'",
+    "update experiments set name = '../' || ? || name where name like 'two%'",
+)
+
+
+@pytest.fixture(scope="module")
+def hostile(three, tmp_path_factory):
+    """The store of three schemes, in which another has written whatever he liked."""
+    folder = tmp_path_factory.mktemp("hostile") / "one" / "two"
+    folder.mkdir(parents=True)
+    with (
+        closing(sqlite3.connect(three.folder / "mlflow.db")) as source,
+        closing(sqlite3.connect(folder / "mlflow.db")) as copy,
+    ):
+        source.backup(copy)
+        copy.execute("update tags set value = '../../X' where key = 'sweep_id'")
+        for change in CHANGES:
+            copy.execute(change, (SHORT,))
+        copy.commit()
+    uri = f"sqlite:///{folder}/mlflow.db"
+    return SimpleNamespace(uri=uri, folder=folder, sweep=load(uri, "../../X"))
+
+
+# The labels are longer than a panel is wide.
+@pytest.mark.filterwarnings("ignore:constrained_layout not applied:UserWarning")
+def test_results_write_in_their_folder_alone(hostile, monkeypatch, capsys):
+    monkeypatch.chdir(hostile.folder)
+    root = hostile.folder.parent.parent
+    before = set(root.rglob("*"))
+    for words in ("show", "report", "figure histories", "table --format csv --out"):
+        out = ["tables"] if words.endswith("--out") else []
+        assert main([*words.split(), *out, "--store", hostile.uri]) == 0
+    written = set(root.rglob("*")) - before
+    places = (hostile.folder / "outputs", hostile.folder / "tables")
+    assert any(file.suffix == ".svg" for file in written)
+    assert all(any(file.is_relative_to(place) for place in places) for file in written)
+    for file in written:
+        if file.suffix in (".csv", ".html", ".svg"):
+            assert unseen(file.read_text()) == [], file
+    assert unseen(clean.shown(capsys.readouterr().out)) == []
+
+
+def test_figures_of_several_experiments_stay_in_their_folder(hostile, tmp_path):
+    others = hostile.sweep.runs.assign(experiment="../../../other")
+    both = pd.concat([hostile.sweep.runs, others], ignore_index=True)
+    folder = tmp_path / "a" / "b"
+    written = drawing.write(Sweep(hostile.uri, "../../X", both), folder, ["step_sizes"])
+    files = [file for group in written.values() for file in group]
+    assert len(files) == 4
+    assert {file.resolve().parent for file in files} == {folder.resolve()}
+
+
+def test_what_is_read_is_clean(hostile):
+    told = [text for column in hostile.sweep.runs for text in hostile.sweep.runs[column]]
+    for text in (*told, *hostile.sweep.runs.columns):
+        if isinstance(text, str):
+            assert unseen(text) == []
+            assert "\n" not in text
+
+
+def test_a_table_keeps_its_rows_and_has_no_markup(hostile):
+    table = tables.summary(hostile.sweep)
+    lines = tables.markdown(table).splitlines()
+    assert len(lines) == 2 + len(table)
+    bars = {len(line.replace("\\|", "").split("|")) for line in lines}
+    assert bars == {2 + table.shape[1]}
+    for text in (
+        tables.markdown(table),
+        description.write(hostile.sweep, hostile.sweep.experiments[0]),
+    ):
+        assert "<svg" not in text
+        assert "](javascript" not in text.replace("\\](", "")
+        assert "](http" not in text.replace("\\](", "")
+    assert len(tables.text(table).splitlines()) == 1 + len(table)
+    assert len(tables.latex(table).splitlines()) == 6 + len(table)
+
+
+def test_a_page_has_no_element_of_anothers(hostile):
+    page = report.render(hostile.sweep, {})
+    assert "<svg onload" not in page
+    assert "javascript:" in page  # as text
+    assert unseen(page) == []
+
+
+def test_names_in_arrays_are_clean():
+    names = np.array([["a", ESCAPES], ["b\nc", "d"]])
+    assert unseen("".join(runs._cleaned(names).flat)) == []
+    assert runs._cleaned(names).shape == (2, 2)
+    numbers = np.arange(3.0)
+    assert runs._cleaned(numbers) is numbers
+
+
+def test_the_address_of_a_page_is_no_more_than_one(hostile):
+    rows = hostile.sweep.runs.assign(experiment_id="1) [x](javascript:alert(1)")
+    path = dashboard.path(Sweep(hostile.uri, "../../X", rows), hostile.sweep.experiments[0])
+    assert not {" ", "(", ")", "[", "]"} & set(path)
+
+
+def test_a_command_that_is_none_is_no_study():
+    assert studies._study("normbench 'experiment=textbook/mnist") == ""
+    assert studies._study("normbench experiment=textbook/mnist") == "textbook/mnist"
+
+
+def test_a_password_in_a_path_of_the_results_is_gone():
+    assert dashboard.secrets.without_user("http://me:a b@c/d@h:5000/x") == "http://h:5000/x"
+    assert Path(clean.name("x")) == Path("x")

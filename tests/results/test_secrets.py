@@ -1,0 +1,225 @@
+"""No form of a password or a token gets through, and nothing else is blotted out."""
+
+import base64
+import io
+import json
+import os
+import shlex
+import subprocess
+import sys
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from normbench.results import clean, secrets
+
+SECRET = "s3cret-W0rd"
+ODD = "p@s/s: w%o{r}d;'\"\\\n&é"  # every mark that ends something somewhere
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setattr(secrets, "_known", set())
+    secrets._pattern.cache_clear()
+    yield
+    secrets._pattern.cache_clear()
+
+
+ODBC = f"DRIVER={{ODBC 18}};SERVER=h;UID=me;PWD={SECRET};Encrypt=yes"
+# A text in which the secret stands, where nobody knew of it before.
+PLACES = {
+    "database": f"postgresql://me:{SECRET}@h/db",
+    "driver": f"mysql+pymysql://me:{SECRET}@h:3306/db",
+    "without a user": f"redis://:{SECRET}@h/0",
+    "server": f"at http://me:{SECRET}@h:5000/#/experiments/1",
+    "mlflow": f"View run sweep 1 at: http://me:{SECRET}@127.0.0.1:5000/#/experiments/1/runs/2",
+    "token": f"https://{SECRET}@h/",
+    "token of git": f"git+https://{SECRET}@h/x.git",
+    "token and nothing": f"https://{SECRET}:@h/",
+    "token of github": f"https://{SECRET}:x-oauth-basic@h/",
+    "long token": f"https://glpat{SECRET}0123456789:x@h/",
+    "an at in it": f"postgresql://me:x@{SECRET}@h/db",
+    "a slash in it": f"postgresql://me:x/{SECRET}@h/db",
+    "a blank in it": f"postgresql://me:x {SECRET}@h/db",
+    "a newline in it": f"postgresql://me:x\n{SECRET}@h/db",
+    "a colon in it": f"postgresql://me:x:{SECRET}@h/db",
+    "hash and question": f"postgresql://me:?#{SECRET}@h/db",
+    "digits first": f"postgresql://me:1234/{SECRET}@h/db",
+    "no scheme": f"Failed to parse: me:{SECRET}@h, label too long",
+    "encoded": f"postgresql://me:{quote(SECRET + '/@', safe='')}@h/db",
+    "whole uri encoded": quote(f"uri=postgresql://me:{SECRET}@h/db", safe=""),
+    "encoded twice": quote(quote(f"postgresql://me:{SECRET}@h/db", safe=""), safe=""),
+    "query": f"mysql://h/db?user=me&password={SECRET}&ssl=1",
+    "passwd": f"mysql://h/db?passwd={SECRET}",
+    "token in a query": f"https://h/x?access_token={SECRET}&x=1",
+    "signature": f"https://h/x?X-Amz-Signature={SECRET}&X-Amz-Date=1",
+    "sig": f"https://h.blob.core.windows.net/x?sv=1&sig={SECRET}",
+    "key": f"https://h/x?key={SECRET}",
+    "api key": f"https://h/x?apikey={SECRET}",
+    "account key": f"AccountName=x;AccountKey={SECRET};EndpointSuffix=y",
+    "dsn": f"host=h user=me password={SECRET} dbname=db",
+    "dsn in quotes": f"host=h password='x {SECRET}' dbname=db",
+    "odbc": ODBC,
+    "odbc with a blank": f"SERVER=h;PWD=x {SECRET};UID=me",
+    "odbc in braces": f"SERVER=h;PWD={{x;{SECRET}}};UID=me",
+    "odbc in a uri": f"mssql+pyodbc:///?odbc_connect={quote_plus(ODBC)}",
+    "odbc of its own": f"connect to {quote_plus(ODBC)}",
+    "odbc encoded twice": quote(quote_plus(ODBC), safe=""),
+    "jdbc": f"jdbc:postgresql://h/db?user=me&password={SECRET}",
+    "python": f"{{'user': 'me', 'password': '{SECRET}'}}",
+    "json": json.dumps({"token": SECRET}),
+    "yaml": f"user: me\npassword: {SECRET}\n",
+    "environment": f"MLFLOW_TRACKING_PASSWORD={SECRET}",
+    "basic": f"Authorization: Basic {SECRET}",
+    "bearer": f'"Authorization": "Bearer {SECRET}"',
+    "bearer alone": f"sent Bearer {SECRET}",
+    "hydra": f"Error executing job with overrides: ['tracking.uri=http://me:{SECRET}@h']",
+    "shell": shlex.join(["normbench", f"tracking.uri=postgresql://me:x {SECRET}'@h/db"]),
+}
+
+
+@pytest.mark.parametrize("form", PLACES)
+def test_a_secret_is_told_by_its_place(form):
+    assert SECRET in PLACES[form]
+    blotted = secrets.blot(PLACES[form])
+    assert SECRET not in blotted
+    assert secrets.BLOT in blotted
+    assert secrets.blot(blotted) == blotted
+
+
+# The words in which a command is told a secret.
+TOLD = {
+    "database": f"tracking.uri=postgresql://me:{ODD}@h/db",
+    "encoded": f"tracking.uri=postgresql://me:{quote(ODD, safe='')}@h/db",
+    "server": f"--store=http://me:{ODD}@h",
+    "query": f"dataset.path=https://h/x.csv?password={quote(ODD, safe='')}",
+    "odbc": "tracking.uri=mssql+pyodbc:///?odbc_connect="
+    + quote_plus(f"UID=me;PWD={{{ODD.replace('}', '}}')}}}"),
+}
+# What libraries make of a secret when they tell of it.
+WRITTEN = {
+    "as it is": ODD,
+    "in one line": " ".join(ODD.split()),
+    "in python": repr(ODD),
+    "in json": json.dumps(ODD),
+    "for a uri": quote(ODD),
+    "for a uri, whole": quote(ODD, safe=""),
+    "for a query": quote_plus(ODD),
+    "for a uri, twice": quote(quote(ODD, safe=""), safe=""),
+    "in a shell": shlex.quote(ODD),
+    "in html": ODD.replace("&", "&amp;").replace("'", "&#39;").replace('"', "&#34;"),
+    "in an iterable": str([f"tracking.uri=x://me:{ODD}@h"]),
+}
+PIECES = ("w%o", "w%25o", "w%2525o")
+
+
+@pytest.mark.parametrize("way", WRITTEN)
+@pytest.mark.parametrize("told", [name for name in TOLD if name != "odbc"])
+def test_what_is_known_is_blotted_wherever_it_stands(told, way):
+    secrets.learn(TOLD[told])
+    blotted = secrets.blot(f"it failed: <{WRITTEN[way]}>, sadly")
+    assert not any(piece in blotted for piece in PIECES)
+    assert blotted.endswith(", sadly")
+
+
+def test_of_a_driver_as_well():
+    secrets.learn(TOLD["odbc"].replace(quote_plus(ODD.replace("}", "}}")), SECRET))
+    assert SECRET not in secrets.blot(f"login failed ({SECRET})")
+
+
+def test_the_name_and_password_that_a_header_holds_are_blotted():
+    secrets.learn(f"http://me:{SECRET}@h")
+    header = base64.b64encode(f"me:{SECRET}".encode()).decode()
+    assert header not in secrets.blot(f"sent {header}")
+
+
+def test_a_part_that_a_library_cut_off_is_blotted():
+    secrets.learn("tracking.uri=http://me:geh7/eim8@h")
+    for words in ("Port could not be cast to integer value as 'geh7'", "no host 'eim8@h'"):
+        assert not {"geh7", "eim8"} & set(secrets.blot(words).replace("@", "'").split("'"))
+
+
+@pytest.mark.parametrize(
+    "name", ["MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "PGPASSWORD", "MYSQL_PWD"]
+)
+def test_what_the_environment_holds_is_blotted(monkeypatch, name):
+    monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:other-0ne@proxy")
+    secrets.learn_environment()
+    assert secrets.blot(f"a {SECRET} and other-0ne in {os.getcwd()}") == (
+        f"a *** and *** in {os.getcwd()}"
+    )
+
+
+HARMLESS = (
+    "tracking.uri=sqlite:////home/me/mlflow.db: the store cannot be opened",
+    "http://127.0.0.1:5000/#/experiments/1/runs?workflowType=machine_learning",
+    "http://127.0.0.1:5000/#/experiments/1/runs?compareRunsMode=CHART&viewStateShareKey=s-1",
+    "postgresql://me@h/db",
+    "dataset.token: no such setting; normbench --cfg job lists them",
+    "password authentication failed for user me",
+    "scheme    best step  cost   test cost\nstandard        0.1  0.5         0.25",
+    "normalizer=standard,pca_sphere step_sizes=[0.1,1] dataset.path=a@b.csv",
+    "written to someone@example.org, at 10:30; see http://h/a",
+    "max_tokens=5; keys: 3; 100 percent (50%) of it",
+)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_nothing_else_is_blotted(text):
+    assert secrets.blot(text) == text
+
+
+@pytest.mark.parametrize("word", ["test", "standard", "identity", "100", "pw"])
+def test_a_password_that_is_an_ordinary_word_leaves_the_tables_whole(word):
+    secrets.learn(f"tracking.uri=http://me:{word}@h")
+    assert secrets.blot(f"scheme {word} cost {word}_cost 1{word}") == (
+        f"scheme {word} cost {word}_cost 1{word}"
+    )
+    assert secrets.blot(f"could not use '{word}' of http://me:{word}@h") == (
+        f"could not use '{secrets.BLOT if len(word) > 2 else word}' of http://me:***@h"
+    )
+
+
+def test_a_long_text_takes_no_time():
+    secrets.learn(f"http://me:{SECRET}@h")
+    for text in ("://a:" * 50_000, "%3A%2F%2F" * 50_000, "PWD=" * 50_000, "x" * 1_000_000):
+        secrets.blot(text)
+
+
+def test_a_stream_blots_what_comes_in_pieces():
+    secrets.learn(f"http://me:{ODD}@h")
+    under = io.StringIO()
+    stream = clean.Stream(under)
+    for letter in f"at {SECRET} http://me:{SECRET}@h/\n":
+        stream.write(letter)
+    stream.writelines(["PGPASS", f"WORD={SECRET}"])
+    stream.flush()
+    stream.write(f"http://me:{ODD}@h\n")
+    assert under.getvalue().startswith(f"at {SECRET} http://me:***@h/\nPGPASSWORD=***")
+    assert "w%o" not in under.getvalue()
+
+
+GUARDED = """
+import logging, sys, warnings
+from normbench.results import clean
+clean.guard(*sys.argv[1:])
+logging.basicConfig()
+logging.getLogger("mlflow").warning("at %s", sys.argv[2])
+warnings.warn(sys.argv[2])
+sys.stdout.write(f"View run at {sys.argv[1]}\\n")
+raise ValueError(sys.argv[2])
+"""
+
+
+def test_loggers_warnings_and_tracebacks_go_through_it():
+    done = subprocess.run(
+        [sys.executable, "-c", GUARDED, f"http://me:{SECRET}@h/", SECRET],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert SECRET not in done.stdout + done.stderr
+    assert done.stdout == "View run at http://me:***@h/\n"
+    for words in ("WARNING:mlflow:at ***", "UserWarning: ***", "ValueError: ***"):
+        assert words in done.stderr

@@ -1,0 +1,112 @@
+"""No password and no token in what a command prints, nor in any file that it leaves."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.faults.cases import free_port, served
+
+pytestmark = pytest.mark.slow
+
+SECRET = "s3cret-W0rd"
+QUICK = ("normalizer=standard", "step_sizes=[1]", "iterations=2")
+URIS = {
+    "password": f"postgresql://me:{SECRET}@127.0.0.1:1/db",
+    "token": f"http://{SECRET}@127.0.0.1:1",
+    "blank": f"postgresql://me:x {SECRET}@127.0.0.1:1/db",
+    "newline": f"postgresql://me:x\n{SECRET}@127.0.0.1:1/db",
+    "odbc": f"mssql+pyodbc:///?odbc_connect=DRIVER%3D%7BX%7D%3BUID%3Dme%3BPWD%3D{SECRET}%3B",
+}
+
+
+def nowhere(folder, *commands):
+    """Hold that the secret is in no output of some commands and in no file below a folder."""
+    for done in commands:
+        assert SECRET not in done.stdout + done.stderr
+        assert "***" in done.stdout + done.stderr
+    for file in folder.rglob("*"):
+        assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
+
+
+@pytest.mark.parametrize("form", URIS)
+def test_the_stores_is_not_told(command, tmp_path, form):
+    failed = command(f'tracking.uri="{URIS[form]}"', *QUICK)
+    assert failed.returncode == 2
+    assert "the store cannot be opened" in failed.stderr
+    assert failed.stderr.splitlines()[-1].startswith("normbench: ")
+    nowhere(tmp_path, failed)
+
+
+@pytest.mark.parametrize("launcher", [(), ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")])
+def test_a_paths_is_told_and_kept_nowhere(command, tmp_path, launcher):
+    """It is no such file, beside a job that runs."""
+    (tmp_path / "good.csv").write_text("a,y\n0,0\n1,1\n2,0\n3,1\n")
+    paths = f"https://me:{SECRET}@h/x.csv?password={SECRET}", f"https://{SECRET}@h/y.csv"
+    paths += (f"https://me:x {SECRET}@h/z.csv",)
+    listed = ",".join(f'"{path}"' for path in paths)
+    mixed = command(
+        "-m",
+        "dataset=csv",
+        f"dataset.path=good.csv,{listed}",
+        "dataset.target=y",
+        *QUICK,
+        *launcher,
+    )
+    assert mixed.returncode == 2, mixed.stderr
+    assert "3 of 4 jobs failed" in mixed.stdout
+    again = command("results", "table", "--format", "csv")
+    assert again.returncode == 0
+    assert SECRET not in again.stdout
+    nowhere(tmp_path, mixed)
+
+
+BROKEN = """
+import runpy, sys
+from normbench.command import config
+real, calls = config.writer, []
+def writer(found):
+    calls.append(found)
+    if len(calls) > 1:
+        raise RuntimeError("a bug at " + found.data_dir)
+    return real(found)
+config.writer = writer
+runpy.run_module("normbench", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_hydras_line_and_a_traceback_do_not_tell_it(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN, *QUICK, f'data_dir="https://me:x {SECRET}@h/"'],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert "Error executing job with overrides" in done.stderr
+    assert "RuntimeError: a bug at https://me:***@h/" in done.stderr
+    nowhere(tmp_path, done)
+
+
+def test_mlflows_lines_do_not_tell_it(command, tmp_path):
+    port = free_port()
+    uri = f"http://me:{SECRET}@127.0.0.1:{port}"
+    with served(tmp_path, port):
+        words = (*QUICK, f"tracking.uri={uri}", "tracking.artifacts=null")
+        quiet = command(*words)
+        loud = command(*words, "seed=1", MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="false")
+        listed = command("results", "list", "--store", uri)
+    assert [done.returncode for done in (quiet, loud, listed)] == [0, 0, 0]
+    assert "View run" not in quiet.stdout
+    assert f"View experiment at: http://me:***@127.0.0.1:{port}/#/experiments/1" in loud.stdout
+    nowhere(tmp_path, quiet, loud)
+    assert SECRET not in listed.stdout + listed.stderr
+
+
+def test_the_environments_is_not_told(command, tmp_path):
+    done = command(f"dataset={SECRET}", MLFLOW_TRACKING_PASSWORD=SECRET)
+    assert done.returncode == 2
+    nowhere(tmp_path, done)
+    assert "MLFLOW_TRACKING_PASSWORD" not in os.environ
