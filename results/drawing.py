@@ -26,7 +26,7 @@ from normbench.results.figures import (
     step_sizes,
     style,
 )
-from normbench.results.merging import REPEATS
+from normbench.results.merging import REPEATS, merged
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 CLOSER = names.setting("study.closer")
@@ -55,7 +55,7 @@ DEFAULT = Options()
 
 def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT) -> Figure | None:
     """Return one figure of an experiment; None where nothing was recorded for it."""
-    return MAKERS[name](sweep.merged, experiment, options)
+    return MAKERS[name](merged(sweep), experiment, options)
 
 
 def write(
@@ -93,7 +93,7 @@ def write(
 
 def crowded(sweep: Sweep, experiment: str) -> bool:
     """Return whether an experiment has more schemes than its figures can tell apart."""
-    return len(schemes(sweep.merged, experiment)) > MOST
+    return len(schemes(merged(sweep), experiment)) > MOST
 
 
 def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
@@ -219,7 +219,7 @@ def _animated(
 ) -> list[Path]:
     if name != "reconstruction":
         return []
-    sweep = sweep.merged
+    sweep = merged(sweep)
     rows = schemes(sweep, experiment)
     arrays = _arrays(sweep, rows, "components")
     return [reconstruction.animate(arrays, rows, experiment, file, facts)]

@@ -8,7 +8,7 @@ import pandas as pd
 
 from normbench.results import evidence, names, problems
 from normbench.results.comparisons import OPEN
-from normbench.results.merging import members_of, whole
+from normbench.results.merging import members_of, merged, whole
 from normbench.results.runs import Sweep
 
 BETTER, WORSE = "better", "worse"
@@ -25,7 +25,7 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
     and `at`: where the cost was lowest; rates are shares of misclassified points, NaN of real
     targets. start: the test cost at the start. Empty without test points.
     """
-    runs, source = sweep.merged, whole(sweep)
+    runs, source = merged(sweep), whole(sweep)
     split_of = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
     rows = []
     for scheme in runs.of_role(names.SCHEME).to_dict("records"):

@@ -50,7 +50,17 @@ class Merged(Sweep):
 
 
 def merged(sweep: Sweep) -> Sweep:
-    """Return the sweep with one run a scheme and setting; itself where it has no more."""
+    """Return the sweep with one run a scheme and setting; itself where it has no more.
+
+    Made once: tables, figures and sentences ask for it again.
+    """
+    if "merged" not in sweep.kept:
+        sweep.kept["merged"] = _merged(sweep)
+    made: Sweep = sweep.kept["merged"]
+    return made
+
+
+def _merged(sweep: Sweep) -> Sweep:
     if isinstance(sweep, Merged) or sweep.of_role(names.SCHEME).empty:
         return sweep
     jobs = problems.placed([sweep])
@@ -134,10 +144,9 @@ def _grid(
     found = _together(steps.assign(place=place), "place")
     found[["group", "size"]] = found["place"].tolist()
     own = schemes.set_index("group")
-    for column, source in (("label", "label"), (REPEATS, REPEATS), ("parent", "run_id")):
-        found[column] = found["group"].map(own[source])
-    for name, texts in _verdicts(steps, place, found).items():
-        found[name] = texts
+    sources = (("label", "label"), (REPEATS, REPEATS), ("parent", "run_id"))
+    found = _with(found, {column: found["group"].map(own[source]) for column, source in sources})
+    found = _with(found, _verdicts(steps, place, found))
     parents = about.to_dict("index")
     left = pd.Series([excess_left(row, parents[row["parent"]]) for row in rows], index=steps.index)
     best = {
@@ -160,11 +169,19 @@ def _standing_in(schemes: pd.DataFrame, standing: pd.DataFrame) -> pd.DataFrame:
     ]
     own = standing.set_index("group")[columns]
     found = schemes.set_index("group")
-    for column in columns:
-        old = found[column] if column in found else pd.Series(None, index=found.index, dtype=object)
-        there = found.index.isin(own.index)
-        found[column] = own[column].reindex(found.index).where(there, old)
-    return found.reset_index()
+    there = pd.Series(found.index.isin(own.index), index=found.index)
+    nothing = pd.Series(None, index=found.index, dtype=object)
+    new = {
+        column: own[column].reindex(found.index).where(there, found.get(column, nothing))
+        for column in columns
+    }
+    return _with(found, new).reset_index()
+
+
+def _with(rows: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Return rows with other columns, put in at once: one by one they would scatter the table."""
+    kept = rows.drop(columns=[name for name in columns if name in rows])
+    return pd.concat([kept, pd.DataFrame(dict(columns), index=rows.index)], axis=1)
 
 
 def _together(rows: pd.DataFrame, by: str) -> pd.DataFrame:
@@ -175,25 +192,31 @@ def _together(rows: pd.DataFrame, by: str) -> pd.DataFrame:
     """
     groups = rows.groupby(by, sort=False)
     found = rows.drop_duplicates(by).set_index(by)
-    found["members"] = groups["run_id"].agg(list)
+    found = _with(found, {"members": groups["run_id"].agg(list)})
     if not rows[by].duplicated().any():
         return found.reset_index()
     numbers = [name for name in rows if name.startswith(names.METRICS)]
-    found[numbers] = groups[numbers].median()
-    for metric in names.HISTORIES:
-        final = names.final(metric).column
-        for part, share in zip(names.QUARTILES, SHARES) if final in rows else ():
-            found[names.quartile(metric, part).column] = groups[final].quantile(share)
+    finals = {metric: names.final(metric).column for metric in names.HISTORIES}
+    new: dict[str, Any] = dict(groups[numbers].median().items())
+    new |= {
+        names.quartile(metric, part).column: groups[final].quantile(share)
+        for metric, final in finals.items()
+        for part, share in zip(names.QUARTILES, SHARES)
+        if final in rows
+    }
     words = [name for name in rows if name.startswith((names.PARAMS, names.TAGS))]
     varied = groups[words].nunique(dropna=False) > 1
     for name in varied.columns[varied.any()]:
         joined = groups[name].agg(lambda part: ", ".join(dict.fromkeys(part.dropna())))
-        new = joined if name.startswith(names.PARAMS) else None
-        found[name] = found[name].astype(object).where(~varied[name], new)
+        of_all = joined if name.startswith(names.PARAMS) else None
+        new[name] = found[name].astype(object).where(~varied[name], of_all)
     for name in OF_THE_GRID.keys() & set(rows.columns):
-        made = [_on_the_grid(same, name) for _, same in groups]
-        found[[name, OF_THE_GRID[name]]] = pd.DataFrame(made, index=found.index)
-    return found.reset_index()
+        middles, bounds = zip(*(_on_the_grid(same, name) for _, same in groups))
+        new |= {
+            name: pd.Series(middles, found.index),
+            OF_THE_GRID[name]: pd.Series(bounds, found.index),
+        }
+    return _with(found, new).reset_index()
 
 
 def _on_the_grid(rows: pd.DataFrame, name: str) -> tuple[float, str]:

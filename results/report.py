@@ -24,6 +24,7 @@ from normbench.results import (
 )
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES, style
+from normbench.results.merging import merged
 from normbench.results.runs import Sweep
 from normbench.results.verdict import Compared
 
@@ -167,7 +168,7 @@ def _sections(sweep: Sweep, files: Files, compared: Compared) -> list[Section]:
 def _section(
     name: str, part: Sweep, experiment: str, files: Sequence[Path], compared: Compared
 ) -> Section:
-    schemes = part.merged.of_role(names.SCHEME)
+    schemes = merged(part).of_role(names.SCHEME)
     predicted = theory.predictions(part)
     splits = compared.splits[compared.splits["experiment"] == experiment]
     within = tables.budget(schemes)

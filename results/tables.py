@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from normbench.results import clean, names
-from normbench.results.merging import REPEATS
+from normbench.results.merging import REPEATS, merged
 from normbench.results.reached import excess_left
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
@@ -31,7 +31,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
     whole grid. What no scheme has is left out.
     """
     rows = []
-    runs = sweep.merged
+    runs = merged(sweep)
     step = f"{step_word(runs.of_role(names.SCHEME))} step"
     several = len(sweep.experiments) > 1
     for row in runs.of_role(names.SCHEME).to_dict("records"):

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from normbench.results import names, sentences
+from normbench.results.merging import merged
 from normbench.results.reached import step_size
 from normbench.results.runs import Sweep
 
@@ -26,7 +27,7 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     the critical step, where it was searched for.
     """
     rows = []
-    runs = sweep.merged
+    runs = merged(sweep)
     several = len(sweep.experiments) > 1
     for row in runs.of_role(names.SCHEME).to_dict("records"):
         if row["verdict"] == names.FAILED:
@@ -90,7 +91,7 @@ def bounded(value: float | None, censored: str | None) -> str | None:
 
 def explanation(sweep: Sweep, experiment: str) -> str:
     """Return what the numbers say of one experiment's schemes, in a few plain sentences."""
-    schemes = sweep.merged.of_role(names.SCHEME, experiment)
+    schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(schemes) and (schemes["verdict"] == names.FAILED).all():
         return "No step was made: every job failed."
     if not len(sweep.of_role(names.STEP, experiment)):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from normbench.results import comparisons, evidence, heldout, names, problems, tables
-from normbench.results.merging import REPEATS, whole
+from normbench.results.merging import REPEATS, merged, whole
 from normbench.results.reached import TIED, excess_left, reached
 from normbench.results.runs import Sweep
 
@@ -41,7 +41,7 @@ def compared(sweep: Sweep) -> Compared:
 
 def question(sweep: Sweep, experiment: str) -> str:
     """Return what one experiment of a sweep asks."""
-    schemes = sweep.merged.of_role(names.SCHEME, experiment)
+    schemes = merged(sweep).of_role(names.SCHEME, experiment)
     labels = [label for rows in _problems(schemes) for label in rows["label"]]
     which = _which(list(dict.fromkeys(labels)))
     if problems.without_descent(schemes).all():
@@ -62,7 +62,7 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     its mean rank. Where a penalty makes each scheme minimize another function, schemes are told
     by what is left of their own excess, and not ranked by cost.
     """
-    schemes = sweep.merged.of_role(names.SCHEME, experiment)
+    schemes = merged(sweep).of_role(names.SCHEME, experiment)
     groups = _problems(schemes)
     if len(groups) > 1:
         return _counted(groups, sweep, experiment)
@@ -82,7 +82,7 @@ def overall(sweep: Sweep) -> str:
     """Return the answer over all experiments of a sweep."""
     if len(sweep.experiments) == 1:
         return sentence(sweep, sweep.experiments[0])
-    schemes = sweep.merged
+    schemes = merged(sweep)
     groups = [_problems(schemes.of_role(names.SCHEME, name)) for name in sweep.experiments]
     return _counted([rows for group in groups for rows in group], sweep)
 
@@ -94,7 +94,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     Which descends fastest, and which predicts best; that the faster one predicts worse, and that
     a test cost rises. None where schemes are not compared on one problem.
     """
-    schemes = sweep.merged.of_role(names.SCHEME, experiment)
+    schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(schemes) < 2 or len(_problems(schemes)) > 1 or _finite(schemes).empty:
         return []
     part = sweep.only(experiment)
@@ -123,7 +123,7 @@ def _fastest(part: Sweep) -> tuple[list[str], str]:
                 f"Descends fastest: {' = '.join(fast)}, {_count(middle.min())} iterations to "
                 f"{target} of the excess{after}{over}."
             )
-    labels = _labels(_ranked(_finite(part.merged.of_role(names.SCHEME)), True)[0])
+    labels = _labels(_ranked(_finite(merged(part).of_role(names.SCHEME)), True)[0])
     return labels, (
         f"Descends fastest: no scheme reaches {ASKED[-1]} of the excess; "
         f"{' = '.join(labels)} ends with least of it."
@@ -238,9 +238,9 @@ def _nothing(sweep: Sweep, experiment: str | None) -> str:
 def _lost(sweep: Sweep, experiment: str | None) -> str:
     """Return which schemes no step size of the grid suited, and how many jobs failed."""
     jobs = whole(sweep).of_role(names.SCHEME, experiment)
-    merged = sweep.merged.of_role(names.SCHEME, experiment)
-    diverged = list(dict.fromkeys(merged.loc[merged["verdict"] == names.DIVERGED, "label"]))
-    several = merged["experiment"].nunique() > 1 or len(diverged) > MOST
+    schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    diverged = list(dict.fromkeys(schemes.loc[schemes["verdict"] == names.DIVERGED, "label"]))
+    several = schemes["experiment"].nunique() > 1 or len(diverged) > MOST
     count = int((jobs["verdict"] == names.DIVERGED).sum())
     who = f"{count} of {len(jobs)} jobs" if several or not diverged else listed(diverged)
     failed = int((jobs["verdict"] == names.FAILED).sum())

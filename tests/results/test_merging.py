@@ -59,8 +59,8 @@ def test_a_scheme_is_one_curve_with_a_band(splits):
     texts = [text.get_text() for text in cost.figure.texts]
     notes = [*texts, cost.figure.get_supxlabel()]
     assert any("bands: quartiles over 4 splits" in note for note in notes)
-    runs_of = splits.merged.of_role("scheme")
-    table = splits.merged.histories(runs_of)
+    runs_of = merging.merged(splits).of_role("scheme")
+    table = merging.merged(splits).histories(runs_of)
     ends = table[table["iteration"] == 60].set_index("label")
     summary = tables.summary(splits).set_index("scheme")
     for scheme in curves and summary.index:
@@ -80,7 +80,7 @@ def test_test_points_have_a_row_a_split_and_rates(splits):
 
 
 def test_a_sweep_without_repeats_is_itself(three):
-    assert three.sweep.merged is three.sweep
+    assert merging.merged(three.sweep) is three.sweep
     assert merging.whole(three.sweep) is three.sweep
 
 
@@ -100,7 +100,7 @@ def test_one_step_stands_for_all_splits():
     counts = [count for grid in held for count in grid.values()]
     every = sweep.runs
     every.loc[every["role"] == "step", names.TO_LOWEST.column] = counts
-    made = Sweep("-", "s", every).merged
+    made = merging.merged(Sweep("-", "s", every))
     (scheme,) = made.of_role("scheme").to_dict("records")
     assert scheme[names.STEP_TAG.column] == "0.1"
     assert made.of_role("step")[names.BEST.column].tolist() == ["true", "false"]
@@ -116,7 +116,7 @@ def test_a_verdict_over_splits_is_the_worst_and_counts_the_others():
     every = runs(*jobs).runs
     place = every.index[every["role"] == "step"][1]
     every.loc[place, "verdict"] = names.CYCLING
-    (row,) = Sweep("-", "s", every).merged.of_role("step").to_dict("records")
+    (row,) = merging.merged(Sweep("-", "s", every)).of_role("step").to_dict("records")
     assert (row["verdict"], row["reason"]) == ("cycling", "of 3 splits: 2 unsettled, 1 cycling")
 
 
@@ -130,10 +130,10 @@ def test_the_median_of_largest_steps_is_one_of_the_grid_and_knows_its_bound():
     largest, tag = names.LARGEST_CONVERGENT.column, names.CENSORED.column
     every.loc[schemes, largest] = [1.0, 10.0, 100.0, 100.0]
     every.loc[schemes, tag] = ["false", "false", "true", "true"]
-    (row,) = Sweep("-", "s", every).merged.of_role("scheme").to_dict("records")
+    (row,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
     assert (row[largest], row[tag]) == (10.0, "false")
     every.loc[schemes, tag] = ["true", "false", "false", "false"]
-    (row,) = Sweep("-", "s", every).merged.of_role("scheme").to_dict("records")
+    (row,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
     assert (row[largest], row[tag]) == (10.0, "true")  # the first may be any larger one
 
 
