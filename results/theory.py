@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import names
+from normbench.results import judged, names
 from normbench.results.reached import step_size
 from normbench.results.runs import Sweep
 
@@ -92,6 +92,7 @@ def explanation(sweep: Sweep, experiment: str) -> str:
         *_largest_levelled(schemes),
         *_least(schemes),
         *_notes(schemes),
+        *judged.sentences(sweep, experiment),
     ]
     return " ".join(sentences)
 

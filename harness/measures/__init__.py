@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, one_of
 from normbench.engine.settings import Settings
@@ -16,6 +18,7 @@ from normbench.results import names
 from normbench.theory.budget import Budget
 
 Arrays = Mapping[str, Mapping[str, Any]]
+FOLLOWS = "follows"  # kept with the descent, (n, 2): each finding's name, and what it follows from
 
 
 @cache
@@ -50,9 +53,11 @@ def take(
 ) -> tuple[Findings, Arrays]:
     """Return what all measures find, as one, and the arrays by the words that asked for them.
 
+    Arrays that no word asked for are kept with the descent.
+
     budget: what theory may still cost; None where no theory is asked for, or none is of use.
     """
-    found: list[Findings] = []
+    found: list[tuple[Measure, Findings]] = []
     arrays: dict[str, Mapping[str, Any]] = {}
     seconds = {"theory": 0.0, "asked": 0.0}
     for measure in _wanted(made, settings, budget):
@@ -60,11 +65,15 @@ def take(
         part = measure.take(made)
         asked = measure.asked or bool(measure.record)
         seconds["asked" if asked else "theory"] += time.perf_counter() - tick
-        found.append(part)
-        if measure.record and part.arrays:
-            arrays[measure.record] = part.arrays
-    in_order = {name: arrays[name] for name in settings.record if name in arrays}
-    return _merged(found, made, budget, seconds), in_order
+        found.append((measure, part))
+        if part.arrays:
+            name = measure.record or names.KEPT
+            arrays[name] = {**arrays.get(name, {}), **part.arrays}
+    merged = _merged(found, made, budget, seconds)
+    if names.KEPT in arrays:
+        arrays[names.KEPT] = {**arrays[names.KEPT], FOLLOWS: np.array([*merged.follows.items()])}
+    words = (*settings.record, names.KEPT)
+    return merged, {name: arrays[name] for name in words if name in arrays}
 
 
 def _wanted(made: Finished, settings: Settings, budget: Budget | None) -> Iterator[Measure]:
@@ -81,15 +90,21 @@ def _wanted(made: Finished, settings: Settings, budget: Budget | None) -> Iterat
 
 
 def _merged(
-    parts: list[Findings], made: Finished, budget: Budget | None, seconds: Mapping[str, float]
+    taken: list[tuple[Measure, Findings]],
+    made: Finished,
+    budget: Budget | None,
+    seconds: Mapping[str, float],
 ) -> Findings:
     """Return findings put together, with the tags that are made from all of them."""
+    parts = [part for _, part in taken]
+    follows = {name: measure.follows for measure, part in taken for name in _named(measure, part)}
     metrics = {key: value for part in parts for key, value in part.metrics.items()}
     tags = {key: value for part in parts for key, value in part.tags.items()}
     if made.descended is not None:
         own = [made.descended.theory.note, budget.note if budget else ""]
         notes = [note for note in (*own, *(note for part in parts for note in part.notes)) if note]
         if notes:
+            follows[names.NOTE.key] = ""
             tags[names.NOTE.key] = "; ".join(notes)
         tags[names.EXPLANATION.key] = explain(metrics, tags, made.descended.best_step)
     return Findings(
@@ -97,6 +112,14 @@ def _merged(
         tags,
         {key: value for part in parts for key, value in part.series.items()},
         of_steps={key: value for part in parts for key, value in part.of_steps.items()},
+        follows=follows,
         seconds=seconds["theory"],
         search_seconds=seconds["asked"],
     )
+
+
+def _named(measure: Measure, part: Findings) -> Iterator[str]:
+    """Yield the names of what a measure found of the scheme, and the word that asked for it."""
+    yield from (*part.metrics, *part.tags, *part.series)
+    if measure.record:
+        yield measure.record

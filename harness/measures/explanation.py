@@ -36,7 +36,7 @@ class Found(NamedTuple):
     @property
     def exact(self) -> bool:
         """Whether the curvature is the same everywhere."""
-        return self.word(names.BASIS).startswith("exact")
+        return self.word(names.BASIS).startswith(names.EXACT)
 
 
 def explain(metrics: Mapping[str, float], tags: Mapping[str, str], best: Step | None) -> str:

@@ -4,7 +4,7 @@ import json
 import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,13 @@ class Place:
 
 def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
     """Return what is written of a job that ran; every number in it is finite."""
+    encoding = {"dataset.encoding": dataset.encoding} if dataset.classes else {}
+    told = replace(place, params={**place.params, **encoding})
+    return written(told, _dataset(dataset), outcome)
+
+
+def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRecord:
+    """Return what is written of an outcome; dataset: the entries of MLflow's dataset input."""
     tags = {**place.tags, **{key: text[:LONGEST] for key, text in outcome.findings.tags.items()}}
     metrics: list[Entry] = []
     if outcome.best is not None:
@@ -120,19 +127,18 @@ def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
         (names.STEPS_DIVERGED.key, diverged, 0),
         *_findings(outcome.findings),
     ]
-    encoding = {"dataset.encoding": dataset.encoding} if dataset.classes else {}
     name = place.tags[names.NORMALIZER.key]
     return JobRecord(
         place.store,
         place.experiment,
         place.parent,
-        _texts({**place.params, **encoding}),
+        _texts(place.params),
         RunRecord(name, tags, metrics),
         [
             _step(name, place.tags, step, number == outcome.best)
             for number, step in enumerate(outcome.steps)
         ],
-        _dataset(dataset),
+        dict(dataset),
         outcome.arrays,
     )
 
