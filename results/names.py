@@ -237,6 +237,7 @@ PROCESS = Tag("pid", "the number of its process there")
 FOLDER = Tag("folder", "its folder on that machine")
 GIT_DIRTY = Tag("git_dirty", "true where the code was changed since the commit")
 BLAS = Tag("blas", "the linear algebra in use")
+REJUDGED = Tag("rejudged", "the rules by which its jobs were judged again, as words")
 DRAWN = Tag("drawn", "what its figures show: its jobs, and the code that draws")
 DRAWN_FILES = Tag("drawn_files", "the figures' files, as JSON: names and contents")
 VERSION = "version."  # before a library's name
@@ -253,6 +254,8 @@ VERDICT = Tag("verdict", "one of `VERDICTS`")
 REASON = Tag("reason", "why, where the verdict alone does not say it")
 ERROR = Tag("error", "the type of the error of a job that failed")
 RECORDED = Tag("recorded", "the records that it keeps as arrays, with commas")
+KEPT = "descent"  # of these records the one that every descent has: all its histories
+AGAIN = Tag("descend_again", "what belonged to another best step, or other rules, and is gone")
 BEST = Tag("best", "true for the step that stands for its scheme")
 FALLS = Tag("falls", "true where the cost falls throughout")
 START_VERDICTS = Tag("start_verdicts", "the verdict of each of several starts")
@@ -262,6 +265,7 @@ CENSORED_FALLING = Tag("censored_falling", "likewise, of the largest falling ste
 CENSORED_CRITICAL = Tag("censored_critical", "true where no step failed in the search")
 EXPLANATION = Tag("explanation", "theory in a paragraph")
 BASIS = Tag("theory_basis", "which curvature 2/L is from")
+EXACT = "exact"  # how a basis begins that is no bound: the curvature is the same everywhere
 PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
 NOTE = Tag("theory_note", "what theory could not say, and why")
 AFFINE = Tag("scheme_affine", "true where the scheme is an affine map of the features")
@@ -294,3 +298,16 @@ COMMIT = Tag("mlflow.source.git.commit", "the commit of the code")
 def setting(key: str) -> str:
     """Return the column of a setting in a table of runs."""
     return f"{PARAMS}{key}"
+
+
+_DECLARED = {metric.key: metric for metric in [*globals().values()] if isinstance(metric, Metric)}
+
+
+def label_of(key: str) -> str:
+    """Return what a person reads for a metric's key; any other word as it is."""
+    return _DECLARED[key].label if key in _DECLARED else key
+
+
+def axis_of(key: str) -> str:
+    """Return what the steps of a series count; empty for a single number."""
+    return _DECLARED[key].axis if key in _DECLARED else ""

@@ -289,6 +289,13 @@ def query(store: str, where: str) -> Sweep:
     return Sweep(_absolute(store), QUERY, _table(client, runs))
 
 
+def scheme(store: str, run_id: str) -> Sweep:
+    """Return one scheme run and its step runs, by the scheme run's id."""
+    client = connect(store)
+    runs = [client.get_run(run_id), *_search(client, names.PARENT.equals(run_id))]
+    return Sweep(_absolute(store), QUERY, _table(client, runs))
+
+
 def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame:
     """Return one row a run; of a sweep, its schemes by experiment, in the order of its jobs."""
     called = {found.experiment_id: found.name for found in client.search_experiments()}

@@ -132,7 +132,7 @@ class Found(NamedTuple):
     @property
     def exact(self) -> bool:
         """Whether the curvature is the same everywhere."""
-        return self.word(names.BASIS).startswith("exact")
+        return self.word(names.BASIS).startswith(names.EXACT)
 
 
 def of_scheme(found: Found) -> list[Said]:

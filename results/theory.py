@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import names, sentences
+from normbench.results import judged, names, sentences
 from normbench.results.merging import merged
 from normbench.results.reached import step_size
 from normbench.results.runs import Sweep
@@ -98,7 +98,7 @@ def explanation(sweep: Sweep, experiment: str) -> str:
         return "No step was made: what the schemes did to the points is in the figures."
     known = [(row["label"], sentences.Found.of_row(row)) for row in schemes.to_dict("records")]
     said = sentences.paragraph(sentences.of_comparison(known))
-    return " ".join([said, *_notes(schemes)])
+    return " ".join([said, *_notes(schemes), *judged.sentences(sweep, experiment)])
 
 
 def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:

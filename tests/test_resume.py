@@ -98,6 +98,29 @@ def test_a_job_is_taken_where_all_that_is_asked_is_recorded(command, tmp_path):
     assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
 
 
+def test_other_rules_judge_what_is_recorded_and_descend_for_what_is_not(command, tmp_path):
+    words = ("normalizer=standard", "step_sizes=[0.1,1]", "iterations=20")
+    assert command(*words, "record=[path]").returncode == 0
+    loose = ("rules.variation=0.9", "rules.excess=0.9")
+    for more in (loose, (*loose, "shown_step=0.1"), (*loose, "shown_step=0.1", "record=[path]")):
+        done = command(*words, *more)
+        assert done.returncode == 0, done.stderr
+        assert "reused" not in done.stdout
+    runs = of_role(client(tmp_path), NAME, "scheme")
+    runs = sorted(runs, key=lambda run: run.info.start_time)
+    seconds = [run.data.metrics["time/descent_seconds"] for run in runs]
+    # Only the path of another step needs a descent.
+    assert seconds[0] == seconds[1] == seconds[2] != seconds[3]
+    assert [run.data.tags["verdict"] for run in runs] == ["unsettled", "settled", *["settled"] * 2]
+    lost = [run.data.tags.get("descend_again", "") for run in runs]
+    assert lost[0] == lost[1] == lost[3] == ""
+    assert "theory/lipschitz_best" in lost[2]
+    told = command("results", "show").stdout
+    assert "descend again" not in told
+    again = command(*words, *loose, "shown_step=0.1")
+    assert "reused 1 of 1" in again.stdout
+
+
 def test_a_failed_job_is_not_reused(command, tmp_path):
     row = cases.job_failing(tmp_path)
     assert row.complaints == []

@@ -113,6 +113,9 @@ def _result(
             known = _known(writer, place)
             if known:
                 return known, "", None
+            judged = _judged_again(writer, place)
+            if judged:
+                return "", "", judged
         progress.begin(job.settings.iterations)
         return "", "", records.of_outcome(place, job.dataset, run(job, progress, _shared()))
     except KeyboardInterrupt:
@@ -142,6 +145,18 @@ def _known(writer: "Writer", place: "Place") -> str | None:
     except StoreLostError:  # what the job finds is kept on disk
         return None
     return known
+
+
+def _judged_again(writer: "Writer", place: "Place") -> "JobRecord | None":
+    """Return a job whose descent is recorded, judged by its own rules; None without a store."""
+    from normbench.recording import reuse
+    from normbench.recording.store import StoreLostError
+    from normbench.results.errors import ResultsError
+
+    try:
+        return reuse.judged_again(writer, place)
+    except (StoreLostError, ResultsError):  # arrays that are gone: the job is run
+        return None
 
 
 def _write(

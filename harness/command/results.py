@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from normbench.datasets.values import UserError
 from normbench.results import clean, names
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
@@ -29,6 +30,7 @@ EXAMPLES = """examples:
   normbench results figure histories --steps 0.1,1 --scale linear
   normbench results figure contours --out figures
   normbench results report                       one HTML file with all of it
+  normbench results rejudge rules.tail=0.2       the last sweep by other rules
   normbench results table --format latex
   normbench results table --histories --format parquet --out tables
   normbench results table --histories --where "params.dataset = 'digits'" --format csv
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(words)
         return int(COMMANDS[options.command](options))
-    except ResultsError as error:
+    except (ResultsError, UserError) as error:
         print(f"results: {error.args[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -116,6 +118,18 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument(
         "--out", metavar="FOLDER", help="write a file there; without, print (Parquet: outputs)"
     )
+
+    rejudge = commands.add_parser(
+        "rejudge",
+        parents=[store],
+        help="a sweep judged by other rules, without a descent, as a sweep of its own",
+        description="What is recorded stays as it is. What follows from a step size that no "
+        "longer stands for its scheme is left out: the command of the sweep, with these rules, "
+        "descends again.",
+    )
+    rejudge.add_argument("sweep", nargs="?", help="the sweep's id; the last one without")
+    rejudge.add_argument("rules", nargs="+", metavar="RULE", help="such as rules.tail=0.2")
+    rejudge.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/SWEEP)")
 
     named = _Parser(add_help=False)  # a parent, so that NAME comes before SWEEP
     named.add_argument("name", metavar="NAME", help="one of those above")
@@ -288,6 +302,18 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _rejudge(options: argparse.Namespace) -> int:
+    from normbench.command import rejudge
+    from normbench.results import runs
+
+    sweep, rules = options.sweep, options.rules
+    if sweep and "=" in sweep:
+        sweep, rules = None, [sweep, *rules]
+    sweep = sweep or runs.last_sweep_id(options.store)
+    folder = Path(options.out).absolute() if options.out else None
+    return rejudge.run(options.store, sweep, rules, folder)
+
+
 def _profile(options: argparse.Namespace) -> int:
     from normbench.results.figures.style import FORMATS
     from normbench.results.profile import tell
@@ -311,6 +337,7 @@ COMMANDS = {
     "table": _table,
     "figure": _figure,
     "report": _report,
+    "rejudge": _rejudge,
     "profile": _profile,
     "dashboard": _dashboard,
 }

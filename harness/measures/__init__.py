@@ -3,9 +3,11 @@
 import importlib
 import pkgutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, one_of
@@ -13,8 +15,10 @@ from normbench.engine.settings import Settings
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.results import names, sentences
 from normbench.theory.budget import Budget
+from normbench.verdicts.judging import Step
 
 Arrays = Mapping[str, Mapping[str, Any]]
+FOLLOWS = "follows"  # kept with the descent, (n, 2): each finding's name, and what it follows from
 
 
 @cache
@@ -49,9 +53,11 @@ def take(
 ) -> tuple[Findings, Arrays]:
     """Return what all measures find, as one, and the arrays by the words that asked for them.
 
+    Arrays that no word asked for are kept with the descent.
+
     budget: what theory may still cost; None where no theory is asked for, or none is of use.
     """
-    found: list[Findings] = []
+    found: list[tuple[Measure, Findings]] = []
     arrays: dict[str, Mapping[str, Any]] = {}
     seconds = {"theory": 0.0, "asked": 0.0}
     for measure in _wanted(made, settings, budget):
@@ -59,11 +65,15 @@ def take(
         part = measure.take(made)
         asked = measure.asked or bool(measure.record)
         seconds["asked" if asked else "theory"] += time.perf_counter() - tick
-        found.append(part)
-        if measure.record and part.arrays:
-            arrays[measure.record] = part.arrays
-    in_order = {name: arrays[name] for name in settings.record if name in arrays}
-    return _merged(found, made, budget, seconds), in_order
+        found.append((measure, part))
+        if part.arrays:
+            name = measure.record or names.KEPT
+            arrays[name] = {**arrays.get(name, {}), **part.arrays}
+    merged = _merged(found, made, budget, seconds)
+    if names.KEPT in arrays:
+        arrays[names.KEPT] = {**arrays[names.KEPT], FOLLOWS: np.array([*merged.follows.items()])}
+    words = (*settings.record, names.KEPT)
+    return merged, {name: arrays[name] for name in words if name in arrays}
 
 
 def _wanted(made: Finished, settings: Settings, budget: Budget | None) -> Iterator[Measure]:
@@ -80,26 +90,49 @@ def _wanted(made: Finished, settings: Settings, budget: Budget | None) -> Iterat
 
 
 def _merged(
-    parts: list[Findings], made: Finished, budget: Budget | None, seconds: Mapping[str, float]
+    taken: list[tuple[Measure, Findings]],
+    made: Finished,
+    budget: Budget | None,
+    seconds: Mapping[str, float],
 ) -> Findings:
     """Return findings put together, with the tags that are made from all of them."""
+    parts = [part for _, part in taken]
+    follows = {name: measure.follows for measure, part in taken for name in _named(measure, part)}
     metrics = {key: value for part in parts for key, value in part.metrics.items()}
     tags = {key: value for part in parts for key, value in part.tags.items()}
     if made.descended is not None:
         own = [made.descended.theory.note, budget.note if budget else ""]
         notes = [note for note in (*own, *(note for part in parts for note in part.notes)) if note]
         if notes:
+            follows[names.NOTE.key] = ""
             tags[names.NOTE.key] = "; ".join(notes)
-        best = made.descended.best_step
-        own_step = {} if best is None else {names.STEP_TAG.key: f"{best.step_size:g}"}
-        own_step |= {} if best is None else {names.VERDICT.key: best.verdict}
-        found = sentences.Found(metrics, tags | own_step)
-        tags[names.EXPLANATION.key] = sentences.paragraph(sentences.of_scheme(found))
+        here = made.descended
+        tags[names.EXPLANATION.key] = explained(metrics, tags, here.steps, here.best)
     return Findings(
         metrics,
         tags,
         {key: value for part in parts for key, value in part.series.items()},
         of_steps={key: value for part in parts for key, value in part.of_steps.items()},
+        follows=follows,
         seconds=seconds["theory"],
         search_seconds=seconds["asked"],
     )
+
+
+def explained(
+    metrics: Mapping[str, float], tags: Mapping[str, str], steps: Sequence[Step], best: int | None
+) -> str:
+    """Return what is said of a scheme; best: the number of the step that stands for it."""
+    own = {}
+    if best is not None:
+        step = steps[best]
+        own = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
+    found = sentences.Found(metrics, {**tags, **own})
+    return sentences.paragraph(sentences.of_scheme(found))
+
+
+def _named(measure: Measure, part: Findings) -> Iterator[str]:
+    """Yield the names of what a measure found of the scheme, and the word that asked for it."""
+    yield from (*part.metrics, *part.tags, *part.series)
+    if measure.record:
+        yield measure.record

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.measures.contract import Array, Descended, Findings, Finished, Measure
+from normbench.measures.contract import BEST, Array, Descended, Findings, Finished, Measure
 from normbench.measures.inputs import names_of
 
 GRID = (21, 61)  # cells along one side, by what they cost
@@ -70,4 +70,4 @@ def _plane(here: Descended, weights: Array, names: tuple[str, ...]) -> tuple[Arr
     return end, directions, ("along the path", "second direction of the path")
 
 
-MEASURE = Measure(take, record="contours")
+MEASURE = Measure(take, record="contours", follows=BEST)

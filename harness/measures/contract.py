@@ -22,6 +22,8 @@ from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
+# What findings may follow from: the verdicts, the step that stands for the scheme, the rules.
+VERDICTS, BEST, RULES = "verdicts", "best", "rules"
 PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
 
 
@@ -32,6 +34,7 @@ class Findings:
     metrics: numbers, NaN where there is none. tags: words. series: a number by step k, or by the
     rank of a direction: `(steps, values)`. arrays: what a figure needs, small enough to keep.
     notes: what could not be told, and why. of_steps: what belongs to one step size, by its number.
+    follows: of each name, the scheme's own, what of the judging it follows from, see `Measure`.
     seconds: what theory took; search_seconds: what is done only where it is asked for.
     """
 
@@ -41,6 +44,7 @@ class Findings:
     arrays: Mapping[str, Array] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     of_steps: Mapping[int, "OfStep"] = field(default_factory=dict)
+    follows: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     search_seconds: float = 0.0
 
@@ -168,8 +172,10 @@ class Measure:
     always taken. asked: it is done only where a setting asks for it, and its seconds are counted
     apart. of_descent: it needs a descent, and so `made.descended`. what, work: how theory's
     notes call it, and its work, which theory's budget has to afford; without a name it is not
-    theory's. applies: whether there is anything to find. check: raises `UserError` where it cannot
-    be taken of a data set under a scheme that is not yet fitted.
+    theory's. follows: what its findings follow from. Where a recorded job is judged by other rules,
+    those from `VERDICTS` are made again, those from another `BEST` step or other `RULES` need
+    another descent, and all others hold. applies: whether there is anything to find. check: raises
+    `UserError` where it cannot be taken of a data set under a scheme that is not yet fitted.
     """
 
     take: Callable[[Finished], Findings]
@@ -178,6 +184,7 @@ class Measure:
     of_descent: bool = True
     what: str = ""
     work: Callable[[Finished], Work] = _nothing
+    follows: str = ""
     applies: Callable[[Finished], bool] = _always
     check: Callable[[Dataset, Any], None] = _refuse_nothing
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import RULES, Findings, Finished, Measure
 from normbench.results import names
 from normbench.verdicts.search import critical_step
 
@@ -39,4 +39,4 @@ def _applies(made: Finished) -> bool:
     return made.descended is not None and made.descended.search.critical
 
 
-MEASURE = Measure(take, asked=True, applies=_applies)
+MEASURE = Measure(take, asked=True, applies=_applies, follows=RULES)

@@ -1,6 +1,6 @@
 """The largest curvature at the best step's last weights: why steps above `2/L` work."""
 
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import BEST, Findings, Finished, Measure
 from normbench.measures.thresholds import curvature
 from normbench.results import names
 from normbench.theory.analysis import curvature_work, largest_curvature
@@ -26,4 +26,6 @@ def _work(made: Finished) -> Work:
     return curvature_work(made.descended.train)
 
 
-MEASURE = Measure(take, what="curvature at the best weights", work=_work, applies=_applies)
+MEASURE = Measure(
+    take, what="curvature at the best weights", work=_work, applies=_applies, follows=BEST
+)

@@ -1,8 +1,11 @@
 """What the verdicts of a grid come to: the largest step sizes that pass."""
 
-from normbench.measures.contract import Findings, Finished, Measure
+from collections.abc import Sequence
+
+from normbench.measures.contract import VERDICTS, Findings, Finished, Measure
 from normbench.results import names
 from normbench.verdicts.convergence import first_failing, largest_convergent, largest_falling
+from normbench.verdicts.judging import Step
 
 NOTHING = float("nan")
 
@@ -13,8 +16,13 @@ def take(made: Finished) -> Findings:
     And the tag `step_chosen` where `shown_step` chose the run that stands for its scheme.
     """
     assert made.descended is not None
-    sizes = made.descended.settings.step_sizes
-    judgements = [step.judgement for step in made.descended.steps]
+    return largest(made.descended.steps, made.descended.chosen)
+
+
+def largest(steps: Sequence[Step], chosen: bool) -> Findings:
+    """Return what the steps of a grid come to; chosen: the one that stands for them was."""
+    sizes = [step.step_size for step in steps]
+    judgements = [step.judgement for step in steps]
     convergent = largest_convergent(sizes, judgements)
     falling = largest_falling(sizes, judgements)
     metrics = {
@@ -27,9 +35,9 @@ def take(made: Finished) -> Findings:
         names.CENSORED.key: str(convergent.censored).lower(),
         names.CENSORED_FALLING.key: str(falling.censored).lower(),
     }
-    if made.descended.chosen:
+    if chosen:
         tags[names.STEP_CHOSEN.key] = "true"
     return Findings(metrics, tags)
 
 
-MEASURE = Measure(take)
+MEASURE = Measure(take, follows=VERDICTS)

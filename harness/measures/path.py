@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import BEST, Findings, Finished, Measure
 
 
 def take(made: Finished) -> Findings:
@@ -14,4 +14,4 @@ def take(made: Finished) -> Findings:
     return Findings(arrays={**walk._asdict(), "step_size": np.array(best.step_size)})
 
 
-MEASURE = Measure(take, record="path")
+MEASURE = Measure(take, record="path", follows=BEST)

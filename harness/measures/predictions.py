@@ -13,17 +13,25 @@ Array = NDArray[np.float64]
 
 
 def take(made: Finished) -> Findings:
-    """Return, of each step below the threshold, its predicted history and iterations to targets."""
+    """Return, of each step below the threshold, its predicted history and iterations to targets.
+
+    And what they are made from: `eigenvalues` (n,) of the Hessian, those that are not rounding, and
+    `excess` (starts, n), how much of each start's excess over the least cost lies along each.
+    """
     here = made.descended
     assert here is not None
     assert here.theory.threshold is not None
     problems = _problems(here)
     return Findings(
+        arrays={
+            "eigenvalues": problems[0].values,
+            "excess": np.array([problem.shares for problem in problems]),
+        },
         of_steps={
             number: _of_step(here, problems, step)
             for number, step in enumerate(here.steps)
             if step.step_size < here.theory.threshold
-        }
+        },
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.measures.contract import Array, Findings, Finished, Measure
+from normbench.measures.contract import BEST, Array, Findings, Finished, Measure
 from normbench.results import names
 from normbench.theory.analysis import largest_curvature
 
@@ -39,4 +39,4 @@ def _applies(made: Finished) -> bool:
     return made.descended is not None and made.descended.best is not None
 
 
-MEASURE = Measure(take, record="sharpness", applies=_applies)
+MEASURE = Measure(take, record="sharpness", applies=_applies, follows=BEST)

@@ -59,8 +59,12 @@ def identity(params: Mapping[str, Any], dataset: Dataset, parts: tuple[Any, ...]
     code = {name: code_of(name, ROOMS) for name in modules}
     links = [_settings(member) for member in members] if len(members) > len(parts) else []
     descent = _digest(json.dumps([_of_descent(params), data, code, _versions(), links]))
-    wanted = [*sorted(records(params)), _asked(params), judged(params)]
-    return Identity(descent, _digest(json.dumps([descent, wanted])))
+    return Identity(descent, job_of(descent, params))
+
+
+def job_of(descent: str, params: Mapping[str, Any]) -> str:
+    """Return the digest of a job from that of its descent and its parameters, as text or not."""
+    return _digest(json.dumps([descent, sorted(records(params)), _asked(params), judged(params)]))
 
 
 def covers(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -72,7 +76,9 @@ def covers(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def judged(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings by which a job's histories are judged."""
+    """Return the settings by which a job's histories are judged; none without a descent."""
+    if records(params) and str(params.get("iterations")) == "0":
+        return {}
     return {key: str(value) for key, value in sorted(params.items()) if key.startswith(JUDGED)}
 
 

@@ -5,7 +5,7 @@ import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_STORED, ZipFile
@@ -117,6 +117,13 @@ class Place:
 
 def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
     """Return what is written of a job that ran; every number in it is finite."""
+    encoding = {"dataset.encoding": dataset.encoding} if dataset.classes else {}
+    told = replace(place, params={**place.params, **encoding})
+    return written(told, _dataset(dataset), outcome)
+
+
+def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRecord:
+    """Return what is written of an outcome; dataset: the entries of MLflow's dataset input."""
     tags = {**place.tags, **_texts(outcome.findings.tags)}
     metrics: list[Entry] = []
     if outcome.best is not None:
@@ -138,19 +145,18 @@ def of_outcome(place: Place, dataset: Dataset, outcome: Outcome) -> JobRecord:
         (names.STEPS_DIVERGED.key, diverged, 0),
         *_findings(outcome.findings),
     ]
-    encoding = {"dataset.encoding": dataset.encoding} if dataset.classes else {}
     name = place.tags[names.NORMALIZER.key]
     return JobRecord(
         place.store,
         place.experiment,
         place.parent,
-        _texts({**place.params, **encoding}),
+        _texts(place.params),
         RunRecord(name, tags, metrics),
         [
             _step(name, place.tags, step, number == outcome.best)
             for number, step in enumerate(outcome.steps)
         ],
-        _dataset(dataset),
+        dict(dataset),
         outcome.arrays,
     )
 

@@ -1,12 +1,15 @@
-"""What is recorded already: a job that is equal to another, or holds all that is asked of it."""
+"""What is recorded already: a job that holds all that another asks for, or can be judged anew."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from normbench.recording.identity import covers, judged
-from normbench.recording.records import Place
-from normbench.recording.writer import Writer
+from normbench.recording.identity import covers, judged, records
+from normbench.recording.recorded import Recorded
+from normbench.recording.records import JobRecord, Place
+from normbench.recording.rejudge import rejudged
+from normbench.recording.writer import Writer, input_of
 from normbench.results import names
+from normbench.results.runs import scheme
 
 
 def known(writer: Writer, place: Place) -> str | None:
@@ -15,19 +18,36 @@ def known(writer: Writer, place: Place) -> str | None:
     Of the runs of its descent the equal one, or else one that holds all that the job asks for and
     was judged by the same rules.
     """
-    found = writer.of_descent(place.experiment, place.tags[names.DESCENT.key])
-    equal = [run for run in found if _tag(run, names.FINGERPRINT) == _mark(place)]
-    enough = [run for run in found if _holds(run.data.params, place.params)]
+    found = _of_descent(writer, place)
+    mark = place.tags[names.FINGERPRINT.key]
+    equal = [run for run in found if run.data.tags.get(names.FINGERPRINT.key) == mark]
+    enough = [run for run in found if judged(run.data.params) == judged(place.params)]
     return next((str(run.info.run_id) for run in [*equal, *enough]), None)
 
 
-def _holds(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return covers(recorded, wanted) and judged(recorded) == judged(wanted)
+def judged_again(writer: Writer, place: Place) -> JobRecord | None:
+    """Return a job as a recorded run of its descent gives it, judged by the job's own rules.
+
+    None where no run holds all that the job asks for, or would still do so.
+    """
+    for run in _of_descent(writer, place):
+        recorded = Recorded(scheme(writer.store.uri, run.info.run_id), run.info.run_id)
+        found = rejudged(recorded, place, input_of(run))
+        if found and not lacks(found.scheme.tags, place.params):
+            return found
+    return None
 
 
-def _mark(place: Place) -> str:
-    return place.tags[names.FINGERPRINT.key]
+def lacks(tags: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
+    """Return whether a run that was judged again has lost what is asked for by name."""
+    lost = set(tags.get(names.AGAIN.key, "").split(","))
+    return bool(lost & {*records(wanted), names.CRITICAL.key})
 
 
-def _tag(run: Any, tag: names.Tag) -> str:
-    return str(run.data.tags.get(tag.key, ""))
+def _of_descent(writer: Writer, place: Place) -> list[Any]:
+    """Return the runs of a job's descent that hold all that it asks for beside its judging."""
+    return [
+        run
+        for run in writer.of_descent(place.experiment, place.tags[names.DESCENT.key])
+        if covers(run.data.params, place.params) and not lacks(run.data.tags, place.params)
+    ]

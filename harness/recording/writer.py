@@ -104,6 +104,16 @@ class Writer:
         found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
         return str(found[0].info.run_id) if found else None
 
+    def sweep_runs(self, sweep_id: str) -> dict[str, str]:
+        """Return the ids of a sweep's own runs by the ids of their experiments."""
+        return {run.info.experiment_id: run.info.run_id for run in self._sweeps(sweep_id)}
+
+    def has_member(self, experiment: str, sweep_id: str, number: int) -> bool:
+        """Return whether a sweep has a job of a number, its own or one that it took in."""
+        wanted = f"{names.membership(sweep_id).equals(str(number))}"
+        query = f"{wanted} and {names.ROLE.equals(names.SCHEME)}"
+        return self._find(experiment, f"{query} and attributes.status != 'KILLED'") is not None
+
     def adopt(self, scheme: str, job: str) -> None:
         """Make a recorded job one of a sweep's: `<sweep>/<number>`."""
         sweep_id, _, number = job.rpartition("/")
@@ -120,6 +130,10 @@ class Writer:
         query = f"{wanted} and attributes.status = 'FINISHED'"
         found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
         return dict(found[0].data.tags) if found else None
+
+    def run(self, run_id: str) -> Any:
+        """Return a run of the store."""
+        return self.client.get_run(run_id)
 
     def knows(self, run_id: str) -> bool:
         """Return whether the store has a run of that id."""
@@ -257,6 +271,13 @@ class Writer:
         if dataset:
             tag = InputTag("mlflow.data.context", "training")
             self.client.log_inputs(run_id, datasets=[DatasetInput(Dataset(**dataset), [tag])])
+
+
+def input_of(run: Any) -> dict[str, str]:
+    """Return the entries of the data set that a run of MLflow's was given; empty without one."""
+    inputs = run.inputs.dataset_inputs if run.inputs else []
+    told = dict(inputs[0].dataset) if inputs else {}
+    return {key: str(value) for key, value in told.items() if value is not None}
 
 
 def _user() -> str:

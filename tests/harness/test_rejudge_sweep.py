@@ -1,0 +1,208 @@
+"""A whole sweep judged again: as a new sweep, finished after a cut, older stores as they can be."""
+
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from normbench.command import rejudge
+from normbench.command.results import main
+from normbench.costs import softmax
+from normbench.datasets import make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.normalizers import PCASphere
+from normbench.optimizers import gradient_descent
+from normbench.recording import records
+from normbench.recording.store import Store
+from normbench.recording.writer import Writer
+from normbench.results import theory
+from normbench.results.runs import last_sweep_id, load, sweeps
+from normbench.verdicts.convergence import Rules
+
+NAME = "two-softmax"
+WORDS = ("rules.tail=0.5", "rules.variation=0.3")
+NEW = Rules(tail=0.5, variation=0.3)
+SCHEMES = {"identity": FunctionTransformer, "standard": StandardScaler, "pca_sphere": PCASphere}
+
+
+def fresh(place, data, rules, name, starts=1):
+    start = {"start": "normal" if starts > 1 else "zeros", "starts": starts}
+    settings = Settings((0.01, 0.1, 1.0), iterations=20, record=("path", "contours"), **start)
+    job = Job(data, softmax, SCHEMES[name](), gradient_descent(), settings, 0.0, rules)
+    return records.of_outcome(place, data, run(job))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory, empty_store):
+    """A store with a sweep of three schemes, and one with a failed job."""
+    folder = tmp_path_factory.mktemp("recorded")
+    shutil.copy(empty_store, folder / "mlflow.db")
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 60)
+    x = (rng.standard_normal((60, 2)) + y[:, None]) * [1.0, 5.0] + [0.0, 5.0]
+    data = make_dataset("two", x, y, class_names=["no", "yes"], source="-")
+    uri = f"sqlite:///{folder}/mlflow.db"
+    writer = Writer(Store.at(uri, "artifacts", folder))
+    parent = writer.start_sweep(NAME, "old", {"command": "normbench", "jobs": "4"})
+    for number, name in enumerate(SCHEMES):
+        place = _place(uri, parent, number, name, Rules())
+        writer.write(fresh(place, data, Rules(), name))
+    failed = _place(uri, parent, 3, "robust", Rules())
+    writer.write(records.of_failure(failed, ValueError("it is broken")))
+    writer.finish(parent)
+    return folder, data
+
+
+def _place(uri, parent, number, name, rules):
+    told = {f"rules.{key}": value for key, value in vars(rules).items()}
+    params = {"normalizer": name, "iterations": 20, "record": ["path", "contours"], **told}
+    tags = {"normalizer": name, "sweep_id": "old", "job": f"old/{number}", "descent": name}
+    tags |= {"sweep.old": str(number), "fingerprint": f"{name}-{number}"}
+    return records.Place(uri, NAME, parent, params, tags)
+
+
+@pytest.fixture
+def store(recorded, tmp_path, monkeypatch):
+    """The URI of a copy of the store, in the working folder."""
+    shutil.copytree(recorded[0], tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return f"sqlite:///{tmp_path}/mlflow.db"
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave the figures out: most of a command's time."""
+    monkeypatch.setattr(rejudge, "present", lambda sweep, folder: {})
+
+
+def finals(sweep):
+    rows = sweep.of_role("scheme")
+    rows = rows[rows["verdict"] != "failed"]
+    columns = [name for name in rows if name.startswith(("metrics.final/", "metrics.train"))]
+    columns += ["tags.step_size", "verdict", "label"]
+    return rows[columns].set_index("label").sort_index().sort_index(axis="columns")
+
+
+def test_a_sweep_is_judged_as_a_fresh_one_is(store, recorded, capsys):
+    assert main(["rejudge", "--store", store, *WORDS]) == 0
+    assert last_sweep_id(store) != "old"
+    new, old = load(store, last_sweep_id(store)), load(store, "old")
+    assert list(new.of_role("scheme")["label"]) == list(old.of_role("scheme")["label"])
+    found = finals(new)
+    assert (found["verdict"] != finals(old)["verdict"]).any()
+    for name in SCHEMES:
+        record = fresh(_place(store, "", 0, name, NEW), recorded[1], NEW, name)
+        assert found.loc[name, "verdict"] == record.scheme.tags["verdict"]
+        assert found.loc[name, "tags.step_size"] == record.scheme.tags["step_size"]
+        last = {key: value for key, value, _ in record.scheme.metrics}
+        for column in found:
+            if "seconds" not in column and column.removeprefix("metrics.") in last:
+                assert found.loc[name, column] == last[column.removeprefix("metrics.")]
+    told = capsys.readouterr().out
+    assert "standard" in told
+    assert "report" in told
+
+
+def test_the_first_rules_again_are_the_first_sweep_again(store, undrawn):
+    assert main(["rejudge", "--store", store, "old", *WORDS]) == 0
+    there = last_sweep_id(store)
+    assert main(["rejudge", "--store", store, there, "rules.tail=0.1", "rules.variation=0.01"]) == 0
+    back = last_sweep_id(store)
+    assert len({"old", there, back}) == 3
+    first, again = load(store, "old"), load(store, back)
+    ids = [set(sweep.of_role("scheme")["run_id"]) for sweep in (first, again)]
+    assert ids[0] == ids[1]  # they are there: nothing is made of them anew
+    assert finals(first).equals(finals(again))
+
+
+def test_what_is_cut_off_is_finished_by_the_same_command(store, monkeypatch, undrawn):
+    log, calls = Writer._log_arrays, []
+
+    def cut(self, run_id, arrays):
+        calls.append(run_id)
+        if len(calls) == 2:  # amid the second job
+            raise KeyboardInterrupt
+        log(self, run_id, arrays)
+
+    command = ["rejudge", "--store", store, "old", *WORDS]
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "_log_arrays", cut)
+        assert main(command) == 130
+    assert main(command) == 0
+    whole = load(store, last_sweep_id(store))
+    schemes = whole.of_role("scheme")
+    assert list(schemes["place"]) == [0, 1, 2, 3]
+    assert list(whole.of_role("step").groupby("parent").size()) == [3, 3, 3]
+    assert set(schemes["status"]) == {"FINISHED", "FAILED"}
+    before = set(whole.runs["run_id"])
+    assert main(command) == 0  # there already: nothing more is written
+    assert set(load(store, whole.sweep_id).runs["run_id"]) == before
+    assert list(sweeps(store)["status"]) == ["FINISHED", "FINISHED"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rules.tails=0.2"], "rules.tails=0.2: is no rule; give some of rules.tail"),
+        (["rules.tail=2"], "rules.tail=2: must be"),
+        (["rules.tail=much"], "rules.tail=much: must be a"),
+        (["none", "rules.tail=0.2"], "sweep none: is not in"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(store, capsys, tmp_path, words, said):
+    assert main(["rejudge", "--store", store, *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert list(sweeps(store)["sweep"]) == ["old"]
+    assert not (tmp_path / "outputs").exists()
+
+
+def older(store, run_ids, starts="1"):
+    """Make runs of a store what an earlier version had written: no arrays of the descent."""
+    import sqlite3
+
+    file = store.removeprefix("sqlite:///")
+    with sqlite3.connect(file) as connection:
+        for run_id in run_ids:
+            for key in ("recorded", "descent", "fingerprint", "descend_again"):
+                connection.execute("delete from tags where run_uuid = ? and key = ?", (run_id, key))
+            connection.execute(
+                "insert into params (key, value, run_uuid) values ('starts', ?, ?)",
+                (starts, run_id),
+            )
+    connection.close()
+
+
+@pytest.mark.parametrize("word", ["show", "report", "table"])
+def test_an_older_store_is_shown(store, capsys, word):
+    older(store, load(store, "old").of_role("scheme")["run_id"])
+    assert main([word, "--store", store]) == 0
+    assert main(["list", "--store", store]) == 0
+    assert main(["profile", "--store", store]) == 0
+    assert "pca_sphere" in capsys.readouterr().out
+
+
+def test_an_older_store_of_one_start_is_judged_from_its_histories(store, tmp_path, undrawn):
+    assert main(["rejudge", "--store", store, "old", *WORDS]) == 0
+    known = finals(load(store, last_sweep_id(store)))
+    shutil.copy(f"{tmp_path}/mlflow.db", f"{tmp_path}/other.db")
+    other = f"sqlite:///{tmp_path}/other.db"
+    every = load(other, "old").of_role("scheme")["run_id"]
+    again = load(other, last_sweep_id(other))
+    older(other, [*every, *again.of_role("scheme")["run_id"]])
+    assert main(["rejudge", "--store", other, "old", *WORDS, "rules.last=0.2"]) == 0
+    assert finals(load(other, last_sweep_id(other))).equals(known)
+
+
+def test_an_older_store_of_several_starts_is_shown_as_it_was_judged(store, undrawn):
+    old = load(store, "old")
+    older(store, old.of_role("scheme")["run_id"], starts="3")
+    assert main(["rejudge", "--store", store, "old", *WORDS]) == 0
+    new = load(store, last_sweep_id(store))
+    assert set(new.of_role("scheme")["run_id"]) == set(old.of_role("scheme")["run_id"])
+    said = theory.explanation(new, NAME)
+    assert "Judged as before, not by rules.tail=0.5 rules.variation=0.3: identity; " in said
+    assert "medians over several starts alone" in said
+    assert "Judged as before" not in theory.explanation(old, NAME)
