@@ -5,6 +5,7 @@ made from what is recorded of it, its numbers and its tags, and from nothing els
 """
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 from normbench.results import names
@@ -117,9 +118,9 @@ class Found(NamedTuple):
         return cls(part(names.METRICS, float), part(names.TAGS, str))
 
     def number(self, metric: names.Metric) -> float | None:
-        """Return a number, None where there is none."""
+        """Return a number, None where there is none: what is not finite is not recorded."""
         value = self.metrics.get(metric.key, float("nan"))
-        return None if value != value else value
+        return value if isfinite(value) else None
 
     def word(self, tag: names.Tag) -> str:
         """Return what a tag says; empty where it is not there."""

@@ -52,6 +52,7 @@ def _be_the_command(order: dict[str, Any]) -> None:
         os.close(file)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     top = Path(order["top"])
+    sys.dont_write_bytecode = True  # beside a user's own package Python would leave files
     os.environ |= {"HOME": str(top / "home"), "no_proxy": "127.0.0.1"}
     os.environ |= {"http_proxy": NO_NETWORK, "https_proxy": NO_NETWORK}
     for name in ("NORMBENCH_DATA", "XDG_CACHE_HOME"):
