@@ -96,7 +96,7 @@ def test_mlflows_lines_do_not_tell_it(command, tmp_path):
     with served(tmp_path, port):
         words = (*QUICK, f"tracking.uri={uri}", "tracking.artifacts=null")
         quiet = command(*words)
-        loud = command(*words, "seed=1", MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="false")
+        loud = command(*words, "cost.l2=0.1", MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="false")
         listed = command("results", "list", "--store", uri)
     assert [done.returncode for done in (quiet, loud, listed)] == [0, 0, 0]
     assert "View run" not in quiet.stdout

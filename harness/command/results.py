@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from normbench.datasets.values import UserError
 from normbench.results import clean, names
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
@@ -46,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _parser().parse_args(words)
         return int(COMMANDS[options.command](options))
-    except (ResultsError, UserError) as error:
+    except ResultsError as error:
         print(f"results: {error.args[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -304,6 +303,7 @@ def _report(options: argparse.Namespace) -> int:
 
 def _rejudge(options: argparse.Namespace) -> int:
     from normbench.command import rejudge
+    from normbench.datasets import UserError
     from normbench.results import runs
 
     sweep, rules = options.sweep, options.rules
@@ -311,7 +311,10 @@ def _rejudge(options: argparse.Namespace) -> int:
         sweep, rules = None, [sweep, *rules]
     sweep = sweep or runs.last_sweep_id(options.store)
     folder = Path(options.out).absolute() if options.out else None
-    return rejudge.run(options.store, sweep, rules, folder)
+    try:
+        return rejudge.run(options.store, sweep, rules, folder)
+    except UserError as error:
+        raise ResultsError(str(error)) from error
 
 
 def _profile(options: argparse.Namespace) -> int:

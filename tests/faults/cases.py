@@ -210,13 +210,17 @@ def served(folder: Path, port: int) -> Iterator[Callable[[], None]]:
             start_new_session=True,
         )
         (folder / "server.pid").write_text(str(process.pid))
+        started.append(process)
         _answers(port)
 
+    started: list[subprocess.Popen[bytes]] = []
     begin()
     try:
         yield begin
     finally:
         os.killpg(int((folder / "server.pid").read_text()), signal.SIGKILL)
+        for process in started:
+            process.wait()
 
 
 def _answers(port: int) -> None:
