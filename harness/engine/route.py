@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.values import one_of
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.problem import Objective, Problem
 
@@ -19,7 +20,7 @@ ENGINES = ("fast", "plain")
 
 def objective(engine: str, *parts: Any) -> Objective:
     """Return the `Objective` of these parts, or its equal that is quicker: see `ENGINES`."""
-    return Objective(*parts) if engine == "plain" else Blocked(*parts)
+    return Objective(*parts) if one_of("engine", engine, ENGINES) == "plain" else Blocked(*parts)
 
 
 @contextmanager

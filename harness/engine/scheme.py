@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.values import UserError, refuse_larger
+from normbench.normalizers.affine import learns_by_blocks
 from normbench.normalizers.spectrum import Spectra, blocks
 
 Array = NDArray[Any]
-SCALERS = "sklearn.preprocessing."
 FEWER = "choose options that give fewer features"
 FEW = 256  # points that are widened at a time: 1.6 MB at 784 features
 
@@ -109,7 +109,7 @@ def _fit(scheme: Any, x: Array, spectra: Spectra | None) -> None:
         scheme.fit_from(x, spectra)
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
-    elif hasattr(scheme, "partial_fit") and type(scheme).__module__.startswith(SCALERS):
+    elif learns_by_blocks(scheme):
         first, *others = blocks(len(x), FEW)
         scheme.fit(x[first].astype(np.float64))
         for block in others:

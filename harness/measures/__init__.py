@@ -14,7 +14,7 @@ from normbench.datasets.values import UserError, one_of
 from normbench.engine.settings import Settings
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.results import names, sentences
-from normbench.theory.budget import Budget
+from normbench.theory.budget import Budget, Work
 from normbench.verdicts.judging import Step
 
 Arrays = Mapping[str, Mapping[str, Any]]
@@ -82,11 +82,17 @@ def _wanted(made: Finished, settings: Settings, budget: Budget | None) -> Iterat
             continue
         if (measure.of_descent and made.descended is None) or not measure.applies(made):
             continue
-        if measure.what and (
-            budget is None or not budget.affords(measure.what, measure.work(made))
-        ):
-            continue
-        yield measure
+        if _affords(budget, measure, made):
+            yield measure
+
+
+def _affords(budget: Budget | None, measure: Measure, made: Finished) -> bool:
+    """Return whether there is enough left for a measure: memory alone for one that is asked for."""
+    asked = measure.asked or bool(measure.record)
+    if not measure.what or budget is None:
+        return asked or not measure.what
+    work = measure.work(made)
+    return budget.affords(measure.what, Work(memory=work.memory) if asked else work)
 
 
 def _merged(

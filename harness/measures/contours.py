@@ -6,6 +6,8 @@ import numpy as np
 
 from normbench.measures.contract import BEST, Array, Descended, Findings, Finished, Measure
 from normbench.measures.inputs import names_of
+from normbench.theory.analysis import curvature_work
+from normbench.theory.budget import Work
 
 GRID = (21, 61)  # cells along one side, by what they cost
 GRID_PRODUCTS = 1e11  # multiplications that a grid may take
@@ -70,4 +72,9 @@ def _plane(here: Descended, weights: Array, names: tuple[str, ...]) -> tuple[Arr
     return end, directions, ("along the path", "second direction of the path")
 
 
-MEASURE = Measure(take, record="contours", follows=BEST)
+def _work(made: Finished) -> Work:
+    assert made.descended is not None
+    return curvature_work(made.descended.train)
+
+
+MEASURE = Measure(take, record="contours", what="contours", work=_work, follows=BEST)

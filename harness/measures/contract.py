@@ -171,11 +171,12 @@ class Measure:
     take: finds it. record: the word in the setting `record` that asks for it; without one it is
     always taken. asked: it is done only where a setting asks for it, and its seconds are counted
     apart. of_descent: it needs a descent, and so `made.descended`. what, work: how theory's
-    notes call it, and its work, which theory's budget has to afford; without a name it is not
-    theory's. follows: what its findings follow from. Where a recorded job is judged by other rules,
-    those from `VERDICTS` are made again, those from another `BEST` step or other `RULES` need
-    another descent, and all others hold. applies: whether there is anything to find. check: raises
-    `UserError` where it cannot be taken of a data set under a scheme that is not yet fitted.
+    notes call it, and its work, which theory's budget has to afford (of one that is asked for,
+    the memory); without a name it costs next to nothing. follows: what its findings follow from.
+    Where a recorded job is judged by other rules, those from `VERDICTS` are made again, those from
+    another `BEST` step or other `RULES` need another descent, and all others hold. applies:
+    whether there is anything to find. check: raises `UserError` where it cannot be taken of a data
+    set under a scheme that is not yet fitted.
     """
 
     take: Callable[[Finished], Findings]

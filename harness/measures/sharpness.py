@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from normbench.measures.contract import BEST, Array, Findings, Finished, Measure
 from normbench.results import names
-from normbench.theory.analysis import largest_curvature
+from normbench.theory.analysis import curvature_work, largest_curvature
+from normbench.theory.budget import Work
 
 SAMPLES = 20  # of the path, by Lanczos or from the matrix
 
@@ -39,4 +40,11 @@ def _applies(made: Finished) -> bool:
     return made.descended is not None and made.descended.best is not None
 
 
-MEASURE = Measure(take, record="sharpness", applies=_applies, follows=BEST)
+def _work(made: Finished) -> Work:
+    assert made.descended is not None
+    return curvature_work(made.descended.train)
+
+
+MEASURE = Measure(
+    take, record="sharpness", what="sharpness", work=_work, applies=_applies, follows=BEST
+)

@@ -91,6 +91,12 @@ def affine(scheme: Any) -> Affine | None:
     return known and known[1](scheme)
 
 
+def learns_by_blocks(scheme: Any) -> bool:
+    """Return whether a scheme learns from block after block of points what it learns from all."""
+    scalers = (preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler)
+    return type(scheme) in scalers
+
+
 def _links(scheme: pipeline.Pipeline) -> list[Any]:
     return [step for _, step in scheme.steps if step not in (None, "passthrough")]
 

@@ -13,6 +13,7 @@ from normbench.engine.problem import Objective
 from normbench.theory import spectra
 
 COSTS = sorted(file.stem for file in (CONF / "cost").glob("*.yaml"))
+FLAT = {"least_absolute_deviations", "multiclass_perceptron", "perceptron"}
 
 
 def bound(cost):
@@ -136,7 +137,8 @@ def test_lanczos_ends_where_eigenvalues_crowd_at_the_top():
 def test_leading_directions_are_the_matrix_own(dense, monkeypatch):
     monkeypatch.setattr(hessian, "DENSE", dense)
     cost, x, targets, classes = problem("multiclass_softmax")
-    here = Objective(cost, x, targets, False, 0.3).hessian(np.zeros((classes, x.shape[1] + 1)))
+    weights = 0.1 * np.random.default_rng(4).standard_normal((classes, x.shape[1] + 1))
+    here = Objective(cost, x, targets, False, 0.3).hessian(weights)
     values = np.linalg.eigvalsh(here.matrix())
     found = here.leading(2)
     assert found.shape == (2, here.size)
@@ -145,3 +147,10 @@ def test_leading_directions_are_the_matrix_own(dense, monkeypatch):
         product = here.times(direction.reshape(here.shape)).ravel()
         # Measured: 1e-15 from the matrix, 2e-6 from products.
         assert np.linalg.norm(product - value * direction) <= 1e-3 * value
+
+
+@pytest.mark.parametrize("name", sorted(FLAT))
+def test_flat_pieces_have_no_second_derivative_not_even_rounding(name):
+    cost, x, targets, classes = problem(name)
+    weights = np.random.default_rng(4).standard_normal((classes, x.shape[1] + 1))
+    assert Objective(cost, x, targets, False).hessian(weights).is_zero

@@ -1,6 +1,7 @@
 """The contract of measures: found by themselves, paid from theory's budget, one road for all."""
 
 import sys
+import time
 from dataclasses import replace
 from types import ModuleType
 
@@ -8,16 +9,22 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from normbench import costs, measures
+from normbench import costs, measures, optimizers
 from normbench.datasets import UserError, make_dataset
+from normbench.engine.descent import descend
+from normbench.engine.hessian import Effort, Hessian, linear_effort
+from normbench.engine.problem import Evaluation
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
-from normbench.measures.contract import Findings, Measure
+from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.judged import judged
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results import names
 from normbench.theory import budget, shared
 from normbench.theory.budget import Budget, Work
+from normbench.verdicts.convergence import Rules
+from normbench.verdicts.search import Search
 
 
 @pytest.fixture
@@ -121,7 +128,7 @@ def test_many_classes_are_too_much_work_for_theory_and_it_says_so(monkeypatch):
     tags = run(made).findings.tags
     assert "curvature at the start" in tags["theory_note"]
     assert "skipped: more work" in tags["theory_note"]
-    assert "more work than the descent" in tags["minimum_source"]
+    assert "; skipped: more work than the descent" in tags["minimum_source"]
     assert not asked
 
 
@@ -186,3 +193,117 @@ def test_a_job_is_the_same_to_rounding_without_what_makes_it_faster(data, cost, 
             np.testing.assert_allclose(other.histories[name], history, rtol=1e-13)
     for name in ("theory/minimum", "theory/lipschitz_start", "theory/condition_number"):
         assert plain.findings.metrics[name] == pytest.approx(fast.findings.metrics[name], rel=1e-9)
+
+
+class Bowl:
+    """A problem of another kind: `1/2 mean_i |A_i w|^2` of weights (2, 3), linear in no points."""
+
+    classify = False
+    shape = (2, 3)
+    effort = Effort(made=1, product=1, matrix=1, memory=1)
+    matrix = np.diag([4.0, 1.0, 0.5, 0.2, 0.1, 0.05])
+
+    def evaluate(self, weights, with_gradient=True, workspace=None):
+        flat = weights.reshape(len(weights), -1)
+        slopes = flat @ self.matrix
+        return Evaluation(0.5 * np.sum(flat * slopes, axis=1), slopes.reshape(weights.shape), None)
+
+    def hessian(self, weights):
+        return Round(self.matrix)
+
+    def scores(self, weights, x):
+        raise NotImplementedError
+
+
+class Round(Hessian):
+    shape, is_zero = (2, 3), False
+
+    def __init__(self, matrix):
+        self.whole = matrix
+
+    def matrix(self):
+        return self.whole
+
+    def times(self, direction):
+        return (self.whole @ direction.ravel()).reshape(self.shape)
+
+
+@pytest.mark.parametrize("optimizer", [optimizers.gradient_descent(), optimizers.newton(0.0)])
+def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer):
+    record = ("path", "contours", "sharpness")
+    settings = Settings(step_sizes=(0.1, 0.49, 0.6), iterations=40, record=record)
+    train, start = Bowl(), np.ones((1, 2, 3))
+    sizes = np.array(settings.step_sizes)
+    histories = descend(train, None, optimizer, np.ones((3, 2, 3)), sizes, 40)
+    known = shared.OfPoints(data.x)
+    parts = (train, optimizer, settings, Rules(), Search(critical=True), start, histories, known)
+    here, left = judged(*parts, (0.0, 0.0))
+    made = Finished(data, FunctionTransformer().fit(data.x), data.x, known, here)
+    found, arrays = measures.take(made, settings, left)
+    assert found.metrics["theory/step_threshold"] == pytest.approx(0.5, rel=1e-12)
+    assert "curvature at the start" in found.tags["theory_basis"]
+    assert arrays["path"]["weights"].shape == (41, 2, 3)
+    # The grid's second differences are the two largest curvatures: measured 1e-12 off.
+    step = arrays["contours"]["a"][1] - arrays["contours"]["a"][0]
+    along = [np.diff(arrays["contours"]["cost"], 2, axis=axis)[0, 0] / step**2 for axis in (1, 0)]
+    assert along == pytest.approx([4, 1], rel=1e-8)
+    if optimizer.plain:
+        critical = found.metrics["final/critical_step"]
+        assert critical == pytest.approx(0.5, rel=0.03)  # told from 0.5 within 40 steps
+        sharp = here.best_step.step_size * 4 / 2
+        np.testing.assert_allclose(found.series["theory/sharpness"][1], sharp, rtol=1e-12)
+
+
+def test_an_engine_that_there_is_not_is_refused(data):
+    with pytest.raises(UserError, match="engine=slow: must be one of fast, plain"):
+        run(replace(job(data), engine="slow"))
+
+
+def test_what_is_asked_for_is_bounded_by_memory_alone(data, monkeypatch):
+    monkeypatch.setattr(budget, "SMALL", 0)
+    settings = {"record": ("contours", "sharpness"), "iterations": 1}
+    made = run(job(data, **settings))
+    assert "contours" in made.arrays
+    assert "theory/sharpness" in made.findings.series
+    monkeypatch.setattr(budget, "machine_memory", lambda: 4e4)
+    made = run(job(data, **settings))
+    assert not made.arrays
+    assert "contours" in made.findings.tags["theory_note"]
+
+
+def test_the_effort_of_second_derivatives_grows_with_the_classes():
+    """Half of a default grid is 500 passes: enough for ten classes twice, and not for 300."""
+    digits, many = linear_effort(1797, 10, 65), linear_effort(3000, 300, 21)
+    assert 2 * digits.largest <= 500
+    assert many.made > 1000
+    assert many.memory > 3000 * 300**2 * 8
+
+
+def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
+    from normbench.normalizers import spectrum
+
+    find = spectrum._find
+    monkeypatch.setattr(spectrum, "_find", lambda *of: time.sleep(0.2) or find(*of))
+    together = Shared()
+    made = [run(job(data, scheme=PCASphere()), shared=together) for _ in range(2)]
+    assert all(outcome.fit_seconds > 0.2 for outcome in made)
+
+
+def test_targets_are_above_no_cost_that_was_seen(data, monkeypatch):
+    from normbench.measures import judged as room
+    from normbench.theory.minimum import Minimum
+
+    monkeypatch.setattr(room, "least", lambda *of: Minimum(1e9, 0.0, "too high", True))
+    best = run(job(data)).steps[1]
+    assert best.metrics["final/iterations_to_1e-3"] == 20  # at its own lowest cost, the last
+
+
+@pytest.mark.parametrize("rule", [optimizers.gradient_descent(), optimizers.momentum(0.0)])
+def test_predictions_and_ties_are_of_plain_descent_below_the_threshold(data, rule):
+    settings = {"step_sizes": (0.1, 0.5, 1.0, 2.0), "iterations": 10}
+    made = run(replace(job(data, costs.least_squares, PCASphere(0), **settings), optimizer=rule))
+    predicted = [step.predicted is not None for step in made.steps]
+    tie = made.steps[2].reason.startswith("tie: at exactly 2/L")
+    # Momentum 0 makes the same steps, but it does not say that it is plain.
+    assert predicted == [rule.plain, rule.plain, False, False]
+    assert tie == rule.plain

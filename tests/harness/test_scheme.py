@@ -8,6 +8,8 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.manifold import TSNE
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
     OneHotEncoder,
     PolynomialFeatures,
     PowerTransformer,
@@ -21,6 +23,7 @@ from normbench.choices import build
 from normbench.comparison import compare
 from normbench.datasets import UserError
 from normbench.engine.scheme import FEW, check_scheme, normalize
+from normbench.normalizers.affine import learns_by_blocks
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 Y = np.arange(40) % 2
@@ -212,3 +215,20 @@ def test_a_list_of_numbers_is_a_range():
     # Settings come as lists; scikit-learn wants a tuple.
     choice = {"_target_": "sklearn.preprocessing.RobustScaler", "quantile_range": [5, 95]}
     assert build("normalizer", choice).fit(X).quantile_range == (5, 95)
+
+
+@pytest.mark.parametrize("scheme", [StandardScaler, MinMaxScaler, MaxAbsScaler])
+def test_a_scaler_learns_from_block_after_block_of_single_precision(scheme, monkeypatch):
+    seen = []
+    learn = scheme.partial_fit
+    monkeypatch.setattr(
+        scheme, "partial_fit", lambda self, x, *more: seen.append(x) or learn(self, x, *more)
+    )
+    x = np.random.default_rng(1).standard_normal((2 * FEW + 5, 3)).astype(np.float32)
+    z, _ = normalize(scheme(), x, x[:0], np.float64)
+    assert len(seen) == 3
+    assert all(len(block) <= FEW and block.dtype == np.float64 for block in seen)
+    # Measured: 2e-15, blocks' means put together.
+    np.testing.assert_allclose(z, scheme().fit_transform(x.astype(float)), rtol=1e-10, atol=1e-12)
+    assert learns_by_blocks(scheme())
+    assert not learns_by_blocks(PowerTransformer())
