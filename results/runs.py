@@ -1,6 +1,5 @@
 """The one reader of MLflow: runs in, tidy tables out."""
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from normbench.results import clean, names, secrets
+from normbench.results import clean, inputs, names, secrets
 from normbench.results.errors import ResultsError
+from normbench.results.labels import labels
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(
@@ -23,9 +23,7 @@ QUARTILES = tuple(
 )
 ABOUT_A_HISTORY = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 SQLITE = "sqlite:///"
-SIZES = ("train_points", "test_points", "features")
 OURS = names.SWEEP_ID.exists  # on a shared server, others may have a tag `role` as well
-STUDY = names.setting("study.")  # what a study says of its source: no setting of a job
 QUERY = "query"  # stands for the id of a sweep
 Arrays = dict[str, NDArray[Any]]
 
@@ -368,97 +366,20 @@ def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any
         "normalizer": tags.get(names.NORMALIZER.key, ""),
         "verdict": tags.get(names.VERDICT.key, ""),
         "reason": tags.get(names.REASON.key, ""),
-        "data": line(_data(run)),
-        **_sizes(run),
+        "data": line(inputs.data(run)),
+        **inputs.sizes(run),
         **{f"{names.TAGS}{key}": text for key, text in tags.items()},
         **{names.setting(key): text for key, text in params.items()},
         **{f"{names.METRICS}{line(key)}": value for key, value in run.data.metrics.items()},
     }
 
 
-def _data(run: Any) -> str:
-    """Return the data set that a run was given, with its size and fingerprint; empty for none."""
-    inputs = run.inputs.dataset_inputs if run.inputs else []
-    words = []
-    for dataset in (entry.dataset for entry in inputs):
-        profile = _profile(dataset.profile)
-        size = ", ".join(
-            f"{profile[key]} {key.replace('_', ' ')}" for key in SIZES if key in profile
-        )
-        words.append(f"{dataset.name}: {size or 'size unknown'}; fingerprint {dataset.digest}")
-    return "; ".join(words)
-
-
-def _sizes(run: Any) -> dict[str, int]:
-    """Return how many points and features the run's data set has, as far as it is recorded."""
-    inputs = run.inputs.dataset_inputs if run.inputs else []
-    profile = _profile(inputs[0].dataset.profile) if inputs else {}
-    return {key: profile[key] for key in SIZES if isinstance(profile.get(key), int)}
-
-
-def _profile(text: str | None) -> dict[str, Any]:
-    """Return what a data set's profile says; nothing where it is another's, in another form."""
-    try:
-        found = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
 def _labelled(table: pd.DataFrame) -> pd.DataFrame:
-    """Add a label: the normalizer, and what else tells the schemes of an experiment apart."""
-    table["label"] = table["normalizer"]
-    schemes = table[table["role"] == names.SCHEME]
-    settings = [
-        name
-        for name in table.columns
-        if name.startswith(names.PARAMS)
-        and not name.startswith(STUDY)
-        and schemes[name].nunique() > 1  # asked of each group alone, this takes seconds
-    ]
-    for _, same in schemes.groupby(["experiment", "normalizer"]):
-        if len(same) == 1:
-            continue
-        varied = pd.DataFrame({name: _varies(same, name) for name in settings}, index=same.index)
-        labels = _with_values(same, same["normalizer"], varied)
-        equal = labels.duplicated(keep=False)  # the same job, run again
-        again = same.loc[equal, [names.SWEEP_ID.column, "run_id"]]
-        table.loc[same.index, "label"] = labels
-        table.loc[again.index, "label"] = _with_values(again, labels, again.notna())
+    """Add each run's label; a step run has its scheme's, and the sizes of its scheme's data."""
+    table["label"] = labels(table)
     known = table.set_index("run_id")
     steps = table["role"] == names.STEP
-    for name in ("label", *SIZES):  # a step run has its scheme's
+    for name in ("label", *inputs.SIZES):
         if name in table:
             table[name] = table[name].where(~steps, table["parent"].map(known[name]))
     return table
-
-
-def _varies(same: pd.DataFrame, name: str) -> "pd.Series[bool]":
-    """Return for each of a scheme's rows whether a setting tells it apart from the others.
-
-    An option, such as `optimizer.epsilon`, does so among the rows of its own choice alone.
-    """
-    known = same[name].notna()
-    choice = name.rpartition(".")[0]
-    if same[name].nunique() < 2:  # a job that failed does not know all of its settings
-        return known & False
-    if choice not in same:
-        return known
-    return known & (same.groupby(choice)[name].transform("nunique") > 1)
-
-
-def _with_values(
-    rows: pd.DataFrame, labels: "pd.Series[str]", shown: pd.DataFrame
-) -> "pd.Series[str]":
-    """Return labels with the values of the columns that are shown, a mask of each row's own."""
-    columns = [name for name in shown if shown[name].any()]
-    found = {}
-    for index, row in rows[columns].iterrows():
-        extra = [f"{_short(name)}={row[name]}" for name in columns if shown.loc[index, name]]
-        found[index] = ", ".join([labels[index], *extra])
-    return pd.Series(found, dtype=str)
-
-
-def _short(name: str) -> str:
-    """Return a setting's name as a label has it: that of a normalizer's option alone."""
-    return name.removeprefix(names.PARAMS).removeprefix(names.TAGS).removeprefix("normalizer.")

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.faults import bench, child, random_kills, truths
@@ -201,6 +201,8 @@ def served(folder: Path, port: int) -> Iterator[Callable[[], None]]:
     ]
     quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
 
+    processes: list[subprocess.Popen[bytes]] = []
+
     def begin() -> None:
         process = subprocess.Popen(
             [sys.executable, "-m", "mlflow", "server", *store, *address, "--workers", "1"],
@@ -209,24 +211,24 @@ def served(folder: Path, port: int) -> Iterator[Callable[[], None]]:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        processes.append(process)
         (folder / "server.pid").write_text(str(process.pid))
-        started.append(process)
         _answers(port)
 
-    started: list[subprocess.Popen[bytes]] = []
-    begin()
     try:
+        begin()
         yield begin
     finally:
-        os.killpg(int((folder / "server.pid").read_text()), signal.SIGKILL)
-        for process in started:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
 def _answers(port: int) -> None:
     import urllib.request
 
-    for _ in range(300):
+    for _ in range(900):
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
             return

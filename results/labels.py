@@ -1,0 +1,64 @@
+"""What the schemes of an experiment are called: labels that tell each from the others."""
+
+import pandas as pd
+
+from normbench.results import names
+
+STUDY = names.setting("study.")  # what a study says of its source: no setting of a job
+
+
+def labels(table: pd.DataFrame) -> "pd.Series[str]":
+    """Return each run's label: the normalizer, and what else tells a scheme from the others.
+
+    table: one row a run, of one experiment or several.
+    """
+    found = table["normalizer"].copy()
+    schemes = table[table["role"] == names.SCHEME]
+    settings = [
+        name
+        for name in table.columns
+        if name.startswith(names.PARAMS)
+        and not name.startswith(STUDY)
+        and schemes[name].nunique() > 1  # asked of each group alone, this takes seconds
+    ]
+    for _, same in schemes.groupby(["experiment", "normalizer"]):
+        if len(same) == 1:
+            continue
+        varied = pd.DataFrame({name: _varies(same, name) for name in settings}, index=same.index)
+        own = _with_values(same, same["normalizer"], varied)
+        equal = own.duplicated(keep=False)  # the same job, run again
+        again = same.loc[equal, [names.SWEEP_ID.column, "run_id"]]
+        found[same.index] = own
+        found[again.index] = _with_values(again, own, again.notna())
+    return found
+
+
+def _varies(same: pd.DataFrame, name: str) -> "pd.Series[bool]":
+    """Return for each of a scheme's rows whether a setting tells it apart from the others.
+
+    An option, such as `optimizer.epsilon`, does so among the rows of its own choice alone.
+    """
+    known = same[name].notna()
+    choice = name.rpartition(".")[0]
+    if same[name].nunique() < 2:  # a job that failed does not know all of its settings
+        return known & False
+    if choice not in same:
+        return known
+    return known & (same.groupby(choice)[name].transform("nunique") > 1)
+
+
+def _with_values(
+    rows: pd.DataFrame, labels: "pd.Series[str]", shown: pd.DataFrame
+) -> "pd.Series[str]":
+    """Return labels with the values of the columns that are shown, a mask of each row's own."""
+    columns = [name for name in shown if shown[name].any()]
+    found = {}
+    for index, row in rows[columns].iterrows():
+        extra = [f"{_short(name)}={row[name]}" for name in columns if shown.loc[index, name]]
+        found[index] = ", ".join([labels[index], *extra])
+    return pd.Series(found, dtype=str)
+
+
+def _short(name: str) -> str:
+    """Return a setting's name as a label has it: that of a normalizer's option alone."""
+    return name.removeprefix(names.PARAMS).removeprefix(names.TAGS).removeprefix("normalizer.")
