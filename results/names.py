@@ -149,6 +149,11 @@ def reached(name: str, measure: str = "iterations") -> Metric:
     return Metric(f"{FINAL}{measure}_to_{name}", f"{measure} to {name} of the excess", measure)
 
 
+def own_step(name: str) -> Metric:
+    """Return the step size at which a scheme takes the fewest iterations to a target."""
+    return Metric(f"{FINAL}step_to_{name}", f"step size for {name} of the excess")
+
+
 def predicted(name: str) -> Metric:
     """Return the iterations to a target that theory predicts."""
     return Metric(

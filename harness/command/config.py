@@ -85,9 +85,19 @@ def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
     settings = Settings(
         step_sizes=plain["step_sizes"],
         shown_step=plain["shown_step"],
+        draws=_draws(plain["dataset"]),
         **{key: plain[key] for key in keys},
     )
     return settings, Rules(**plain["rules"]), Search(**plain["search"])
+
+
+def _draws(dataset: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the seeds that drew a job's data: of the points held out, and of points made."""
+    from normbench.engine.settings import whole
+
+    split = dataset["split_seed"] if dataset["test_fraction"] else 0
+    seeds = {"dataset.split_seed": split, "dataset.seed": dataset.get("seed", 0)}
+    return tuple(whole(name, seed, 0) for name, seed in seeds.items())
 
 
 def _job(plain: dict[str, Any]) -> "Job":

@@ -24,7 +24,8 @@ class Settings:
     `normal` (start_scale times a standard normal), or weights, bias first (one list, or one a
     class). starts: how many starts. seed: of the starts. theory: `auto` (what costs no more
     than the descent), `full` or `none`. shown_step: the step size whose run stands for its
-    scheme, one of step_sizes; None for the best. Raises `UserError`.
+    scheme, one of step_sizes; None for the best. draws: the seeds that drew the data: another
+    draw has other starts; zeros change nothing. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -37,6 +38,7 @@ class Settings:
     record: tuple[str, ...] = ()
     theory: str = "auto"
     shown_step: float | None = None
+    draws: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         put = object.__setattr__

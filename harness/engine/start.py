@@ -17,7 +17,7 @@ def starts(settings: Settings, shape: tuple[int, ...]) -> Array:
     if settings.start == "zeros":
         return np.zeros(every)
     if settings.start == "normal":
-        rng = np.random.default_rng(settings.seed)
+        rng = np.random.default_rng([settings.seed, *settings.draws])
         return settings.start_scale * rng.standard_normal(every)
     try:
         weights = np.array(settings.start, dtype=float)

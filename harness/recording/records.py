@@ -128,7 +128,9 @@ def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRe
     metrics: list[Entry] = []
     if outcome.best is not None:
         best = outcome.steps[outcome.best]
-        metrics += _metrics(best)
+        # A scheme's way to a target is that of its own best step size for it, among the findings.
+        own = outcome.findings.metrics
+        metrics += [entry for entry in _metrics(best) if entry[0] not in own]
         tags |= {names.VERDICT.key: best.verdict, names.STEP_TAG.key: f"{best.step_size:g}"}
     elif outcome.steps:
         tags |= {names.VERDICT.key: names.DIVERGED}

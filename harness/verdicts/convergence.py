@@ -16,6 +16,7 @@ from normbench.datasets.values import number, whole
 from normbench.results import names
 
 History = NDArray[np.float64]
+TIED = 1e-6  # of the start's excess: final costs that are nearer to one another are the same
 ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
 WORDS = (names.SETTLED, names.UNSETTLED, names.CYCLING, names.DIVERGED)  # from good to bad
 
@@ -50,20 +51,22 @@ class Judgement:
     """The verdict on one run, and why.
 
     falls: the cost falls throughout: it ends strictly lower than it began, and never rises.
-    fails: no larger step size counts as convergent: the run diverged, cycles, is a tie, or still
-    rises at times without having settled. A run that only falls too slowly does not fail.
-    tied: the cost stays where it began.
+    sinks: it ends strictly lower, and all its rises together are small. tied: it stays where it
+    began. fails: no larger step size counts as convergent: the run diverged, cycles, is a tie, or
+    rises without having settled. A run that falls too slowly does not fail, nor does a small rise.
     """
 
     verdict: str
     reason: str = ""
     falls: bool = False
     tied: bool = False
+    sinks: bool = False
 
     @property
     def fails(self) -> bool:
         """Whether the step size was too large (not: too small)."""
-        return self.verdict != names.SETTLED and not self.falls
+        slow = self.verdict == names.UNSETTLED and (self.falls or self.sinks)
+        return self.verdict != names.SETTLED and not slow
 
 
 class Largest(NamedTuple):
@@ -104,8 +107,9 @@ def judge(
     if tie(history, rounding):
         return Judgement(names.UNSETTLED, "tie: the cost neither falls nor rises", tied=True)
     down = falls(history, rounding)
+    low = sinks(history, rules, rounding)
     if settled(history, minimum, rules, rounding):
-        return Judgement(names.SETTLED, "", down)
+        return Judgement(names.SETTLED, "", down, sinks=low)
     if cycling(history, rules, rounding):
         above = ", and it ends above the start"
         reason = "the cost rises at the end of the run and finds no new low"
@@ -116,7 +120,7 @@ def judge(
         reason = "the cost still falls at the end"
     else:
         reason = "the cost rises at times and is not at rest at the end"
-    return Judgement(names.UNSETTLED, reason, down)
+    return Judgement(names.UNSETTLED, reason, down, sinks=low)
 
 
 def verdict(history: History, diverged: bool, minimum: float, rules: Rules = Rules()) -> str:
@@ -169,6 +173,17 @@ def falls(history: History, rounding: float) -> bool:
     return bool(history[0] - history[-1] > rounding and np.all(np.diff(history) <= rounding))
 
 
+def sinks(history: History, rules: Rules, rounding: float) -> bool:
+    """Return whether the cost ends strictly lower, and all its rises are small together.
+
+    They add up to no more than the 1 percent of the run's total drop that a flat tail may vary by.
+    """
+    steps = np.diff(history)
+    rises = float(steps[steps > rounding].sum())
+    lower = history[0] - history[-1] > rounding
+    return bool(lower and rises <= rules.variation * (history[0] - history.min()))
+
+
 def together(judgements: Sequence[Judgement]) -> Judgement:
     """Return the judgement on one step size from those of its starts: the worst of them.
 
@@ -181,30 +196,47 @@ def together(judgements: Sequence[Judgement]) -> Judgement:
     shown = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
     reason = f"of {len(judgements)} starts: {shown}" if len(counts) > 1 else ""
     reason = "; ".join(part for part in (reason, worst.reason) if part)
-    falls, tied = (all(flags) for flags in zip(*((one.falls, one.tied) for one in judgements)))
-    return Judgement(worst.verdict, reason, falls, tied)
+    flags = zip(*((one.falls, one.tied, one.sinks) for one in judgements))
+    return Judgement(worst.verdict, reason, *(all(flag) for flag in flags))
 
 
-def best(final_costs: History, verdicts: Sequence[str]) -> int | None:
-    """Return the index of the best run: lowest final cost among the settled.
+def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float]:
+    """Return, by run, the step from which on its cost is as good as the lowest final cost.
 
-    Among the finite where none settled; None where none is finite. Ties go to the first.
+    That is within `TIED` of the start's excess over the minimum: steps that have converged differ
+    by rounding. histories: None for a run that did not stay finite. NaN where it never is so.
     """
-    for group in ((names.SETTLED,), (names.UNSETTLED, names.CYCLING)):
-        members = [i for i, word in enumerate(verdicts) if word in group]
-        if members:
-            return min(members, key=lambda i: final_costs[i])
-    return None
+    ends = [history[-1] for history in histories if history is not None]
+    if not ends:
+        return [float("nan")] * len(histories)
+    start = next(history[0] for history in histories if history is not None)
+    goal = min(ends) + TIED * max(float(start) - minimum, 0.0)
+    return [float("nan") if history is None else reached(history, goal) for history in histories]
+
+
+def best(counts: Sequence[float], step_sizes: Sequence[float]) -> int | None:
+    """Return the index of the run with the fewest iterations to a goal; None where none has any.
+
+    counts: NaN for a goal that is not reached. Of equal ones the smaller step size: rounding does
+    not choose.
+    """
+    known = [place for place, count in enumerate(counts) if not np.isnan(count)]
+    return min(known, key=lambda place: (counts[place], step_sizes[place]), default=None)
 
 
 def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
-    """Return the largest settled step size below the smallest that fails.
+    """Return the largest settled step size from the smallest that settles up to one that fails.
 
     Contiguous from below: a larger one that happens to settle above a failure does not count.
-    A step size that is only too small to settle neither counts nor stops the count.
+    What is smaller than the smallest that settles was not too large.
     """
+    pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
+    settling = [place for place, (_, each) in enumerate(pairs) if each.verdict == names.SETTLED]
+    if not settling:
+        moving = _from_the_first_that_moves(step_sizes, judgements)
+        return Largest(None, not any(each.fails for _, each in moving))
     found = None
-    for size, each in _from_the_first_that_moves(step_sizes, judgements):
+    for size, each in pairs[settling[0] :]:
         if each.fails:
             return Largest(found, False)
         if each.verdict == names.SETTLED:

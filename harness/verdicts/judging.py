@@ -1,7 +1,7 @@
 """The verdicts of a job: every step size's histories against the least cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,9 +110,18 @@ def steps(
     any. diverged_at: `(R,)`, -1 for never.
     """
     starts = len(diverged_at) // len(step_sizes)
-    return tuple(
+    found = [
         _step(histories, diverged_at, size, slice(number * starts, (number + 1) * starts), bench)
         for number, size in enumerate(step_sizes)
+    ]
+    finite = [
+        None if step.verdict == names.DIVERGED else step.histories[names.TRAIN_COST.key]
+        for step in found
+    ]
+    counts = convergence.to_lowest(finite, bench.minimum)
+    return tuple(
+        replace(step, metrics={**step.metrics, names.TO_LOWEST.key: count})
+        for step, count in zip(found, counts)
     )
 
 
@@ -151,14 +160,23 @@ def _step(
 def shown(steps: Sequence[Step], chosen: float | None) -> tuple[int | None, bool]:
     """Return the number of the step that stands for its scheme, None where none stays finite.
 
-    And whether it is the chosen one, which it is unless that diverged; otherwise it is the best.
+    And whether it is the chosen one, which it is unless that diverged; otherwise it is the best:
+    the first to be within a millionth of the start's excess of the lowest final cost, for good.
     """
     for number, step in enumerate(steps):
         if step.step_size == chosen and step.verdict != names.DIVERGED:
             return number, True
-    costs = np.array([step.final_cost for step in steps])
-    best = convergence.best(costs, [step.verdict for step in steps])
+    best = fastest(steps, names.TO_LOWEST)
     return best, best is not None and steps[best].step_size == chosen
+
+
+def fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
+    """Return the number of the step size with the fewest iterations to a goal; None for none.
+
+    goal: the metric that counts them. Of equal ones the smaller step size.
+    """
+    counts = [step.metrics.get(goal.key, float("nan")) for step in steps]
+    return convergence.best(counts, [step.step_size for step in steps])
 
 
 def _finals(costs: Array) -> Array:

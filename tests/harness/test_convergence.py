@@ -50,6 +50,18 @@ def test_a_curve_that_rises_and_falls_while_it_sinks_is_unsettled():
     assert judge(sinking).fails
 
 
+def test_a_small_rise_is_no_failure():
+    bump = np.linspace(1, 0.1, 101)
+    bump[30] = bump[29] + 0.001
+    found = judge(bump)
+    assert (found.verdict, found.falls, found.fails) == ("unsettled", False, False)
+    bump[30] = bump[29] + 0.1
+    assert judge(bump).fails
+    hovers = np.r_[1.0, np.tile([0.2, 0.2001], 50)]  # small rises, but no new low
+    assert judge(hovers, excess=0.1).verdict == "cycling"
+    assert judge(hovers, excess=0.1).fails
+
+
 def test_a_run_that_stopped_being_finite_is_diverged():
     found = judge([1.0, 0.5], diverged=True)
     assert found.verdict == "diverged"
@@ -88,18 +100,42 @@ def test_thresholds_are_rules():
         Rules(least_tail=0)
 
 
-def test_the_best_is_the_lowest_of_the_settled():
-    finals = np.array([0.1, 0.3, 0.2, np.inf])
-    words = ["unsettled", "settled", "settled", "diverged"]
-    assert convergence.best(finals, words) == 2
-    assert convergence.best(finals, ["unsettled", "cycling", "unsettled", "diverged"]) == 0
-    assert convergence.best(finals[3:], ["diverged"]) is None
+def test_the_best_is_first_at_the_lowest_cost_and_stays_there():
+    """Steps that have converged differ by rounding: the first to arrive is the best."""
+    k = np.arange(101)
+    slow, quick = 0.5 + 0.8**k / 2, 0.5 + 0.2**k / 2  # both end at 0.5
+    jitter = 1e-12 * np.sin(k)
+    for sign in (1, -1):
+        counts = convergence.to_lowest([slow + sign * jitter, quick - sign * jitter, None], 0.5)
+        assert counts[1] < 10 < counts[0]
+        assert np.isnan(counts[2])
+        assert convergence.best(counts, [1.0, 0.1, 9.0]) == 1
+    touches = quick.copy()
+    touches[50] = 0.7  # it leaves the lowest cost once more
+    assert convergence.to_lowest([slow, touches], 0.5)[1] == 51
+    # A cost that ends above by more than a millionth of the start's excess is not as good.
+    higher = convergence.to_lowest([slow, quick + 1e-5], 0.5)
+    assert np.isnan(higher[1])
+    assert convergence.best(higher, [1.0, 0.1]) == 0
+
+
+def test_of_equal_steps_the_smaller_is_the_best():
+    assert convergence.best([2.0, 2.0, 5.0], [0.3, 0.1, 0.01]) == 1
+    assert convergence.best([float("nan")] * 2, [0.3, 0.1]) is None
+    assert convergence.to_lowest([None, None], 0.0) == pytest.approx([np.nan] * 2, nan_ok=True)
+
+
+def test_the_lowest_final_cost_counts_whatever_the_verdict():
+    settled, moving = np.r_[1.0, np.full(100, 0.4)], np.linspace(1, 0.1, 101)
+    counts = convergence.to_lowest([settled, moving], 0.0)
+    assert convergence.best(counts, [0.1, 1.0]) == 1
 
 
 SLOW = Judgement("unsettled", "", falls=True)
 SETTLED = Judgement("settled", "", falls=True)
 HOVERS = Judgement("settled", "", falls=False)
 CYCLES = Judgement("cycling")
+RISES = Judgement("unsettled", "it rises")
 TIED = Judgement("unsettled", "tie", tied=True)
 
 
@@ -109,6 +145,7 @@ TIED = Judgement("unsettled", "tie", tied=True)
         ([SLOW, SETTLED, HOVERS, CYCLES], 3.0, False),
         ([SLOW, SETTLED, HOVERS], 3.0, True),
         ([SETTLED, CYCLES, SETTLED], 1.0, False),  # what settles above a failure does not count
+        ([RISES, SETTLED, SETTLED, CYCLES], 3.0, False),  # what is smaller was not too large
         ([SLOW, SLOW], None, True),
         ([CYCLES, CYCLES], None, False),
         ([TIED, TIED, SLOW, SETTLED, CYCLES], 4.0, False),  # too small to move the cost

@@ -9,10 +9,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from normbench import costs
 from normbench.choices import build, options
 from normbench.datasets import UserError, make_dataset
-from normbench.datasets.bundled import breast_cancer
+from normbench.datasets.bundled import breast_cancer, diabetes
 from normbench.engine.settings import Settings, decades
 from normbench.job import Job, run
-from normbench.normalizers import PCARotation, PCASphere
+from normbench.normalizers import PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import adam, gradient_descent, nesterov, newton
 from normbench.recording import records
 from normbench.theory import spectra
@@ -351,3 +351,33 @@ def test_the_curvature_at_zero_weights_needs_no_hessian(overlapping):
         largest = np.linalg.norm(points, 2) ** 2 / 80
         factor = {"softmax": 1 / 4, "multiclass_softmax": 1 / 2, "squared_margin": 2}[name]
         assert told == pytest.approx(factor * largest, rel=1e-12)
+
+
+def test_a_target_s_iterations_are_those_of_the_scheme_s_best_step_for_it(overlapping):
+    settings = {"iterations": 200, "shown_step": 0.01}
+    sizes = [0.01, 1.0, 3.0]
+    outcome = run(job(overlapping, scheme=StandardScaler(), step_sizes=sizes, **settings))
+    assert outcome.steps[outcome.best].step_size == 0.01  # what is shown governs no speed
+    for name in ("1e-1", "1e-2"):
+        counts = [step.metrics[f"final/iterations_to_{name}"] for step in outcome.steps]
+        found = outcome.findings.metrics
+        assert found[f"final/iterations_to_{name}"] == np.nanmin(counts)
+        own = outcome.steps[int(np.nanargmin(counts))]
+        assert found[f"final/step_to_{name}"] == own.step_size
+        assert found[f"final/seconds_to_{name}"] == own.metrics[f"final/seconds_to_{name}"]
+    assert np.nanmin(counts) < counts[0] or np.isnan(counts[0])
+
+
+SPHERED = Settings(decades(-4, 1, 4), iterations=1000)
+
+
+def test_the_best_step_of_sphered_least_squares_is_the_first_at_the_minimum():
+    """Many steps end at the minimum to rounding; PCA and ZCA sphering choose the same one."""
+    found = [
+        run(Job(diabetes(), costs.least_squares, scheme, gradient_descent(), SPHERED))
+        for scheme in (PCASphere(), ZCASphere())
+    ]
+    shown = [outcome.steps[outcome.best].step_size for outcome in found]
+    counts = [outcome.findings.metrics["final/iterations_to_1e-2"] for outcome in found]
+    assert shown == [decades(-4, 1, 4)[15]] * 2
+    assert counts == [2, 2]
