@@ -27,6 +27,7 @@ def compare(
     *,
     optimizer: str = "gradient_descent",
     l2: float = 0.0,
+    l2_in: str = "transformed",
     start: Any = "zeros",
     start_scale: float = 0.1,
     starts: int = 1,
@@ -71,6 +72,7 @@ def compare(
             optimizer=build("optimizer", options("optimizer", optimizer)),
             settings=settings,
             l2=number("l2", l2, least=0),
+            l2_in=l2_in,
             rules=rules or Rules(),
         )
         name = normalizer if isinstance(normalizer, str) else type(normalizer).__name__

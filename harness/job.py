@@ -13,6 +13,7 @@ from normbench.costs.declaration import traits
 from normbench.datasets import Dataset
 from normbench.engine.descent import Progress, descend
 from normbench.engine.fast import threads
+from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.problem import Cost, Objective
 from normbench.engine.route import objective, quickest
 from normbench.engine.scheme import check_scheme, normalize
@@ -34,7 +35,8 @@ Array = NDArray[Any]
 class Job:
     """What one job is made of; the scheme is a scikit-learn transformer that is not yet fitted.
 
-    engine: `plain` descends without `normbench.engine.fast`; the numbers are the same to rounding.
+    l2_in: whose weights l2 penalizes, see `normbench.engine.penalty`. engine: `plain` descends
+    without `normbench.engine.fast`; the numbers are the same to rounding.
     """
 
     dataset: Dataset
@@ -43,6 +45,7 @@ class Job:
     optimizer: Optimizer
     settings: Settings
     l2: float = 0.0
+    l2_in: str = "transformed"
     rules: Rules = field(default_factory=Rules)
     search: Search = field(default_factory=Search)
     engine: str = "fast"
@@ -77,6 +80,7 @@ def check(job: Job) -> None:
         if job.optimizer.curved:
             check_curvature(job.cost)
     check_scheme(job.normalizer)
+    check_penalty(job.l2, job.l2_in, job.normalizer)
     measures.check(job.settings, data, job.normalizer)
 
 
@@ -134,10 +138,11 @@ def _problems(job: Job, z: Array, z_test: Array) -> tuple[Objective, Objective |
     """Return the problem on normalized points z (P, M), and on z_test where there are any."""
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
+    l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
 
     def made(points: Array, y: Array) -> Objective:
         targets = encoded(y, scores, data.classes, z.dtype)
-        return objective(job.engine, job.cost, points, targets, data.classes > 0, job.l2, scores)
+        return objective(job.engine, job.cost, points, targets, data.classes > 0, l2, scores)
 
     return made(z, data.y), made(z_test, data.y_test) if len(z_test) else None
 

@@ -61,15 +61,22 @@ class Tag:
 
 
 # Verdicts, from good to bad, with what each says of a run (`failed`: of a job).
-SETTLED, UNSETTLED, CYCLING, DIVERGED = "settled", "unsettled", "cycling", "diverged"
+LEVELLED, UNSETTLED, CYCLING, DIVERGED = "levelled", "unsettled", "cycling", "diverged"
 FAILED = "failed"
+FORMER_VERDICTS = {"settled": LEVELLED}  # as older stores have them
 VERDICTS = {
-    SETTLED: "the tail of its cost is flat and most of the start's excess is gone",
-    UNSETTLED: "it still moves",
+    LEVELLED: "its cost is flat at the end of its iterations, and most of the excess is gone",
+    UNSETTLED: "it is finite, and neither levelled nor cycling",
     CYCLING: "it rises and falls without a new low",
     DIVERGED: "it stopped being finite",
     FAILED: "the job could not run",
 }
+
+
+def present(verdicts: str) -> str:
+    """Return verdicts, with spaces between them, in the words that are written now."""
+    return " ".join(FORMER_VERDICTS.get(word, word) for word in verdicts.split(" "))
+
 
 # Histories: over the iterations, 0 (the start) first.
 TRAIN_COST = Metric("train/cost", "cost", "mean over points", ITERATION)
@@ -122,8 +129,7 @@ FINAL_MISCLASSIFICATIONS = final(TRAIN_MISCLASSIFICATIONS)
 FINAL_TEST_COST = final(TEST_COST)
 FINAL_TEST_MISCLASSIFICATIONS = final(TEST_MISCLASSIFICATIONS)
 STEPS_TRIED = Metric("final/steps_tried", "steps")
-STEPS_SETTLED = Metric("final/steps_settled", "settled steps")
-FIRST_FAILING = Metric("final/first_failing_step", "smallest step that failed")
+STEPS_LEVELLED = Metric("final/steps_levelled", "levelled steps")
 STEPS_DIVERGED = Metric("final/steps_diverged", "diverged steps")
 TO_LOWEST = Metric(
     "final/iterations_to_lowest", "iterations to the lowest cost of the grid", "iterations"

@@ -23,6 +23,7 @@ QUARTILES = tuple(
 )
 ABOUT_A_HISTORY = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 SQLITE = "sqlite:///"
+VERDICT_TAGS = (names.VERDICT.key, names.START_VERDICTS.key)
 OURS = names.SWEEP_ID.exists  # on a shared server, others may have a tag `role` as well
 QUERY = "query"  # stands for the id of a sweep
 Arrays = dict[str, NDArray[Any]]
@@ -351,6 +352,7 @@ def _search(client: Any, query: str, most: int | None = None, name: str = "--sto
 def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any]:
     """Return a run as a row of the table; line: cleans what another may have written."""
     tags = {line(key): line(text) for key, text in run.data.tags.items()}
+    tags |= {key: names.present(tags[key]) for key in VERDICT_TAGS if key in tags}
     params = {line(key): line(text) for key, text in run.data.params.items()}
     ended = run.info.end_time or run.info.start_time
     return {

@@ -45,14 +45,11 @@ TEMPLATES = {
     "dropped": "{dead:.0f} directions that carry only rounding were dropped.",
     # what the grid showed
     "falling": "On the grid the cost fell throughout up to step {falling:g}{end}{ratio}.",
-    "convergent": "The largest convergent step is {convergent:g}{end}.",
-    "none_settled": "No step size of the grid settled.",
-    "settled_above": "The smallest step size that failed is {first:g}; none below it settled, and "
-    "{above:.0f} above it did.",
+    "convergent": "The largest step size that levels is {convergent:g}{end}.",
+    "none_levelled": "No step size of the grid levelled.",
     "none_finite": "No step size stayed finite.",
     "shown": "The step shown, by choice, is {step:g}, {verdict}.",
     "best": "The best step is {step:g}, {verdict}.",
-    "best_of_unsettled": "The best step is {step:g}, {verdict}: nothing settled.",
     "above": "It is {ratio:.3g} times 2/L.",
     "above_start": "2/L of the curvature at the start is {threshold:.4g}, {side} that step.",
     "above_best": "2/L of the curvature at its last weights is {threshold:.4g}, {side} that step.",
@@ -75,7 +72,7 @@ TEMPLATES = {
     "same_threshold": "Theory allows the same step size under every scheme, 2/L = {threshold:.4g}.",
     "thresholds": "Theory allows the largest step size under {high} (2/L = {most:.4g}), "
     "{ratio:.3g} times that of {low} ({least:.4g}).",
-    "none_convergent": "No scheme has a step size that levels below the first that fails.",
+    "none_convergent": "No step size of the grid levels under any scheme.",
     "largest_convergent": "The largest step size of the grid that levels is {step:g} "
     "({labels}){end}.",
 }
@@ -251,11 +248,8 @@ def _observed(found: Found) -> list[Said]:
     if convergent is not None:
         end = ", and nothing above it failed" if found.says(names.CENSORED) else ""
         return [*sentences, said("convergent", convergent=convergent, end=end)]
-    settled, first = found.number(names.STEPS_SETTLED), found.number(names.FIRST_FAILING)
-    if settled == 0:
-        return [*sentences, said("none_settled")]
-    if settled and first is not None:
-        return [*sentences, said("settled_above", first=first, above=settled)]
+    if found.number(names.STEPS_LEVELLED) == 0:
+        return [*sentences, said("none_levelled")]
     return sentences
 
 
@@ -263,8 +257,7 @@ def _best(found: Found) -> list[Said]:
     step, verdict = found.word(names.STEP_TAG), found.word(names.VERDICT)
     if not step:
         return [said("none_finite")]
-    settled = verdict == names.SETTLED
-    name = "shown" if found.says(names.STEP_CHOSEN) else "best" if settled else "best_of_unsettled"
+    name = "shown" if found.says(names.STEP_CHOSEN) else "best"
     return [said(name, step=float(step), verdict=verdict)]
 
 

@@ -95,7 +95,7 @@ def _descent(row: dict[Any, Any]) -> list[str]:
         ended.append(f"{wrong:g} misclassified")
     limits = {
         "falls up to": (names.LARGEST_FALLING, names.CENSORED_FALLING),
-        "settles up to": (names.LARGEST_CONVERGENT, names.CENSORED),
+        "levels up to": (names.LARGEST_CONVERGENT, names.CENSORED),
     }
     for text, (metric, censored) in limits.items():
         limit = bounded(_number(row, metric), row.get(censored.column))

@@ -57,7 +57,7 @@ def test_the_default_sweep_is_recorded_in_three_roles(default_sweep):
     for run in steps:
         history = client.get_metric_history(run.info.run_id, "train/cost")
         assert [point.step for point in history] == list(range(31))
-        assert run.data.tags["verdict"] in ("settled", "unsettled", "cycling")
+        assert run.data.tags["verdict"] in ("levelled", "unsettled", "cycling")
 
 
 def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(default_sweep):
@@ -180,6 +180,7 @@ MISTAKES = {
     "dataset=digits": "cost=softmax: does not fit the targets of digits (multiclass, 10 classes)",
     "dataset.test_fraction=1": "dataset.test_fraction=1: must be",
     "cost.l2=-1": "cost.l2=-1: must be",
+    "cost.l2_in=nowhere": "cost.l2_in=nowhere: must be one of transformed, features",
     "tracking.uri=sqlite:////proc/none/mlflow.db": "the store cannot be opened",
     "normalizer=glob(zzz*)": "is a sweep of no jobs",
     "iterations=[1": "'[1'",

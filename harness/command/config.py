@@ -107,6 +107,7 @@ def _job(plain: dict[str, Any]) -> "Job":
     settings, rules, search = _settings(plain)
     cost = dict(plain["cost"])
     l2 = number("cost.l2", cost.pop("l2"), least=0)
+    l2_in = cost.pop("l2_in")
     dataset = _dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"]))
     # Late: a mistake in a number or a file is told before all of scikit-learn is loaded.
     from normbench.job import Job, check
@@ -118,6 +119,7 @@ def _job(plain: dict[str, Any]) -> "Job":
         optimizer=build("optimizer", plain["optimizer"]),
         settings=settings,
         l2=l2,
+        l2_in=l2_in,
         rules=rules,
         search=search,
     )

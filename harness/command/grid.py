@@ -21,7 +21,8 @@ from normbench.datasets import UserError
 
 GROUPS = ("dataset", "cost", "normalizer", "optimizer")
 MOST_JOBS = 100_000
-SHARED = ("dataset.test_fraction", "dataset.split_seed", "cost.l2")  # options of every choice
+# options of every choice
+SHARED = ("dataset.test_fraction", "dataset.split_seed", "cost.l2", "cost.l2_in")
 Words = tuple[str, ...]
 
 

@@ -171,8 +171,8 @@ class Hessian(ABC):
 class LinearHessian(Hessian):
     """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
 
-    x: points (P, N). second: `(C, C, P)`, from `blocks`. l2 adds `2 l2`, one number or one a
-    feature `(N,)`, not on the bias.
+    x: points (P, N). second: `(C, C, P)`, from `blocks`. l2 adds `2 l2`, one number, one a
+    feature `(N,)` or a matrix `(N, N)`, not on the bias.
     """
 
     x: NDArray[Any]
@@ -195,7 +195,7 @@ class LinearHessian(Hessian):
         turned = np.einsum("cdp,dp->cp", self.second, scores) / len(self.x)
         product = np.empty_like(direction)
         product[:, 0] = turned.sum(axis=1)
-        product[:, 1:] = turned @ self.x + 2 * self.l2 * direction[:, 1:]
+        product[:, 1:] = turned @ self.x + 2 * weighted(self.l2, direction[:, 1:])
         return product
 
     def matrix(self) -> Array:
@@ -212,13 +212,25 @@ class LinearHessian(Hessian):
         for c in range(classes):
             for d in range(c):
                 hessian[d, :, c] = hessian[c, :, d]
-        matrix = hessian.reshape(self.size, -1)
-        matrix.flat[:: self.size + 1] += penalty_curvature(self.l2, self.shape)
-        return matrix
+        return with_penalty(hessian.reshape(self.size, -1), self.l2, self.shape)
 
 
-def penalty_curvature(l2: float | Array, shape: tuple[int, ...]) -> Array:
-    """Return the penalty's second derivative for every weight, `(D,)`: 0 for a bias."""
+def weighted(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
+    """Return slopes `(.., N)` times an l2: one number, one a feature `(N,)`, or a matrix."""
+    return np.asarray(slopes @ l2 if np.ndim(l2) == 2 else l2 * slopes)
+
+
+def with_penalty(matrix: Array, l2: float | Array, shape: tuple[int, ...]) -> Array:
+    """Return a Hessian `(D, D)`, changed in place, with that of a penalty: `2 l2`, 0 for a bias.
+
+    l2: one number, one a feature `(N,)`, or a matrix `(N, N)`, the same for every class.
+    """
     classes, width = shape
-    curved = np.broadcast_to(2 * np.asarray(l2, dtype=np.float64), (width - 1,))
-    return np.tile(np.r_[0.0, curved], classes)
+    if np.ndim(l2) < 2:
+        curved = np.broadcast_to(2 * np.asarray(l2, dtype=np.float64), (width - 1,))
+        matrix.flat[:: classes * width + 1] += np.tile(np.r_[0.0, curved], classes)
+        return matrix
+    for first in range(1, classes * width, width):
+        slopes = slice(first, first + width - 1)
+        matrix[slopes, slopes] += 2 * np.asarray(l2, dtype=np.float64)
+    return matrix

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
-from normbench.engine.hessian import Effort, Hessian, LinearHessian, blocks, linear_effort
+from normbench.engine.hessian import (
+    Effort,
+    Hessian,
+    LinearHessian,
+    blocks,
+    linear_effort,
+    weighted,
+)
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -68,7 +75,8 @@ class Objective:
 
     The weights of a model are `(C, N + 1)`, bias first. `classify` says whether misclassified
     points are counted. `l2` adds `sum l2 w^2`, not on the bias: one number, or one a feature
-    `(N,)`. This is the plain way, every point at once; `engine.fast` has quicker ones.
+    `(N,)`; a matrix `(N, N)` adds `w l2 w'`. This is the plain way, every point at once;
+    `engine.fast` has quicker ones.
     """
 
     cost: Cost
@@ -117,7 +125,7 @@ class Objective:
         if gradient is not None:
             gradient /= points
             if penalized:
-                gradient[:, :, 1:] += 2 * self.l2 * slopes
+                gradient[:, :, 1:] += 2 * weighted(self.l2, slopes)
         return Evaluation(costs, gradient, counts)
 
     @property
@@ -139,7 +147,9 @@ class Objective:
 
 
 def penalty(l2: float | Array, slopes: Array) -> Array:
-    """Return `sum l2 w^2` `(R,)` of slopes `(R, C, N)`."""
+    """Return `sum l2 w^2`, or `sum w l2 w'` of a matrix, `(R,)`, of slopes `(R, C, N)`."""
+    if np.ndim(l2) == 2:
+        return np.asarray(np.einsum("rcn,rcn->r", weighted(l2, slopes), slopes))
     if isinstance(l2, np.ndarray):
         return np.asarray(np.einsum("rcn,rcn,n->r", slopes, slopes, l2))
     return np.asarray(l2 * np.einsum("rcn,rcn->r", slopes, slopes))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from normbench.measures.contract import VERDICTS, Findings, Finished, Measure
 from normbench.results import names
-from normbench.verdicts.convergence import first_failing, largest_convergent, largest_falling
+from normbench.verdicts.convergence import largest_convergent, largest_falling
 from normbench.verdicts.judging import Step, fastest
 
 NOTHING = float("nan")
@@ -28,8 +28,7 @@ def largest(steps: Sequence[Step], chosen: bool) -> Findings:
     metrics = {
         names.LARGEST_CONVERGENT.key: convergent.step_size or NOTHING,
         names.LARGEST_FALLING.key: falling.step_size or NOTHING,
-        names.STEPS_SETTLED.key: sum(each.verdict == names.SETTLED for each in judgements),
-        names.FIRST_FAILING.key: first_failing(sizes, judgements) or NOTHING,
+        names.STEPS_LEVELLED.key: sum(each.verdict == names.LEVELLED for each in judgements),
     }
     tags = {
         names.CENSORED.key: str(convergent.censored).lower(),

@@ -92,10 +92,11 @@ def _of_descent(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings that change the numbers: a seed counts where it draws the start."""
     keys = {*CHOICES, *DESCENT, *(RANDOM if params.get("start") == "normal" else ())}
     options = tuple(f"{choice}." for choice in CHOICES)
+    unused = "" if float(params.get("cost.l2") or 0) else "cost.l2_in"
     return {
         key: str(value)
         for key, value in sorted(params.items())
-        if key in keys or key.startswith(options)
+        if (key in keys or key.startswith(options)) and key != unused
     }
 
 

@@ -15,6 +15,7 @@ from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allo
 from normbench.theory.minimum import (
     Minimum,
     minimum,
+    penalty_of_basis,
     spans_the_same,
     sphere,
     zero_at_infinity,
@@ -207,7 +208,8 @@ def _solved(train: Objective, known: OfPoints, lowest: float, allowed: Work) -> 
         return _lowest(lowest, NO_CURVATURE)
     if np.any(train.l2):
         basis, variances = sphere(train.x)
-        found = minimum(replace(train, x=basis, l2=train.l2 / variances), classes, allowed.passes)
+        l2 = penalty_of_basis(train.l2, train.x, basis, variances)
+        found = minimum(replace(train, x=basis, l2=l2), classes, allowed.passes)
     else:
         found = _once(
             "least",

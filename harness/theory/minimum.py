@@ -65,6 +65,27 @@ def sphere(x: NDArray[Any]) -> tuple[Array, Array]:
     return centred @ vectors[:, kept] / np.sqrt(values[kept]), values[kept]
 
 
+def penalty_of_basis(l2: float | Array, x: NDArray[Any], basis: Array, variances: Array) -> Array:
+    """Return the l2 of weights b on a basis of points x (P, N), from `sphere`, of weights w on x.
+
+    One number becomes `l2 / d` `(r,)`. A matrix, or one number a feature, becomes a matrix: the
+    least of `w l2 w'` over all w that give the scores of b, which w need not lie in the points'
+    span to be.
+    """
+    if np.ndim(l2) == 0:
+        return np.asarray(l2 / variances)
+    centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
+    along = centred.T @ basis / len(x) / np.sqrt(variances)  # the points' axes, (N, r)
+    whole = np.diag(l2) if np.ndim(l2) == 1 else np.asarray(l2, dtype=np.float64)
+    kept = along.T @ whole @ along
+    across = linalg.null_space(along.T)
+    if across.shape[1]:
+        mixed = along.T @ whole @ across
+        kept = kept - mixed @ linalg.pinvh(across.T @ whole @ across) @ mixed.T
+    scale = np.sqrt(variances)
+    return np.asarray(kept / np.outer(scale, scale))
+
+
 def spans_the_same(basis: Array, z: NDArray[Any]) -> bool:
     """Return whether normalized points z (P, M) and the data have the same affine scores.
 
@@ -84,8 +105,8 @@ def spans_the_same(basis: Array, z: NDArray[Any]) -> bool:
 def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Minimum:
     """Return the least mean cost of a problem whose points (P, r) are those of `sphere`.
 
-    Its l2 is what the square of each weight is multiplied by, `l2 / d`, where the cost has an l2
-    on the weights of the points before they were sphered. Damped Newton, halving until the cost
+    Its l2 is that of `penalty_of_basis`, where the cost has one on the weights of the points
+    before they were sphered. Damped Newton, halving until the cost
     falls: Cholesky on the Hessian where it is small, conjugate gradients on Hessian-vector
     products where it is not. allowance: how many passes over the points may be made, each of the
     work of a gradient; a count and not a clock, so that the answer repeats.

@@ -42,10 +42,18 @@ def by_rule(problem: Objective) -> str:
     declared = problem.traits
     if declared.quadratic or declared.pieces:
         return ATTAINED
-    if declared.separable and np.any(problem.l2) and np.all(np.asarray(problem.l2) > 0):
+    if declared.separable and _penalizes_all(problem.l2):
         classes = max(2, problem.shape[0])
         return ATTAINED if len(np.unique(problem.targets)) == classes else UNDECIDED
     return UNDECIDED
+
+
+def _penalizes_all(l2: float | NDArray[Any]) -> bool:
+    """Return whether a penalty grows in every direction of the slopes, beyond rounding."""
+    if np.ndim(l2) < 2:
+        return bool(np.all(np.asarray(l2) > 0))
+    values = np.linalg.eigvalsh(np.asarray(l2, dtype=np.float64))
+    return bool(values[0] > len(values) * np.finfo(np.float64).eps * values[-1])
 
 
 def separates(problem: Objective, weights: Array) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from normbench.engine.hessian import LinearHessian, penalty_curvature
+from normbench.engine.hessian import LinearHessian, with_penalty
 from normbench.normalizers.spectrum import blocks, mean_and_covariance, rounding
 
 Array = NDArray[np.float64]
@@ -202,14 +202,30 @@ def penalized(found: Spectrum, factor: float, l2: float | Array, x: NDArray[Any]
     if not np.any(l2):
         return found._replace(values=factor * found.values, root=root)
     if not found.whole:  # the penalty as if it were on the bias too: at most 2 l2 too large
-        return found._replace(values=factor * found.values[:1] + 2 * np.max(l2))
-    curved = penalty_curvature(l2, (1, x.shape[1] + 1))
+        largest = np.linalg.norm(l2, 2) if np.ndim(l2) == 2 else np.max(l2)
+        return found._replace(values=factor * found.values[:1] + 2 * largest)
+    width = x.shape[1] + 1
+    rows = penalty_root(l2, width)
+    everywhere = np.count_nonzero(rows.any(axis=1)) == width - 1
     if root is None:
-        values = live(linalg.eigvalsh(factor * gram(x) + np.diag(curved)), len(curved))
-        return found._replace(values=values, lost=bool(found.lost and not np.all(curved[1:])))
-    stacked = np.vstack([root, np.diag(np.sqrt(curved))])
-    rank = len(curved) if np.all(curved[1:]) else found.rank
-    return _of_root(np.asarray(np.linalg.qr(stacked, mode="r")), rank, found.variances)
+        values = live(linalg.eigvalsh(with_penalty(factor * gram(x), l2, (1, width))), width)
+        return found._replace(values=values, lost=bool(found.lost and not everywhere))
+    rank = width if everywhere else found.rank
+    stacked = np.asarray(np.linalg.qr(np.vstack([root, rows]), mode="r"))
+    return _of_root(stacked, rank, found.variances)
+
+
+def penalty_root(l2: float | Array, width: int) -> Array:
+    """Return rows `(n, width)`, bias first, whose products are the Hessian of a penalty, `2 l2`.
+
+    l2: one number, one a feature, or a matrix. A row is 0 where a direction has no penalty.
+    """
+    if np.ndim(l2) < 2:
+        curved = np.broadcast_to(2 * np.asarray(l2, dtype=np.float64), (width - 1,))
+        return np.diag(np.sqrt(np.r_[0.0, curved]))
+    values, vectors = linalg.eigh(2 * np.asarray(l2))
+    values = np.where(values > width * np.finfo(np.float64).eps * values[-1], values, 0.0)
+    return np.insert(np.sqrt(values)[:, None] * vectors.T, 0, 0.0, axis=1)
 
 
 def step_threshold(lipschitz: float) -> float:
@@ -231,8 +247,7 @@ def quadratic(
         kept = slice(hessian.rank)
         values, vectors = roots[kept] ** 2, rows[kept].T
     else:
-        penalty = np.diag(penalty_curvature(l2, (1, x.shape[1] + 1)))
-        values, vectors = linalg.eigh(2 * gram(x) + penalty)
+        values, vectors = linalg.eigh(with_penalty(2 * gram(x), l2, (1, x.shape[1] + 1)))
         values, vectors = values[::-1][: hessian.rank], vectors[:, ::-1][:, : hessian.rank]
     along = (gradient @ vectors) ** 2
     return Quadratic(start, values, along.sum(axis=0))

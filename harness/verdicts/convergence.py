@@ -1,6 +1,6 @@
 """The verdict on a history, and what follows from the verdicts of a grid: pure, each rule named.
 
-A verdict is `settled`, `unsettled`, `cycling` or `diverged` (a job that fails has `failed`).
+A verdict is `levelled`, `unsettled`, `cycling` or `diverged` (a job that fails has `failed`).
 A history is the costs `(k,)` of one run, step 0 (the start) first.
 """
 
@@ -18,7 +18,7 @@ from normbench.results import names
 History = NDArray[np.float64]
 TIED = 1e-6  # of the start's excess: final costs that are nearer to one another are the same
 ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
-WORDS = (names.SETTLED, names.UNSETTLED, names.CYCLING, names.DIVERGED)  # from good to bad
+WORDS = (names.LEVELLED, names.UNSETTLED, names.CYCLING, names.DIVERGED)  # from good to bad
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Rules:
     """The thresholds of the verdicts. Raises `UserError` on a value out of its range.
 
     tail: share of the run's iterations that is its tail; least_tail: and at least so many of
-    them. variation: a settled tail varies by less than this share of the run's total drop.
-    excess: a settled run ends under this share of the start's excess over the minimum.
+    them. variation: a levelled tail varies by less than this share of the run's total drop.
+    excess: a levelled run ends under this share of the start's excess over the minimum.
     last: share of the run in which a cycling run rises and finds no new low.
     """
 
@@ -53,7 +53,7 @@ class Judgement:
     falls: the cost falls throughout: it ends strictly lower than it began, and never rises.
     sinks: it ends strictly lower, and all its rises together are small. tied: it stays where it
     began. fails: no larger step size counts as convergent: the run diverged, cycles, is a tie, or
-    rises without having settled. A run that falls too slowly does not fail, nor does a small rise.
+    rises without having levelled. A run that falls too slowly does not fail, nor does a small rise.
     """
 
     verdict: str
@@ -66,7 +66,7 @@ class Judgement:
     def fails(self) -> bool:
         """Whether the step size was too large (not: too small)."""
         slow = self.verdict == names.UNSETTLED and (self.falls or self.sinks)
-        return self.verdict != names.SETTLED and not slow
+        return self.verdict != names.LEVELLED and not slow
 
 
 class Largest(NamedTuple):
@@ -108,8 +108,8 @@ def judge(
         return Judgement(names.UNSETTLED, "tie: the cost neither falls nor rises", tied=True)
     down = falls(history, rounding)
     low = sinks(history, rules, rounding)
-    if settled(history, minimum, rules, rounding):
-        return Judgement(names.SETTLED, "", down, sinks=low)
+    if levelled(history, minimum, rules, rounding):
+        return Judgement(names.LEVELLED, "", down, sinks=low)
     if cycling(history, rules, rounding):
         above = ", and it ends above the start"
         reason = "the cost rises at the end of the run and finds no new low"
@@ -128,7 +128,7 @@ def verdict(history: History, diverged: bool, minimum: float, rules: Rules = Rul
     return judge(history, diverged, minimum, rules).verdict
 
 
-def settled(
+def levelled(
     history: History, minimum: float, rules: Rules = Rules(), rounding: float = 0.0
 ) -> bool:
     """Return whether the cost has fallen, its tail is flat, and little of the excess is left.
@@ -187,7 +187,7 @@ def sinks(history: History, rules: Rules, rounding: float) -> bool:
 def together(judgements: Sequence[Judgement]) -> Judgement:
     """Return the judgement on one step size from those of its starts: the worst of them.
 
-    So that `settled` holds for every start; the reason counts the others.
+    So that `levelled` holds for every start; the reason counts the others.
     """
     if len(judgements) == 1:
         return judgements[0]
@@ -225,32 +225,23 @@ def best(counts: Sequence[float], step_sizes: Sequence[float]) -> int | None:
 
 
 def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
-    """Return the largest settled step size from the smallest that settles up to one that fails.
+    """Return the largest levelled step size from the smallest that levels up to one that fails.
 
-    Contiguous from below: a larger one that happens to settle above a failure does not count.
-    What is smaller than the smallest that settles was not too large.
+    Contiguous from below: a larger one that happens to level above a failure does not count.
+    What is smaller than the smallest that levels was not too large.
     """
     pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
-    settling = [place for place, (_, each) in enumerate(pairs) if each.verdict == names.SETTLED]
-    if not settling:
+    levelling = [place for place, (_, each) in enumerate(pairs) if each.verdict == names.LEVELLED]
+    if not levelling:
         moving = _from_the_first_that_moves(step_sizes, judgements)
         return Largest(None, not any(each.fails for _, each in moving))
     found = None
-    for size, each in pairs[settling[0] :]:
+    for size, each in pairs[levelling[0] :]:
         if each.fails:
             return Largest(found, False)
-        if each.verdict == names.SETTLED:
+        if each.verdict == names.LEVELLED:
             found = size
     return Largest(found, True)
-
-
-def first_failing(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> float | None:
-    """Return the smallest step size that fails; None where none does.
-
-    Those that are too small to move the cost do not fail.
-    """
-    pairs = _from_the_first_that_moves(step_sizes, judgements)
-    return next((size for size, each in pairs if each.fails), None)
 
 
 def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:

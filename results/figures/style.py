@@ -78,7 +78,7 @@ LINES = ("-", "--", "-.", ":")
 
 # Of a verdict: its colour, its marker, and the word that a legend has.
 VERDICTS = {
-    names.SETTLED: ("#0072b2", "o"),
+    names.LEVELLED: ("#0072b2", "o"),
     names.UNSETTLED: ("#9ecae1", "D"),
     names.CYCLING: ("#f0a202", "s"),
     names.DIVERGED: ("#8c1c13", "X"),

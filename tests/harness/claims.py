@@ -181,33 +181,27 @@ def _falling(see, said):
 
 def _convergent(see, said):
     size = next(one for one in see.costs if near(said["convergent"], one, 1e-9))
-    checks = [see.verdicts[size] == "settled"]
+    checks = [see.verdicts[size] == "levelled"]
     failed = ("cycling", "diverged")
-    checks.append(not any(see.verdicts[one] in failed for one in see.costs if one < size))
+    first = min(_levelled(see))
+    checks.append(not any(see.verdicts[one] in failed for one in see.costs if first < one < size))
     if "nothing above" in said["end"]:
         checks.append(not any(see.verdicts[one] in failed for one in see.costs if one > size))
     return checks
 
 
-def _settled(see):
-    return [size for size, verdict in see.verdicts.items() if verdict == "settled"]
-
-
-def _settled_above(see, said):
-    first = float(said["first"])
-    settled = _settled(see)
-    return [len(settled) == int(said["above"]), all(size > first for size in settled)]
+def _levelled(see):
+    return [size for size, verdict in see.verdicts.items() if verdict == "levelled"]
 
 
 def _best(see, said):
     size = next(one for one in see.costs if near(said["step"], one, 1e-9))
     ends = {one: see.costs[one][-1] for one in see.costs if see.verdicts[one] != "diverged"}
-    among = _settled(see) or list(ends)
-    drop = see.costs[size][0] - min(ends[one] for one in among)
+    excess = see.costs[size][0] - see.outcome.findings.metrics["theory/minimum"]
     return [
         see.verdicts[size] == said["verdict"],
-        size in among,
-        ends[size] <= min(ends[one] for one in among) + 1e-2 * abs(drop),
+        size in ends,
+        ends[size] <= min(ends.values()) + 1.001e-6 * abs(excess),
     ]
 
 
@@ -262,11 +256,9 @@ CHECKS = {
     ],
     "falling": _falling,
     "convergent": _convergent,
-    "none_settled": lambda see, said: [not _settled(see)],
-    "settled_above": _settled_above,
+    "none_levelled": lambda see, said: [not _levelled(see)],
     "none_finite": lambda see, said: [set(see.verdicts.values()) == {"diverged"}],
     "best": _best,
-    "best_of_unsettled": lambda see, said: [*_best(see, said), not _settled(see)],
     "above": _above,
     "above_start": _side,
     "above_best": _side,

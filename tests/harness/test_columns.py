@@ -17,6 +17,7 @@ from tests.cases import FEW_CASES as CASES
 
 POINTS = 300
 ORDER = [0, 1, 0, 2, 3, 3, 1, 4, 0]  # the column of each feature
+MIXED = np.cov(np.random.default_rng(8).standard_normal((len(ORDER), 40)))
 
 
 @pytest.fixture
@@ -67,7 +68,9 @@ def test_columns_that_agree_in_later_points_alone_are_different(rng):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize("l2", [0.3, np.linspace(0, 1, len(ORDER))], ids=["one", "each"])
+@pytest.mark.parametrize(
+    "l2", [0.3, np.linspace(0, 1, len(ORDER)), MIXED], ids=["one", "each", "matrix"]
+)
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_merged_columns_give_the_same_derivatives(name, classes, l2, own, dtype, rng):
     x = repeated(rng, dtype)

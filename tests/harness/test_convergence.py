@@ -17,8 +17,8 @@ def verdict(costs, diverged=False, minimum=0.0):
     return judge(costs, diverged, minimum).verdict
 
 
-def test_a_curve_that_has_come_to_rest_is_settled():
-    assert verdict(0.5 ** np.arange(101)) == "settled"
+def test_a_curve_that_has_come_to_rest_is_levelled():
+    assert verdict(0.5 ** np.arange(101)) == "levelled"
 
 
 def test_a_curve_that_still_falls_is_unsettled():
@@ -27,11 +27,11 @@ def test_a_curve_that_still_falls_is_unsettled():
     assert "still falls" in found.reason
 
 
-def test_a_flat_tail_high_above_the_minimum_is_not_settled():
+def test_a_flat_tail_high_above_the_minimum_is_not_levelled():
     found = judge(np.r_[1.0, np.full(100, 0.8)])
     assert found.verdict == "unsettled"
     assert "not under 0.5 of the start's excess" in found.reason
-    assert verdict(np.r_[1.0, np.full(100, 0.8)], minimum=0.7) == "settled"
+    assert verdict(np.r_[1.0, np.full(100, 0.8)], minimum=0.7) == "levelled"
 
 
 def test_a_curve_that_rises_and_falls_for_ever_is_cycling():
@@ -90,7 +90,7 @@ def test_rounding_at_rest_is_no_rise():
 
 def test_thresholds_are_rules():
     slow = np.r_[1.0, np.linspace(0.12, 0.1, 100)]
-    assert judge(slow).verdict == "settled"
+    assert judge(slow).verdict == "levelled"
     assert judge(slow, variation=0.001).verdict == "unsettled"
     assert judge(slow, excess=0.05).verdict == "unsettled"
     assert judge(slow, tail=0.9).verdict == "unsettled"
@@ -126,14 +126,14 @@ def test_of_equal_steps_the_smaller_is_the_best():
 
 
 def test_the_lowest_final_cost_counts_whatever_the_verdict():
-    settled, moving = np.r_[1.0, np.full(100, 0.4)], np.linspace(1, 0.1, 101)
-    counts = convergence.to_lowest([settled, moving], 0.0)
+    levelled, moving = np.r_[1.0, np.full(100, 0.4)], np.linspace(1, 0.1, 101)
+    counts = convergence.to_lowest([levelled, moving], 0.0)
     assert convergence.best(counts, [0.1, 1.0]) == 1
 
 
 SLOW = Judgement("unsettled", "", falls=True)
-SETTLED = Judgement("settled", "", falls=True)
-HOVERS = Judgement("settled", "", falls=False)
+LEVELLED = Judgement("levelled", "", falls=True)
+HOVERS = Judgement("levelled", "", falls=False)
 CYCLES = Judgement("cycling")
 RISES = Judgement("unsettled", "it rises")
 TIED = Judgement("unsettled", "tie", tied=True)
@@ -142,14 +142,14 @@ TIED = Judgement("unsettled", "tie", tied=True)
 @pytest.mark.parametrize(
     ("judgements", "largest", "censored"),
     [
-        ([SLOW, SETTLED, HOVERS, CYCLES], 3.0, False),
-        ([SLOW, SETTLED, HOVERS], 3.0, True),
-        ([SETTLED, CYCLES, SETTLED], 1.0, False),  # what settles above a failure does not count
-        ([RISES, SETTLED, SETTLED, CYCLES], 3.0, False),  # what is smaller was not too large
+        ([SLOW, LEVELLED, HOVERS, CYCLES], 3.0, False),
+        ([SLOW, LEVELLED, HOVERS], 3.0, True),
+        ([LEVELLED, CYCLES, LEVELLED], 1.0, False),  # what levels above a failure does not count
+        ([RISES, LEVELLED, LEVELLED, CYCLES], 3.0, False),  # what is smaller was not too large
         ([SLOW, SLOW], None, True),
         ([CYCLES, CYCLES], None, False),
-        ([TIED, TIED, SLOW, SETTLED, CYCLES], 4.0, False),  # too small to move the cost
-        ([SLOW, SETTLED, TIED, SETTLED], 2.0, False),  # at exactly 2/L
+        ([TIED, TIED, SLOW, LEVELLED, CYCLES], 4.0, False),  # too small to move the cost
+        ([SLOW, LEVELLED, TIED, LEVELLED], 2.0, False),  # at exactly 2/L
         ([TIED, CYCLES], None, False),
         ([TIED], None, False),
     ],
@@ -162,7 +162,7 @@ def test_the_largest_convergent_step_is_contiguous_from_below(judgements, larges
 
 
 def test_the_largest_falling_step_ends_where_a_cost_rises():
-    assert convergence.largest_falling([1, 2, 3], [SLOW, SETTLED, HOVERS]) == (2, False)
+    assert convergence.largest_falling([1, 2, 3], [SLOW, LEVELLED, HOVERS]) == (2, False)
     assert convergence.largest_falling([1, 2], [SLOW, SLOW]) == (2, True)
     assert convergence.largest_falling([1, 2, 3], [TIED, SLOW, CYCLES]) == (2, False)
 
@@ -186,10 +186,10 @@ def test_an_unreached_start_is_infinite_in_a_median():
 
 
 def test_several_starts_are_as_good_as_the_worst():
-    found = convergence.together([SETTLED, SETTLED, CYCLES])
+    found = convergence.together([LEVELLED, LEVELLED, CYCLES])
     assert found.verdict == "cycling"
-    assert "2 settled, 1 cycling" in found.reason
-    assert convergence.together([SETTLED, SETTLED]) == SETTLED
+    assert "2 levelled, 1 cycling" in found.reason
+    assert convergence.together([LEVELLED, LEVELLED]) == LEVELLED
 
 
 @pytest.mark.parametrize("first", [1e-6, 0.9, 1e7])

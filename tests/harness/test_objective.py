@@ -18,6 +18,10 @@ from tests.cases import FEW_CASES as CASES
 POINTS, FEATURES, RUNS = 41, 4, 3
 
 
+ROOTS = np.random.default_rng(8).standard_normal((FEATURES, FEATURES - 1))
+MIXED = ROOTS @ ROOTS.T  # a penalty that mixes features, and leaves one direction free
+
+
 @declare("regression")
 def pseudo_huber(scores, targets):
     """Stand in for a user's own cost: smooth, and nothing but autograd."""
@@ -50,7 +54,7 @@ def rng():
     return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("l2", [0.0, 0.3, MIXED], ids=["none", "one", "matrix"])
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_a_gradient_is_the_difference_quotient_of_the_costs(name, classes, l2, rng):
     train, weights = problem(COSTS[name], classes, rng, l2)
@@ -66,7 +70,7 @@ def test_a_gradient_is_the_difference_quotient_of_the_costs(name, classes, l2, r
         np.testing.assert_allclose(gradient[(slice(None), *place)], quotient, rtol=0, atol=5e-8)
 
 
-@pytest.mark.parametrize("l2", [0.0, 0.3])
+@pytest.mark.parametrize("l2", [0.0, 0.3, MIXED], ids=["none", "one", "matrix"])
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_a_hessian_is_the_difference_quotient_of_the_gradients(name, classes, l2, rng):
     train, weights = problem(COSTS[name], classes, rng, l2)
@@ -207,7 +211,9 @@ def test_a_diverging_run_warns_of_nothing_in_any_thread(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("l2", [0.0, 0.3, np.array([0.1, 0.0, 2.0, 0.5])])
+@pytest.mark.parametrize(
+    "l2", [0.0, 0.3, np.array([0.1, 0.0, 2.0, 0.5]), MIXED], ids=["none", "one", "each", "matrix"]
+)
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_the_plain_way_gives_what_the_blocks_give(name, classes, l2, dtype, rng, monkeypatch):
     quick, weights = problem(COSTS[name], classes, rng, l2, dtype)

@@ -69,12 +69,12 @@ def test_histories_agree_with_the_store(three):
 
 
 def test_a_run_that_shoots_up_leaves_the_others_readable():
-    settled, diverged = [1.0, 0.5, 0.3, 0.2, 0.2], [1.0, 1e150, 1e300]
-    costs = [*settled, *diverged]
+    levelled, diverged = [1.0, 0.5, 0.3, 0.2, 0.2], [1.0, 1e150, 1e300]
+    costs = [*levelled, *diverged]
     table = pd.DataFrame({"run_id": ["a"] * 5 + ["b"] * 3, "label": ["a"] * 5 + ["b"] * 3})
     table = table.assign(iteration=[*range(5), *range(3)], **{"train/cost": costs})
     runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
-    runs["verdict"] = ["settled", "diverged"]
+    runs["verdict"] = ["levelled", "diverged"]
     from normbench.results.figures import histories
 
     low, high = histories.draw(table, runs, "").axes[0].get_ylim()
@@ -467,7 +467,7 @@ def test_ticks_within_a_decade_are_more_than_one():
     table = pd.DataFrame(
         {
             "label": "s",
-            "verdict": "settled",
+            "verdict": "levelled",
             "metrics.step_size": [0.1, 1.0],
             "metrics.final/train_cost": [0.34, 0.31],
         }

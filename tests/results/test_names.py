@@ -60,7 +60,7 @@ def test_no_other_file_spells_a_name(file):
         'row["tags.anything"]',
         'key == "train/cost"',
         'f"final/{name}"',
-        'verdict == "settled"',
+        'verdict == "levelled"',
         'tags["theory_note"]',
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from normbench.results import names, sentences
 from normbench.results.sentences import TEMPLATES, Found, of_comparison, of_scheme
 
-STEP = {names.STEP_TAG.key: "1", names.VERDICT.key: "settled"}
+STEP = {names.STEP_TAG.key: "1", names.VERDICT.key: "levelled"}
 PLAIN = {names.PLAIN.key: "true", names.BASIS.key: "global bound"}
 BOUND = {names.THRESHOLD.key: 4.0, names.LIPSCHITZ.key: 0.5, names.COST_CURVATURE.key: 0.5}
 LARGEST = {
@@ -26,7 +26,7 @@ RIDGE = {
     names.RIDGE_TOUCHED.key: 0.0,
     names.RIDGE_SMALLEST.key: 0.1,
 }
-GRID = {names.STEPS_SETTLED.key: 0.0}
+GRID = {names.STEPS_LEVELLED.key: 0.0}
 MINIMUM = {names.MINIMUM.key: 0.2}
 REACHED = {names.MINIMUM_REACHED.key: "true"}
 
@@ -42,7 +42,7 @@ def found(*parts, **tags):
     return Found(metrics, words | {getattr(names, name).key: word for name, word in tags.items()})
 
 
-FAR = {names.STEP_TAG.key: "8", names.VERDICT.key: "settled"}
+FAR = {names.STEP_TAG.key: "8", names.VERDICT.key: "levelled"}
 CURVED = {names.LIPSCHITZ_START.key: 0.1, names.THRESHOLD_START.key: 20.0}
 AT_BEST = {names.THRESHOLD_BEST.key: 20.0}
 # Of each sentence of a scheme: what makes it true, and the nearest thing that does not.
@@ -76,15 +76,10 @@ OF_SCHEME = {
     "dropped": (found(RIDGE, {names.DEAD_DIRECTIONS.key: 2.0}), found(RIDGE)),
     "falling": (found({names.LARGEST_FALLING.key: 0.1}), found()),
     "convergent": (found({names.LARGEST_CONVERGENT.key: 0.1}), found()),
-    "none_settled": (found(GRID), found(GRID, {names.LARGEST_CONVERGENT.key: 0.1})),
-    "settled_above": (
-        found({names.STEPS_SETTLED.key: 1.0, names.FIRST_FAILING.key: 0.1}),
-        found(GRID, {names.FIRST_FAILING.key: 0.1}),
-    ),
+    "none_levelled": (found(GRID), found(GRID, {names.LARGEST_CONVERGENT.key: 0.1})),
     "none_finite": (found(), found(STEP)),
     "shown": (found(STEP, STEP_CHOSEN="true"), found(STEP)),
-    "best": (found(STEP), found(STEP, VERDICT="cycling")),
-    "best_of_unsettled": (found(STEP, VERDICT="cycling"), found(STEP)),
+    "best": (found(STEP, VERDICT="cycling"), found(STEP, STEP_CHOSEN="true")),
     "above": (found(FAR, BOUND, PLAIN), found(STEP, BOUND, PLAIN)),
     "above_start": (found(FAR, BOUND, PLAIN, CURVED), found(FAR, BOUND, PLAIN)),
     "above_best": (found(FAR, BOUND, PLAIN, AT_BEST), found(FAR, BOUND, PLAIN, PLAIN="false")),

@@ -24,7 +24,7 @@ def test_a_shorter_run_is_led_to_its_label():
         for name, length in (("a", 11), ("b", 5))
     )
     runs = pd.DataFrame(
-        {"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["a", "b"], "verdict": "settled"}
+        {"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["a", "b"], "verdict": "levelled"}
     )
     (axis,) = histories.draw(table, runs, "").axes
     (lead,) = marked(axis, "lead")

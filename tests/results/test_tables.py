@@ -1,6 +1,7 @@
 """The reader, the tables and their formats, and the command line around them."""
 
 import io
+import shutil
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 
 from normbench.command.results import main
-from normbench.results import runs, secrets, tables
+from normbench.results import names, runs, secrets, tables
 from normbench.results.errors import ResultsError
 from tests.conftest import ROOT
 
@@ -63,6 +64,18 @@ LABELS = {
 def test_a_label_holds_what_tells_a_scheme_apart_and_nothing_else(case):
     rows, wanted = LABELS[case]
     assert labels(*rows) == wanted
+
+
+def test_a_verdict_s_former_name_is_read_as_its_present_one(tmp_path, three):
+    shutil.copy(three.folder / "mlflow.db", tmp_path / "mlflow.db")
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    client = runs.connect(uri)
+    step = three.sweep.of_role("step").iloc[0]
+    client.set_tag(step["run_id"], names.VERDICT.key, "settled")
+    client.set_tag(step["run_id"], names.START_VERDICTS.key, "settled unsettled")
+    found = runs.load(uri, "sweep-1").runs.set_index("run_id").loc[step["run_id"]]
+    assert found["verdict"] == found[names.VERDICT.column] == names.LEVELLED == "levelled"
+    assert found[names.START_VERDICTS.column] == "levelled unsettled"
 
 
 def test_arrays_are_read_back_as_they_were_made(three):

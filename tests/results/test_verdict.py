@@ -22,34 +22,34 @@ def table(*rows):
 
 SENTENCES = {
     "a": (
-        (("a", "unsettled", 0.5, "10"), ("b", "settled", 0.1, "1"), ("c", "cycling", 0.3, "1")),
-        "After gradient descent, from the lowest cost up: b, 0.1 at step size 1 (settled); "
+        (("a", "unsettled", 0.5, "10"), ("b", "levelled", 0.1, "1"), ("c", "cycling", 0.3, "1")),
+        "After gradient descent, from the lowest cost up: b, 0.1 at step size 1 (levelled); "
         "c, 0.3 at step size 1 (cycling); a, 0.5 at step size 10 (unsettled).",
     ),
     "equal": (
-        (("a", "settled", 0.1 + 1e-9, "10"), ("b", "unsettled", 0.1, "1")),
-        "After gradient descent: a = b, 0.1 at step sizes 10 and 1 (settled and unsettled).",
+        (("a", "levelled", 0.1 + 1e-9, "10"), ("b", "unsettled", 0.1, "1")),
+        "After gradient descent: a = b, 0.1 at step sizes 10 and 1 (levelled and unsettled).",
     ),
     "alone": (
-        (("a", "settled", 0.1, "1"),),
-        "After gradient descent: a, 0.1 at step size 1 (settled).",
+        (("a", "levelled", 0.1, "1"),),
+        "After gradient descent: a, 0.1 at step size 1 (levelled).",
     ),
     "failed": (
-        (("a", "settled", 0.1, "1"), ("b", "failed", None, None)),
-        "After gradient descent: a, 0.1 at step size 1 (settled). 1 of 2 jobs failed.",
+        (("a", "levelled", 0.1, "1"), ("b", "failed", None, None)),
+        "After gradient descent: a, 0.1 at step size 1 (levelled). 1 of 2 jobs failed.",
     ),
     "none": (
         (("a", "diverged", None, None), ("b", "failed", None, None)),
         "No scheme has a cost to compare. a diverged at every step size. 1 of 2 jobs failed.",
     ),
     "diverged": (
-        (("a", "settled", 0.1, "1"), *((name, "diverged", None, None) for name in "bc")),
-        "After gradient descent: a, 0.1 at step size 1 (settled). "
+        (("a", "levelled", 0.1, "1"), *((name, "diverged", None, None) for name in "bc")),
+        "After gradient descent: a, 0.1 at step size 1 (levelled). "
         "b and c diverged at every step size.",
     ),
     "many diverged": (
-        (("a", "settled", 0.1, "1"), *((name, "diverged", None, None) for name in "bcdef")),
-        "After gradient descent: a, 0.1 at step size 1 (settled). "
+        (("a", "levelled", 0.1, "1"), *((name, "diverged", None, None) for name in "bcdef")),
+        "After gradient descent: a, 0.1 at step size 1 (levelled). "
         "5 of 6 jobs diverged at every step size.",
     ),
 }
@@ -65,7 +65,7 @@ def test_the_verdict_ranks_every_scheme_and_names_equal_ones_together(case):
 
 def known(left=(0.0, 0.25), **settings):
     """Return two schemes of which the least cost, 0, is known; left: of the start's excess, 1."""
-    sweep = table(*((name, "settled", cost, "1") for name, cost in zip("ab", left)))
+    sweep = table(*((name, "levelled", cost, "1") for name, cost in zip("ab", left)))
     about = {names.MINIMUM.column: 0.0, names.target("1e-1").column: 0.1}
     about |= {names.MINIMUM_REACHED.column: "true", names.setting("iterations"): "100"}
     about |= {names.setting(name): text for name, text in settings.items()}
@@ -75,8 +75,8 @@ def known(left=(0.0, 0.25), **settings):
 def test_the_verdict_says_the_budget_and_what_is_left():
     assert verdict.sentence(known(), "e") == (
         "After 100 iterations of gradient descent, from the lowest cost up: "
-        "a, 0 at step size 1 (settled, 0% of the excess left); "
-        "b, 0.25 at step size 1 (settled, 25% of the excess left)."
+        "a, 0 at step size 1 (levelled, 0% of the excess left); "
+        "b, 0.25 at step size 1 (levelled, 25% of the excess left)."
     )
     # A millionth of the start's excess is the same, whatever the costs themselves are.
     assert "a = b" in verdict.sentence(known((1e-9, 1e-6)), "e")
@@ -87,15 +87,15 @@ def test_costs_of_other_functions_are_not_ranked():
     said = verdict.sentence(known(**{"cost.l2": "0.1"}), "e")
     assert said == (
         "After 100 iterations of gradient descent, by what is left of each scheme's own excess: "
-        "a, 0% of its excess left at step size 1 (settled); "
-        "b, 25% of its excess left at step size 1 (settled)."
+        "a, 0% of its excess left at step size 1 (levelled); "
+        "b, 25% of its excess left at step size 1 (levelled)."
     )
     same = verdict.sentence(known(**{"cost.l2": "0.1", "cost.l2_in": "features"}), "e")
     assert "from the lowest cost up" in same
 
 
 def test_the_verdict_over_several_problems_counts_them_and_ranks_all():
-    one = table(*((name, "settled", cost, "1") for name, cost in zip("abc", (0.1, 0.2, 0.3))))
+    one = table(*((name, "levelled", cost, "1") for name, cost in zip("abc", (0.1, 0.2, 0.3))))
     other = one.runs.assign(experiment="f", run_id=one.runs["run_id"] + "2")
     sweep = Sweep("-", "s", pd.concat([one.runs, other], ignore_index=True))
     assert verdict.overall(sweep).startswith(
@@ -104,7 +104,7 @@ def test_the_verdict_over_several_problems_counts_them_and_ranks_all():
 
 
 def test_the_question_names_a_few_schemes_and_counts_many():
-    few = table(*((name, "settled", 0.1, "1") for name in "ab"))
+    few = table(*((name, "levelled", 0.1, "1") for name in "ab"))
     assert verdict.question(few, "e") == (
         "Which of a and b lowers the cost of e furthest in gradient descent?"
     )
@@ -116,7 +116,7 @@ def test_the_question_names_a_few_schemes_and_counts_many():
         every = few.runs.assign(**{names.setting("iterations"): iterations})
         every.loc[every["role"] == "scheme", names.OPTIMIZER.column] = optimizers
         assert verdict.question(Sweep("-", "s", every), "e").endswith(within)
-    many = table(*((name, "settled", 0.1, "1") for name in "abcdef"))
+    many = table(*((name, "levelled", 0.1, "1") for name in "abcdef"))
     assert "6 schemes" in verdict.question(many, "e")
 
 
@@ -125,7 +125,7 @@ def varied(name, texts):
     parts = []
     for number, text in enumerate(texts):
         cost = 0.1 if number == 1 else 0.3
-        part = table(("a", "settled", cost, "1"), ("b", "settled", 0.2, "1")).of_role("scheme")
+        part = table(("a", "levelled", cost, "1"), ("b", "levelled", 0.2, "1")).of_role("scheme")
         part = part.assign(**{names.setting(name): text}, run_id=part["run_id"] + str(number))
         part["label"] += f", {name}={text}"
         parts.append(part)

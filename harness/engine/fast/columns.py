@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import Hessian, penalty_curvature
+from normbench.engine.hessian import Hessian, weighted, with_penalty
 from normbench.normalizers.spectrum import blocks
 
 Array = NDArray[Any]
@@ -94,7 +94,7 @@ def _compared(points: int) -> Iterator[slice]:
 class MergedHessian(Hessian):
     """The Hessian in all features `(C, N + 1)`, from that in their different columns.
 
-    inner: in the columns, without a penalty. l2: of the features, one number or `(N,)`.
+    inner: in the columns, without a penalty. l2: of the features, one number, `(N,)` or `(N, N)`.
     """
 
     inner: Hessian
@@ -116,7 +116,8 @@ class MergedHessian(Hessian):
         found = self.inner.times(self.columns.fold(direction[None])[0])
         product = np.empty_like(direction)
         product[:, 0] = found[:, 0]
-        product[:, 1:] = self.columns.unfold(found[:, 1:]) + 2 * self.l2 * direction[:, 1:]
+        product[:, 1:] = self.columns.unfold(found[:, 1:])
+        product[:, 1:] += 2 * weighted(self.l2, direction[:, 1:])
         return product
 
     def matrix(self) -> Array:
@@ -124,6 +125,4 @@ class MergedHessian(Hessian):
         classes, width = self.inner.shape
         place = np.r_[0, self.columns.place + 1]
         rows = (np.arange(classes)[:, None] * width + place).ravel()
-        matrix = self.inner.matrix()[np.ix_(rows, rows)]
-        matrix.flat[:: self.size + 1] += penalty_curvature(self.l2, self.shape)
-        return matrix
+        return with_penalty(self.inner.matrix()[np.ix_(rows, rows)], self.l2, self.shape)

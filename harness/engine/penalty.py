@@ -1,0 +1,42 @@
+"""Whose weights an l2 penalty is put on: those of the transformed features, or of the features.
+
+On the transformed weights w every scheme minimizes another function. A scheme `z = A x + b` gives
+the feature weights `A' w`, so that a penalty on them is `l2 w A A' w'`, and all affine schemes
+that keep every direction minimize the same.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.values import UserError, one_of
+from normbench.normalizers.affine import affine, parts
+
+TRANSFORMED, FEATURES = "transformed", "features"
+PLACES = (TRANSFORMED, FEATURES)
+
+
+def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
+    """Raise `UserError` for an unknown place, and for a scheme that has no feature weights."""
+    one_of("cost.l2_in", l2_in, PLACES)
+    if l2 and l2_in == FEATURES and parts(scheme) is None:
+        raise UserError(
+            f"cost.l2_in={FEATURES}: normalizer {type(scheme).__name__} is not known to be an "
+            "affine map of the features, so that it has no weights of theirs; leave it out, or use "
+            f"cost.l2_in={TRANSFORMED}"
+        )
+
+
+def penalty_of(l2: float, l2_in: str, scheme: Any, dtype: Any) -> float | NDArray[Any]:
+    """Return the l2 of the transformed weights: one number, one a feature `(M,)`, or `(M, M)`.
+
+    scheme: fitted.
+    """
+    if not l2 or l2_in == TRANSFORMED:
+        return l2
+    found = affine(scheme)
+    assert found is not None
+    matrix = found.matrix
+    square = matrix**2 if matrix.ndim == 1 else matrix @ matrix.T
+    return np.asarray(l2 * square).astype(dtype)

@@ -1,0 +1,127 @@
+"""A penalty on the weights of the features: all affine schemes then minimize the same function."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from normbench import costs
+from normbench.choices import build, options
+from normbench.datasets import UserError, make_dataset
+from normbench.datasets.bundled import breast_cancer, diabetes, iris
+from normbench.engine.penalty import FEATURES, penalty_of
+from normbench.engine.problem import Objective
+from normbench.engine.settings import Settings, decades
+from normbench.job import Job, run
+from normbench.normalizers import PCASphere
+from normbench.normalizers.affine import affine, parts
+from normbench.optimizers import gradient_descent
+from tests.conftest import ROOT
+
+L2 = 0.01
+SCHEMES = sorted(file.stem for file in (ROOT / "conf" / "normalizer").glob("*.yaml"))
+
+
+def scheme(name):
+    found = options("normalizer", name)
+    return build("normalizer", found | {"schemes": ["standard"]} if name == "chain" else found)
+
+
+AFFINE = [name for name in SCHEMES if parts(scheme(name)) is not None]
+
+
+@pytest.fixture
+def overlapping():
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, 2, 80)
+    x = rng.standard_normal((80, 3)) + y[:, None]
+    return make_dataset("two", x, y, class_names=["no", "yes"], source="-")
+
+
+def job(data, cost, one, l2_in=FEATURES, **settings):
+    sizes = settings.pop("step_sizes", (0.1,))
+    asked = Settings(sizes, **settings)
+    return Job(data, cost, one, gradient_descent(), asked, l2=L2, l2_in=l2_in)
+
+
+def test_there_are_schemes_of_both_kinds():
+    assert {"identity", "standard", "pca_sphere", "zca_sphere", "cholesky"} <= set(AFFINE)
+    assert {"quantile", "power", "unit_norm"} <= set(SCHEMES) - set(AFFINE)
+
+
+@pytest.mark.parametrize("name", AFFINE)
+def test_the_same_feature_weights_have_the_same_cost_under_every_affine_scheme(name, overlapping):
+    x, y = overlapping.x, 2.0 * overlapping.y - 1
+    one = scheme(name).fit(x)
+    found = affine(one)
+    z = np.asarray(one.transform(x), dtype=float)
+    here = Objective(costs.softmax, z, y, True, penalty_of(L2, FEATURES, one, z.dtype))
+    there = Objective(costs.softmax, x, y, True, L2)
+    weights = np.random.default_rng(1).standard_normal((3, 1, z.shape[1] + 1))
+    # Measured: 2e-14.
+    wanted = there.evaluate(found.to_inputs(weights)).costs
+    np.testing.assert_allclose(here.evaluate(weights).costs, wanted, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("load", "cost"),
+    [
+        (breast_cancer, costs.softmax),
+        (diabetes, costs.least_squares),
+        (iris, costs.multiclass_softmax),
+    ],
+)
+def test_the_least_cost_and_the_threshold_are_those_of_one_function(load, cost):
+    data = load()
+    found = {
+        name: run(job(data, cost, scheme(name), theory="full", iterations=1)).findings.metrics
+        for name in ("identity", "standard", "minmax", "pca", "pca_sphere", "zca_sphere")
+    }
+    least = [metrics["theory/minimum"] for metrics in found.values()]
+    # Measured: 2e-11, of breast cancer, where the condition number is 2e12.
+    assert least == pytest.approx([least[0]] * len(least), rel=1e-9)
+    own = run(job(data, cost, scheme("standard"), "transformed", theory="full", iterations=1))
+    assert own.findings.metrics["theory/minimum"] != pytest.approx(least[0], rel=1e-3)
+    same = [found[name]["theory/step_threshold"] for name in ("pca_sphere", "zca_sphere")]
+    assert same[0] == pytest.approx(same[1], rel=1e-9)  # rotations of one another
+
+
+def test_the_least_cost_is_the_least_where_the_points_do_not_fill_the_space():
+    """Weights outside of the points' span change no score, and may lower the penalty."""
+    rng = np.random.default_rng(4)
+    low = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 4))
+    x = low * np.array([1.0, 5.0, 0.2, 3.0]) + 1.0
+    data = make_dataset("flat", x, low @ np.ones(4) + rng.standard_normal(60), source="-")
+    least = [
+        run(job(data, costs.least_squares, one, theory="full")).findings.metrics["theory/minimum"]
+        for one in (FunctionTransformer(), StandardScaler())
+    ]
+    assert least[0] == pytest.approx(least[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("one", [StandardScaler(), PCASphere()])
+def test_descent_falls_up_to_its_threshold_and_as_predicted(one):
+    asked = job(diabetes(), costs.least_squares, one, step_sizes=decades(-3, 1, 4), iterations=300)
+    outcome = run(asked)
+    threshold = outcome.findings.metrics["theory/step_threshold"]
+    largest = outcome.findings.metrics["final/largest_falling_step"]
+    sizes = sorted(asked.settings.step_sizes)
+    below, above = next(pair for pair in pairwise(sizes) if pair[0] < threshold <= pair[1])
+    assert below == largest < threshold <= above
+    errors = [step.metrics.get("theory/prediction_error", 0.0) for step in outcome.steps]
+    # Measured: 2e-13.
+    assert max(errors) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["quantile", "power", "unit_norm"])
+def test_a_scheme_that_is_no_affine_map_is_refused(name, overlapping):
+    with pytest.raises(UserError, match=r"cost.l2_in=features: normalizer .* is not known to be"):
+        run(job(overlapping, costs.softmax, scheme(name)))
+    asked = job(overlapping, costs.softmax, scheme(name), "transformed", iterations=2)
+    assert run(asked).steps
+
+
+def test_a_place_that_does_not_exist_is_refused(overlapping):
+    with pytest.raises(UserError, match=r"cost.l2_in=inside: must be one of"):
+        run(job(overlapping, costs.softmax, StandardScaler(), "inside"))
