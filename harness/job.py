@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from normbench.engine.problem import Cost, Objective
 from normbench.engine.route import objective, quickest
 from normbench.engine.scheme import check_scheme, normalize
 from normbench.engine.settings import Settings
-from normbench.engine.start import starts
+from normbench.engine.start import same_function, starts
 from normbench.engine.targets import check_cost, check_curvature, encoded, scores_of
 from normbench.measures.contract import Findings, Finished, stacked
 from normbench.measures.judged import judged
@@ -81,6 +82,10 @@ def check(job: Job) -> None:
             check_curvature(job.cost)
     check_scheme(job.normalizer)
     check_penalty(job.l2, job.l2_in, job.normalizer)
+    if job.settings.start == "same_function":
+        scheme = deepcopy(job.normalizer)
+        z, _ = normalize(scheme, data.x, data.x[:0], "float64")
+        same_function(job.settings, 1, scheme, data.x, z)
     measures.check(job.settings, data, job.normalizer)
 
 
@@ -100,7 +105,7 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
         found, arrays = measures.take(made, settings)
         return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, found, arrays)
     train, test = _problems(job, z, z_test)
-    start = starts(settings, train.shape).astype(z.dtype)
+    start = _starts(job, train, z).astype(z.dtype)
     tick = time.perf_counter()
     with quickest(train, test, (data.x, data.x_test)) as (quick, quick_test):
         sizes = np.array(settings.step_sizes)
@@ -132,6 +137,13 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
         arrays=arrays,
         seconds_a_step=here.bench.seconds_a_step,
     )
+
+
+def _starts(job: Job, train: Objective, z: Array) -> Array:
+    """Return the weights that the runs start from; job: its scheme is fitted."""
+    if job.settings.start == "same_function":
+        return same_function(job.settings, train.shape[0], job.normalizer, job.dataset.x, z)
+    return starts(job.settings, train.shape)
 
 
 def _problems(job: Job, z: Array, z_test: Array) -> tuple[Objective, Objective | None]:

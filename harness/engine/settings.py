@@ -12,6 +12,8 @@ from normbench.datasets.values import whole as whole
 
 THEORY = ("auto", "full", "none")
 PRECISIONS = ("float64", "float32")
+STARTS = ("zeros", "normal", "same_function")
+DRAWN = STARTS[1:]  # by a seed, so that there can be several
 MOST_STEP_SIZES = 1000
 HISTORIES = 4  # of a run: costs and counts, of the training and of the test points
 
@@ -21,11 +23,12 @@ class Settings:
     """How the runs of one job start, step and end; every field is checked when it is made.
 
     step_sizes: distinct positive numbers. iterations: steps after the start. start: `zeros`,
-    `normal` (start_scale times a standard normal), or weights, bias first (one list, or one a
-    class). starts: how many starts. seed: of the starts. theory: `auto` (what costs no more
-    than the descent), `full` or `none`. shown_step: the step size whose run stands for its
-    scheme, one of step_sizes; None for the best. draws: the seeds that drew the data: another
-    draw has other starts; zeros change nothing. Raises `UserError`.
+    `normal` (start_scale times a standard normal, the same weights under every scheme),
+    `same_function` (the same function under every affine scheme: see `engine.start`), or weights,
+    bias first (one list, or one a class). starts: how many starts. seed: of the starts. theory:
+    `auto` (what costs no more than the descent), `full` or `none`. shown_step: the step size whose
+    run stands for its scheme, one of step_sizes; None for the best. draws: the seeds that drew the
+    data: another draw has other starts; zeros change nothing. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -59,10 +62,10 @@ class Settings:
             HISTORIES * NUMBER * runs * (self.iterations + 1),
             "choose fewer",
         )
-        if self.starts > 1 and self.start != "normal":
+        if self.starts > 1 and self.start not in DRAWN:
             raise UserError(
                 f"starts={self.starts}: start={self.start} is the same start every time; "
-                "use start=normal with several starts"
+                "use start=normal or start=same_function with several starts"
             )
 
 
@@ -117,9 +120,9 @@ def _shown_step(value: Any, step_sizes: tuple[float, ...]) -> float | None:
 
 
 def _start(value: Any) -> Any:
-    if isinstance(value, str) and value in ("zeros", "normal"):
+    if isinstance(value, str) and value in STARTS:
         return value
-    remedy = "must be zeros, normal, or a list of weights with the bias first"
+    remedy = "must be zeros, normal, same_function, or a list of weights with the bias first"
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
         raise UserError(f"start={value}: {remedy}")
     rows = [list(row) if hasattr(row, "__iter__") else row for row in value]
