@@ -1,7 +1,6 @@
 """The reader, the tables and their formats, and the command line around them."""
 
 import io
-import shutil
 import subprocess
 import sys
 
@@ -66,14 +65,17 @@ def test_a_label_holds_what_tells_a_scheme_apart_and_nothing_else(case):
     assert labels(*rows) == wanted
 
 
-def test_a_verdict_s_former_name_is_read_as_its_present_one(tmp_path, three):
-    shutil.copy(three.folder / "mlflow.db", tmp_path / "mlflow.db")
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    client = runs.connect(uri)
+def test_a_verdict_s_former_name_is_read_as_its_present_one(three):
     step = three.sweep.of_role("step").iloc[0]
-    client.set_tag(step["run_id"], names.VERDICT.key, "settled")
-    client.set_tag(step["run_id"], names.START_VERDICTS.key, "settled unsettled")
-    found = runs.load(uri, "sweep-1").runs.set_index("run_id").loc[step["run_id"]]
+    former = {names.VERDICT: "settled", names.START_VERDICTS: "settled unsettled"}
+    client = runs.connect(three.uri)
+    try:
+        for tag, text in former.items():
+            client.set_tag(step["run_id"], tag.key, text)
+        found = runs.load(three.uri, "sweep-1").runs.set_index("run_id").loc[step["run_id"]]
+    finally:
+        for tag in former:
+            client.set_tag(step["run_id"], tag.key, step[tag.column])
     assert found["verdict"] == found[names.VERDICT.column] == names.LEVELLED == "levelled"
     assert found[names.START_VERDICTS.column] == "levelled unsettled"
 

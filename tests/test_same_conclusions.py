@@ -1,0 +1,69 @@
+"""What is concluded does not depend on the kernels of the linear algebra, nor on its threads."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from normbench.results import comparisons, reached, runs, tables, theory
+
+DATA = ("breast_cancer", "digits", "iris", "wine")
+SCHEMES = (
+    *("identity", "centre", "standard", "minmax"),
+    *("pca", "pca_sphere", "zca_sphere", "cholesky"),
+)
+AVX512, AVX2 = ("Haswell", "Zen", "SkylakeX"), ("Haswell", "Zen")
+CLOCKS = "seconds"
+
+
+def kernels():
+    """Return the kernels that this machine can run."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ()
+    return AVX512 if "avx512f" in flags else AVX2 if "avx2" in flags else ()
+
+
+def concluded(folder, kernel, threads):
+    """Return the tables of one comparison as text, made with these kernels and threads."""
+    folder.mkdir()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "normbench"),
+            f"dataset={','.join(DATA)}",
+            f"normalizer={','.join(SCHEMES)}",
+            *("cost=multiclass_softmax", "iterations=100"),
+        ],
+        cwd=folder,
+        env={**os.environ, "OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": str(threads)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    store = f"sqlite:///{folder}/mlflow.db"
+    sweep = runs.load(store, runs.last_sweep_id(store))
+    found = {"summary": tables.summary(sweep).drop(columns=CLOCKS)}
+    found["theory"] = theory.predictions(sweep)
+    for target in comparisons.TARGETS:
+        table = reached.reached([sweep], target)
+        found[f"spread {target}"] = comparisons.spread(table)
+        found[f"pairs {target}"] = comparisons.paired(table)
+        found[f"ranks {target}"] = comparisons.ranks(table)
+        found[f"leaderboard {target}"] = comparisons.leaderboard(table)
+    return {name: tables.text(table) for name, table in found.items()}
+
+
+@pytest.mark.slow
+def test_kernels_and_threads_change_no_conclusion(tmp_path):
+    ways = [(kernel, threads) for kernel in kernels() for threads in (1, 2)]
+    if len(ways) < 2:
+        pytest.skip("the machine has one kind of kernels")
+    made = {way: concluded(tmp_path / f"{way[0]}{way[1]}", *way) for way in ways}
+    first = made[ways[0]]
+    for way, found in made.items():
+        for name, text in found.items():
+            assert text == first[name], f"{name} under {way}"
