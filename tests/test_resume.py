@@ -111,7 +111,11 @@ def test_other_rules_judge_what_is_recorded_and_descend_for_what_is_not(command,
     seconds = [run.data.metrics["time/descent_seconds"] for run in runs]
     # Only the path of another step needs a descent.
     assert seconds[0] == seconds[1] == seconds[2] != seconds[3]
-    assert [run.data.tags["verdict"] for run in runs] == ["unsettled", "levelled", *["levelled"] * 2]
+    assert [run.data.tags["verdict"] for run in runs] == [
+        "unsettled",
+        "levelled",
+        *["levelled"] * 2,
+    ]
     lost = [run.data.tags.get("descend_again", "") for run in runs]
     assert lost[0] == lost[1] == lost[3] == ""
     assert "theory/lipschitz_best" in lost[2]

@@ -80,7 +80,9 @@ class Bed:
         cost, scheme, optimizer, starts, search = self.job
         start = {"start": "normal", "starts": starts}
         settings = Settings(SIZES, iterations=20, record=RECORD, shown_step=shown, **start)
-        outcome = run(Job(self.data, cost, scheme, optimizer, settings, 0.0, rules, search))
+        outcome = run(
+            Job(self.data, cost, scheme, optimizer, settings, 0.0, rules=rules, search=search)
+        )
         return records.of_outcome(self.place(rules, shown), self.data, outcome)
 
     def again(self, record, rules, shown):

@@ -30,7 +30,7 @@ SCHEMES = {"identity": FunctionTransformer, "standard": StandardScaler, "pca_sph
 def fresh(place, data, rules, name, starts=1):
     start = {"start": "normal" if starts > 1 else "zeros", "starts": starts}
     settings = Settings((0.01, 0.1, 1.0), iterations=20, record=("path", "contours"), **start)
-    job = Job(data, softmax, SCHEMES[name](), gradient_descent(), settings, 0.0, rules)
+    job = Job(data, softmax, SCHEMES[name](), gradient_descent(), settings, 0.0, rules=rules)
     return records.of_outcome(place, data, run(job))
 
 
