@@ -3,7 +3,7 @@
 The tables are made from that of `reached.reached`: one value a problem, split and scheme.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,14 @@ def _ends_lower(row: dict[str, Any], excess: Array) -> str | None:
 def repeated(sweep: Sweep) -> pd.DataFrame:
     """Return the pairs of a sweep, by iterations to 1e-2, that several splits make."""
     return paired(reached([sweep]), least=2)
+
+
+def not_told_apart(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
+    """Return the schemes that a table of pairs does not show to be behind every one of the best."""
+    sides = pairs[["scheme", "against"]].to_numpy()
+    ours = np.isin(sides, list(best))
+    undecided = pairs["verdict"].isin([OPEN, NEITHER]).to_numpy() & (ours.sum(axis=1) == 1)
+    return list(dict.fromkeys(sides[undecided][~ours[undecided]]))
 
 
 def assurance(pairs: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from normbench.results import evidence, names, problems
-from normbench.results.comparisons import OPEN
+from normbench.results.comparisons import OPEN, not_told_apart
 from normbench.results.merging import members_of, merged, whole
 from normbench.results.runs import Sweep
 
@@ -144,9 +144,8 @@ def worse_though_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
     there = [name for name in fast if name in set(splits["scheme"])]
     if not there or set(there) & set(best):
         return ""
-    pairs = paired(splits[splits["scheme"].isin([there[0], best[0]])])
-    count = int(pairs["splits"].iloc[0])
-    sure = pairs["verdict"].iloc[0] != OPEN
+    count = splits["split"].nunique()
+    sure = not set(there) & set(not_told_apart(paired(splits), best))
     how = f"on {count} splits" if sure else f"though {count} {_splits(count)} too few to be sure"
     faster = " = ".join(there)
     return (

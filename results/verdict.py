@@ -105,7 +105,9 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     best = heldout.predicts_best(splits)
     more = [heldout.worse_though_faster(splits, fast), heldout.rises(splits)]
     predicts = f"Predicts best: {' = '.join(best)}, {heldout.told(splits, best)}"
-    return [said, f"{predicts}{_over(splits['split'].nunique())}.", *filter(None, more)]
+    count = splits["split"].nunique()
+    doubt = _doubt(heldout.paired(splits), best, count)
+    return [said, f"{predicts}{_over(count)}{doubt}.", *filter(None, more)]
 
 
 def _fastest(part: Sweep) -> tuple[list[str], str]:
@@ -118,10 +120,12 @@ def _fastest(part: Sweep) -> tuple[list[str], str]:
             others = middle[middle > middle.min()].sort_values(kind="stable")
             words = [f"{name} {_count(value)}" for name, value in others.items()]
             after = f" ({', '.join(words)})" if words else ""
-            over = _over(table["split"].nunique())
+            count = table["split"].nunique()
+            # On one split the count is what it is; another split would have another.
+            doubt = _doubt(comparisons.paired(table), fast, count) if count > 1 else ""
             return fast, (
                 f"Descends fastest: {' = '.join(fast)}, {_count(middle.min())} iterations to "
-                f"{target} of the excess{after}{over}."
+                f"{target} of the excess{after}{_over(count)}{doubt}."
             )
     labels = _labels(_ranked(_finite(merged(part).of_role(names.SCHEME)), True)[0])
     return labels, (
@@ -136,6 +140,16 @@ def _count(value: float) -> str:
 
 def _over(splits: int) -> str:
     return f", median of {splits} splits" if splits > 1 else ""
+
+
+def _doubt(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
+    """Return from which schemes the best are not told apart by so many splits; empty for none."""
+    others = comparisons.not_told_apart(pairs, best)
+    if not others:
+        return ""
+    does = "split does" if splits == 1 else "splits do"
+    it = "it" if len(best) == 1 else "them"
+    return f"; {splits} {does} not tell {it} apart from {_which(others)}"
 
 
 def _ranked(known: pd.DataFrame, own: bool) -> list[list[Mapping[Any, Any]]]:

@@ -30,6 +30,9 @@ def test_a_faster_scheme_that_predicts_worse_is_told():
     assert heldout.worse_though_faster(table, ["slow", "fast"]) == ""  # equally fast
     sure = splits(fast=[0.04] * 6, slow=[0.02] * 6)
     assert "predicts worse, on 6 splits: 4.0%" in heldout.worse_though_faster(sure, ["fast"])
+    # A third scheme: the verdicts of three pairs hold together from seven splits on.
+    three = splits(fast=[0.04] * 6, slow=[0.02] * 6, other=[0.03] * 6)
+    assert "6 splits are too few" in heldout.worse_though_faster(three, ["fast"])
 
 
 def test_equal_predictions_are_named_together():

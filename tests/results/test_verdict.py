@@ -191,6 +191,38 @@ def test_which_is_best_has_two_answers():
     assert verdict.answers(runs(("x", "a", none)), "x", NO_SPLITS) == []
 
 
+@pytest.mark.parametrize(
+    ("splits", "middle", "doubt"),
+    [(3, 4, "; 3 splits do not tell it apart from b"), (6, 6, "")],
+)
+def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
+    count = {"a": 3, "b": 5}
+    sweep = runs(
+        *(
+            ("x", name, {0.1: count[name] + n}, {"dataset.split_seed": str(n), "data": f"{n}"})
+            for name in count
+            for n in range(splits)
+        )
+    )
+    of_tests = [
+        {"experiment": "x", "scheme": name, "split": n, "rate": count[name] / 100, "cost": 0.1}
+        | {"best cost": 0.1, "at": 9.0, "best rate": 0.1, "train rate": 0.1, "start": 0.7}
+        for name in count
+        for n in range(splits)
+    ]
+    fast, predicts = verdict.answers(sweep, "x", pd.DataFrame(of_tests))
+    assert fast == (
+        f"Descends fastest: a, {middle} iterations to 1e-2 of the excess (b {middle + 2}), "
+        f"median of {splits} splits{doubt}."
+    )
+    assert predicts == (
+        "Predicts best: a, 3.0% of the test points misclassified, "
+        f"median of {splits} splits{doubt}."
+    )
+    one = pd.DataFrame(of_tests[::splits])
+    assert verdict.answers(sweep, "x", one)[1].endswith("; 1 split does not tell it apart from b.")
+
+
 def test_jobs_that_failed_were_to_descend(images):
     failed = table(("a", "failed", None, None), ("b", "diverged", None, None))
     assert verdict.question(failed, "e").startswith("Which of a and b lowers the cost of e")
