@@ -7,7 +7,7 @@ import pandas as pd
 
 from normbench.results import judged, names, sentences
 from normbench.results.merging import merged
-from normbench.results.reached import step_size
+from normbench.results.reached import TIED, excess_left, step_size
 from normbench.results.runs import Sweep
 
 PLAIN = names.PLAIN.column
@@ -20,11 +20,11 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     """Return one row a scheme: predicted threshold, observed ones, and their ratio.
 
     `2/L`: of the global bound, or of the curvature at the start where the cost has none; `2/L
-    best`: at the weights of the best step. falls up to: the largest step size of the grid up to
-    which the cost falls throughout; levels up to: the largest that levels (`>=` where no larger
-    one failed); critical: where it was searched for. ratio, of plain gradient descent alone: over
-    2/L, the step size that falls and the next, which does not: between them lies the limit; or
-    the critical step, where it was searched for.
+    best`: at the weights of the best step, unless they are on the way to infinity. falls up to:
+    the largest step size of the grid up to which the cost falls throughout; levels up to: the
+    largest that levels (`>=` where no larger one failed); critical: where it was searched for.
+    ratio, of plain gradient descent alone: over 2/L, the step size that falls and the next, which
+    does not: between them lies the limit; or the critical step, where it was searched for.
     """
     rows = []
     runs = merged(sweep)
@@ -38,7 +38,7 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
             "scheme": row["label"],
             "L": row.get(names.LIPSCHITZ.column),
             "2/L": row.get(THRESHOLD),
-            "2/L best": row.get(names.THRESHOLD_BEST.column),
+            "2/L best": None if _vanishing(row) else row.get(names.THRESHOLD_BEST.column),
             "falls up to": bounded(
                 row.get(names.LARGEST_FALLING.column), row.get(names.CENSORED_FALLING.column)
             ),
@@ -52,6 +52,14 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     optional = ["L", "2/L", "2/L best", "critical", "ratio", "condition"]
     empty = [name for name in optional if name in table and table[name].isna().all()]
     return table.drop(columns=empty)
+
+
+def _vanishing(row: Mapping[Any, Any]) -> bool:
+    """Return whether the least cost is at infinity and costs are no longer told apart from it.
+
+    The curvature then goes to 0 with the cost, and rounding says how far it has come.
+    """
+    return row.get(names.AT_INFINITY.column) == "true" and excess_left(row, row) <= TIED
 
 
 def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:

@@ -293,10 +293,14 @@ def _at(rows: Sequence[Mapping[Any, Any]], own: bool) -> str:
     rest = f"{share(left)} of {'its' if own else 'the'} excess left" if solved else ""
     if own:
         return f"{rest or 'of unknown excess'}{at} ({verdicts})"
-    return f"{rows[0][COST]:.4g}{at} ({', '.join(filter(None, [verdicts, rest]))})"
+    cost, told_apart = rows[0][COST], TIED * _start(rows[0])
+    words = f"under {told_apart:.2g}" if abs(cost) < told_apart else f"{cost:.4g}"
+    return f"{words}{at} ({', '.join(filter(None, [verdicts, rest]))})"
 
 
 def share(left: float) -> str:
-    """Return a share of the excess in percent; 0 for what is rounding."""
-    percent = 0.0 if abs(left) < 1e-12 else 100 * left
+    """Return a share of the excess in percent; what no two costs are told apart by is so called."""
+    if abs(left) < TIED:
+        return f"under {100 * TIED:.4f}%"
+    percent = 100 * left
     return f"{percent:.2g}%" if percent < 100 else f"{percent:.0f}%"

@@ -75,7 +75,7 @@ def known(left=(0.0, 0.25), **settings):
 def test_the_verdict_says_the_budget_and_what_is_left():
     assert verdict.sentence(known(), "e") == (
         "After 100 iterations of gradient descent, from the lowest cost up: "
-        "a, 0 at step size 1 (levelled, 0% of the excess left); "
+        "a, under 1e-06 at step size 1 (levelled, under 0.0001% of the excess left); "
         "b, 0.25 at step size 1 (levelled, 25% of the excess left)."
     )
     # A millionth of the start's excess is the same, whatever the costs themselves are.
@@ -87,7 +87,7 @@ def test_costs_of_other_functions_are_not_ranked():
     said = verdict.sentence(known(**{"cost.l2": "0.1"}), "e")
     assert said == (
         "After 100 iterations of gradient descent, by what is left of each scheme's own excess: "
-        "a, 0% of its excess left at step size 1 (levelled); "
+        "a, under 0.0001% of its excess left at step size 1 (levelled); "
         "b, 25% of its excess left at step size 1 (levelled)."
     )
     same = verdict.sentence(known(**{"cost.l2": "0.1", "cost.l2_in": "features"}), "e")
@@ -148,6 +148,23 @@ def test_costs_of_different_problems_are_counted_and_not_compared(name):
 def test_costs_of_one_problem_are_compared_under_every_optimizer():
     sweep = varied("optimizer", ["adam", "newton"])
     assert "up: a, optimizer=newton, 0.1" in verdict.sentence(sweep, "e")
+
+
+@pytest.mark.parametrize(("cost", "told"), [(3e-7, False), (3e-5, True)])
+def test_costs_below_what_is_told_apart_are_told_as_such(cost, told):
+    sweep = runs(("x", "a", {1.0: (5.0, cost)}))
+    extra = {names.MINIMUM_REACHED.column: "true", names.AT_INFINITY.column: "true"}
+    extra |= {names.THRESHOLD.column: 2.0, names.THRESHOLD_BEST.column: 123.0}
+    sweep = Sweep("-", "s", sweep.runs.assign(**extra))
+    said, table = verdict.sentence(sweep, "x"), theory.predictions(sweep)
+    if told:
+        assert "a, 3e-05 at step size 1 (unsettled, 0.003% of the excess left)" in said
+        assert table["2/L best"].tolist() == [123.0]
+    else:
+        assert "a, under 1e-06 at step size 1 (unsettled, under 0.0001% of the excess" in said
+        assert "2/L best" not in table
+    attained = Sweep("-", "s", sweep.runs.assign(**{names.AT_INFINITY.column: "false"}))
+    assert theory.predictions(attained)["2/L best"].tolist() == [123.0]
 
 
 @pytest.mark.parametrize("name", ["dataset.split_seed", "seed"])
