@@ -1,11 +1,9 @@
 """The one reader of MLflow: runs in, tidy tables out."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -13,16 +11,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from normbench.results import clean, inputs, names, secrets
+from normbench.results import clean, inputs, names
 from normbench.results.errors import ResultsError
 from normbench.results.labels import labels
+from normbench.results.stores import absolute, connect, first_line
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(
     names.quartile(metric, part).key for metric in names.HISTORIES for part in names.QUARTILES
 )
 ABOUT_A_HISTORY = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
-SQLITE = "sqlite:///"
 VERDICT_TAGS = (names.VERDICT.key, names.START_VERDICTS.key)
 OURS = names.SWEEP_ID.exists  # on a shared server, others may have a tag `role` as well
 QUERY = "query"  # stands for the id of a sweep
@@ -135,8 +133,6 @@ class Sweep:
 
         Raises ResultsError where the artifact store cannot be read.
         """
-        from mlflow.exceptions import MlflowException
-
         found = {}
         with TemporaryDirectory() as folder:
             for row in runs.to_dict("records"):
@@ -146,10 +142,11 @@ class Sweep:
                     file = self._client.download_artifacts(
                         row["run_id"], f"arrays/{name}.npz", folder
                     )
-                except (MlflowException, OSError) as error:
+                except ResultsError as error:
+                    reason = first_line(error.__cause__ or error)
                     raise ResultsError(
-                        f"run {row['run_id']}: its arrays/{name}.npz cannot be read "
-                        f"({_first_line(error)}); is the artifact folder still there?"
+                        f"run {row['run_id']}: its arrays/{name}.npz cannot be read ({reason}); "
+                        "is the artifact folder still there?"
                     ) from error
                 with np.load(file, allow_pickle=False) as parts:
                     found[row["label"]] = {key: _cleaned(part) for key, part in parts.items()}
@@ -176,39 +173,6 @@ def _history(row: Mapping[Any, Any], series: Mapping[str, pd.Series]) -> pd.Data
     return frame
 
 
-def connect(store: str) -> Any:
-    """Return MLflow's client for a store that exists; raises ResultsError where it does not."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    # A server that is not there is told of after seconds; MLflow's own patience is minutes.
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-    secrets.learn(store)
-    store = _absolute(store)
-    if store.startswith(SQLITE) and not Path(store.removeprefix(SQLITE)).is_file():
-        raise ResultsError(
-            f"--store {store}: there is no such database; "
-            "run normbench there first, or name another store"
-        )
-    import logging
-
-    from mlflow import MlflowClient
-
-    for name in ("mlflow", "alembic"):
-        logger = logging.getLogger(name)
-        logger.setLevel(max(logger.level, logging.WARNING))  # a sweep's end wants less
-    return MlflowClient(tracking_uri=store)
-
-
-def _first_line(error: Exception) -> str:
-    return clean.line(next(iter(str(error).strip().splitlines()), type(error).__name__))
-
-
-def _absolute(store: str) -> str:
-    if not store.startswith(SQLITE):
-        return store
-    return f"{SQLITE}{Path(store.removeprefix(SQLITE)).absolute()}"
-
-
 def last_sweep_id(store: str) -> str:
     """Return the id of the sweep that started last; raises ResultsError where there is none."""
     client = connect(store)
@@ -227,7 +191,7 @@ def load(store: str, sweep_id: str) -> Sweep:
         raise ResultsError(
             f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows them"
         )
-    return Sweep(_absolute(store), sweep_id, _table(client, runs, sweep_id))
+    return Sweep(absolute(store), sweep_id, _table(client, runs, sweep_id))
 
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
@@ -285,14 +249,14 @@ def query(store: str, where: str) -> Sweep:
             of_scheme = run.data.tags.get(names.PARENT.key) in known
             if of_scheme or run.info.run_id in parents:
                 runs.append(run)
-    return Sweep(_absolute(store), QUERY, _table(client, runs))
+    return Sweep(absolute(store), QUERY, _table(client, runs))
 
 
 def scheme(store: str, run_id: str) -> Sweep:
     """Return one scheme run and its step runs, by the scheme run's id."""
     client = connect(store)
     runs = [client.get_run(run_id), *_search(client, names.PARENT.equals(run_id))]
-    return Sweep(_absolute(store), QUERY, _table(client, runs))
+    return Sweep(absolute(store), QUERY, _table(client, runs))
 
 
 def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame:
@@ -325,10 +289,11 @@ def sweeps(store: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["sweep", "experiment", "status", "jobs", "command"])
 
 
-def _search(client: Any, query: str, most: int | None = None, name: str = "--store") -> list[Any]:
-    """Return the runs of a query, the latest first; raises ResultsError where MLflow refuses."""
-    from mlflow.exceptions import MlflowException
+def _search(client: Any, query: str, most: int | None = None, name: str = "") -> list[Any]:
+    """Return the runs of a query, the latest first; raises ResultsError where MLflow refuses.
 
+    name: of a filter that the user wrote, whose fault that is.
+    """
     runs: list[Any] = []
     token = None
     try:
@@ -345,8 +310,10 @@ def _search(client: Any, query: str, most: int | None = None, name: str = "--sto
             token = page.token
             if not token or (most and len(runs) >= most):
                 return runs[:most]
-    except MlflowException as error:
-        raise ResultsError(f"{name}: {_first_line(error)}") from error
+    except ResultsError as error:
+        if name and error.__cause__:
+            raise ResultsError(f"{name}: {first_line(error.__cause__)}") from error
+        raise
 
 
 def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any]:

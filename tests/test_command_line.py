@@ -60,6 +60,12 @@ def test_the_default_sweep_is_recorded_in_three_roles(default_sweep):
         assert run.data.tags["verdict"] in ("levelled", "unsettled", "cycling")
 
 
+def test_where_records_waited_nothing_stays_of_a_sweep_that_is_recorded(default_sweep):
+    folder, _, _ = default_sweep
+    (made,) = [entry for entry in (folder / "outputs").iterdir() if entry.is_dir()]
+    assert [entry.name for entry in made.iterdir() if entry.is_dir()] == []
+
+
 def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(default_sweep):
     _, _, client = default_sweep
     for scheme in of_role(client, "breast_cancer-softmax", "scheme"):

@@ -175,7 +175,7 @@ def test_mlflow_is_written_in_one_place_and_read_in_one():
     assert knowing <= {
         "normbench.recording.store",
         "normbench.recording.writer",
-        "normbench.results.runs",
+        "normbench.results.stores",
         "normbench.results.dashboard",
     }
 

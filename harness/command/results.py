@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(words)
         return int(COMMANDS[options.command](options))
     except ResultsError as error:
-        print(f"results: {error.args[0]}", file=sys.stderr)
+        print(f"normbench: {error.args[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

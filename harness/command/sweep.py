@@ -161,6 +161,8 @@ class Sweep(Sweeper):
 
         Raises `SweepError` where a launcher's process was killed.
         """
+        from normbench.recording.leftovers import PENDING
+
         hydras_own.hand_configs(self.launcher, grid)
         assert self.launcher is not None
         outcomes: list[dict[str, Any]] = []
@@ -181,6 +183,8 @@ class Sweep(Sweeper):
                     bug = bug or error
         if bug:
             raise bug
+        with suppress(OSError):  # not empty: what waits there is the next command's
+            (self.folder / PENDING).rmdir()
         return outcomes
 
     def _stop(self, error: BaseException) -> None:

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+from urllib.request import url2pathname
 
 from normbench.datasets import UserError
-from normbench.results import clean, secrets
+from normbench.results import clean, secrets, stores
 
 PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
 AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
+KNOCK = 3.0  # until it answers at all
 SILENT = 2.0  # of which so many go by before it is told
 ABANDONED = 3600.0  # seconds after which the draft of a database is nobody's
 GRAIN = 0.5  # seconds by which the time of a file may be behind the clock
@@ -90,11 +92,16 @@ class Patient:
 
 
 def patiently(
-    call: Callable[[], Any], uri: str, seconds: float, passing: Sequence[str] = PASSING
+    call: Callable[[], Any],
+    uri: str,
+    seconds: float,
+    passing: Sequence[str] = PASSING,
+    few: int = FEW,
 ) -> Any:
     """Return what a call gives, repeated while the store of a URI is away for the moment.
 
-    passing: words of the errors that waiting can help with. Raises `StoreLostError` where the store
+    passing: words of the errors that waiting can help with. few: how often it is called at least,
+    for a call may itself take longer than the patience. Raises `StoreLostError` where the store
     stays away, or where waiting cannot help.
     """
     started, pause, told, tries = time.monotonic(), 0.1, False, 0
@@ -104,15 +111,14 @@ def patiently(
             tries += 1
             return call()
         except Exception as error:
-            # A call may itself take longer than the patience: it is repeated all the same.
-            few = tries < FEW and seconds > 0
+            again = tries < few and seconds > 0
             kind, waited = trouble(error, passing), time.monotonic() - started
             if kind is None:
                 raise
             words = first_line(error)
-            if kind == "lasting" or (waited + pause > seconds and not few):
+            if kind == "lasting" or (waited + pause > seconds and not again):
                 raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
-        if waited > SILENT and not told:
+        if waited > SILENT and not told and seconds > AT_FIRST:  # else the end is near
             print(f"{shown}: {words}; trying for {seconds:.0f} s", file=sys.stderr, flush=True)
             told = True
         time.sleep(pause)
@@ -211,6 +217,26 @@ class Store:
         client.search_experiments(max_results=1)
         return client
 
+    def _check_artifacts(self) -> None:
+        """Raise `UserError` where artifacts cannot go: the first job would find out."""
+        if not self.artifacts or self.uri.startswith("http"):  # the server says where
+            return
+        try:
+            if self.artifacts.startswith("file:"):
+                _try_folder(Path(url2pathname(urlsplit(self.artifacts).path)))
+            else:
+                from mlflow.store.artifact.artifact_repository_registry import (
+                    get_artifact_repository,
+                )
+
+                get_artifact_repository(self.artifacts, self.uri)
+        except Exception as error:  # whatever the library of a kind of place raises
+            raise UserError(
+                f"tracking.artifacts={secrets.blot_places(self.artifacts)}: cannot be written "
+                f"({first_line(error)}); name a folder that can, such as "
+                f"tracking.artifacts={own_place('mlartifacts')}"
+            ) from error
+
     @cached_property
     def client(self) -> Any:
         """MLflow's client, with patience. Raises `UserError` where the store cannot be opened."""
@@ -228,11 +254,11 @@ class Store:
         # import sets levels of its own.
         for name in (mlflow.__name__, "alembic"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._check_artifacts()
         try:
             if self.database:
                 _initialize(self.database, self.artifacts)
-            if not self.uri.startswith("http"):
-                patiently(lambda: _knock(self.uri), self.uri, AT_FIRST)
+            patiently(lambda: _knock(self.uri), self.uri, KNOCK, few=1)
             client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)
             return Patient(client, self.uri, PATIENCE)
         except Exception as error:  # whatever a database's driver raises
@@ -247,7 +273,10 @@ class Store:
 
 
 def _knock(uri: str) -> None:
-    """Raise the driver's error where a database does not answer; MLflow would wait for 100 s."""
+    """Raise an error where a database or a server does not answer; MLflow would wait for 100 s."""
+    if uri.startswith("http"):
+        stores.knock(uri)
+        return
     import sqlalchemy
 
     engine = sqlalchemy.create_engine(uri)
@@ -255,6 +284,17 @@ def _knock(uri: str) -> None:
         sqlalchemy.inspect(engine).get_table_names()
     finally:
         engine.dispose()
+
+
+def _try_folder(folder: Path) -> None:
+    """Raise OSError unless a folder is there or can be made; nothing stays of the trial."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        for one in made:
+            one.rmdir()
+    if not made and not os.access(folder, os.W_OK):
+        raise PermissionError("it cannot be written")
 
 
 def _initialize(database: Path, artifacts: str | None) -> None:
@@ -269,6 +309,7 @@ def _initialize(database: Path, artifacts: str | None) -> None:
     if database.exists():
         if not os.access(database, os.W_OK) or not os.access(database.parent, os.W_OK):
             raise PermissionError(f"{database} cannot be written")
+        stores.refuse_strange(database, empty=True)
         return
     _sweep_out(database, started)
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore

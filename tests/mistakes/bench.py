@@ -47,7 +47,7 @@ class Told:
         """Return what is wrong with the answer to a mistake."""
         found = [] if self.code == 2 else [f"exit code {self.code}"]
         lines = self.err.splitlines()
-        if len(lines) != 1 or not lines[0].startswith(("normbench: ", "results: ")):
+        if len(lines) != 1 or not lines[0].startswith("normbench: "):
             found.append(f"{len(lines)} lines: {self.err[-3000:]}")
         found += [f"{fragment!r} is not said" for fragment in fragments if fragment not in self.err]
         if self.out:

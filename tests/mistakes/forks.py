@@ -19,7 +19,7 @@ MEMORY = 16 << 30  # bytes of addresses that it may have
 LOADED = (
     "normbench.__main__",
     *("normbench.command.line", "normbench.command.job", "normbench.command.results"),
-    *("normbench.command.rehearsal", "normbench.recording.store", "normbench.results.runs"),
+    *("normbench.command.rehearsal", "normbench.recording.store", "normbench.results.conclusion"),
     *("pandas", "pyarrow.parquet", "sklearn.decomposition", "sklearn.datasets"),
 )
 NO_NETWORK = "http://127.0.0.1:9"  # nobody runs it: every download fails at once
@@ -29,8 +29,10 @@ def serve() -> None:
     """Answer each order, a line of JSON, with how its command ended."""
     for name in LOADED:
         importlib.import_module(name)
+    import matplotlib
     from hydra.core.plugins import Plugins
 
+    os.environ["MPLCONFIGDIR"] = matplotlib.get_cachedir()  # found as well where HOME is empty
     Plugins.instance()
     for line in sys.stdin:
         order = json.loads(line)

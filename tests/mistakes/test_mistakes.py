@@ -2,15 +2,29 @@
 
 import pytest
 
-from tests.mistakes import files, programs, settings
-from tests.mistakes.bench import ask
+from tests.mistakes import files, programs, settings, stores
+from tests.mistakes.bench import Case, ask, typed
 
-CASES = (*programs.CASES, *settings.CASES, *files.CASES)
+CASES = (*programs.CASES, *settings.CASES, *files.CASES, *stores.CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind[:60])
 def test_a_mistake_is_one_line_and_leaves_nothing(case, tmp_path):
     assert ask(case, tmp_path).complaints(case.fragments) == []
+
+
+@pytest.fixture(scope="module")
+def address():
+    with stores.server() as found:
+        yield found
+
+
+@pytest.mark.parametrize("words", [("tracking.uri=",), ("results", "--store", "")], ids=str)
+@pytest.mark.parametrize("answer", stores.ANSWERS)
+def test_a_server_that_is_none_of_mlflows_is_told_by_its_answer(answer, words, address, tmp_path):
+    *others, last = words
+    case = Case(answer, typed(*others, f"{last}{address}/{answer}"), (address,))
+    assert ask(case, tmp_path).complaints([address, stores.ANSWERS[answer]]) == []
 
 
 @pytest.mark.slow
@@ -20,4 +34,4 @@ def test_what_takes_long_to_make_as_well(case, tmp_path):
 
 
 def test_there_are_many_each_once():
-    assert len({case.kind for case in CASES}) == len(CASES) >= 120
+    assert len({case.kind for case in CASES}) == len(CASES) >= 140

@@ -370,7 +370,7 @@ def test_the_profile_command_draws_its_figure(three, images, tmp_path, capsys):
     told = capsys.readouterr()
     assert "leaderboard: nothing to compare (no problem on which every scheme was run" in told.out
     assert "pairs" in told.out
-    assert told.err.startswith(f"results: --out {nothing}: nothing to draw")
+    assert told.err.startswith(f"normbench: --out {nothing}: nothing to draw")
     assert not nothing.exists()
 
 

@@ -248,7 +248,7 @@ def test_a_mistake_is_one_line_and_exit_code_two(three, capsys, arguments, tmp_p
     told = capsys.readouterr()
     assert told.out == ""
     (line,) = told.err.splitlines()
-    assert line.startswith("results: ")
+    assert line.startswith("normbench: ")
     assert MISTAKES[arguments] in line
     assert not list(tmp_path.iterdir())
 

@@ -127,7 +127,7 @@ def test_a_port_that_is_taken_is_told_of(images, capsys):
         assert main(["dashboard", "--store", images.uri, "--port", str(port)]) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.startswith(f"results: --port {port}: cannot be used on 127.0.0.1 (Address")
+    assert told.err.startswith(f"normbench: --port {port}: cannot be used on 127.0.0.1 (Address")
     assert told.err.endswith("choose another port with --port\n")
 
 

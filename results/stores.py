@@ -1,0 +1,133 @@
+"""A store, asked what it is before MLflow opens it.
+
+MLflow would make its tables in another program's database, and wait minutes for a server that says
+nothing.
+"""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from normbench.results import clean, secrets
+from normbench.results.errors import ResultsError
+
+SQLITE = "sqlite:///"
+PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
+TABLE = "experiments"  # that every database of MLflow's has
+
+
+def connect(store: str) -> Any:
+    """Return MLflow's client for a store that exists; raises ResultsError where it does not."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    # A server that is not there is told of after seconds; MLflow's own patience is minutes.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    secrets.learn(store)
+    if not store.strip():  # MLflow would make a store of its own
+        raise ResultsError("--store: is empty; name a store, such as sqlite:///mlflow.db")
+    store = absolute(store)
+    try:
+        if store.startswith(SQLITE):
+            refuse_strange(Path(store.removeprefix(SQLITE)), empty=False)
+        elif store.startswith("http"):
+            knock(store)
+        return _Told(_client(store), store)
+    except ResultsError:
+        raise
+    except Exception as error:  # whatever a driver raises
+        raise _lost(store, error) from error
+
+
+def absolute(store: str) -> str:
+    """Return a store's URI, the path of a database in it absolute."""
+    if not store.startswith(SQLITE):
+        return store
+    return f"{SQLITE}{Path(store.removeprefix(SQLITE)).absolute()}"
+
+
+def refuse_strange(database: Path, empty: bool) -> None:
+    """Raise ValueError or OSError for a file that is no database, or that another program made.
+
+    empty: whether it may hold nothing yet.
+    """
+    if not database.is_file():
+        raise FileNotFoundError("there is no such database")
+    try:
+        address = f"file:{quote(str(database))}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            query = "select name from sqlite_master where type = 'table'"
+            tables = {name for (name,) in connection.execute(query)}
+    except sqlite3.OperationalError:  # locked, or in a folder of another's: MLflow tells
+        return
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"it is no database ({error})") from error
+    if tables and TABLE not in tables:
+        raise ValueError("it is another program's database")
+    if not tables and not empty:
+        raise ValueError("it is an empty database")
+
+
+def knock(server: str) -> None:
+    """Raise ConnectionError where a server is not there, says nothing, or only that it fails."""
+    import requests
+
+    try:
+        answer = requests.get(f"{server.rstrip('/')}/version", timeout=PATIENCE)
+    except requests.exceptions.SSLError:  # MLflow has settings of its own for that
+        return
+    except (requests.RequestException, ValueError) as error:
+        raise ConnectionError(_reason(error)) from error
+    if answer.status_code >= 500:
+        raise ConnectionError(f"it answers with error code {answer.status_code}")
+
+
+def _reason(error: Exception) -> str:
+    """Return why a server cannot be reached, without the names of the library's parts."""
+    text = str(error)
+    for words in ("Connection refused", "timed out", "Name or service not known", "No route to"):
+        if words in text:
+            return words.lower()
+    return " ".join(text.split())[:200]
+
+
+def _client(store: str) -> Any:
+    import logging
+
+    from mlflow import MlflowClient
+
+    for name in ("mlflow", "alembic"):  # what it would log of a failed call, we say in one line
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return MlflowClient(tracking_uri=store)
+
+
+class _Told:
+    """MLflow's client, whose errors are one line that names the store."""
+
+    def __init__(self, client: Any, store: str) -> None:
+        self._client, self._store = client, store
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._client, name)
+
+        def told(*arguments: Any, **named: Any) -> Any:
+            try:
+                return call(*arguments, **named)
+            except Exception as error:
+                raise _lost(self._store, error) from error
+
+        return told
+
+
+def _lost(store: str, error: Exception) -> ResultsError:
+    return ResultsError(
+        f"--store {secrets.blot_places(store)}: cannot be read ({first_line(error)}); "
+        "run normbench there first, or name another store"
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error says in its first line, cleaned."""
+    return clean.line(next(iter(str(error).strip().splitlines()), type(error).__name__))
