@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,22 @@ TASKS = ("binary", "multiclass", "regression", "unlabelled")
 LARGEST = 1e150  # of an entry: its square, and a sum of squares, stay finite
 
 
+class Columns(Protocol):
+    """A table of points (P rows) from which numbers are made: see `normbench.datasets.columns`."""
+
+    def numbers(self, train: NDArray[np.bool_]) -> tuple[NDArray[Any], tuple[str, ...]]:
+        """Return the points (P, N), made by what the training points (P,) say, and their names."""
+        ...
+
+
 @dataclass(frozen=True)
 class Dataset:
     """Points, targets and what is known about them. Build one with `make_dataset`.
 
     `x` (P, N) holds one point per row. `y` (P,) holds class indices 0..C-1, or real targets for
     regression, or is empty where there are none. `x_test` (Q, N) and `y_test` are empty (Q = 0)
-    without a test part.
+    without a test part. columns: the table that `x` was made from, where there is one. notes:
+    what a user should know of the data.
     """
 
     name: str
@@ -33,6 +42,8 @@ class Dataset:
     class_names: tuple[str, ...]
     source: str
     fingerprint: str
+    columns: Columns | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def classes(self) -> int:
@@ -132,7 +143,10 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
             f"({len(dataset.x)} points) empty, or 1 training point; choose a share that leaves "
             "points on both sides"
         )
-    x, x_test = dataset.x[~held], dataset.x[held]
+    x, names = dataset.x, dataset.feature_names
+    if dataset.columns is not None:  # medians and categories are of the training points alone
+        x, names = dataset.columns.numbers(~held)
+    x, x_test = x[~held], x[held]
     y, y_test = (dataset.y[~held], dataset.y[held]) if len(dataset.y) else (dataset.y, dataset.y)
     return replace(
         dataset,
@@ -140,6 +154,7 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
         y=y,
         x_test=x_test,
         y_test=y_test,
+        feature_names=names,
         fingerprint=_fingerprint(x, y, x_test, y_test),
     )
 

@@ -4,12 +4,14 @@ import io
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets import archives, text
+from normbench.datasets import archives, columns, text
+from normbench.datasets.columns import FILLS
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
 from normbench.datasets.values import NUMBER, UserError, one_of, place, refuse_larger, switch
@@ -22,6 +24,26 @@ Target = str | int | None
 SHOWN = 12  # columns that a message names
 
 
+@dataclass(frozen=True)
+class Options:
+    """What is done with the columns of a table before they are numbers; see `csv`."""
+
+    drop: Sequence[str | int] = ()
+    encode: Sequence[str | int] = ()
+    fill: str | None = None
+    missing: Sequence[str | float] = ()
+
+    def __post_init__(self) -> None:
+        """Raise `UserError` for a way to fill that there is not."""
+        if self.fill is not None:
+            one_of("dataset.fill", self.fill, FILLS)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether anything is learned from the points, so that test points must not be seen."""
+        return bool(self.encode) or self.fill == "median"
+
+
 def csv(
     path: str | None,
     target: Target = None,
@@ -29,6 +51,9 @@ def csv(
     points_in: str = "rows",
     delimiter: str = "comma",
     drop: Sequence[str | int] = (),
+    encode: Sequence[str | int] = (),
+    fill: str | None = None,
+    missing: Sequence[str | float] = (),
     task: str | None = None,
 ) -> Dataset:
     """Return the points of a text file, named by the file's stem.
@@ -37,10 +62,13 @@ def csv(
     last); None for unlabelled points. header: whether the first row holds the columns' names.
     points_in: `rows` (one point per row) or `columns`, where rows and columns trade places first,
     the header and the target with them. delimiter: a name of `DELIMITERS`. drop: columns to leave
-    out, by name or position. task: `classes`, `regression`, or None to decide by the target.
-    Raises `UserError` on every file that does not hold that.
+    out, by name or position. encode: columns of categories, one column of 1 and 0 each. fill: gaps
+    become the `median` of the training points, or their points are left out (`drop`). missing:
+    entries that stand for a gap, beside the usual ones. task: `classes`, `regression`, or None to
+    decide by the target. Raises `UserError` on every file that does not hold that.
     """
     file = _existing(path)
+    options = Options(drop, encode, fill, missing)
     switch("dataset.header", header)
     one_of("dataset.points_in", points_in, ("rows", "columns"))
     one_of("dataset.delimiter", delimiter, tuple(DELIMITERS))
@@ -55,7 +83,7 @@ def csv(
     _refuse_header(file, table, header)
     if header:
         _refuse_doubled("dataset.target", target, names)  # pandas would number them
-    return table_dataset(file.stem, table, target, drop, task, source=str(file))
+    return table_dataset(file.stem, table, target, task, options, source=str(file))
 
 
 def _table(
@@ -78,10 +106,14 @@ def parquet(
     path: str | None,
     target: Target = None,
     drop: Sequence[str | int] = (),
+    encode: Sequence[str | int] = (),
+    fill: str | None = None,
+    missing: Sequence[str | float] = (),
     task: str | None = None,
 ) -> Dataset:
     """Return the points of a Parquet file, one per row; the options are those of `csv`."""
     file = _existing(path)
+    options = Options(drop, encode, fill, missing)
     try:
         table = _read_parquet(file)
     except UserError:
@@ -91,7 +123,7 @@ def parquet(
             f"dataset.path={path}: cannot be read as a Parquet file ({_first_line(error)}); "
             "check the file, or read it as what it is (dataset=csv, dataset=npz)"
         ) from error
-    return table_dataset(file.stem, table, target, drop, task, source=str(file))
+    return table_dataset(file.stem, table, target, task, options, source=str(file))
 
 
 def npz(
@@ -134,8 +166,8 @@ def table_dataset(
     name: str,
     table: "pd.DataFrame",
     target: Target,
-    drop: Sequence[str | int],
     task: str | None,
+    options: Options = Options(),
     *,
     source: str,
 ) -> Dataset:
@@ -143,33 +175,49 @@ def table_dataset(
 
     Raises `UserError` on a column that is not there, or that is neither numbers nor the target.
     """
-    import pandas as pd
-
-    if isinstance(drop, str) or not hasattr(drop, "__iter__"):
-        raise UserError(f"dataset.drop={drop}: must be a list of columns, such as [id,date]")
-    left_out = [_position(table, "dataset.drop", column) for column in drop]
+    drop, encode = options.drop, options.encode
+    left_out = _positions(table, "dataset.drop", drop)
     where = None if target is None else _position(table, "dataset.target", target)
     if where in left_out:
         raise UserError(f"dataset.target={target}: stands in dataset.drop too; leave it in one")
-    apart = {where, *left_out}
-    kept = [n for n in range(table.shape[1]) if n not in apart]
-    names = [str(table.columns[n]) for n in kept]
-    kinds = list(table.dtypes)
-    for n, column in zip(kept, names):
-        if not pd.api.types.is_numeric_dtype(kinds[n]):
-            _refuse_text(name, table.iloc[:, n], column)
+    coded = _positions(table, "dataset.encode", encode)
+    for position, column in zip(coded, encode):
+        if position in (where, *left_out):
+            what = "is the target, whose labels are encoded" if position == where else "is dropped"
+            raise UserError(f"dataset.encode={column}: {what}; leave it out of dataset.encode")
+    kept = [n for n in range(table.shape[1]) if n not in (where, *left_out)]
+    used = kept if where is None else [*kept, where]
+    notes = columns.counted(name, table.iloc[:, kept])
+    table, left = _without_gaps(name, columns.with_gaps(table, options.missing), used, options)
     targets = None if where is None else _plain(table.iloc[:, where])
     if targets is not None and kind_of(targets):
         raise UserError(f"dataset.target={target}: is a column of {kind_of(targets)}; {TARGETS}")
-    features = table.iloc[:, kept]
-    return label_dataset(
-        name,
-        features.to_numpy(dtype=np.float64, na_value=np.nan),
-        targets,
-        task,
-        source=source,
-        feature_names=names,
+    found = columns.columns(
+        name, table.iloc[:, kept], [kept.index(position) for position in coded], options.fill
     )
+    x, names = found.numbers(np.ones(len(table), dtype=bool))
+    made = label_dataset(name, x, targets, task, source=source, feature_names=list(names))
+    return replace(made, columns=found if options.fitted else None, notes=(*notes, *left))
+
+
+def _without_gaps(
+    name: str, table: "pd.DataFrame", used: Sequence[int], options: Options
+) -> tuple["pd.DataFrame", tuple[str, ...]]:
+    """Return a table without the points that have a gap, if these are to go, and a note of it."""
+    if options.fill != "drop":
+        return table, ()
+    whole = table.iloc[:, used].notna().all(axis=1).to_numpy()
+    count = int(whole.sum())
+    if count == len(table):
+        return table, ()
+    if count < 2:
+        raise UserError(
+            f"dataset.fill=drop: leaves {count} of {len(table)} points of {name}, as the others "
+            "have gaps; leave out the columns with many of them (dataset.drop), or write "
+            "dataset.fill=median"
+        )
+    note = f"data of {name}: {len(table) - count} of {len(table)} points have gaps and are left out"
+    return table[whole].reset_index(drop=True), (note,)
 
 
 def _existing(path: Any) -> Path:
@@ -270,8 +318,15 @@ def _refuse_header(file: Path, table: "pd.DataFrame", header: bool) -> None:
         raise UserError(
             f"dataset.header=true: the first row of {file} holds numbers only "
             f"({', '.join(names[:4])}, ...), so it is a point, not the columns' names; "
-            "write dataset.header=false"
+            f"write dataset.header=false{_turned(table)}"
         )
+
+
+def _turned(table: "pd.DataFrame") -> str:
+    """Return what else is to be written where a table looks as if its columns were the points."""
+    if table.shape[1] <= len(table) + 1:
+        return ""
+    return f", and dataset.points_in=columns if each of its {table.shape[1]} columns is a point"
 
 
 def _is_number(text: str) -> bool:
@@ -280,6 +335,13 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _positions(table: "pd.DataFrame", option: str, given: Any) -> list[int]:
+    """Return the positions of a list of columns."""
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise UserError(f"{option}={given}: must be a list of columns, such as [id,date]")
+    return [_position(table, option, column) for column in given]
 
 
 def _position(table: "pd.DataFrame", option: str, column: Any) -> int:
@@ -311,29 +373,6 @@ def _refuse_doubled(option: str, column: Any, names: list[str]) -> None:
             f"{', '.join(map(str, places[:SHOWN]))}; give the position of one, and leave out the "
             "others with dataset.drop"
         )
-
-
-def _refuse_text(name: str, column: "pd.Series[Any]", label: str) -> None:
-    """Refuse a column that is not of numbers, by its name and its first entry that is not one."""
-    import pandas as pd
-
-    entries = column.astype(object)
-    texts = pd.to_numeric(entries.astype(str), errors="coerce").isna() & entries.notna()
-    remedy = (
-        f"encode it as numbers (one column a category), or leave it out with dataset.drop=[{label}]"
-    )
-    if not texts.any():
-        raise UserError(f"data of {name}: column {label!r} holds {column.dtype}; {remedy}")
-    row = int(np.flatnonzero(texts)[0])
-    if texts.sum() < entries.notna().sum():
-        remedy = "correct that entry (an empty one is a gap), or leave out the column: " + (
-            f"dataset.drop=[{label}]"
-        )
-    raise UserError(
-        f"data of {name}: column {label!r} of point {row} (counted from 0) is "
-        f"{entries.iloc[row]!r}, which is no number ({texts.sum()} such of {len(entries)}); "
-        f"{remedy}"
-    )
 
 
 def _plain(column: "pd.Series[Any]") -> Any:

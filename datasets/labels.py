@@ -82,21 +82,21 @@ def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
     try:
         values, indices = np.unique(labels, return_inverse=True)
     except TypeError:  # numbers and text in one column have no order but that of their names
-        values, indices = np.unique([_named(label) for label in labels], return_inverse=True)
-    return indices.astype(np.intp), [_named(value) for value in values]
+        values, indices = np.unique([named(label) for label in labels], return_inverse=True)
+    return indices.astype(np.intp), [named(value) for value in values]
 
 
 def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[np.intp]:
     known = {label: index for index, label in enumerate(class_names)}
-    named = [_named(label) for label in y]
-    for place, label in enumerate(named):
+    names = [named(label) for label in y]
+    for place, label in enumerate(names):
         if label not in known:
             raise UserError(
                 f"data of {name}: the label of test point {place} (counted from 0) is {label!r}, "
                 f"which no training point has (they have {', '.join(class_names)}); "
                 "drop those test points"
             )
-    return np.array([known[label] for label in named], dtype=np.intp)
+    return np.array([known[label] for label in names], dtype=np.intp)
 
 
 def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
@@ -133,7 +133,8 @@ def _missing(label: Any) -> bool:
         return True
 
 
-def _named(label: Any) -> str:
-    if isinstance(label, (float, np.floating)) and label == int(label):
+def named(label: Any) -> str:
+    """Return a label as text: a whole number without its fraction."""
+    if isinstance(label, (float, np.floating)) and label.is_integer():
         return str(int(label))
     return str(label)

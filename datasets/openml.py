@@ -8,7 +8,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 
 from normbench.datasets.dataset import Dataset, UserError
-from normbench.datasets.files import Target, table_dataset
+from normbench.datasets.files import Options, Target, table_dataset
 from normbench.datasets.values import place, whole
 
 SECONDS = 20.0  # that a host may take to answer
@@ -21,12 +21,16 @@ def openml(
     version: int | str = "active",
     target: Target = None,
     drop: Sequence[str | int] = (),
+    encode: Sequence[str | int] = (),
+    fill: str | None = None,
+    missing: Sequence[str | float] = (),
     task: str | None = None,
 ) -> Dataset:
     """Return a data set of OpenML, named as there, kept in `data_dir/openml` once it is fetched.
 
     name: with a version (a number, or `active`), or id: one of them. target: a column; None for
-    the one that OpenML declares. drop, task: as for csv files. Raises `UserError`.
+    the one that OpenML declares. drop, encode, fill, missing, task: as for csv files. Raises
+    `UserError`.
     """
     from sklearn.datasets import fetch_openml
 
@@ -80,8 +84,8 @@ def openml(
         f"openml_{id}" if name is None else str(name),
         table,
         column,
-        drop,
         task,
+        Options(drop, encode, fill, missing),
         source=_source(bunch),
     )
 

@@ -10,6 +10,7 @@ import pandas as pd
 from normbench.choices import build, locate, options
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, UserError, label_dataset
+from normbench.datasets.files import Options, table_dataset
 from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run
@@ -35,15 +36,21 @@ def compare(
     precision: str = "float64",
     theory: str = "auto",
     rules: Rules | None = None,
+    drop: Sequence[str | int] = (),
+    encode: Sequence[str | int] = (),
+    fill: str | None = None,
+    missing: Sequence[str | float] = (),
 ) -> pd.DataFrame:
     """Descend one cost under every normalizer and step size; return one row a run and iteration.
 
     x: points (P, N), an array or a pandas frame, one point per row. y: targets (P,); labels of
     any kind for a cost of classes, numbers for `least_squares` on more than two distinct values.
     cost: a name under `conf/cost`, or a function of scores and targets. normalizers: names under
-    `conf/normalizer`, or scikit-learn transformers. The other settings are those of the command
-    line. Columns: normalizer, step_size, iteration, cost (mean over points), misclassifications
-    (NaN for regression), verdict. A diverged run has rows up to its last finite iteration.
+    `conf/normalizer`, or scikit-learn transformers, pipelines among them. drop, encode, fill,
+    missing: what is done with the columns of a frame, as `dataset.drop` of a file's. The other
+    settings are those of the command line. Columns: normalizer, step_size, iteration, cost (mean
+    over points), misclassifications (NaN for regression), verdict. A diverged run has rows up to
+    its last finite iteration.
     Raises `UserError`, a ValueError, on a value that is out of its range.
     """
     function = locate("cost", options("cost", cost)["_target_"]) if isinstance(cost, str) else cost
@@ -57,7 +64,7 @@ def compare(
         precision=precision,
         theory=theory,
     )
-    data = _dataset(x, y, function)
+    data = _dataset(x, y, function, Options(drop, encode, fill, missing))
     frames, shared = [], Shared()
     for normalizer in normalizers:
         scheme = (
@@ -105,12 +112,16 @@ def _clone(normalizer: Any) -> Any:
     return clone(normalizer) if hasattr(normalizer, "get_params") else deepcopy(normalizer)
 
 
-def _dataset(x: Any, y: Any, cost: Any) -> Dataset:
+def _dataset(x: Any, y: Any, cost: Any, columns: Options) -> Dataset:
     """Return arrays or frames as a data set: labels are encoded, numbers of regression kept."""
-    features = [str(column) for column in x.columns] if hasattr(x, "columns") else None
     targets = np.asarray(y)
     tasks = getattr(cost, "traits", Traits(tasks=())).tasks
     numeric = np.issubdtype(targets.dtype, np.number)
     real = numeric and "regression" in tasks and (len(tasks) == 1 or len(np.unique(targets)) > 2)
     task = "regression" if real else "classes"
-    return label_dataset("x", x, targets, task, source="arrays", feature_names=features)
+    if isinstance(x, pd.DataFrame) and targets.shape == (len(x),):
+        table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
+        return table_dataset("x", table, -1, task, columns, source="arrays")
+    if columns != Options():
+        raise UserError("drop, encode, fill, missing: are for the columns of a pandas frame")
+    return label_dataset("x", x, targets, task, source="arrays")

@@ -93,6 +93,7 @@ class Sweep(Sweeper):
             except UserError as error:
                 mistakes[word] = error
         experiments: dict[str, None] = {}
+        notes: dict[str, None] = {}
         fits = False
         for words in grid.representatives(set(mistakes)):
             with reading():
@@ -101,6 +102,7 @@ class Sweep(Sweeper):
             try:
                 experiments[configs.experiment_name(config)] = None
                 job = configs.prepare(configs.without_hydra(config))
+                notes.update(dict.fromkeys(job.dataset.notes))
                 if not fits:
                     rehearse(job)
                 fits = True
@@ -108,7 +110,7 @@ class Sweep(Sweeper):
                 mistakes[" ".join(words)] = error
         if not fits:
             raise next(iter(mistakes.values()))
-        for note in grid.notes():
+        for note in (*grid.notes(), *notes):
             print(note, file=sys.stderr)
         return list(experiments)
 

@@ -161,7 +161,7 @@ CASES = (
     Case(
         "a gap in a feature",
         csv("a,b,label\n1,2,no\n3,,yes\n5,6,no\n"),
-        ("feature 'b' of point 1", "nan", "fill the gaps"),
+        ("column 'b' has no entry in 1 of 3 points, first in 1", "dataset.fill=median"),
         True,
     ),
     Case(
@@ -177,12 +177,17 @@ CASES = (
     Case(
         "text in a number column",
         csv("a,b,label\n1,2,no\n3,4o,yes\n5,6,no\n"),
-        ("column 'b' of point 1", "'4o'", "correct that entry"),
+        (
+            "column 'b'",
+            "'4o' in 1 points, first in 1",
+            "Correct the file",
+            "'dataset.missing=[4o]'",
+        ),
     ),
     Case(
         "a categorical column",
         csv("a,colour,label\n1,red,no\n3,blue,yes\n5,red,no\n"),
-        ("column 'colour'", "'red'", "one column a category", "dataset.drop=[colour]"),
+        ("column 'colour'", "'red'", "one column a category", "'dataset.encode=[colour]'"),
         True,
     ),
     Case("one class", csv("a,label\n1,no\n3,no\n"), ("one class", "two classes")),
@@ -243,7 +248,7 @@ CASES = (
     Case(
         "the wrong layout: a point per row",
         csv(GOOD, points_in="columns", header=False, target=-1),
-        ("column '0' of point 0", "'a'"),
+        ("column '0'", "'a'"),
     ),
     Case(
         "a first point taken for the header",
@@ -270,7 +275,7 @@ CASES = (
     Case(
         "a row shorter than the others",
         csv("label,a,b\nno,1,2\nyes,3\nno,5,6\n"),
-        ("feature 'b' of point 1", "nan"),
+        ("column 'b' has no entry in 1 of 3 points, first in 1",),
     ),
     Case("a gzip file cut short", cut_gzip, ("cannot be unpacked",)),
     Case("a wrong layout's name", csv(GOOD, points_in="cols"), ("one of rows, columns",)),
@@ -306,7 +311,7 @@ CASES = (
     Case(
         "a gap in whole numbers of Parquet",
         parquet(pd.DataFrame({"a": pd.array([1, None, 3], "Int64"), "label": [0, 1, 0]})),
-        ("feature 'a' of point 1", "nan"),
+        ("column 'a' has no entry in 1 of 3 points, first in 1",),
     ),
     Case(
         "pickled objects in npz",

@@ -1,0 +1,281 @@
+"""The columns of a user's table: what is no number is told at once, and made one when asked."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.labels import named
+from normbench.datasets.values import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILLS = ("median", "drop")
+GAP = "(missing)"  # the category of a gap in an encoded column
+FEW = 3  # entries of a column that are no numbers, and may stand for gaps
+# The options that settle a column, and what the values of each come to.
+LISTS = {"encode": " (one column a category)", "missing": " (gaps)", "drop": ""}
+IDS = 20  # so many categories of one point each are not what was meant
+SHOWN = 8  # columns that a message names
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The feature columns of a table (P rows), and how they become numbers.
+
+    encoded: the positions of columns of categories. fill: `median` where gaps in the other columns
+    become their median.
+    """
+
+    name: str
+    frame: "pd.DataFrame"
+    encoded: frozenset[int]
+    fill: str | None
+
+    def numbers(self, train: NDArray[np.bool_]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+        """Return all points (P, M) as numbers, and the names of their features.
+
+        train: (P,), the points that medians and categories are of. A category becomes a column
+        `city=Rome` of 1 and 0 (of two categories one column is left: the other is its opposite).
+        One that no training point has is 0 in all of them. Raises `UserError` for a column
+        without a number among the training points.
+        """
+        apart = sorted(self.encoded)
+        rest = [place for place in range(self.frame.shape[1]) if place not in self.encoded]
+        labels = [str(label) for label in self.frame.columns]
+        if not labels:
+            return np.empty(self.frame.shape), ()
+        numbers = self.frame.iloc[:, rest].to_numpy(dtype=np.float64, na_value=np.nan)
+        if self.fill == "median" and np.isnan(numbers).any():
+            numbers = self._filled(numbers, [labels[place] for place in rest], train)
+        if not apart:
+            return numbers, tuple(labels)
+        parts = {place: (numbers[:, [n]], [labels[place]]) for n, place in enumerate(rest)}
+        for place in apart:
+            parts[place] = _categories(self.frame.iloc[:, place], labels[place], train)
+        ordered = [parts[place] for place in range(len(labels))]
+        names = [name for _, called in ordered for name in called]
+        return np.concatenate([part for part, _ in ordered], axis=1), tuple(names)
+
+    def _filled(
+        self, numbers: NDArray[np.float64], labels: Sequence[str], train: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Return numbers (P, N) whose gaps are the median of the training points."""
+        from sklearn.impute import SimpleImputer
+
+        empty = np.flatnonzero(np.isnan(numbers[train]).all(axis=0))
+        if len(empty):
+            label = labels[empty[0]]
+            raise UserError(
+                f"data of {self.name}: column {label!r} has no number among the training points, "
+                f"so no median; leave it out: 'dataset.drop=[{_quoted(label)}]'"
+            )
+        filled = SimpleImputer(strategy="median").fit(numbers[train]).transform(numbers)
+        return np.asarray(filled, dtype=np.float64)
+
+
+def _categories(
+    column: "pd.Series[Any]", label: str, train: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], list[str]]:
+    from sklearn.preprocessing import OneHotEncoder
+
+    entries = np.array([_category(entry) for entry in column], dtype=object)[:, None]
+    encoder = OneHotEncoder(drop="if_binary", handle_unknown="ignore", sparse_output=False)
+    encoder.fit(entries[train])
+    kept = list(encoder.categories_[0])
+    if len(kept) == 2:
+        kept = kept[1:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of categories that only test points have
+        made = encoder.transform(entries)
+    return made, [f"{label}={category}" for category in kept]
+
+
+def _category(entry: Any) -> str:
+    import pandas as pd
+
+    return GAP if pd.isna(entry) else named(entry)
+
+
+def columns(
+    name: str,
+    frame: "pd.DataFrame",
+    encode: Sequence[int] = (),
+    fill: str | None = None,
+) -> Columns:
+    """Return the feature columns of a table, once every one of them is numbers or is made so.
+
+    encode: positions. fill: `median`, or None where no gaps may be left. Raises one `UserError`
+    that lists every column with its trouble, and the options that settle all of them.
+    """
+    kinds, gaps = list(frame.dtypes), frame.isna().sum().to_numpy()
+    troubles: list[Trouble] = []
+    for position, label in enumerate(map(str, frame.columns)):
+        if position in encode:
+            continue
+        if _is_of_numbers(kinds[position]):
+            if gaps[position] and fill != "median":
+                first = int(np.flatnonzero(frame.iloc[:, position].isna())[0])
+                said = f"has no entry in {gaps[position]} of {len(frame)} points, first in {first}"
+                troubles.append(Trouble(label, said, "fill"))
+        else:
+            troubles.append(_trouble(frame.iloc[:, position], label))
+    _refuse(name, troubles)
+    for place in encode:
+        _refuse_ids(frame.iloc[:, place], str(frame.columns[place]))
+    return Columns(name, frame, frozenset(encode), fill)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a column is not numbers, and what settles it: an option and the words of its list."""
+
+    label: str
+    words: str
+    option: str
+    values: tuple[str, ...] = ()
+
+
+def _is_of_numbers(kind: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.api.types.is_numeric_dtype(kind)) and kind.kind != "c"
+
+
+def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
+    """Return what keeps a column from being numbers, and the option that settles it."""
+    import pandas as pd
+
+    entries = column.astype(object)[column.notna()]
+    if pd.api.types.is_datetime64_any_dtype(column.dtype) or column.dtype.kind in "mM":
+        return Trouble(label, f"is of dates ({column.dtype})", "drop", (label,))
+    if not len(entries):
+        return Trouble(label, "is empty", "drop", (label,))
+    if not all(isinstance(entry, (str, bytes, bool, int, float)) for entry in entries):
+        odd = next(entry for entry in entries if not isinstance(entry, (str, int, float)))
+        return Trouble(label, f"holds a {type(odd).__name__} ({str(odd)[:20]!r})", "drop", (label,))
+    words = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
+    kinds = list(dict.fromkeys(words))
+    if len(words) < len(entries) / 2 and len(kinds) <= FEW:
+        first = int(np.flatnonzero(column.isin(kinds))[0])
+        said = f"is of numbers, but for {_listed(kinds)} in {len(words)} points, first in {first}"
+        return Trouble(label, said, "missing", tuple(map(str, kinds)))
+    if _are_dates(entries):
+        return Trouble(label, f"is of dates ({entries.iloc[0]!r})", "drop", (label,))
+    if 2 < len(entries) == entries.nunique():
+        said = f"has another text in each of its {len(entries)} entries ({entries.iloc[0]!r})"
+        return Trouble(label, said, "drop", (label,))
+    return Trouble(
+        label, f"is of words ({entries.nunique()} kinds, {_listed(kinds)})", "encode", (label,)
+    )
+
+
+def _listed(entries: Sequence[Any]) -> str:
+    shown = ", ".join(repr(str(entry)[:20]) for entry in entries[:FEW])
+    return shown + (", ..." if len(entries) > FEW else "")
+
+
+def _are_dates(entries: "pd.Series[Any]") -> bool:
+    """Return whether all entries are written as dates, such as 2020-01-31."""
+    import pandas as pd
+
+    try:
+        pd.to_datetime(entries.astype(str), format="ISO8601")
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse(name: str, troubles: Sequence[Trouble]) -> None:
+    """Raise one error for all columns that are not numbers; nothing where there are none."""
+    if not troubles:
+        return
+    said = [f"column {trouble.label!r} {trouble.words}" for trouble in troubles[:SHOWN]]
+    if len(troubles) > SHOWN:
+        said.append(f"{len(troubles) - SHOWN} more columns")
+    settled = {each.option for each in troubles}
+    options = []
+    for option, means in LISTS.items():
+        values = [value for each in troubles if each.option == option for value in each.values]
+        if values:
+            quoted = ",".join(_quoted(value) for value in dict.fromkeys(values))
+            options.append(f"'dataset.{option}=[{quoted}]'{means}")
+    if settled & {"fill", "missing"}:
+        options.append("dataset.fill=median (or drop, which leaves those points out)")
+    less = "" if settled == {"drop"} else "; dataset.drop=[...] leaves a column out"
+    raise UserError(
+        f"data of {name} (points counted from 0): {'; '.join(said)}. Correct the file, or add "
+        f"{' '.join(options)}{less}"
+    )
+
+
+def _quoted(value: str) -> str:
+    """Return a word as it stands in a list at the command line."""
+    return value if value.replace("_", "").isalnum() else '"' + value.replace('"', '\\"') + '"'
+
+
+def _refuse_ids(column: "pd.Series[Any]", label: str) -> None:
+    kinds = column.nunique()
+    if IDS < len(column) == kinds:
+        raise UserError(
+            f"dataset.encode=[{label}]: each of its {kinds} entries is another, so no two points "
+            f"would share a category; leave it out with dataset.drop=[{label}]"
+        )
+
+
+def with_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
+    """Return a table in which the entries that stand for gaps are gaps.
+
+    missing: entries, as text or numbers. A column of words that then holds numbers only is one of
+    numbers. Raises `UserError` unless it is a list.
+    """
+    if isinstance(missing, str) or not hasattr(missing, "__iter__"):
+        raise UserError(f"dataset.missing={missing}: must be a list of entries, such as ['?',-999]")
+    texts = {str(entry) for entry in missing}
+    if not texts:
+        return frame
+    import pandas as pd
+
+    found = {}
+    for place, kind in enumerate(frame.dtypes):
+        column = frame.iloc[:, place]
+        found[place] = column.where(~column.astype(object).map(_text).isin(texts))
+        if not _is_of_numbers(kind):
+            found[place] = _numeric(found[place])
+    made = pd.concat(found, axis=1)
+    return made.set_axis(frame.columns, axis=1)
+
+
+def _text(entry: Any) -> str:
+    return entry.strip() if isinstance(entry, str) else named(entry) if entry == entry else ""
+
+
+def _numeric(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return a column of numbers written as text as numbers; any other as it is."""
+    try:
+        return column.astype(object).where(column.notna(), np.nan).astype(np.float64)
+    except (TypeError, ValueError):
+        return column
+
+
+def counted(name: str, frame: "pd.DataFrame") -> tuple[str, ...]:
+    """Return a note where the first column counts the points, as a saved frame's index does."""
+    import pandas as pd
+
+    if not frame.shape[1]:
+        return ()
+    first = frame.iloc[:, 0]
+    if not pd.api.types.is_integer_dtype(first.dtype) or first.isna().any() or len(first) < 3:
+        return ()
+    numbers = first.to_numpy(dtype=np.int64)
+    if numbers[0] not in (0, 1) or (np.diff(numbers) != 1).any():
+        return ()
+    label = str(frame.columns[0])
+    return (
+        f"data of {name}: the first column, {label!r}, counts the points ({numbers[0]} to "
+        f"{numbers[-1]}); if it is an index, leave it out: 'dataset.drop=[{_quoted(label)}]'",
+    )

@@ -1,0 +1,164 @@
+"""Real tables: words, gaps and dates are told at once, and made numbers by the training points."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench import compare
+from normbench.datasets import UserError, split
+from normbench.datasets.files import Options, csv, parquet, table_dataset
+
+TABLE = pd.DataFrame(
+    {
+        "city": ["Rome", "Paris", "Rome", "Oslo", "Paris", None, "Rome", "Oslo"],
+        "sex": list("mffmmfmf"),
+        "age": [34, None, 41, 29, 55, 61, 33, None],
+        "income": ["1000", "1200", "?", "900", "2000", "1500", "1700.5", "1100"],
+        "when": [f"2020-01-0{n}" for n in range(1, 9)],
+        "note": [f"text {n}" for n in range(8)],
+        "label": ["yes", "no"] * 4,
+    }
+)
+OPTIONS = Options(["when", "note"], ["city", "sex"], "median", ["?"])
+
+
+def read(table, options=OPTIONS, target="label"):
+    return table_dataset("my", table, target, None, options, source="-")
+
+
+def test_one_refusal_names_every_column_and_what_settles_it():
+    with pytest.raises(UserError) as caught:
+        read(TABLE, Options())
+    said = str(caught.value)
+    for words in (
+        "'city' is of words (3 kinds, 'Rome', 'Paris', 'Oslo')",
+        "'sex' is of words (2 kinds, 'm', 'f')",
+        "'age' has no entry in 2 of 8 points, first in 1",
+        "'income' is of numbers, but for '?' in 1 points, first in 2",
+        "'when' is of dates ('2020-01-01')",
+        "'note' has another text in each of its 8 entries ('text 0')",
+    ):
+        assert words in said
+    assert "label" not in said
+    told = dict(re.findall(r"'dataset\.(\w+)=\[(.*?)\]'", said))
+    lists = {name: text.replace('"', "").split(",") for name, text in told.items()}
+    assert lists == {"encode": ["city", "sex"], "missing": ["?"], "drop": ["when", "note"]}
+    assert "dataset.fill=median (or drop" in said
+    read(TABLE, Options(**lists, fill="median"))  # what it says is enough
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_with_words_and_gaps_becomes_numbers(tmp_path, kind):
+    given = {"drop": ["when", "note"], "encode": ["city", "sex"], "missing": ["?"]}
+    path = tmp_path / f"my.{kind}"
+    if kind == "csv":
+        TABLE.to_csv(path, index=False)
+        data = csv(str(path), "label", **given, fill="median")
+    else:
+        TABLE.to_parquet(path)
+        data = parquet(str(path), "label", **given, fill="median")
+    assert data.feature_names == (
+        *("city=(missing)", "city=Oslo", "city=Paris", "city=Rome", "sex=m", "age", "income"),
+    )
+    city = [
+        ["(missing)", "Oslo", "Paris", "Rome"].index(c) for c in TABLE["city"].fillna("(missing)")
+    ]
+    assert data.x[:, :4].tolist() == np.eye(4)[city].tolist()
+    assert data.x[:, 4].tolist() == [1, 0, 0, 1, 1, 0, 1, 0]
+    assert data.x[:, 5].tolist() == [34, 37.5, 41, 29, 55, 61, 33, 37.5]
+    assert data.x[:, 6].tolist() == [1000, 1200, 1200, 900, 2000, 1500, 1700.5, 1100]
+
+
+def test_medians_and_categories_are_of_the_training_points():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.standard_normal(60), "c": rng.choice(list("uvw"), 60)})
+    table.loc[::5, "a"] = np.nan
+    table["label"] = np.arange(60) % 2
+    data = split(read(table, Options((), ["c"], "median")), 0.4, 3)
+    whole = read(table, Options((), ["c"], "median"))
+    held = {tuple(row) for row in data.x_test[:, 1:]}
+    assert len(data.x) + len(data.x_test) == 60
+    real = [value for value in data.x[:, 0] if value in set(table["a"])]
+    median = np.median(real)
+    assert (data.x[:, 0] == median).any()
+    assert (data.x_test[:, 0] == median).any()
+    assert median != np.median(table["a"].dropna())  # what all points would say
+    assert (whole.x[:, 0] == np.median(table["a"].dropna())).any()
+    assert held <= {(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)}
+    # A category that no training point has is none of the others.
+    rare = table.assign(c=["u", "v", "w"] * 20)
+    for seed in range(50):
+        data = split(read(rare.iloc[:8], Options((), ["c"], "median")), 0.6, seed)
+        known = [name for name in data.feature_names if name.startswith("c=")]
+        if len(known) < 3:
+            break
+    assert len(known) < 3
+    assert data.x.shape[1] == data.x_test.shape[1] == len(data.feature_names)
+
+
+def test_points_with_gaps_are_left_out_and_it_is_said():
+    data = read(TABLE, Options(["when", "note"], ["city", "sex"], "drop", ["?"]))
+    assert data.x[:, -1].tolist() == [1000, 900, 2000, 1700.5]
+    assert data.notes == ("data of my: 4 of 8 points have gaps and are left out",)
+    gap = TABLE.assign(label=[None, *TABLE["label"][1:]])
+    assert len(read(gap, Options(["when", "note"], ["city", "sex"], "drop", ["?"])).x) == 3
+
+
+@pytest.mark.parametrize(("first", "noted"), [(0, True), (1, True), (5, False)])
+def test_a_column_that_counts_the_points_is_told(first, noted):
+    table = pd.DataFrame({"Unnamed: 0": np.arange(first, first + 6), "a": np.arange(6.0) ** 2})
+    notes = read(table.assign(label=[0, 1] * 3), Options()).notes
+    assert bool(notes) == noted
+    if noted:
+        assert "'dataset.drop=[\"Unnamed: 0\"]'" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (Options(encode=["label"]), "dataset.encode=label: is the target"),
+        (Options(drop=["sex"], encode=["sex"]), "dataset.encode=sex: is dropped"),
+        (Options(encode=["town"]), "dataset.encode=town: no such column"),
+        (Options(encode="city"), "dataset.encode=city: must be a list"),
+        (Options(missing="?"), "dataset.missing=?: must be a list"),
+    ],
+)
+def test_a_wrong_option_is_told(options, words):
+    with pytest.raises(UserError, match=re.escape(words)):
+        read(TABLE, options)
+
+
+def test_what_cannot_be_made_numbers_is_told():
+    many = pd.DataFrame({"id": [f"p{n}" for n in range(30)], "label": [0, 1] * 15})
+    with pytest.raises(UserError, match="each of its 30 entries is another"):
+        read(many, Options(encode=["id"]))
+    gaps = TABLE[["age", "label"]].assign(age=[None] * 7 + [1.0])
+    with pytest.raises(UserError, match="leaves 1 of 8 points"):
+        read(gaps, Options(fill="drop"))
+    with pytest.raises(UserError, match="'age' has no number among the training points"):
+        read(gaps.assign(age=[np.nan] * 8), Options(fill="median"))
+
+
+def test_a_way_to_fill_that_there_is_not_is_told():
+    with pytest.raises(UserError, match=r"dataset\.fill=mean: must be one of median, drop"):
+        Options(fill="mean")
+
+
+def test_frames_from_python_take_the_same_options():
+    features, labels = TABLE.drop(columns="label"), TABLE["label"]
+    with pytest.raises(UserError, match="'city' is of words"):
+        compare(features, labels)
+    found = compare(
+        *(features, labels),
+        normalizers=["standard"],
+        iterations=2,
+        drop=["when", "note"],
+        encode=["city", "sex"],
+        fill="median",
+        missing=["?"],
+    )
+    assert np.isfinite(found["cost"]).all()
+    with pytest.raises(UserError, match="columns of a pandas frame"):
+        compare(np.eye(4), [0, 1, 0, 1], encode=["a"])
