@@ -14,7 +14,15 @@ from normbench.datasets import archives, columns, text
 from normbench.datasets.columns import FILLS
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
-from normbench.datasets.values import NUMBER, UserError, one_of, place, refuse_larger, switch
+from normbench.datasets.values import (
+    NUMBER,
+    UserError,
+    did_you_mean,
+    one_of,
+    place,
+    refuse_larger,
+    switch,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -360,7 +368,7 @@ def _position(table: "pd.DataFrame", option: str, column: Any) -> int:
     shown = ", ".join(columns[:SHOWN]) + (", ..." if len(columns) > SHOWN else "")
     raise UserError(
         f"{option}={column}: no such column; give a name of {shown}, or a position such as -1 "
-        "(the last)"
+        f"(the last){did_you_mean(column, columns)}"
     )
 
 

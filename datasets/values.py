@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -62,10 +63,17 @@ def number(
     return float(value)
 
 
+def did_you_mean(word: Any, known: Iterable[str]) -> str:
+    """Return `; did you mean X` where a known word is like a word; empty where none is."""
+    near = get_close_matches(str(word), list(known), 1)
+    return f"; did you mean {near[0]}" if near else ""
+
+
 def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return value; raise `UserError` that lists the choices unless it is one of them."""
     if not isinstance(value, str) or value not in choices:
-        raise UserError(f"{name}={value}: must be one of {', '.join(choices)}")
+        near = did_you_mean(value, choices)
+        raise UserError(f"{name}={value}: must be one of {', '.join(choices)}{near}")
     return str(value)
 
 

@@ -11,7 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from normbench.datasets.dataset import Dataset, UserError
+from normbench.datasets.dataset import Dataset
+from normbench.datasets.values import UserError, did_you_mean
 
 CONF = Path(str(files("normbench.conf")))
 # What `_target_` named before the project was a package, and what it is now.
@@ -88,12 +89,18 @@ def names(group: str) -> list[str]:
     return sorted(file.stem for file in (CONF / group).glob("*.yaml"))
 
 
+def no_option(group: str, name: str, known: Sequence[str]) -> str:
+    """Return that a group has no such option, which ones it has, and the one that is meant."""
+    choices = ", ".join(known)
+    return f"{group}={name}: no such option; choose one of {choices}{did_you_mean(name, known)}"
+
+
 def options(group: str, name: str) -> dict[str, Any]:
     """Return what `conf/<group>/<name>.yaml` says; raise `UserError` that lists the choices."""
     from omegaconf import OmegaConf
 
     if name not in names(group):
-        raise UserError(f"{group}={name}: no such option; choose one of {', '.join(names(group))}")
+        raise UserError(no_option(group, name, names(group)))
     path = CONF / group / f"{name}.yaml"
     found = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     assert isinstance(found, dict)

@@ -8,6 +8,7 @@ import pandas as pd
 
 from normbench.results import clean, names
 from normbench.results.merging import REPEATS, merged
+from normbench.results.problems import without_descent
 from normbench.results.reached import excess_left
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
@@ -33,15 +34,18 @@ def summary(sweep: Sweep) -> pd.DataFrame:
     rows = []
     runs = merged(sweep)
     step = f"{step_word(runs.of_role(names.SCHEME))} step"
+    still = without_descent(runs.of_role(names.SCHEME))
     several = len(sweep.experiments) > 1
-    for row in runs.of_role(names.SCHEME).to_dict("records"):
+    for row, stays in zip(runs.of_role(names.SCHEME).to_dict("records"), still):
         entry: dict[str, Any] = {"experiment": row["experiment"]} if several else {}
         failed = row["verdict"] == names.FAILED
+        words = str(row.get(names.RECORDED.column) or "").split(",") if stays else ()
         solved = row.get(names.MINIMUM_REACHED.column) == "true"
         entry |= {
             "scheme": row["label"],
             "medians of": row.get(REPEATS) or None,
             "verdict": row["verdict"] or None,
+            "recorded": ", ".join(word for word in words if word and word != names.KEPT) or None,
             step: row.get(names.STEP_TAG.column),
             "levels up to": None if failed else _largest(row),
             "cost": row.get(names.FINAL_COST.column),
@@ -51,14 +55,16 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
             "test cost": row.get(names.FINAL_TEST_COST.column),
             "test misclassified": row.get(names.FINAL_TEST_MISCLASSIFICATIONS.column),
-            "steps": None if failed else row.get(names.STEPS_TRIED.column),
-            names.DIVERGED: None if failed else row.get(names.STEPS_DIVERGED.column),
+            "steps": None if failed or stays else row.get(names.STEPS_TRIED.column),
+            names.DIVERGED: None if failed or stays else row.get(names.STEPS_DIVERGED.column),
             "seconds": row.get(names.FIT_SECONDS.column, float("nan"))
             + row.get(names.DESCENT_SECONDS.column, float("nan")),
         }
         rows.append(entry)
     table = pd.DataFrame(rows)
-    needed = ("experiment", "scheme", step, "cost", "steps", names.DIVERGED, "seconds")
+    needed = ("experiment", "scheme", "seconds")
+    if not still.all():
+        needed += (step, "cost", "steps", names.DIVERGED)
     empty = [name for name in table if name not in needed and table[name].isna().all()]
     return table.drop(columns=empty)
 

@@ -65,7 +65,14 @@ def _vanishing(row: Mapping[Any, Any]) -> bool:
 def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
     """Return the critical step over 2/L, or the interval over 2/L that the grid leaves for it."""
     predicted = row.get(THRESHOLD)
-    if predicted is None or pd.isna(predicted) or not predicted or row.get(PLAIN) == "false":
+    still = row.get(names.setting("iterations")) == "0"
+    if (
+        predicted is None
+        or pd.isna(predicted)
+        or not predicted
+        or row.get(PLAIN) == "false"
+        or still
+    ):
         return None
     critical, falls = (row.get(m.column) for m in (names.CRITICAL, names.LARGEST_FALLING))
     if critical is not None and not pd.isna(critical):

@@ -189,7 +189,7 @@ MISTAKES = {
     "cost.l2_in=nowhere": "cost.l2_in=nowhere: must be one of transformed, features",
     "tracking.uri=sqlite:////proc/none/mlflow.db": "the store cannot be opened",
     "normalizer=glob(zzz*)": "is a sweep of no jobs",
-    "iterations=[1": "'[1'",
+    "iterations=[1": "its brackets do not close",
 }
 
 

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hydra.errors import HydraException, OverrideParseException
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.datasets.values import UserError
+from normbench.choices import CONF, no_option
+from normbench.datasets.values import UserError, did_you_mean
 
 HELP = "normbench --help shows what there is"
 SHOWN = 200  # characters of a single word; of one that is more than twice as long, the rest is cut
@@ -38,10 +40,34 @@ def reading(word: str = "the command") -> Iterator[None]:
     except Exception as error:
         reason = str(error).partition("See https://hydra.cc")[0].strip()
         if isinstance(error, OverrideParseException):
-            quoted = "a value with brackets, spaces or a dollar is quoted: 'NAME=VALUE'"
-            raise UserError(_plain(f"{word}: cannot be read ({reason}); {quoted}")) from error
+            raise UserError(_plain(f"{word}: {_unread(word, reason)}")) from error
         told = one_line(error) or _plain(f"{word}: cannot be read ({reason}); {HELP}")
         raise UserError(told) from error
+
+
+def _unread(word: str, reason: str) -> str:
+    """Return why a word of the command line is no setting, and how it is to be written."""
+    quoted = "a value with brackets, spaces or a dollar is quoted: 'NAME=VALUE'"
+    if word.count("[") != word.count("]") or word.count("{") != word.count("}"):
+        name = word.partition("=")[0] if "=" in word else "NAME"
+        return f"its brackets do not close; quote a value with spaces: '{name}=[1, 10]'"
+    if "=" not in word:
+        near = did_you_mean(word, ("results", "dashboard", *_settings()))
+        return f"is no setting, which is written NAME=VALUE; {HELP}{near}"
+    return f"cannot be read ({reason}); {quoted}"
+
+
+def _settings() -> list[str]:
+    """Return the names of all settings and groups, of the options of groups too."""
+    files = [CONF / "config.yaml", *CONF.glob("*/*.yaml")]
+    found = {folder.name: None for folder in CONF.iterdir() if folder.is_dir()}
+    for file in files:
+        group = "" if file.parent == CONF else f"{file.parent.name}."
+        for key, value in OmegaConf.to_container(OmegaConf.load(file), resolve=False).items():
+            found[f"{group}{key}"] = None
+            if isinstance(value, dict) and not group:
+                found |= dict.fromkeys(f"{key}.{inner}" for inner in value)
+    return [name for name in found if "defaults" not in name and "_target_" not in name]
 
 
 def one_line(error: BaseException) -> str | None:
@@ -55,13 +81,13 @@ def one_line(error: BaseException) -> str | None:
     missing = re.search(r"Could not find '(.+?)/([^/']+)'", text)
     if missing:
         group, option = missing.groups()
-        names = ", ".join(line.strip() for line in text.splitlines() if re.match(r"^\t\S+$", line))
-        return _plain(f"{group}={option}: no such option; choose one of {names}")
+        names = [line.strip() for line in text.splitlines() if re.match(r"^\t\S+$", line)]
+        return _plain(no_option(group, option, names))
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
         return _plain(
             f"{unknown[1]}: no such setting; normbench --cfg job lists them, "
-            "normbench --help the choices"
+            f"normbench --help the choices{did_you_mean(unknown[1], _settings())}"
         )
     refused = re.match(r"Error merging override (.+)", text)
     if refused:

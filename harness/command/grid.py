@@ -5,7 +5,6 @@ copy of the first one in which options and settings are replaced: 4 ms.
 """
 
 import copy
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -17,7 +16,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from normbench.datasets import UserError
+from normbench.datasets.values import UserError, did_you_mean
 
 GROUPS = ("dataset", "cost", "normalizer", "optimizer")
 MOST_JOBS = 100_000
@@ -162,10 +161,9 @@ class Grid:
         has = [name for name in names if _has(self._option(group, name), part.key)]
         if not has:
             known = {key for name in names for key in _keys(self._option(group, name), group)}
-            near = difflib.get_close_matches(part.key, known, 1)
-            remedy = f"choose of {', '.join(sorted(known))}" if known else "leave it out"
-            remedy = f"did you mean {near[0]}" if near else remedy
-            raise UserError(f"{part.key}: no such setting of {', '.join(names)}; {remedy}")
+            remedy = f"; choose of {', '.join(sorted(known))}" if known else "; leave it out"
+            remedy = did_you_mean(part.key, known) or remedy
+            raise UserError(f"{part.key}: no such setting of {', '.join(names)}{remedy}")
         return has
 
     def _option(self, group: str, name: str) -> DictConfig:

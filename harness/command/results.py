@@ -4,10 +4,11 @@ Heavy libraries are loaded where a command needs them, so that `--help` is quick
 """
 
 import argparse
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from normbench.results import clean, names
 from normbench.results.errors import ResultsError
@@ -40,9 +41,12 @@ normbench results alone, or with a sweep's id, is normbench results show."""
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; exit 0, or 2 with one line on a user's mistake."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help")):
-        words.insert(0, "show")
     try:
+        if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help")):
+            near = _near(words[0], COMMANDS) if words else ""
+            if near:
+                raise ResultsError(f"results {words[0]}: there is no such command{near}")
+            words.insert(0, "show")
         options = _parser().parse_args(words)
         return int(COMMANDS[options.command](options))
     except ResultsError as error:
@@ -52,11 +56,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _near(word: str, known: Iterable[str]) -> str:
+    from normbench.datasets.values import did_you_mean
+
+    return did_you_mean(word, known)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, as every other mistake's."""
 
+    flags: ClassVar[set[str]] = set()  # of all commands
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        """Add an argument, and remember how it is written."""
+        self.flags.update(name for name in names if name.startswith("-"))
+        return super().add_argument(*names, **options)
+
     def error(self, message: str) -> NoReturn:
-        raise ResultsError(f"{message}; {self.prog} --help shows what there is")
+        unknown = re.match(r"unrecognized arguments: (\S+)", message)
+        near = _near(unknown[1], self.flags) if unknown else ""
+        raise ResultsError(f"{message}; {self.prog} --help shows what there is{near}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -276,6 +295,7 @@ def _figure(options: argparse.Namespace) -> int:
     if options.name not in NAMES:
         raise ResultsError(
             f"figure {options.name}: no such figure; choose one of {', '.join(NAMES)}"
+            f"{_near(options.name, NAMES)}"
         )
     from normbench.results import drawing
 

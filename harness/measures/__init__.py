@@ -37,15 +37,20 @@ def without_descent(settings: Settings) -> bool:
 def check(settings: Settings, dataset: Dataset, scheme: Any) -> None:
     """Raise `UserError` where what `record` asks for cannot be taken."""
     known = {measure.record: measure for measure in measures() if measure.record}
-    asked = [known[one_of("record", name, list(known))] for name in settings.record]
-    needs = [measure.record for measure in asked if measure.of_descent]
-    if needs and settings.iterations == 0:
-        raise UserError(
-            f"record={needs[0]}: is of a descent, and iterations=0 makes none; "
-            f"set iterations or leave {needs[0]} out"
-        )
-    for measure in asked:
-        measure.check(dataset, scheme)
+    troubles = []
+    for name in settings.record:
+        try:
+            measure = known[one_of("record", name, list(known))]
+            if measure.of_descent and settings.iterations == 0:
+                raise UserError(
+                    f"record={name}: is of a descent, and iterations=0 makes none; "
+                    f"set iterations or leave {name} out"
+                )
+            measure.check(dataset, scheme)
+        except UserError as error:
+            troubles.append(str(error))
+    if troubles:
+        raise UserError("; ".join(troubles))
 
 
 def take(

@@ -23,6 +23,22 @@ def sweep_dir_below_a_file(folder: Path) -> list[str]:
     return [f"hydra.sweep.dir={folder / 'file' / 'sweep'}"]
 
 
+# A word that is nearly right, in each place of the command line, and what is meant.
+NEARLY = {
+    ("normaliser=standard",): "did you mean normalizer",
+    ("expermient=textbook/mnist",): "did you mean experiment",
+    ("iteration=5",): "did you mean iterations",
+    ("rules.tial=0.2",): "did you mean rules.tail",
+    ("tracking.url=a",): "did you mean tracking.uri",
+    ("normalizer=standrd",): "did you mean standard",
+    ("normalizer.rigde=1",): "did you mean normalizer.ridge",
+    ("precision=float46",): "did you mean float64",
+    ("record=[pionts,spectrm]",): "did you mean spectrum",
+    ("result",): "did you mean results",
+    ("results", "lst"): "did you mean list",
+    ("results", "figure", "histries"): "did you mean histories",
+    ("results", "--stroe", "a"): "did you mean --store",
+}
 GROUPS = ("cost", "dataset", "normalizer", "optimizer", "tracking")
 CASES = (
     *(one(f"{group}=null") for group in GROUPS),
@@ -35,6 +51,13 @@ CASES = (
     one("search=[1]"),
     one("rules.tail=[1]", said="rules.tail="),
     *(one(f"reuse={value}", said="true or false") for value in ("no", "maybe", "null", "[1]", "1")),
+    *(Case(" ".join(words), typed(*words), (said,)) for words, said in NEARLY.items()),
+    Case("a list in two words", typed("step_sizes=[1,", "10]"), ("'step_sizes=[1, 10]'",)),
+    Case(
+        "two records that do not apply",
+        typed("record=[fit,projection]"),
+        ("leave fit out", "leave projection out"),
+    ),
     one("~iterations"),
     one("~cost"),
     one("+typo.key=1"),
