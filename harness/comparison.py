@@ -13,7 +13,7 @@ from normbench.datasets import Dataset, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
 from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings, number
-from normbench.job import Job, Shared, run
+from normbench.job import Job, Shared, run, with_default_start
 from normbench.results import names
 from normbench.verdicts.convergence import Rules
 
@@ -29,7 +29,7 @@ def compare(
     optimizer: str = "gradient_descent",
     l2: float = 0.0,
     l2_in: str = "transformed",
-    start: Any = "zeros",
+    start: Any = None,
     start_scale: float = 0.1,
     starts: int = 1,
     seed: int = 0,
@@ -57,7 +57,7 @@ def compare(
     settings = Settings(
         step_sizes=tuple(step_sizes),
         iterations=iterations,
-        start=start,
+        start="normal" if start is None else start,
         start_scale=start_scale,
         starts=starts,
         seed=seed,
@@ -83,6 +83,7 @@ def compare(
             rules=rules or Rules(),
         )
         name = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
+        job = with_default_start(job) if start is None else job
         for step in run(job, shared=shared).steps:
             costs = step.histories[names.TRAIN_COST.key]
             frames.append(

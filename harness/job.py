@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from normbench import measures
 from normbench.costs.declaration import traits
-from normbench.datasets import Dataset
+from normbench.datasets import Dataset, UserError
 from normbench.engine.descent import Progress, descend
 from normbench.engine.fast import threads
 from normbench.engine.penalty import check_penalty, penalty_of
@@ -30,6 +30,7 @@ from normbench.verdicts.judging import Step
 from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
+SAME_FUNCTION = "same_function"
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,42 @@ class Outcome:
 
 
 def check(job: Job) -> None:
-    """Raise `UserError` for a cost, a scheme or a record that does not fit the job."""
+    """Raise `UserError` for a cost, a scheme, a start or a record that does not fit the job."""
+    _check(job)
+    if job.settings.start == SAME_FUNCTION:
+        scheme, z = _tried(job)
+        same_function(job.settings, 1, scheme, job.dataset.x, z)
+
+
+def with_default_start(job: Job) -> Job:
+    """Return a job with the start that `start=null` stands for: zero weights.
+
+    But they have the least of a positively homogeneous cost, and every step would raise it. There
+    it is one function under every scheme that can have it, and `normal` under the others.
+    """
+    start = first_start(job.cost)
+    if start == SAME_FUNCTION and not measures.without_descent(job.settings):
+        scheme, z = _tried(job)
+        try:
+            same_function(job.settings, 1, scheme, job.dataset.x, z)
+        except UserError:
+            start = "normal"
+    return replace(job, settings=replace(job.settings, start=start))
+
+
+def first_start(cost: Any) -> str:
+    """Return what `start=null` stands for under a cost, before the scheme is asked."""
+    return SAME_FUNCTION if traits(cost).positively_homogeneous else "zeros"
+
+
+def _tried(job: Job) -> tuple[Any, Array]:
+    """Return a job's scheme, fitted aside, and the training points under it."""
+    scheme = deepcopy(job.normalizer)
+    z, _ = normalize(scheme, job.dataset.x, job.dataset.x[:0], "float64")
+    return scheme, z
+
+
+def _check(job: Job) -> None:
     data = job.dataset
     if not measures.without_descent(job.settings):
         check_cost(job.cost, data.name, data.task, data.classes, data.x.shape)
@@ -82,10 +118,6 @@ def check(job: Job) -> None:
             check_curvature(job.cost)
     check_scheme(job.normalizer)
     check_penalty(job.l2, job.l2_in, job.normalizer)
-    if job.settings.start == "same_function":
-        scheme = deepcopy(job.normalizer)
-        z, _ = normalize(scheme, data.x, data.x[:0], "float64")
-        same_function(job.settings, 1, scheme, data.x, z)
     measures.check(job.settings, data, job.normalizer)
 
 
@@ -94,7 +126,7 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
 
     shared: what the jobs of one comparison know of their data sets, and may add to.
     """
-    check(job)
+    _check(job)
     data, settings = job.dataset, job.settings
     known = (shared or Shared()).of(data.fingerprint, data.x)
     tick, saved = time.perf_counter(), known.spectra.saved
@@ -141,7 +173,7 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
 
 def _starts(job: Job, train: Objective, z: Array) -> Array:
     """Return the weights that the runs start from; job: its scheme is fitted."""
-    if job.settings.start == "same_function":
+    if job.settings.start == SAME_FUNCTION:
         return same_function(job.settings, train.shape[0], job.normalizer, job.dataset.x, z)
     return starts(job.settings, train.shape)
 

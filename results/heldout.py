@@ -10,6 +10,7 @@ from normbench.results import evidence, names, problems
 from normbench.results.comparisons import OPEN, not_told_apart
 from normbench.results.merging import members_of, merged, whole
 from normbench.results.runs import Sweep
+from normbench.results.sentences import said
 
 BETTER, WORSE = "better", "worse"
 VERDICTS = {1: BETTER, -1: WORSE, 0: OPEN}
@@ -148,10 +149,9 @@ def worse_though_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
     sure = not set(there) & set(not_told_apart(paired(splits), best))
     how = f"on {count} splits" if sure else f"though {count} {_splits(count)} too few to be sure"
     faster = " = ".join(there)
-    return (
-        f"The faster descent predicts worse, {how}: {told(splits, there)} under {faster}, "
-        f"against {told(splits, best)} under {' = '.join(best)}."
-    )
+    both = {"theirs": told(splits, there), "least": told(splits, best)}
+    names_of = {"faster": faster, "best": " = ".join(best)}
+    return said("faster_predicts_worse", how=how, **both, **names_of).text
 
 
 def _splits(count: int) -> str:
@@ -166,4 +166,4 @@ def rises(splits: pd.DataFrame) -> str:
         for name, row in middle.iterrows()
         if row["cost"] - row["best cost"] > RISES * max(row["start"] - row["best cost"], 0)
     ]
-    return f"The test cost rises again under {'; '.join(parts)}." if parts else ""
+    return said("rises", schemes="; ".join(parts)).text if parts else ""

@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from normbench.results import names
+from normbench.results import names, sentences
 from normbench.results.runs import Sweep
 
 
-def sentences(sweep: Sweep, experiment: str) -> list[str]:
+def told(sweep: Sweep, experiment: str) -> list[str]:
     """Return what was lost with another best step, and which jobs are shown as judged before."""
     schemes = sweep.of_role(names.SCHEME, experiment)
     return [*_lost(schemes), *_as_before(sweep, experiment, schemes)]
@@ -18,18 +18,16 @@ def _lost(schemes: pd.DataFrame) -> list[str]:
     said = []
     for words, rows in schemes.dropna(subset=names.AGAIN.column).groupby(names.AGAIN.column):
         labels = [names.label_of(word) for word in str(words).split(",")]
-        said.append(
-            f"Judged again, {'; '.join(rows['label'])}: what belonged to another step or other "
-            f"rules is left out ({', '.join(dict.fromkeys(labels))}); to have it, descend again."
-        )
+        told = {"schemes": "; ".join(rows["label"]), "what": ", ".join(dict.fromkeys(labels))}
+        said.append(sentences.said("judged_again", **told).text)
     return said
 
 
 def _as_before(sweep: Sweep, experiment: str, schemes: pd.DataFrame) -> list[str]:
     """Return which jobs the sweep's rules could not judge: their own medians are all there is."""
     rows = sweep.of_role(names.SWEEP, experiment)
-    told = rows.get(names.REJUDGED.column, pd.Series(dtype=str)).dropna()
-    rules = dict(word.split("=", 1) for words in told for word in str(words).split())
+    given = rows.get(names.REJUDGED.column, pd.Series(dtype=str)).dropna()
+    rules = dict(word.split("=", 1) for words in given for word in str(words).split())
     descended = schemes[schemes["verdict"].ne(names.FAILED) & schemes["verdict"].ne("")]
     other = pd.Series(False, index=descended.index)
     for key, value in rules.items():
@@ -37,7 +35,4 @@ def _as_before(sweep: Sweep, experiment: str, schemes: pd.DataFrame) -> list[str
     if not other.any():
         return []
     labels = "; ".join(descended["label"][other])
-    return [
-        f"Judged as before, not by {' '.join(told)}: {labels}, of which the store has medians over "
-        "several starts alone."
-    ]
+    return [sentences.said("judged_before", rules=" ".join(given), schemes=labels).text]

@@ -12,6 +12,7 @@ import pandas as pd
 
 from normbench.results import names
 from normbench.results.runs import Sweep
+from normbench.results.sentences import said
 
 # What repeats a problem: the split, the draw of the data, and that of the start.
 DRAWS = ("dataset.split_seed", "dataset.seed", "seed")
@@ -230,8 +231,7 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
         if several and all(equal(came_to[ids[0]], came_to[one]) for ids in several for one in ids):
             counts[name] = max(map(len, several))
     return [
-        f"{name} changes nothing here: its {counts[name]} values give equal results, which count "
-        f"as one{REMEDIES[name]}."
+        said("idle_seed", name=name, count=counts[name], remedy=REMEDIES[name]).text
         for name in DRAWS
         if name in counts
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from normbench.results import comparisons, names, problems, reached, tables, the
 from normbench.results.errors import ResultsError
 from normbench.results.figures import profiles, style
 from normbench.results.runs import Sweep, load, sweeps
+from normbench.results.sentences import Said, said
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
 FILE = "profiles"  # the figure's, without its suffix
@@ -19,11 +21,6 @@ NOBODY = "no scheme reaches the target on any problem that every scheme was run 
 TIED = "tied steps: the range over the step sizes that end as low"
 UNREACHED = "schemes that do not reach the target are ranked by the excess that they end with"
 MEDIAN = "low to high: an interval of the median rank"
-OWN_FUNCTION = (
-    "cost.l2 is put on the transformed weights, so that each scheme minimizes another function: "
-    "its targets are its own, and its costs are not compared with those of others; "
-    "cost.l2_in=features puts it on the weights of the untransformed features."
-)
 NOT_ALL = "no problem on which every scheme was run; name the sweeps that share their schemes"
 
 
@@ -79,8 +76,42 @@ def tell(
 
 def notes(loaded: Sequence[Sweep]) -> list[str]:
     """Return what has to be known before schemes are compared, in sentences."""
+    schemes = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
     own = any(problems.own_functions(sweep.of_role(names.SCHEME)) for sweep in loaded)
-    return [*problems.idle_seeds(loaded), *([OWN_FUNCTION] if own else [])]
+    found = [*_counts(schemes), *_starts(schemes), *([said("own_functions")] if own else [])]
+    return [*problems.idle_seeds(loaded), *(one.text for one in found)]
+
+
+def _counts(schemes: pd.DataFrame) -> list[Said]:
+    """Say where misclassified points are compared, and why."""
+    counted = schemes[reached.counts(schemes)]
+    experiments = ", ".join(dict.fromkeys(counted["experiment"]))
+    return [said("counts", experiments=experiments)] if experiments else []
+
+
+def _starts(schemes: pd.DataFrame) -> list[Said]:
+    """Say what a start that is drawn is to the schemes of each experiment."""
+    start = names.setting("start")
+    if start not in schemes:
+        return []
+    told: dict[tuple[str, ...], list[str]] = {}
+    for experiment, rows in schemes.groupby("experiment", sort=False):
+        if rows["label"].nunique() > 1:
+            told.setdefault(_start(rows.groupby(start, sort=False)), []).append(str(experiment))
+    return [
+        said(kind, experiments=", ".join(where), **dict(zip(("same", "others"), labels)))
+        for (kind, *labels), where in told.items()
+        if kind
+    ]
+
+
+def _start(by_start: Any) -> tuple[str, ...]:
+    """Return which sentence tells of one experiment's starts, and the schemes in it."""
+    labels = {start: "; ".join(dict.fromkeys(rows["label"])) for start, rows in by_start}
+    if set(labels) == {"same_function", "normal"}:
+        return "few_functions", labels["same_function"], labels["normal"]
+    kinds = {"same_function": "one_function", "normal": "other_functions"}
+    return (kinds.get(next(iter(labels), ""), ""),) if len(labels) == 1 else ("",)
 
 
 def _ranks(table: pd.DataFrame) -> pd.DataFrame:

@@ -39,7 +39,7 @@ def reached(
 
 
 def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
-    """Return, by run: goal (the cost to reach), lowered, minimum, and the start's excess over it.
+    """Return, by run: goal (the cost, or count, to reach), lowered, minimum, the start's excess.
 
     lowered: the goal is that of the problem's other schemes, lower than the run's own beyond the
     rounding of two solutions for one least cost.
@@ -49,9 +49,11 @@ def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
         schemes.get(metric.column, nothing).astype(float)
         for metric in (names.target(target), names.MINIMUM, names.target("1e-1"))
     )
+    counted = counts(schemes)
+    minimum = minimum.mask(counted, 0.0)
     found = pd.DataFrame({"goal": own, "minimum": minimum, "start": (tenth - minimum) * 10})
     found["lowered"] = False
-    for _, rows in schemes.groupby(problems.PLACE, sort=False):
+    for _, rows in schemes[~counted].groupby(problems.PLACE, sort=False):
         if problems.own_functions(rows):
             continue
         for _, same in rows.groupby("split"):
@@ -115,7 +117,7 @@ def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) ->
     rows = []
     for step in steps.to_dict("records"):
         scheme = about[step["parent"]]
-        excess = _left(step, scheme["minimum"], scheme["start"])
+        excess = _left(step, scheme, scheme["minimum"], scheme["start"])
         if scheme["lowered"]:
             iterations, value = _counted(scheme, held.get(step["run_id"], np.inf), measure)
         else:
@@ -125,21 +127,36 @@ def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) ->
     return rows
 
 
+def counts(schemes: pd.DataFrame) -> "pd.Series[bool]":
+    """Return, by scheme run, whether its steps and targets go by misclassified points."""
+    nothing = pd.Series("", index=schemes.index)
+    return schemes.get(names.COMPARED.column, nothing) == names.MISCLASSIFICATIONS
+
+
+def compared(scheme: Mapping[Any, Any]) -> names.Metric:
+    """Return the history that a scheme run's steps and targets go by: cost, or a count."""
+    counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
+    return names.TRAIN_MISCLASSIFICATIONS if counted else names.TRAIN_COST
+
+
 def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
     """Return the share of the start's excess over the least cost that a run ends with.
+
+    Where counts are compared, the share of the points that it leaves misclassified.
 
     run: a step run, or the scheme's own, which has its best step's costs; infinite where it
     diverged, NaN where no least cost is recorded.
     """
     minimum, tenth = (scheme.get(m.column, np.nan) for m in (names.MINIMUM, names.target("1e-1")))
-    return _left(run, minimum, (tenth - minimum) * 10)
+    minimum = minimum if compared(scheme) is names.TRAIN_COST else 0.0
+    return _left(run, scheme, minimum, (tenth - minimum) * 10)
 
 
-def _left(run: Mapping[Any, Any], minimum: float, start: float) -> float:
-    cost = run.get(names.FINAL_COST.column)
-    if run["verdict"] == names.DIVERGED or cost is None or pd.isna(cost):
+def _left(run: Mapping[Any, Any], scheme: Mapping[Any, Any], minimum: float, start: float) -> float:
+    final = run.get(names.final(compared(scheme)).column)
+    if run["verdict"] == names.DIVERGED or final is None or pd.isna(final):
         return float("inf")
-    return float((cost - minimum) / start) if start else float("nan")  # a rounding below 0 stays
+    return float((final - minimum) / start) if start else float("nan")  # a rounding below 0 stays
 
 
 def step_size(step: Mapping[Any, Any]) -> float:

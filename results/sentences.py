@@ -1,17 +1,12 @@
-"""Every sentence of theory that is said: templates, and the recorded numbers that make each true.
+"""Every sentence that is said of runs: the words, as templates, and what is put into them.
 
-`TEMPLATES` holds the words; the functions below hold the conditions. What is said of a scheme is
-made from what is recorded of it, its numbers and its tags, and from nothing else.
+The conditions are elsewhere: `reasons` for theory, `verdict`, `heldout`, `problems` and `judged`
+for the rest. What is said is made from what is recorded, numbers and tags, and nothing else.
 """
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from typing import Any, NamedTuple
 
-from normbench.results import names
-
-EQUAL = 1e-6  # relative: two thresholds nearer than that are one
-NEAR = 0.02  # relative: two numbers nearer than that are called the same
 TEMPLATES = {
     # the threshold
     "no_threshold": "No threshold from curvature: {why}.",
@@ -50,6 +45,7 @@ TEMPLATES = {
     "none_finite": "No step size stayed finite.",
     "shown": "The step shown, by choice, is {step:g}, {verdict}.",
     "best": "The best step is {step:g}, {verdict}.",
+    "fewest": "The best step is {step:g}, {verdict}: it leaves the fewest points misclassified.",
     "above": "It is {ratio:.3g} times 2/L.",
     "above_start": "2/L of the curvature at the start is {threshold:.4g}, {side} that step.",
     "above_best": "2/L of the curvature at its last weights is {threshold:.4g}, {side} that step.",
@@ -65,6 +61,7 @@ TEMPLATES = {
     "attain it, and how low it is, is not known ({source}).",
     "undecided": "Whether weights attain the least cost is not decided; the lowest that is known "
     "is {minimum:.6g}.",
+    "trivial": "Zero weights have a cost of 0, and no run went below it.",
     "minimum": "The least cost is {minimum:.6g}.",
     "least_at_infinity": "The least cost, {minimum:.6g}, lies at infinity.",
     "minimum_unknown": "The least cost is not known ({source}).",
@@ -75,6 +72,59 @@ TEMPLATES = {
     "none_convergent": "No step size of the grid levels under any scheme.",
     "largest_convergent": "The largest step size of the grid that levels is {step:g} "
     "({labels}){end}.",
+    # theory that is not there, and jobs that were judged again
+    "none_ran": "No step was made: every job failed.",
+    "no_step": "No step was made: what the schemes did to the points is in the figures.",
+    "note": "Note: {of}{note}.",
+    "judged_again": "Judged again, {schemes}: what belonged to another step or other rules is left "
+    "out ({what}); to have it, descend again.",
+    "judged_before": "Judged as before, not by {rules}: {schemes}, of which the store has medians "
+    "over several starts alone.",
+    # what has to be known before schemes are compared
+    "counts": "The cost of {experiments} grows in proportion to the weights, and is 0 at zero "
+    "weights: the costs of two runs tell nothing of each other. The best step size, the targets "
+    "and the ranks go by the misclassified training points, and a target of 1e-2 is 1e-2 of all "
+    "points misclassified.",
+    "other_functions": "The start is not one function ({experiments}): start=normal draws the same "
+    "weights for every scheme, which are another function under each, with a cost of its own at "
+    "step 0; start=same_function draws one function.",
+    "few_functions": "The start is one function of the training points under {same}; under "
+    "{others} no weights make it, and start=normal draws another ({experiments}).",
+    "one_function": "The start is the same function of the training points under every scheme "
+    "({experiments}); on test points it may differ along directions that a scheme dropped.",
+    "own_functions": "cost.l2 is put on the transformed weights, so that each scheme minimizes "
+    "another function: its targets are its own, and its costs are not compared with those of "
+    "others; cost.l2_in=features puts it on the weights of the untransformed features.",
+    "idle_seed": "{name} changes nothing here: its {count:d} values give equal results, which "
+    "count as one{remedy}.",
+    # the answer
+    "by_cost": "{after}, from the lowest cost up: {places}{medians}.",
+    "by_excess": "{after}, by what is left of each scheme's own excess: {places}{medians}.",
+    "by_count": "{after}, from the fewest misclassified points up: {places}{medians}.",
+    "one_place": "{after}: {places}{medians}.",
+    "counted": "Of {problems:d} problems, the {lowest} on how many (and the mean rank): {wins}; "
+    "each scheme at its {which} step size.",
+    "no_descent": "No descent was made: the figures show the points under each scheme.",
+    "no_cost": "No scheme has a cost to compare.",
+    "all_diverged": "{who} diverged at every step size.",
+    "some_failed": "{failed:d} of {jobs:d} jobs failed.",
+    "fastest": "Descends fastest: {schemes}, {count} iterations to {target} of the {what}"
+    "{others}{over}{doubt}.",
+    "nobody": "Descends fastest: no scheme reaches {target} of the {what}; {schemes} ends with "
+    "{least}.",
+    "predicts_unknown": "Predicts best: not known; dataset.test_fraction=0.25 holds points out.",
+    "predicts": "Predicts best: {schemes}, {result}{over}{doubt}.",
+    "faster_predicts_worse": "The faster descent predicts worse, {how}: {theirs} under {faster}, "
+    "against {least} under {best}.",
+    "rises": "The test cost rises again under {schemes}.",
+}
+# What stands in sentences: the places of a ranking, with semicolons between them, and doubts.
+PARTS = {
+    "cost": "{labels}, {cost:.4g}{at} ({told})",
+    "low": "{labels}, under {cost:.2g}{at} ({told})",
+    "excess": "{labels}, {left}{at} ({told})",
+    "count": "{labels}, {count:g} misclassified{at} ({told})",
+    "doubt": "; {splits:d} {does} not tell {it} apart from {others}",
 }
 
 
@@ -90,267 +140,11 @@ class Said(NamedTuple):
         return TEMPLATES[self.name].format(**self.values)
 
 
-def said(name: str, **values: Any) -> Said:
+def said(name: str, /, **values: Any) -> Said:
     """Return a sentence by its template's name."""
     return Said(name, values)
-
-
-class Found(NamedTuple):
-    """What is recorded of a scheme, by key: numbers, NaN or missing for none, and tags."""
-
-    metrics: Mapping[str, float]
-    tags: Mapping[str, str]
-
-    @classmethod
-    def of_row(cls, row: Mapping[Any, Any]) -> "Found":
-        """Return what a row of a table of runs holds."""
-
-        def part(prefix: str, kind: type) -> dict[str, Any]:
-            return {
-                str(key).removeprefix(prefix): value
-                for key, value in row.items()
-                if str(key).startswith(prefix) and isinstance(value, kind)
-            }
-
-        return cls(part(names.METRICS, float), part(names.TAGS, str))
-
-    def number(self, metric: names.Metric) -> float | None:
-        """Return a number, None where there is none: what is not finite is not recorded."""
-        value = self.metrics.get(metric.key, float("nan"))
-        return value if isfinite(value) else None
-
-    def word(self, tag: names.Tag) -> str:
-        """Return what a tag says; empty where it is not there."""
-        return self.tags.get(tag.key, "")
-
-    def says(self, tag: names.Tag) -> bool:
-        """Return whether a tag is true."""
-        return self.word(tag) == "true"
-
-    @property
-    def exact(self) -> bool:
-        """Whether the curvature is the same everywhere."""
-        return self.word(names.BASIS).startswith(names.EXACT)
-
-
-def of_scheme(found: Found) -> list[Said]:
-    """Return what is said of one scheme; its step size and verdict are among the tags."""
-    return [
-        *_threshold(found),
-        *_at_start(found),
-        *_beyond(found),
-        *_cause(found),
-        *_ridge(found),
-        *_observed(found),
-        *_best(found),
-        *_above(found),
-        *least_cost(found),
-    ]
 
 
 def paragraph(sentences: Sequence[Said]) -> str:
     """Return sentences as one text."""
     return " ".join(each.text for each in sentences)
-
-
-def _threshold(found: Found) -> list[Said]:
-    threshold, lipschitz = found.number(names.THRESHOLD), found.number(names.LIPSCHITZ)
-    if threshold is None:
-        return [said("no_threshold", why=found.word(names.NOTE) or "there is none")]
-    plain = found.says(names.PLAIN)
-    if lipschitz is None:
-        start = found.number(names.LIPSCHITZ_START)
-        first = said("start_only", start=start, threshold=threshold)
-        return [first] if plain else [first, said("start_of_another")]
-    kind = ("exact" if found.exact else "bound") if plain else "other_optimizer"
-    return [said(kind, lipschitz=lipschitz, threshold=threshold)]
-
-
-def _at_start(found: Found) -> list[Said]:
-    """Say how the curvature at the start falls short of its bound, where it does."""
-    bound, start = found.number(names.LIPSCHITZ), found.number(names.LIPSCHITZ_START)
-    threshold = found.number(names.THRESHOLD_START)
-    if found.exact or not bound or not start or threshold is None or _same(bound, start):
-        return []
-    return [said("at_start", start=start, share=start / bound, threshold=threshold)]
-
-
-def _beyond(found: Found) -> list[Said]:
-    limit = found.number(names.CONDITION_LIMIT)
-    return [] if limit is None else [said("beyond", limit=limit)]
-
-
-def _cause(found: Found) -> list[Said]:
-    """Say what the scheme does, as its own map tells, and what comes of it."""
-    if not found.word(names.AFFINE):
-        return []
-    if not found.says(names.AFFINE):
-        return [said("no_map"), *_under_it(found)]
-    done = {
-        "centres the features": found.says(names.CENTRES),
-        "shifts the features": found.says(names.SHIFTS) and not found.says(names.CENTRES),
-        "scales them": found.says(names.SCALES),
-        "rotates them": found.says(names.ROTATES),
-    }
-    words = [word for word, does in done.items() if does]
-    if not words:
-        return [said("untouched")]
-    if not words[0].endswith("the features"):
-        words[0] = words[0].replace("them", "the features")
-    parts = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-    return [said("parts", parts=parts), *_under_it(found)]
-
-
-def _under_it(found: Found) -> list[Said]:
-    """Say how large L is under the scheme, and how large centring and scaling alone make it."""
-    numbers = (names.SPECTRUM_LARGEST, names.LARGEST_RAW, names.LARGEST_CENTRED)
-    here, raw, centred = (found.number(metric) for metric in numbers)
-    standard = found.number(names.LARGEST_STANDARD)
-    if not here or raw is None or centred is None or standard is None:
-        return []
-    factor = found.number(names.COST_CURVATURE) or 1.0
-    known = found.number(names.LIPSCHITZ) is not None
-    what = "L" if known else "the Gram matrix's largest eigenvalue"
-    sentences = [said("here", what=what, here=here, raw=factor * raw)]
-    if found.says(names.SCALES) or found.says(names.ROTATES):
-        sentences.append(said("centring", centred=factor * centred))
-    if found.says(names.ROTATES) and found.says(names.SCALES):
-        sentences.append(said("scaling", standard=factor * standard))
-    if _same(here, factor):
-        sentences.append(said("least_possible", here=here))
-    return sentences
-
-
-def _ridge(found: Found) -> list[Said]:
-    ridge, live = found.number(names.RIDGE), found.number(names.LIVE_DIRECTIONS)
-    share, touched = found.number(names.RIDGE_SHARE), found.number(names.RIDGE_TOUCHED)
-    if ridge is None or not live or share is None:
-        return []
-    sentences = [said("ridge_idle", ridge=ridge, share=share, live=live)]
-    if touched:
-        least = found.number(names.RIDGE_SMALLEST)
-        values = {"ridge": ridge, "share": share, "live": live, "touched": touched, "least": least}
-        sentences = [said("ridge_holds", **values)]
-    dead = found.number(names.DEAD_DIRECTIONS)
-    return [*sentences, said("dropped", dead=dead)] if dead else sentences
-
-
-def _observed(found: Found) -> list[Said]:
-    """Say what the grid showed, beside the `2/L` where it speaks of the optimizer."""
-    sentences = []
-    falling = found.number(names.LARGEST_FALLING)
-    if falling is not None:
-        end = " (the grid's largest)" if found.says(names.CENSORED_FALLING) else ""
-        threshold = found.number(names.THRESHOLD) if found.says(names.PLAIN) else None
-        ratio = f", {falling / threshold:.3g} of 2/L" if threshold else ""
-        sentences.append(said("falling", falling=falling, end=end, ratio=ratio))
-    convergent = found.number(names.LARGEST_CONVERGENT)
-    if convergent is not None:
-        end = ", and nothing above it failed" if found.says(names.CENSORED) else ""
-        return [*sentences, said("convergent", convergent=convergent, end=end)]
-    if found.number(names.STEPS_LEVELLED) == 0:
-        return [*sentences, said("none_levelled")]
-    return sentences
-
-
-def _best(found: Found) -> list[Said]:
-    step, verdict = found.word(names.STEP_TAG), found.word(names.VERDICT)
-    if not step:
-        return [said("none_finite")]
-    name = "shown" if found.says(names.STEP_CHOSEN) else "best"
-    return [said(name, step=float(step), verdict=verdict)]
-
-
-def _above(found: Found) -> list[Said]:
-    """Say how a step size above 2/L compares with the curvature that the descent met."""
-    step, threshold = found.word(names.STEP_TAG), found.number(names.THRESHOLD)
-    if not step or not threshold or not found.says(names.PLAIN) or float(step) <= threshold:
-        return []
-    sentences = [said("above", ratio=float(step) / threshold)]
-    if found.exact:
-        return sentences
-    start, best = found.number(names.THRESHOLD_START), found.number(names.THRESHOLD_BEST)
-    for name, local in (("above_start", start), ("above_best", best)):
-        if local is not None:
-            side = "above" if local > float(step) else "below"
-            sentences.append(said(name, threshold=local, side=side))
-    return sentences
-
-
-def least_cost(found: Found) -> list[Said]:
-    """Say whether some weights attain the least cost, and how low it is."""
-    value, source = found.number(names.MINIMUM), found.word(names.MINIMUM_SOURCE)
-    case, reached = found.word(names.MINIMUM_CASE), found.says(names.MINIMUM_REACHED)
-    if value is None:
-        return []
-    known, unknown = {"minimum": value}, {"source": source}
-    if case == names.STRICTLY:
-        return [said("strictly")]
-    if case == names.PARTLY:
-        return [said("partly", **known) if reached else said("partly_unknown", **unknown)]
-    if case == names.ATTAINED:
-        return [said("attained", **known) if reached else said("attained_unknown", **unknown)]
-    if case == names.UNDECIDED:
-        return [said("undecided", **known)]
-    if found.says(names.AT_INFINITY):  # recorded before the cases were told apart
-        return [said("least_at_infinity", **known)]
-    return [said("minimum", **known) if reached else said("minimum_unknown", **unknown)]
-
-
-def of_comparison(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
-    """Return what is said of schemes together, `(label, found)` each."""
-    return [*_thresholds(schemes), *_convergent(schemes), *_least_of_all(schemes)]
-
-
-def _known(
-    schemes: Sequence[tuple[str, Found]], metric: names.Metric
-) -> list[tuple[float, str, Found]]:
-    """Return a number's values, increasing, with whose they are; those without it are left out."""
-    found = [(each.number(metric), label, each) for label, each in schemes]
-    rows = [(value, label, each) for value, label, each in found if value is not None]
-    return sorted(rows, key=lambda row: row[0])
-
-
-def _thresholds(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
-    plain = [(label, each) for label, each in schemes if each.word(names.PLAIN) != "false"]
-    known = _known(plain, names.THRESHOLD)
-    if len(known) < 2:
-        return []
-    least, most = known[0][0], known[-1][0]
-    if most <= least * (1 + NEAR):
-        return [said("same_threshold", threshold=most)]
-    values = {label: value for value, label, _ in known}
-    high, low = (
-        " = ".join(label for label, _ in plain if _equal(values.get(label), value))
-        for value in (most, least)
-    )
-    return [said("thresholds", high=high, most=most, ratio=most / least, low=low, least=least)]
-
-
-def _convergent(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
-    metric = names.LARGEST_CONVERGENT
-    known = _known(schemes, metric)
-    if not known:
-        return [said("none_convergent")]
-    most = known[-1][0]
-    rows = [(label, each) for label, each in schemes if each.number(metric) == most]
-    above = any(each.says(names.CENSORED) for _, each in rows)
-    end = "; the grid ends before a larger one fails" if above else ""
-    labels = "; ".join(label for label, _ in rows)  # a label has commas of its own
-    return [said("largest_convergent", step=most, labels=labels, end=end)]
-
-
-def _least_of_all(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
-    """Say what is true of every scheme's least cost, where one sentence is."""
-    told = {one.text: one for _, each in schemes for one in least_cost(each)}
-    cases = {each.word(names.MINIMUM_CASE) for _, each in schemes if each.tags}
-    return list(told.values()) if len(told) == 1 and len(cases) == 1 else []
-
-
-def _equal(one: float | None, other: float) -> bool:
-    """Return whether two thresholds are equal to rounding."""
-    return one is not None and abs(one / other - 1) <= EQUAL
-
-
-def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= NEAR * max(abs(one), abs(other))

@@ -9,7 +9,7 @@ import pandas as pd
 from normbench.results import clean, names
 from normbench.results.merging import REPEATS, merged
 from normbench.results.problems import without_descent
-from normbench.results.reached import excess_left
+from normbench.results.reached import compared, excess_left
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
@@ -40,7 +40,8 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         entry: dict[str, Any] = {"experiment": row["experiment"]} if several else {}
         failed = row["verdict"] == names.FAILED
         words = str(row.get(names.RECORDED.column) or "").split(",") if stays else ()
-        solved = row.get(names.MINIMUM_REACHED.column) == "true"
+        by_cost = compared(row) is names.TRAIN_COST
+        solved = by_cost and row.get(names.MINIMUM_REACHED.column) == "true"
         entry |= {
             "scheme": row["label"],
             "medians of": row.get(REPEATS) or None,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import judged, names, sentences
+from normbench.results import judged, names, reasons, sentences
 from normbench.results.merging import merged
 from normbench.results.reached import TIED, excess_left, step_size
 from normbench.results.runs import Sweep
@@ -108,12 +108,12 @@ def explanation(sweep: Sweep, experiment: str) -> str:
     """Return what the numbers say of one experiment's schemes, in a few plain sentences."""
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(schemes) and (schemes["verdict"] == names.FAILED).all():
-        return "No step was made: every job failed."
+        return sentences.said("none_ran").text
     if not len(sweep.of_role(names.STEP, experiment)):
-        return "No step was made: what the schemes did to the points is in the figures."
-    known = [(row["label"], sentences.Found.of_row(row)) for row in schemes.to_dict("records")]
-    said = sentences.paragraph(sentences.of_comparison(known))
-    return " ".join([said, *_notes(schemes), *judged.sentences(sweep, experiment)])
+        return sentences.said("no_step").text
+    known = [(row["label"], reasons.Found.of_row(row)) for row in schemes.to_dict("records")]
+    said = sentences.paragraph(reasons.of_comparison(known))
+    return " ".join([said, *_notes(schemes), *judged.told(sweep, experiment)])
 
 
 def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:
@@ -131,5 +131,5 @@ def _notes(schemes: pd.DataFrame) -> list[str]:
     said = []
     for note, rows in known.groupby(NOTE, sort=False):
         of = "" if len(rows) == len(schemes) else f"{'; '.join(rows['label'])}: "
-        said.append(f"Note: {of}{note}.")
+        said.append(sentences.said("note", of=of, note=note).text)
     return said

@@ -9,10 +9,13 @@ import pandas as pd
 
 from normbench.results import comparisons, evidence, heldout, names, problems, tables
 from normbench.results.merging import REPEATS, merged, whole
-from normbench.results.reached import TIED, excess_left, reached
+from normbench.results.reached import TIED, counts, excess_left, reached
 from normbench.results.runs import Sweep
+from normbench.results.sentences import PARTS, Said, paragraph, said
 
 COST = names.FINAL_COST.column
+COUNT = names.FINAL_MISCLASSIFICATIONS.column
+FEWEST = "fewest misclassified points"
 MOST = 4  # so many names are read in a sentence
 # Settings under which costs are of other points, another cost or another start: under any other,
 # such as the optimizer's, the schemes' costs are compared.
@@ -49,6 +52,10 @@ def question(sweep: Sweep, experiment: str) -> str:
         return f"What {make} {which} make of the points of {experiment}?"
     within = tables.budget(schemes)
     within = f" {within}" if within else ""
+    if counts(schemes).any():
+        if len(schemes) == 1:
+            return f"How few points of {experiment} does {which} leave misclassified{within}?"
+        return f"Which of {which} leaves the fewest points of {experiment} misclassified{within}?"
     if len(schemes) == 1:
         return f"How far does {which} lower the cost of {experiment}{within}?"
     return f"Which of {which} lowers the cost of {experiment} furthest{within}?"
@@ -56,6 +63,8 @@ def question(sweep: Sweep, experiment: str) -> str:
 
 def sentence(sweep: Sweep, experiment: str) -> str:
     """Return the answer: every scheme, from the lowest cost up, and how many jobs failed.
+
+    Or from the fewest misclassified points up, where the costs tell nothing of each other.
 
     Schemes whose costs are equal to rounding stand together. Splits, seeds and starts are one
     value a scheme, their median. Over several problems it is how often a scheme is lowest, and
@@ -69,13 +78,12 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     known = _finite(schemes)
     if known.empty:
         return _nothing(sweep, experiment)
-    own = problems.own_functions(known)
-    ranked = _ranked(known, own)
-    after = tables.budget(schemes).replace("in ", "After ", 1)
-    order = ", by what is left of each scheme's own excess" if own else ", from the lowest cost up"
-    parts = [f"{' = '.join(_labels(rows))}, {_at(rows, own)}" for rows in ranked]
-    said = f"{after or 'At the end'}{order if len(ranked) > 1 else ''}: {'; '.join(parts)}"
-    return f"{said}{_medians(known)}.{_lost(sweep, experiment)}"
+    by, ranked = _by(known), _ranked(known)
+    after = tables.budget(schemes).replace("in ", "After ", 1) or "At the end"
+    places = "; ".join(_place(rows, by) for rows in ranked)
+    name = f"by_{by}" if len(ranked) > 1 else "one_place"
+    answer = said(name, after=after, places=places, medians=_medians(known))
+    return paragraph([answer, *_lost(sweep, experiment)])
 
 
 def overall(sweep: Sweep) -> str:
@@ -98,20 +106,24 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     if len(schemes) < 2 or len(_problems(schemes)) > 1 or _finite(schemes).empty:
         return []
     part = sweep.only(experiment)
-    fast, said = _fastest(part)
+    fast, first = _fastest(part)
     splits = splits[splits["experiment"] == experiment]
     if splits.empty:
-        return [said, "Predicts best: not known; dataset.test_fraction=0.25 holds points out."]
+        return [first.text, said("predicts_unknown").text]
     best = heldout.predicts_best(splits)
-    more = [heldout.worse_though_faster(splits, fast), heldout.rises(splits)]
-    predicts = f"Predicts best: {' = '.join(best)}, {heldout.told(splits, best)}"
     count = splits["split"].nunique()
     doubt = _doubt(heldout.paired(splits), best, count)
-    return [said, f"{predicts}{_over(count)}{doubt}.", *filter(None, more)]
+    told = {"result": heldout.told(splits, best), "over": _over(count), "doubt": doubt}
+    second = said("predicts", schemes=" = ".join(best), **told)
+    more = [heldout.worse_though_faster(splits, fast), heldout.rises(splits)]
+    return [first.text, second.text, *filter(None, more)]
 
 
-def _fastest(part: Sweep) -> tuple[list[str], str]:
+def _fastest(part: Sweep) -> tuple[list[str], Said]:
     """Return the schemes that descend fastest, and the sentence that says so."""
+    known = _finite(merged(part).of_role(names.SCHEME))
+    counted = _by(known) == "count"
+    what = "points misclassified" if counted else "excess"
     for target in ASKED:
         table = reached([part], target)
         middle = table.groupby("scheme", sort=False)["value"].quantile(0.5, interpolation="higher")
@@ -120,18 +132,15 @@ def _fastest(part: Sweep) -> tuple[list[str], str]:
             others = middle[middle > middle.min()].sort_values(kind="stable")
             words = [f"{name} {_count(value)}" for name, value in others.items()]
             after = f" ({', '.join(words)})" if words else ""
+            told = {"count": _count(middle.min()), "target": target, "what": what, "others": after}
             count = table["split"].nunique()
             # On one split the count is what it is; another split would have another.
             doubt = _doubt(comparisons.paired(table), fast, count) if count > 1 else ""
-            return fast, (
-                f"Descends fastest: {' = '.join(fast)}, {_count(middle.min())} iterations to "
-                f"{target} of the excess{after}{_over(count)}{doubt}."
-            )
-    labels = _labels(_ranked(_finite(merged(part).of_role(names.SCHEME)), True)[0])
-    return labels, (
-        f"Descends fastest: no scheme reaches {ASKED[-1]} of the excess; "
-        f"{' = '.join(labels)} ends with least of it."
-    )
+            schemes = " = ".join(fast)
+            return fast, said("fastest", schemes=schemes, **told, over=_over(count), doubt=doubt)
+    labels = _labels(_ranked(known, "count" if counted else "excess")[0])
+    told = {"target": ASKED[-1], "what": what, "least": "the fewest" if counted else "least of it"}
+    return labels, said("nobody", schemes=" = ".join(labels), **told)
 
 
 def _count(value: float) -> str:
@@ -149,18 +158,28 @@ def _doubt(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
         return ""
     does = "split does" if splits == 1 else "splits do"
     it = "it" if len(best) == 1 else "them"
-    return f"; {splits} {does} not tell {it} apart from {_which(others)}"
+    return PARTS["doubt"].format(splits=splits, does=does, it=it, others=_which(others))
 
 
-def _ranked(known: pd.DataFrame, own: bool) -> list[list[Mapping[Any, Any]]]:
+def _by(known: pd.DataFrame) -> str:
+    """Return what schemes are ranked by: their `cost`, the `excess` left, or a `count`."""
+    if counts(known).any():
+        return "count"
+    return "excess" if problems.own_functions(known) else "cost"
+
+
+def _ranked(known: pd.DataFrame, by: str = "") -> list[list[Mapping[Any, Any]]]:
     """Return the rows of each rank, the lowest cost first; costs that are equal share one.
 
-    own: by the share of the excess that is left; otherwise, and where that is not known, by cost.
+    by: what they are ranked by, see `_by`; by cost, where the excess that is left is not known.
     """
+    by = by or _by(known)
     rows = known.sort_index().to_dict("records")
     costs = np.array([row[COST] for row in rows])
     left = np.array([excess_left(row, row) for row in rows])
-    if own and np.isfinite(left).all():
+    if by == "count":
+        places = evidence.tied(np.array([row[COUNT] for row in rows]), 0.0)
+    elif by == "excess" and np.isfinite(left).all():
         places = evidence.tied(left, TIED)
     else:
         start = float(np.nanmin([_start(row) for row in rows] + [np.inf]))
@@ -194,7 +213,7 @@ def _counted(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | Non
             continue
         compared += 1
         place = 1
-        for number, equal in enumerate(_ranked(known, problems.own_functions(known))):
+        for number, equal in enumerate(_ranked(known)):
             for label in _labels(equal):
                 wins[label] += number == 0
                 ranks[label].append(place + (len(equal) - 1) / 2)
@@ -210,12 +229,12 @@ def _counted(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | Non
     for won, mean in dict.fromkeys(same):
         alike = [label for label, own in zip(order, same) if own == (won, mean)]
         parts.append(f"{' = '.join(alike)} {won} ({mean:.3g})")
-    schemes = sweep.of_role(names.SCHEME)
-    return (
-        f"Of {compared} problems, the lowest cost on how many (and the mean rank): "
-        f"{', '.join(parts)}; each scheme at its {tables.step_word(schemes)} step size."
-        f"{_lost(sweep, experiment)}"
-    )
+    by = counts(pd.concat(groups))
+    lowest = "lowest cost" if not by.any() else FEWEST if by.all() else f"lowest cost or {FEWEST}"
+    which = tables.step_word(sweep.of_role(names.SCHEME))
+    told = {"lowest": lowest, "wins": ", ".join(parts), "which": which}
+    answer = said("counted", problems=compared, **told)
+    return paragraph([answer, *_lost(sweep, experiment)])
 
 
 def _problems(schemes: pd.DataFrame) -> list[pd.DataFrame]:
@@ -243,13 +262,12 @@ def _medians(known: pd.DataFrame) -> str:
 
 def _nothing(sweep: Sweep, experiment: str | None) -> str:
     """Return why there is no answer."""
-    lost = _lost(sweep, experiment)
-    if problems.without_descent(sweep.of_role(names.SCHEME, experiment)).all():
-        return f"No descent was made: the figures show the points under each scheme.{lost}"
-    return f"No scheme has a cost to compare.{lost}"
+    none = problems.without_descent(sweep.of_role(names.SCHEME, experiment)).all()
+    why = said("no_descent" if none else "no_cost")
+    return paragraph([why, *_lost(sweep, experiment)])
 
 
-def _lost(sweep: Sweep, experiment: str | None) -> str:
+def _lost(sweep: Sweep, experiment: str | None) -> list[Said]:
     """Return which schemes no step size of the grid suited, and how many jobs failed."""
     jobs = whole(sweep).of_role(names.SCHEME, experiment)
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
@@ -258,8 +276,8 @@ def _lost(sweep: Sweep, experiment: str | None) -> str:
     count = int((jobs["verdict"] == names.DIVERGED).sum())
     who = f"{count} of {len(jobs)} jobs" if several or not diverged else listed(diverged)
     failed = int((jobs["verdict"] == names.FAILED).sum())
-    said = f" {who} diverged at every step size." if count else ""
-    return said + (f" {failed} of {len(jobs)} jobs failed." if failed else "")
+    found = [said("all_diverged", who=who)] if count else []
+    return found + ([said("some_failed", failed=failed, jobs=len(jobs))] if failed else [])
 
 
 def listed(words: Sequence[str]) -> str:
@@ -279,23 +297,25 @@ def _finite(schemes: pd.DataFrame) -> pd.DataFrame:
     return schemes[schemes[COST].notna() & ~lost].sort_values(COST, kind="stable")
 
 
-def _at(rows: Sequence[Mapping[Any, Any]], own: bool) -> str:
-    """Return the cost of equal schemes, their step sizes, verdicts, and the excess that is left.
-
-    own: each minimizes another function, so that their costs are not told side by side.
-    """
+def _place(rows: Sequence[Mapping[Any, Any]], by: str) -> str:
+    """Return equal schemes, what they are ranked by, their step sizes, verdicts and the rest."""
     sizes = list(dict.fromkeys(row.get(names.STEP_TAG.column) for row in rows))
     told = [size for size in sizes if isinstance(size, str)]
     at = f" at step size{'s' if len(told) > 1 else ''} {listed(told)}" if told else ""
     verdicts = listed(list(dict.fromkeys(row["verdict"] for row in rows)))
     left = excess_left(rows[0], rows[0])
     solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(left)
-    rest = f"{share(left)} of {'its' if own else 'the'} excess left" if solved else ""
-    if own:
-        return f"{rest or 'of unknown excess'}{at} ({verdicts})"
+    about = {"labels": " = ".join(_labels(rows)), "at": at, "told": verdicts}
+    if by == "count":
+        return PARTS[by].format(**about, count=rows[0][COUNT])
+    if by == "excess":
+        rest = f"{share(left)} of its excess left" if solved else "of unknown excess"
+        return PARTS[by].format(**about, left=rest)
+    if solved:
+        about["told"] = f"{verdicts}, {share(left)} of the excess left"
     cost, told_apart = rows[0][COST], TIED * _start(rows[0])
-    words = f"under {told_apart:.2g}" if abs(cost) < told_apart else f"{cost:.4g}"
-    return f"{words}{at} ({', '.join(filter(None, [verdicts, rest]))})"
+    name = "low" if abs(cost) < told_apart else by
+    return PARTS[name].format(**about, cost=told_apart if name == "low" else cost)
 
 
 def share(left: float) -> str:

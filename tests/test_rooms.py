@@ -25,8 +25,9 @@ MAY = {
         NUMPY | {"sklearn", "pooch", "pandas", "pyarrow", "requests", "scipy", "tqdm"},
     ),
     "names": ((), set()),  # of results: what is written and read
-    "sentences": (("names",), set()),  # of results: what is said of theory
-    "results": (("names", "sentences"), None),
+    "sentences": ((), set()),  # of results: all that is said
+    "reasons": (("names", "sentences"), set()),  # of results: when theory says what
+    "results": (("names", "sentences", "reasons"), None),
     "normalizers": ((), NUMPY | {"scipy", "sklearn"}),
     "engine": (
         ("values", "costs", "optimizers", "normalizers"),
@@ -35,7 +36,16 @@ MAY = {
     "theory": (("names", "engine", "normalizers"), NUMPY | {"scipy"}),
     "verdicts": (("values", "names"), NUMPY),
     "measures": (
-        (*BELOW, "sentences", "optimizers", "normalizers", "engine", "theory", "verdicts"),
+        (
+            *BELOW,
+            "sentences",
+            "reasons",
+            "optimizers",
+            "normalizers",
+            "engine",
+            "theory",
+            "verdicts",
+        ),
         NUMPY,
     ),
     "choices": (("values", "conf", "costs", "datasets", "optimizers", "normalizers"), None),
@@ -82,8 +92,8 @@ def imported(file):
 
 def room_of(name):
     """Return the room of a module of the package; the face itself is the room without a name."""
-    own = ("normbench.results.names", "normbench.results.sentences", "normbench.datasets.values")
-    if name in own:
+    own = {f"normbench.results.{room}" for room in ("names", "sentences", "reasons")}
+    if name in {*own, "normbench.datasets.values"}:
         return name.split(".")[-1]
     part = name.split(".")[1] if "." in name else ""
     return part if part in MAY else ""

@@ -81,8 +81,11 @@ def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
     from normbench.verdicts.convergence import Rules
     from normbench.verdicts.search import Search
 
-    keys = ("iterations", "start", "start_scale", "starts", "seed", "precision", "record", "theory")
+    keys = ("iterations", "start_scale", "starts", "seed", "precision", "record", "theory")
     settings = Settings(
+        start="normal"
+        if plain["start"] is None
+        else plain["start"],  # several may follow from null
         step_sizes=plain["step_sizes"],
         shown_step=plain["shown_step"],
         draws=_draws(plain["dataset"]),
@@ -110,7 +113,7 @@ def _job(plain: dict[str, Any]) -> "Job":
     l2_in = cost.pop("l2_in")
     dataset = _dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"]))
     # Late: a mistake in a number or a file is told before all of scikit-learn is loaded.
-    from normbench.job import Job, check
+    from normbench.job import Job, check, with_default_start
 
     job = Job(
         dataset=dataset,
@@ -123,8 +126,16 @@ def _job(plain: dict[str, Any]) -> "Job":
         rules=rules,
         search=search,
     )
+    if plain["start"] is None:
+        job = with_default_start(job)
     check(job)
     return job
+
+
+def settle_start(config: DictConfig, params: dict[str, Any], job: "Job") -> None:
+    """Put into a job's parameters what `start=null` stands for under its scheme."""
+    if config.start is None:
+        params["start"] = job.settings.start
 
 
 def identity(params: Mapping[str, Any], job: "Job") -> dict[str, str]:
@@ -202,6 +213,19 @@ def _open(uri: str, artifacts: str | None, folder: str) -> "Writer":
     return Writer(Store.at(uri, artifacts, Path(folder)))
 
 
+def _first_start(plain: Mapping[str, Any]) -> str:
+    """Return what `start=null` stands for before the scheme is asked."""
+    from normbench.choices import allowing, locate
+    from normbench.datasets import UserError
+    from normbench.job import first_start
+
+    try:
+        with allowing(plain["packages"]):
+            return first_start(locate("cost", plain["cost"].get("_target_")))
+    except UserError:  # told with the job itself
+        return "zeros"
+
+
 def writer(config: DictConfig) -> "Writer":
     """Return the writer to the store that a config names; opened once a process."""
     tracking = config.tracking
@@ -255,9 +279,14 @@ def tags(config: DictConfig) -> dict[str, str]:
 
 
 def parameters(config: DictConfig) -> dict[str, Any]:
-    """Return the choices and settings of a job, flat; what cannot be resolved stands unresolved."""
+    """Return the choices and settings of a job, flat; what cannot be resolved stands unresolved.
+
+    Of `start=null` what it stands for, as long as no scheme is asked: see `settle_start`.
+    """
     try:
         plain = _resolve(config)
+        if plain["start"] is None:
+            plain["start"] = _first_start(plain)
     except ValueError:
         unresolved = OmegaConf.to_container(config, resolve=False)
         assert isinstance(unresolved, dict)

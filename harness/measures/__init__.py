@@ -13,7 +13,7 @@ from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, one_of
 from normbench.engine.settings import Settings
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.results import names, sentences
+from normbench.results import names, reasons, sentences
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.judging import Step
 
@@ -138,8 +138,8 @@ def explained(
     if best is not None:
         step = steps[best]
         own = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
-    found = sentences.Found(metrics, {**tags, **own})
-    return sentences.paragraph(sentences.of_scheme(found))
+    found = reasons.Found(metrics, {**tags, **own})
+    return sentences.paragraph(reasons.of_scheme(found))
 
 
 def _named(measure: Measure, part: Findings) -> Iterator[str]:

@@ -20,7 +20,7 @@ def take(made: Finished) -> Findings:
     `step_sizes` (S,). By the names they log under, those histories that there are, (S, A, K + 1),
     NaN from where a run stopped being finite. `diverged_at` (S, A), the iteration at which it did,
     -1 for never. `minimum`, `reference` (the cost at zero weights), `tie` (NaN for none),
-    `epsilon`, `fit_seconds`, `seconds_a_step`, each (): see `Bench`.
+    `epsilon`, `fit_seconds`, `seconds_a_step`, `points`, each (): see `Bench`.
     """
     here = made.descended
     assert here is not None
@@ -32,6 +32,7 @@ def take(made: Finished) -> Findings:
             **{name: part.reshape(*runs, *part.shape[1:]) for name, part in every.items()},
             **{name: np.array(getattr(here.bench, name)) for name in BENCH},
             "tie": np.array(here.bench.tie if here.bench.tie else np.nan),
+            "points": np.array(here.bench.points),
         }
     )
 
@@ -42,6 +43,7 @@ def judged_again(parts: Mapping[str, Array], rules: Rules) -> tuple[Step, ...]:
     bench = Bench(
         rules=rules,
         tie=None if np.isnan(tie) else tie,
+        points=int(parts.get("points", 0)),  # older stores are judged by the cost
         **{name: float(parts[name]) for name in BENCH},
     )
     known = [metric.key for metric in names.HISTORIES if metric.key in parts]

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.descent import Histories
-from normbench.engine.problem import Problem
+from normbench.engine.problem import Objective, Problem
 from normbench.engine.settings import Settings
 from normbench.measures.contract import Array, Descended
 from normbench.optimizers import Optimizer
@@ -54,6 +54,7 @@ def judged(
         epsilon=float(np.finfo(start.dtype).eps),
         fit_seconds=seconds[0],
         seconds_a_step=seconds[1] / max(1, steps_made),
+        points=_points(train),
     )
     steps = judging.steps(named(histories), histories.diverged_at, settings.step_sizes, bench)
     best, chosen = judging.shown(steps, settings.shown_step)
@@ -70,6 +71,16 @@ def named(histories: Histories) -> dict[str, NDArray[np.float64]]:
         names.TEST_MISCLASSIFICATIONS.key: histories.test_misclassifications,
     }
     return {name: history for name, history in every.items() if history is not None}
+
+
+def _points(train: Problem) -> int:
+    """Return how many points there are, where the cost tells no two runs apart; 0 elsewhere.
+
+    A positively homogeneous cost is the larger, the larger the weights are: counts do not change
+    with their length.
+    """
+    scaled = isinstance(train, Objective) and train.traits.positively_homogeneous
+    return len(train.targets) if scaled and train.classify else 0
 
 
 def _without_mistake(histories: Histories) -> Array | None:

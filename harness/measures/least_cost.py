@@ -8,9 +8,9 @@ from normbench.verdicts.convergence import targets
 def take(made: Finished) -> Findings:
     """Return the least cost, its gradient norm and source, and the targets."""
     assert made.descended is not None
-    least = made.descended.least
+    least, bench = made.descended.least, made.descended.bench
     metrics = {names.MINIMUM.key: least.value, names.MINIMUM_GRADIENT.key: least.gradient_norm}
-    goals = targets(least.value, made.descended.bench.reference)
+    goals = bench.targets if bench.points else targets(least.value, bench.reference)
     metrics |= {names.target(name).key: goal for name, goal in goals.items()}
     tags = {
         names.MINIMUM_SOURCE.key: least.source,
@@ -18,6 +18,8 @@ def take(made: Finished) -> Findings:
         names.AT_INFINITY.key: str(least.at_infinity).lower(),
         names.MINIMUM_CASE.key: least.case,
     }
+    if bench.points:
+        tags[names.COMPARED.key] = names.MISCLASSIFICATIONS
     return Findings(metrics, tags)
 
 

@@ -34,6 +34,7 @@ LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
 CHOICES = (names.COST.key, names.NORMALIZER.key, names.OPTIMIZER.key)
 DESCENT = ("step_sizes", "iterations", "start", "starts", "precision")
 RANDOM = ("start_scale", "seed")
+DRAWN = ("normal", "same_function")  # the starts that are
 SEARCH = "search.critical"
 ASKED = ("theory", SEARCH, "search.width")
 JUDGED = ("rules.", "shown_step")
@@ -90,7 +91,7 @@ def records(params: Mapping[str, Any]) -> frozenset[str]:
 
 def _of_descent(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings that change the numbers: a seed counts where it draws the start."""
-    keys = {*CHOICES, *DESCENT, *(RANDOM if params.get("start") == "normal" else ())}
+    keys = {*CHOICES, *DESCENT, *(RANDOM if params.get("start") in DRAWN else ())}
     options = tuple(f"{choice}." for choice in CHOICES)
     unused = "" if float(params.get("cost.l2") or 0) else "cost.l2_in"
     return {

@@ -111,7 +111,7 @@ class Place:
     store: str
     experiment: str
     parent: str
-    params: Mapping[str, Any]
+    params: dict[str, Any]
     tags: dict[str, str]
 
 

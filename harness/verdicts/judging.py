@@ -62,7 +62,8 @@ class Bench:
 
     minimum: g*. reference: g(0), the cost at zero weights. tie: the step size at which the cost
     neither falls nor rises, where there is one: `2/L` of plain descent on a quadratic. epsilon: of
-    the runs' type. fit_seconds; seconds a run and step.
+    the runs' type. fit_seconds; seconds a run and step. points: how many there are, where step
+    sizes are compared by the misclassified ones; 0 where they are compared by the cost.
     """
 
     rules: Rules
@@ -72,11 +73,22 @@ class Bench:
     epsilon: float
     fit_seconds: float
     seconds_a_step: float
+    points: int = 0
+
+    @property
+    def compared(self) -> str:
+        """The history that step sizes are compared by."""
+        return names.TRAIN_MISCLASSIFICATIONS.key if self.points else names.TRAIN_COST.key
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least of what step sizes are compared by, and what it is at zero weights."""
+        return (0.0, float(self.points)) if self.points else (self.minimum, self.reference)
 
     @property
     def targets(self) -> dict[str, float]:
-        """The cost that each target asks for, by its name."""
-        return convergence.targets(self.minimum, self.reference)
+        """The cost, or the count, that each target asks for, by its name."""
+        return convergence.targets(*self.span)
 
     def judge(self, history: Array, step_size: float, diverged_at: int) -> Judgement:
         """Return the judgement on one run of costs `(K + 1,)`."""
@@ -115,10 +127,9 @@ def steps(
         for number, size in enumerate(step_sizes)
     ]
     finite = [
-        None if step.verdict == names.DIVERGED else step.histories[names.TRAIN_COST.key]
-        for step in found
+        None if step.verdict == names.DIVERGED else step.histories[bench.compared] for step in found
     ]
-    counts = convergence.to_lowest(finite, bench.minimum)
+    counts = convergence.to_lowest(finite, bench.span[0])
     return tuple(
         replace(step, metrics={**step.metrics, names.TO_LOWEST.key: count})
         for step, count in zip(found, counts)
@@ -138,7 +149,7 @@ def _step(
     length = int(stops.min()) if len(stops) else costs.shape[1]
     parts = {key: part[runs, :length] for key, part in histories.items()}
     judgement, verdicts = bench.together(costs, left, step_size)
-    reached = _reached(costs, bench)
+    reached = _reached(histories[bench.compared][runs], bench)
     return Step(
         step_size=step_size,
         judgement=judgement,
@@ -161,7 +172,8 @@ def shown(steps: Sequence[Step], chosen: float | None) -> tuple[int | None, bool
     """Return the number of the step that stands for its scheme, None where none stays finite.
 
     And whether it is the chosen one, which it is unless that diverged; otherwise it is the best:
-    the first to be within a millionth of the start's excess of the lowest final cost, for good.
+    the first to be within a millionth of the start's excess of the lowest final cost, or at the
+    fewest misclassified points, for good.
     """
     for number, step in enumerate(steps):
         if step.step_size == chosen and step.verdict != names.DIVERGED:
@@ -184,10 +196,13 @@ def _finals(costs: Array) -> Array:
     return costs[:, -1].copy()
 
 
-def _reached(costs: Array, bench: Bench) -> dict[str, Array]:
-    """Return, by target, the iterations that each run takes to it; NaN where it does not."""
+def _reached(values: Array, bench: Bench) -> dict[str, Array]:
+    """Return, by target, the iterations that each run takes to it; NaN where it does not.
+
+    values: the history that step sizes are compared by, `(starts, K + 1)`.
+    """
     return {
-        name: np.array([convergence.reached(cost, goal) for cost in costs])
+        name: np.array([convergence.reached(run, goal) for run in values])
         for name, goal in bench.targets.items()
     }
 

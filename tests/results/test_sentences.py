@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from normbench.results import names, sentences
-from normbench.results.sentences import TEMPLATES, Found, of_comparison, of_scheme
+from normbench.results.reasons import Found, of_comparison, of_scheme
+from normbench.results.sentences import TEMPLATES
 
 STEP = {names.STEP_TAG.key: "1", names.VERDICT.key: "levelled"}
 PLAIN = {names.PLAIN.key: "true", names.BASIS.key: "global bound"}
