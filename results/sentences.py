@@ -81,10 +81,10 @@ TEMPLATES = {
     "judged_before": "Judged as before, not by {rules}: {schemes}, of which the store has medians "
     "over several starts alone.",
     # what has to be known before schemes are compared
-    "counts": "The cost of {experiments} grows in proportion to the weights, and is 0 at zero "
-    "weights: the costs of two runs tell nothing of each other. The best step size, the targets "
-    "and the ranks go by the misclassified training points, and a target of 1e-2 is 1e-2 of all "
-    "points misclassified.",
+    "counts": "The cost of {experiments} grows in proportion to the weights and is 0 at zero "
+    "weights, so that costs of two runs tell nothing of each other: best step sizes, targets and "
+    "ranks go by misclassified training points, and a target of 1e-2 is 1e-2 of all points "
+    "misclassified.",
     "other_functions": "The start is not one function ({experiments}): start=normal draws the same "
     "weights for every scheme, which are another function under each, with a cost of its own at "
     "step 0; start=same_function draws one function.",

@@ -48,6 +48,7 @@ def test_the_default_sweep_is_recorded_in_three_roles(default_sweep):
         "pca_sphere",
     }
     assert len(schemes) == 3
+    assert {run.data.params["start"] for run in schemes} == {"zeros"}  # what null stands for
     assert len(steps) == 3 * 10
     assert {run.data.tags["mlflow.parentRunId"] for run in schemes} == {sweep.info.run_id}
     assert {run.data.tags["mlflow.parentRunId"] for run in steps} == {

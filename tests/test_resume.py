@@ -250,3 +250,22 @@ def test_the_dashboard_is_this_machines_alone():
     from normbench.results import dashboard
 
     assert shown._parser().parse_args(["dashboard"]).host == dashboard.HOST == "127.0.0.1"
+
+
+def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):
+    """So what was recorded with start=zeros, the former default, is not descended again."""
+    words = ("normalizer=standard", "iterations=5", STEP)
+    assert command(*words, "start=zeros").returncode == 0
+    assert "reused 1 of 1" in command(*words).stdout
+    drawn = ("cost=perceptron", "normalizer=standard,quantile", "iterations=5", STEP)
+    first = command(*drawn)
+    assert "no weights make it, and start=normal draws another" in first.stdout.replace("\n", " ")
+    schemes = of_role(client(tmp_path), "breast_cancer-perceptron", "scheme")
+    starts = {run.data.params["normalizer"]: run.data.params["start"] for run in schemes}
+    assert starts == {"standard": "same_function", "quantile": "normal"}
+    told = command(
+        "cost=perceptron", "iterations=5", STEP, *words[:1], "start=same_function"
+    ).stdout
+    assert "reused 1 of 1" in told
+    other = command("cost=perceptron", "iterations=5", STEP, *words[:1], "seed=1").stdout
+    assert "reused" not in other

@@ -79,8 +79,9 @@ def _points(train: Problem) -> int:
     A positively homogeneous cost is the larger, the larger the weights are: counts do not change
     with their length.
     """
-    scaled = isinstance(train, Objective) and train.traits.positively_homogeneous
-    return len(train.targets) if scaled and train.classify else 0
+    if not isinstance(train, Objective) or not train.traits.positively_homogeneous:
+        return 0
+    return len(train.targets) if train.classify else 0
 
 
 def _without_mistake(histories: Histories) -> Array | None:

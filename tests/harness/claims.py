@@ -25,16 +25,20 @@ def _pattern(template):
     return re.compile("".join(parts) + r"(?= |$)")
 
 
+WORDS = {name: len(re.sub(r"{.*?}", "", template)) for name, template in TEMPLATES.items()}
 PATTERNS = {name: _pattern(template) for name, template in TEMPLATES.items()}
 
 
 def sentences(text):
-    """Return (name, values) of every sentence of a paragraph; none of it may be left over."""
+    """Return (name, values) of every sentence of a paragraph; none of it may be left over.
+
+    Of the templates that fit, the one that ends first, and of these the one with most words.
+    """
     found = []
     while text:
         fits = [(name, one) for name, how in PATTERNS.items() if (one := how.match(text))]
         assert fits, f"no template makes: {text}"
-        name, one = max(fits, key=lambda fit: len(PATTERNS[fit[0]].pattern))
+        name, one = min(fits, key=lambda fit: (fit[1].end(), -WORDS[fit[0]]))
         found.append((name, one.groupdict()))
         text = text[one.end() :].strip()
     return found
@@ -50,6 +54,8 @@ class Witness:
         self.traits = traits(job.cost)
         self.verdicts = {step.step_size: step.verdict for step in outcome.steps}
         self.costs = {step.step_size: step.histories["train/cost"] for step in outcome.steps}
+        count = "train/misclassifications"
+        self.counts = {step.step_size: step.histories.get(count) for step in outcome.steps}
 
     def gram(self, points):
         """The largest eigenvalue of the Gram matrix, by a norm."""
@@ -205,6 +211,20 @@ def _best(see, said):
     ]
 
 
+def _fewest(see, said):
+    size = next(one for one in see.costs if near(said["step"], one, 1e-9))
+    ends = {one: see.counts[one][-1] for one in see.costs if see.verdicts[one] != "diverged"}
+    return [see.verdicts[size] == said["verdict"], ends[size] == min(ends.values())]
+
+
+def _trivial(see, said):
+    classes = see.job.dataset.classes
+    two = classes == 2 and not see.traits.score_per_class
+    scores = np.zeros((1, 1 if two else classes, len(see.y)))
+    at_zero = see.job.cost(scores, 2 * see.y - 1 if two else see.y)
+    return [at_zero[0] == 0, *(np.min(costs) >= 0 for costs in see.costs.values() if len(costs))]
+
+
 def _side(see, said):
     step = float(see.outcome.steps[see.outcome.best].step_size)
     return [(said["side"] == "above") == (float(said["threshold"]) > step)]
@@ -259,6 +279,8 @@ CHECKS = {
     "none_levelled": lambda see, said: [not _levelled(see)],
     "none_finite": lambda see, said: [set(see.verdicts.values()) == {"diverged"}],
     "best": _best,
+    "fewest": _fewest,
+    "trivial": _trivial,
     "above": _above,
     "above_start": _side,
     "above_best": _side,

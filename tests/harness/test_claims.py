@@ -7,7 +7,7 @@ import pytest
 from normbench.choices import CONF, build, locate, options
 from normbench.costs.declaration import traits
 from normbench.engine.settings import Settings
-from normbench.job import Job, run
+from normbench.job import Job, run, with_default_start
 from tests.harness.claims import check
 
 SCHEMES = sorted({file.stem for file in (CONF / "normalizer").glob("*.yaml")} - {"chain"})
@@ -43,6 +43,7 @@ def sweep(data, schemes, costs, iterations):
                 )
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of schemes on data that do not suit them
+                    job = with_default_start(job)
                     sentences, checked, wrong = check(job, run(job))
                 said, claims = said + sentences, claims + checked
                 false += [(name, cost, scheme, *each) for each in wrong]

@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 from normbench import costs, optimizers
 from normbench.choices import CONF, chain
 from normbench.datasets import make_dataset
+from normbench.engine.settings import DRAWN
 from normbench.normalizers import PCASphere
 from normbench.recording import identity as fingerprint
 from tests.conftest import ROOT
@@ -102,9 +103,11 @@ def test_what_changes_nothing_is_no_part_of_it(other):
 
 
 def test_a_seed_counts_where_it_draws_the_start():
-    drawn = {**PARAMS, "start": "normal"}
-    assert identity(drawn) != identity({**drawn, "seed": 1})
-    assert identity(drawn) != identity({**drawn, "start_scale": 0.2})
+    for start in DRAWN:
+        drawn = {**PARAMS, "start": start}
+        assert identity(drawn) != identity({**drawn, "seed": 1})
+        assert identity(drawn) != identity({**drawn, "start_scale": 0.2})
+    assert fingerprint.DRAWN == DRAWN
 
 
 def test_what_is_recorded_covers_what_is_asked_of_less_and_of_no_other():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from normbench.costs import least_squares, softmax
+from normbench.costs import least_squares, perceptron, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
@@ -41,6 +41,7 @@ JOBS = {
     "a bound, one start": (softmax, StandardScaler(), gradient_descent(), 1, NONE),
     "exact, two starts": (least_squares, StandardScaler(), gradient_descent(), 2, NONE),
     "no plain descent": (softmax, FunctionTransformer(), adam(), 1, NONE),
+    "by misclassified points": (perceptron, StandardScaler(), gradient_descent(), 2, NONE),
     "nothing finite": (
         least_squares,
         FunctionTransformer(scale_up),

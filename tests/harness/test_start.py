@@ -1,5 +1,7 @@
 """Where runs start: one function under every scheme or the same weights; others a split."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from normbench.datasets import UserError
 from normbench.datasets.bundled import breast_cancer
 from normbench.engine.settings import Settings
 from normbench.engine.start import starts
-from normbench.job import Job, check, run
+from normbench.job import Job, check, run, with_default_start
 
 AFFINE = ["identity", "centre", "standard", "minmax", "maxabs", "robust", "pca", "pca_sphere"]
 AFFINE += ["zca_sphere", "cholesky", "pca_cor", "zca_cor", "ledoit_wolf"]
@@ -26,8 +28,12 @@ def job(scheme, start="same_function", **settings):
     )
 
 
+def first_costs(made):
+    return [step.histories["train/cost"][0] for step in made.steps]
+
+
 def first(made):
-    return run(made).steps[0].histories["train/cost"][0]
+    return first_costs(run(made))[0]
 
 
 def test_every_scheme_is_tried():
@@ -45,9 +51,62 @@ def test_the_same_function_has_the_same_cost_under_every_affine_scheme(precision
 
 def test_the_same_weights_are_another_function_under_each_scheme():
     assert first(job("identity", "normal")) > 2 * first(job("standard", "normal"))
-    notes = run(job("standard", "normal")).findings.tags["theory_note"]
-    assert "another function under each" in notes
-    assert "dropped" in run(job("standard")).findings.tags["theory_note"]
+
+
+@pytest.mark.parametrize(
+    ("cost", "scheme", "start"),
+    [
+        *((cost, name, "zeros") for cost in ("softmax", "squared_margin") for name in AFFINE[:3]),
+        *(("perceptron", name, "same_function") for name in AFFINE),
+        *(("multiclass_perceptron", name, "normal") for name in ("quantile", "unit_norm")),
+    ],
+)
+def test_no_start_is_zeros_but_where_zero_weights_have_the_least_cost(cost, scheme, start):
+    made = with_default_start(replace(job(scheme, "normal"), cost=getattr(costs, cost)))
+    assert made.settings.start == start
+    check(made)
+
+
+def test_a_scheme_that_gives_points_up_starts_perceptrons_from_normal():
+    few = job(options("normalizer", "pca") | {"components": 3}, "normal")
+    assert with_default_start(replace(few, cost=costs.perceptron)).settings.start == "normal"
+
+
+def test_several_starts_of_none_are_refused_where_they_are_zeros():
+    several = job("standard", "normal", starts=3)
+    with pytest.raises(UserError, match="starts=3: start=zeros is the same start every time"):
+        with_default_start(several)
+    made = with_default_start(replace(several, cost=costs.perceptron))
+    assert (made.settings.start, made.settings.starts) == ("same_function", 3)
+
+
+def test_perceptrons_are_compared_by_misclassified_points():
+    made = with_default_start(replace(job("standard", "normal"), cost=costs.perceptron))
+    sizes = (1e-7, 0.01, 1.0, 100.0)
+    made = run(replace(made, settings=replace(made.settings, step_sizes=sizes, iterations=60)))
+    counts = [step.histories["train/misclassifications"] for step in made.steps]
+    ends = [count[-1] for count in counts]
+    assert ends[made.best] == min(ends) < ends[0]
+    # By the cost it would be another: the smallest weights have the lowest.
+    assert made.best != np.argmin([step.final_cost for step in made.steps])
+    goal = 0.1 * len(breast_cancer().y)
+    assert made.findings.metrics["theory/target_1e-1"] == pytest.approx(goal)
+    assert made.findings.tags["compared_by"] == "misclassifications"
+    for step, count in zip(made.steps, counts):
+        above = np.flatnonzero(count > goal)
+        wanted = float(above[-1] + 1) if len(above) else 0.0
+        reached = step.metrics["final/iterations_to_1e-1"]
+        assert reached == wanted if wanted < len(count) else np.isnan(reached)
+
+
+def test_zero_weights_are_the_perceptron_s_least_cost():
+    """Why they are no start: every step raises the cost, and step sizes make no difference."""
+    settings = replace(job("standard", "zeros").settings, step_sizes=(2**-20, 1.0), iterations=30)
+    made = run(replace(job("standard"), cost=costs.perceptron, settings=settings))
+    assert first_costs(made) == [0, 0]
+    small, large = (step.histories for step in made.steps)
+    assert np.all(small["train/cost"][1:] > 0)
+    np.testing.assert_array_equal(*(one["train/misclassifications"] for one in (small, large)))
 
 
 @pytest.mark.parametrize("scheme", BENT)

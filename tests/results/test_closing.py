@@ -1,0 +1,189 @@
+"""Each closing sentence is said where it is true, and not where it is false."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench.results import heldout, names, problems, profile, theory, verdict
+from normbench.results.runs import Sweep
+from normbench.results.sentences import TEMPLATES
+from tests.harness.claims import sentences
+from tests.results.made import runs
+
+NO_SPLITS = pd.DataFrame({"experiment": []})
+FAST, SLOW, NEVER = {1.0: (3, 0.001)}, {1.0: (5, 0.002)}, {1.0: (np.inf, 0.5)}
+BOTH = (("x", "a", FAST), ("x", "b", SLOW))
+
+
+def told(text):
+    """Return the names of the sentences of a text."""
+    return [name for name, _ in sentences(text)]
+
+
+def with_tags(sweep, **columns):
+    """Return a sweep with other columns, by their place in `names`; of the scheme runs alone."""
+    frame = sweep.runs.copy()
+    schemes = frame["role"] == "scheme"
+    for name, value in columns.items():
+        frame.loc[schemes, getattr(names, name).column] = value
+    return Sweep("-", "s", frame)
+
+
+def counted(*left):
+    """Return a sweep of schemes that are compared by misclassified points, of 100."""
+    sweep = with_tags(
+        runs(*(("x", name, FAST) for name in "abc"[: len(left)])), COMPARED=names.MISCLASSIFICATIONS
+    )
+    schemes = sweep.runs["role"] == "scheme"
+    sweep.runs.loc[schemes, names.FINAL_MISCLASSIFICATIONS.column] = left
+    sweep.runs.loc[schemes, names.target("1e-1").column] = 10.0
+    return sweep
+
+
+def over_splits(**rates):
+    """Return what `heldout.by_split` returns, of one experiment: the error rates by scheme."""
+    rows = [
+        {"experiment": "x", "scheme": name, "split": number, "cost": rate, "best cost": rate}
+        | {"at": 3.0, "rate": rate, "best rate": rate, "train rate": 0.0, "start": 1.0}
+        for name, own in rates.items()
+        for number, rate in enumerate(own)
+    ]
+    return pd.DataFrame(rows)
+
+
+def rising(by):
+    return over_splits(a=[0.2]).assign(**{"best cost": 0.2 - by, "start": 0.6})
+
+
+def answer(sweep):
+    return verdict.sentence(sweep, "x")
+
+
+def closing(sweep, splits=NO_SPLITS):
+    return " ".join(verdict.answers(sweep, "x", splits))
+
+
+def notes(*jobs, **params):
+    return " ".join(profile.notes([runs(*jobs, **params)]))
+
+
+def starting(**starts):
+    """Return jobs of schemes with their starts."""
+    return [("x", name, FAST, {"start": start}) for name, start in starts.items()]
+
+
+def explained(sweep):
+    return theory.explanation(sweep, "x")
+
+
+def rejudged(lost=None, rule="0.1"):
+    """Return a sweep that was judged again by `rules.tail=0.2`."""
+    sweep = runs(*BOTH, **{"rules.tail": rule})
+    if lost:
+        sweep = with_tags(sweep, AGAIN=lost)
+    of_sweep = sweep.runs["role"] == "sweep"
+    return Sweep(
+        "-",
+        "s",
+        sweep.runs.assign(**{names.REJUDGED.column: of_sweep.map({True: "rules.tail=0.2"})}),
+    )
+
+
+FAILED, DIVERGED = ("x", "b", None), ("x", "b", {1.0: (np.inf, 0.5)})
+LARGE = {"cost.l2": "0.1"}
+
+
+def diverging():
+    sweep = runs(("x", "a", FAST), DIVERGED)
+    sweep.runs.loc[sweep.runs["normalizer"] == "b", "verdict"] = "diverged"
+    return sweep
+
+
+# Of each sentence: a text that has it, and the nearest one that has not.
+CASES = {
+    "none_ran": (explained(runs(FAILED)), explained(runs(("x", "a", FAST), FAILED))),
+    "no_step": (
+        explained(Sweep("-", "s", runs(("x", "a", FAST)).runs.query("role != 'step'"))),
+        explained(runs(("x", "a", FAST))),
+    ),
+    "note": (explained(with_tags(runs(*BOTH), NOTE="it rains")), explained(runs(*BOTH))),
+    "judged_again": (explained(rejudged("path", "0.2")), explained(rejudged(None, "0.2"))),
+    "judged_before": (explained(rejudged()), explained(rejudged(None, "0.2"))),
+    "counts": (" ".join(profile.notes([counted(1, 2)])), notes(*BOTH)),
+    "other_functions": (
+        notes(*starting(a="normal", b="normal")),
+        notes(*starting(a="zeros", b="zeros")),
+    ),
+    "few_functions": (
+        notes(*starting(a="same_function", b="normal")),
+        notes(*starting(a="normal", b="normal")),
+    ),
+    "one_function": (
+        notes(*starting(a="same_function", b="same_function")),
+        notes(*starting(a="same_function", b="normal")),
+    ),
+    "own_functions": (notes(*BOTH, **LARGE), notes(*BOTH, **LARGE, **{"cost.l2_in": "features"})),
+    "idle_seed": (
+        notes(*(("x", "a", FAST, {"seed": seed}) for seed in "12")),
+        notes(*(("x", "a", {1.0: float(seed)}, {"seed": seed}) for seed in "12")),
+    ),
+    "by_cost": (answer(runs(*BOTH)), answer(runs(BOTH[0], ("x", "b", FAST)))),
+    "by_excess": (answer(runs(*BOTH, **LARGE)), answer(runs(*BOTH))),
+    "by_count": (answer(counted(1, 2)), answer(counted(1, 1))),
+    "one_place": (answer(runs(BOTH[0], ("x", "b", FAST))), answer(runs(*BOTH))),
+    "counted": (
+        verdict.overall(runs(*BOTH, ("y", "a", FAST), ("y", "b", SLOW))),
+        verdict.overall(runs(*BOTH)),
+    ),
+    "no_descent": (answer(runs(("x", "a", None), iterations="0")), answer(runs(FAILED))),
+    "no_cost": (answer(runs(FAILED)), answer(runs(*BOTH, FAILED))),
+    "all_diverged": (answer(diverging()), answer(runs(("x", "a", FAST), DIVERGED))),
+    "some_failed": (answer(runs(("x", "a", FAST), FAILED)), answer(diverging())),
+    "fastest": (closing(runs(*BOTH)), closing(runs(("x", "a", NEVER), ("x", "b", NEVER)))),
+    "nobody": (closing(runs(("x", "a", NEVER), ("x", "b", NEVER))), closing(runs(*BOTH))),
+    "predicts_unknown": (closing(runs(*BOTH)), closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2]))),
+    "predicts": (closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])), closing(runs(*BOTH))),
+    "faster_predicts_worse": (
+        closing(runs(*BOTH), over_splits(a=[0.2], b=[0.1])),
+        closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])),
+    ),
+    "rises": (heldout.rises(rising(0.03)), heldout.rises(rising(0.01))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_closing_sentence_is_said_only_where_it_is_true(name):
+    true, false = (told(text) for text in CASES[name])
+    assert name in true
+    assert name not in false
+
+
+def test_counts_are_ranked_by_counts_and_equal_ones_stand_together():
+    said = answer(counted(7, 2, 2))
+    assert said == (
+        "After gradient descent, from the fewest misclassified points up: b = c, 2 misclassified "
+        "at step size 1 (unsettled); a, 7 misclassified at step size 1 (unsettled)."
+    )
+    assert "leaves the fewest points of x misclassified" in verdict.question(counted(7, 2), "x")
+    assert "of the points misclassified" in closing(counted(7, 2))
+    both = Sweep(
+        "-", "s", pd.concat([counted(7, 2).runs, runs(("y", "a", FAST), ("y", "b", SLOW)).runs])
+    )
+    assert "the lowest cost or fewest misclassified points on how many" in verdict.overall(both)
+
+
+def test_one_scheme_alone_starts_from_what_it_starts_from():
+    assert notes(*starting(a="normal")) == ""
+
+
+def test_starts_that_were_chosen_by_hand_are_their_own_problems():
+    assert notes(*starting(a="zeros", b="normal")) == ""
+
+
+def test_no_template_holds_two_sentences():
+    assert not [text for text in TEMPLATES.values() if ". " in text]
+
+
+def test_seeds_are_named_once():
+    jobs = [("x", "a", FAST, {"seed": seed}) for seed in "12"]
+    assert len(problems.idle_seeds([runs(*jobs)])) == 1
