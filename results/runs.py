@@ -182,16 +182,23 @@ def last_sweep_id(store: str) -> str:
     return str(found[0].data.tags[names.SWEEP_ID.key])
 
 
-def load(store: str, sweep_id: str) -> Sweep:
-    """Return a sweep, with the jobs that it took from others; ResultsError where there is none."""
+def load(store: str, *sweeps: str) -> Sweep:
+    """Return a sweep, with the jobs that it took from others; several as if they were one.
+
+    Raises ResultsError where one of them is not there.
+    """
     client = connect(store)
-    runs = _search(client, names.SWEEP_ID.equals(sweep_id))
-    runs += _reused(client, sweep_id)
-    if not runs:
-        raise ResultsError(
-            f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows them"
-        )
-    return Sweep(absolute(store), sweep_id, _table(client, runs, sweep_id))
+    runs: dict[str, Any] = {}
+    for sweep_id in sweeps:
+        found = _search(client, names.SWEEP_ID.equals(sweep_id)) + _reused(client, sweep_id)
+        if not found:
+            raise ResultsError(
+                f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows "
+                "them"
+            )
+        runs |= {run.info.run_id: run for run in found}
+    one = sweeps[0] if len(sweeps) == 1 else ""
+    return Sweep(absolute(store), one or QUERY, _table(client, list(runs.values()), one))
 
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:

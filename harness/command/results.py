@@ -31,6 +31,8 @@ EXAMPLES = """examples:
   normbench results figure contours --out figures
   normbench results report                       one HTML file with all of it
   normbench results rejudge rules.tail=0.2       the last sweep by other rules
+  normbench results table SWEEP SWEEP            several sweeps side by side
+  normbench results delete SWEEP                 a sweep, for good
   normbench results table --format latex
   normbench results table --histories --format parquet --out tables
   normbench results table --histories --where "params.dataset = 'digits'" --format csv
@@ -87,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
         help="MLflow's tracking URI: a database or a server (%(default)s)",
     )
     chosen = _Parser(add_help=False, parents=[store])
-    chosen.add_argument("sweep", nargs="?", help="the sweep's id; the last one without")
+    chosen.add_argument(
+        "sweep", nargs="*", help="the sweep's id; the last one without, several as if they were one"
+    )
     chosen.add_argument(
         "--where",
         metavar="FILTER",
@@ -148,6 +152,15 @@ def _parser() -> argparse.ArgumentParser:
     rejudge.add_argument("sweep", nargs="?", help="the sweep's id; the last one without")
     rejudge.add_argument("rules", nargs="+", metavar="RULE", help="such as rules.tail=0.2")
     rejudge.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/SWEEP)")
+
+    delete = commands.add_parser(
+        "delete",
+        parents=[store],
+        help="sweeps with their runs, artifacts and figures, for good",
+        description="Jobs that other sweeps share stay, and become theirs.",
+    )
+    delete.add_argument("sweep", nargs="+", help="the sweeps' ids")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
 
     named = _Parser(add_help=False)  # a parent, so that NAME comes before SWEEP
     named.add_argument("name", metavar="NAME", help="one of those above")
@@ -217,10 +230,12 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
     from normbench.results import runs
 
     if options.where and options.sweep:
-        raise ResultsError(f"--where: finds runs of every sweep; leave {options.sweep} out")
+        raise ResultsError(
+            f"--where: finds runs of every sweep; leave {' '.join(options.sweep)} out"
+        )
     if options.where:
         return runs.query(options.store, options.where)
-    return runs.load(options.store, options.sweep or runs.last_sweep_id(options.store))
+    return runs.load(options.store, *(options.sweep or [runs.last_sweep_id(options.store)]))
 
 
 def _options(options: argparse.Namespace) -> "Options":
@@ -337,6 +352,12 @@ def _rejudge(options: argparse.Namespace) -> int:
         raise ResultsError(str(error)) from error
 
 
+def _delete(options: argparse.Namespace) -> int:
+    from normbench.command import delete
+
+    return delete.run(options.store, options.sweep, options.yes)
+
+
 def _profile(options: argparse.Namespace) -> int:
     from normbench.results.figures.style import FORMATS
     from normbench.results.profile import tell
@@ -361,6 +382,7 @@ COMMANDS = {
     "figure": _figure,
     "report": _report,
     "rejudge": _rejudge,
+    "delete": _delete,
     "profile": _profile,
     "dashboard": _dashboard,
 }

@@ -3,12 +3,14 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from normbench.recording import files
 from normbench.recording.identity import code_of
+from normbench.recording.leftovers import LEDGER, LOCK
 from normbench.recording.writer import Writer
 from normbench.results import clean, names
 
@@ -81,6 +83,26 @@ class Known:
                 self.writer.tag(
                     parent, {names.DRAWN.key: self.digest, names.DRAWN_FILES.key: words}
                 )
+
+
+def remove(folder: Path, tags: Mapping[str, str]) -> None:
+    """Remove what a sweep drew in its folder, and the folder where nothing else is in it.
+
+    tags: of its run. A file that is no longer what was drawn stays, and so does what others put
+    there; what tags say comes from the store, where another may have written.
+    """
+    with suppress(ValueError, OSError, AttributeError):
+        for name, told in json.loads(tags.get(names.DRAWN_FILES.key, "{}")).items():
+            if clean.name(name) != name or Path(name).suffix not in KINDS:
+                continue
+            with suppress(OSError):
+                if _digest(files.content(folder / name, LARGEST)) == told:
+                    (folder / name).unlink()
+        ledger = files.content(folder / LEDGER, LARGEST)
+        if tags[names.SWEEP_ID.key] in ledger.decode():
+            (folder / LEDGER).unlink()
+            (folder / LOCK).unlink()
+        folder.rmdir()
 
 
 def _content(file: Path) -> str:

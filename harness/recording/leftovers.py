@@ -72,10 +72,15 @@ def lives(folder: Path) -> bool | None:
     return False
 
 
+def host() -> str:
+    """Return the name of this machine."""
+    return socket.gethostname()
+
+
 def home(folder: Path) -> dict[str, str]:
     """Return the tags by which a later command finds out whether a sweep still lives."""
     return {
-        names.HOST.key: socket.gethostname(),
+        names.HOST.key: host(),
         names.PROCESS.key: str(os.getpid()),
         names.FOLDER.key: str(folder),
     }

@@ -1,7 +1,10 @@
 """The one writer to MLflow: a sweep's run, a scheme's run a job, a step's run a step size."""
 
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +18,12 @@ from normbench.recording.store import Store, StoreLostError
 from normbench.results import clean, names
 
 BATCH = 1000  # metrics a call, MLflow's limit
+# mlflow gc, for runs that are deleted; the store's URI may hold a password, so it is no argument.
+FREE = (
+    "import os, sys; from mlflow.cli import gc; "
+    "uri = os.environ['STORE']; "
+    "gc(['--backend-store-uri', uri, '--tracking-uri', uri, '--run-ids', sys.argv[1]])"
+)
 FEW = 100  # parameters a call, likewise
 
 
@@ -199,6 +208,42 @@ class Writer:
         for key, text in tags.items():
             with suppress(MlflowException):
                 self.client.set_experiment_tag(self._experiment(experiment), key, text)
+
+    def of_sweep(self, sweep_id: str) -> list[Any]:
+        """Return the runs that a sweep wrote: its own, its jobs', their step sizes'."""
+        return self._search(names.SWEEP_ID.equals(sweep_id))
+
+    def members(self, sweep_id: str) -> list[Any]:
+        """Return the runs of a sweep's jobs, its own and those that it took in."""
+        return self._search(names.membership(sweep_id).exists)
+
+    def untag(self, run_id: str, keys: Iterable[str]) -> None:
+        """Take tags from a run."""
+        for key in keys:
+            self.client.delete_tag(run_id, key)
+
+    def remove(self, runs: Sequence[str]) -> str:
+        """Delete runs, with artifacts; return why the store is not yet free of them, or nothing.
+
+        A server keeps deleted runs: its own `mlflow gc` takes them away.
+        """
+        for run in runs:
+            self.client.delete_run(run)
+        if self.store.uri.startswith("http"):
+            return "the server keeps them as deleted runs, until mlflow gc is run there"
+        for first in range(0, len(runs), BATCH):
+            done = subprocess.run(
+                [sys.executable, "-c", FREE, ",".join(runs[first : first + BATCH])],
+                env={**os.environ, "STORE": self.store.uri},
+                capture_output=True,
+                text=True,
+            )
+            if done.returncode:
+                reason = clean.line((done.stderr.strip().splitlines() or ["no reason given"])[-1])
+                return (
+                    f"they are deleted runs in MLflow, which could not be freed of them ({reason})"
+                )
+        return ""
 
     def _experiment(self, name: str) -> str:
         """Return the id of the experiment, made where it is missing."""

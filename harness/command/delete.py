@@ -1,0 +1,129 @@
+"""`normbench results delete`: recorded sweeps and what they drew, taken away for good.
+
+A job that another sweep shares stays, and becomes that sweep's own.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from normbench.recording import drawn, leftovers
+from normbench.recording.store import Store
+from normbench.recording.writer import Writer
+from normbench.results import clean, names
+from normbench.results.errors import ResultsError
+
+MEMBER = names.membership("").key
+
+
+@dataclass(frozen=True)
+class Found:
+    """The runs of some sweeps in MLflow: what goes, and what stays.
+
+    heirs: of a job that another sweep shares, by its id, that sweep and its run. guests: jobs of
+    other sweeps that these took in.
+    """
+
+    sweeps: list[Any]
+    jobs: list[Any]
+    steps: list[Any]
+    heirs: Mapping[str, tuple[str, str]]
+    guests: list[Any]
+
+    @property
+    def going(self) -> list[str]:
+        """The ids of the runs that go, what is below first."""
+        steps = [run for run in self.steps if run.data.tags[names.PARENT.key] not in self.heirs]
+        jobs = [run for run in self.jobs if run.info.run_id not in self.heirs]
+        return [run.info.run_id for run in (*steps, *jobs, *self.sweeps)]
+
+    @property
+    def words(self) -> str:
+        """What goes, and what stays."""
+        jobs, stay = len(self.jobs) - len(self.heirs), len(self.heirs)
+        said = f"{jobs} job{'s' * (jobs != 1)}, with artifacts and figures"
+        return f"{said}; {stay} that other sweeps share stay" if stay else said
+
+
+def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
+    """Delete sweeps once the user has agreed; return the exit code.
+
+    Raises ResultsError for a sweep that is not there or is at work, and where nobody can be asked.
+    """
+    writer = Writer(Store.at(store, None, Path.cwd()))
+    sweeps = list(dict.fromkeys(sweeps))
+    found = _found(writer, sweeps)
+    called = ", ".join(map(clean.line, sweeps))
+    if not yes and not _agreed(f"delete {called}: {found.words}"):
+        print("nothing is deleted")
+        return 0
+    going, own = set(found.going), {names.membership(sweep).key for sweep in sweeps}
+    for run in (*found.guests, *found.jobs, *found.steps):
+        if run.info.run_id not in going:
+            writer.untag(run.info.run_id, own & set(run.data.tags))
+    _hand_on(writer, found)
+    for sweep in found.sweeps:  # before what says which files are theirs
+        _take_away(sweep.data.tags)
+    left = writer.remove(found.going)
+    print(f"deleted {called}: {found.words}")
+    if left:
+        print(left)
+    return 0
+
+
+def _found(writer: Writer, sweeps: Sequence[str]) -> Found:
+    runs: dict[str, list[Any]] = {role: [] for role in (names.SWEEP, names.SCHEME, names.STEP)}
+    guests = []
+    for sweep in sweeps:
+        own = writer.of_sweep(sweep)
+        if not own:
+            raise ResultsError(
+                f"sweep {clean.line(sweep)}: is not in {writer.store.shown}; "
+                "normbench results list shows them"
+            )
+        for run in own:
+            runs[run.data.tags[names.ROLE.key]].append(run)
+        guests += [
+            run
+            for run in writer.members(sweep)
+            if run.data.tags.get(names.SWEEP_ID.key) not in sweeps
+        ]
+    for run in runs[names.SWEEP]:
+        folder = Path(run.data.tags.get(names.FOLDER.key, ""))
+        if run.info.status == "RUNNING" and leftovers.lives(folder):
+            sweep = run.data.tags[names.SWEEP_ID.key]
+            raise ResultsError(f"sweep {clean.line(sweep)}: is at work; stop it, or wait for it")
+    known: dict[str, dict[str, str]] = {}
+    heirs: dict[str, tuple[str, str]] = {}
+    for job in runs[names.SCHEME]:
+        others = [key.removeprefix(MEMBER) for key in job.data.tags if key.startswith(MEMBER)]
+        for other in sorted(set(others) - set(sweeps)):
+            heir = known.setdefault(other, writer.sweep_runs(other)).get(job.info.experiment_id)
+            if heir:
+                heirs.setdefault(job.info.run_id, (other, heir))
+    return Found(*runs.values(), heirs, guests)
+
+
+def _agreed(question: str) -> bool:
+    """Return whether the user says yes."""
+    if not sys.stdin.isatty():
+        raise ResultsError(f"{question}: nobody can be asked here; add --yes")
+    return input(f"{question}? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _hand_on(writer: Writer, found: Found) -> None:
+    """Make jobs that stay those of the sweep that shares them, with their step sizes."""
+    for job, (sweep, run) in found.heirs.items():
+        writer.tag(job, {names.SWEEP_ID.key: sweep, names.PARENT.key: run})
+    for step in found.steps:
+        heir = found.heirs.get(step.data.tags[names.PARENT.key])
+        if heir:
+            writer.tag(step.info.run_id, {names.SWEEP_ID.key: heir[0]})
+
+
+def _take_away(tags: Mapping[str, str]) -> None:
+    """Remove what a sweep drew, and its folder where nothing else is in it."""
+    if tags.get(names.HOST.key) == leftovers.host():
+        drawn.remove(Path(tags[names.FOLDER.key]), tags)

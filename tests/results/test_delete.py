@@ -1,0 +1,147 @@
+"""Sweeps are deleted for good; what other sweeps share stays theirs; nothing else is touched."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from normbench.command import delete
+from normbench.command.results import main
+from normbench.costs import softmax
+from normbench.datasets import make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.optimizers import gradient_descent
+from normbench.recording import leftovers, records
+from normbench.recording.drawn import Known
+from normbench.recording.store import Store
+from normbench.recording.writer import Writer
+from normbench.results.errors import ResultsError
+from normbench.results.runs import load
+
+NAME = "two-softmax"
+
+
+@pytest.fixture
+def two(tmp_path, empty_store):
+    """A store with the sweeps `a` (standard, minmax) and `b`, which took minmax in from `a`."""
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    writer = Writer(Store.at(uri, "artifacts", tmp_path))
+    rng = np.random.default_rng(0)
+    data = make_dataset(
+        *("two", rng.standard_normal((20, 2)), np.arange(20) % 2),
+        class_names=["no", "yes"],
+        source="-",
+    )
+    runs = {}
+    for sweep, schemes in {
+        "a": (StandardScaler(), MinMaxScaler()),
+        "b": (StandardScaler(),),
+    }.items():
+        folder = tmp_path / "outputs" / sweep
+        folder.mkdir(parents=True)
+        (folder / "lock").write_text("")
+        (folder / "sweep.json").write_text(f'{{"sweep_id": "{sweep}"}}')
+        (folder / "histories.png").write_bytes(b"png")
+        parent = writer.start_sweep(NAME, sweep, {"command": "-", **leftovers.home(folder)})
+        Known(writer, folder, {NAME: parent}, []).remember({NAME: [folder / "histories.png"]})
+        for number, scheme in enumerate(schemes):
+            settings = Settings((0.1, 1.0), iterations=2, theory="none")
+            made = run(Job(data, softmax, scheme, gradient_descent(), settings))
+            word = type(scheme).__name__
+            tags = {"sweep_id": sweep, "normalizer": word, f"sweep.{sweep}": str(number)}
+            params = {"normalizer": word, "iterations": 2 + (sweep == "b")}
+            place = records.Place(uri, NAME, parent, params, tags)
+            runs[sweep, word] = writer.write(records.of_outcome(place, data, made))
+        writer.finish(parent)
+    writer.adopt(runs["a", "MinMaxScaler"], "b/1")
+    return SimpleNamespace(uri=uri, folder=tmp_path, runs=runs, writer=writer)
+
+
+def rows(two, table):
+    with sqlite3.connect(two.folder / "mlflow.db") as connection:
+        (count,) = connection.execute(f"select count(*) from {table}").fetchone()
+    connection.close()
+    return count
+
+
+def kept(two):
+    return {file.parts[-4] for file in two.folder.glob("artifacts/**/*.npz")}
+
+
+def test_a_sweep_is_gone_but_for_what_others_share(two, capsys):
+    shared = two.runs["a", "MinMaxScaler"]
+    before = load(two.uri, "b")
+    history = before.histories(before.of_role("scheme"))
+    assert len(kept(two)) == 3
+    assert main(["delete", "a", "--yes", "--store", two.uri]) == 0
+    assert "deleted a: 1 job, with artifacts and figures; 1 that other sweeps share stay" in (
+        capsys.readouterr().out
+    )
+    with pytest.raises(ResultsError, match="sweep a: is not in"):
+        load(two.uri, "a")
+    after = load(two.uri, "b")
+    assert set(after.of_role("scheme")["run_id"]) == {two.runs["b", "StandardScaler"], shared}
+    assert after.histories(after.of_role("scheme")).equals(history)
+    assert len(after.of_role("step")) == 4
+    assert set(after.of_role("scheme")["tags.sweep_id"]) == {"b"}
+    assert set(after.of_role("scheme")["parent"]) == set(after.of_role("sweep")["run_id"])
+    assert kept(two) == {shared, two.runs["b", "StandardScaler"]}
+    assert sorted(os.listdir(two.folder / "outputs")) == ["b"]
+    assert rows(two, "runs") == 1 + 2 + 4  # nothing is left of the deleted ones
+    assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
+    assert rows(two, "runs") == rows(two, "metrics") == 0
+    assert kept(two) == set()
+
+
+def test_the_sweep_that_took_a_job_in_goes_without_it(two):
+    assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
+    found = load(two.uri, "a").of_role("scheme")
+    assert len(found) == 2
+    assert not [name for name in found if name.startswith("tags.sweep.b") and found[name].any()]
+
+
+def test_what_is_not_the_sweep_s_stays(two):
+    folder = two.folder / "outputs" / "a"
+    (folder / "notes.txt").write_text("mine")
+    (folder / "histories.png").write_bytes(b"changed by its owner")
+    assert main(["delete", "a", "b", "--yes", "--store", two.uri]) == 0
+    assert sorted(os.listdir(folder)) == ["histories.png", "notes.txt"]
+    assert not (two.folder / "outputs" / "b").exists()
+
+
+def test_it_asks_and_only_yes_deletes(two, monkeypatch, capsys):
+    with pytest.raises(ResultsError, match="nobody can be asked here; add --yes"):
+        delete.run(two.uri, ["a"], False)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    asked = []
+    monkeypatch.setattr("builtins.input", lambda words: asked.append(words) or "")
+    assert delete.run(two.uri, ["a"], False) == 0
+    assert asked == [
+        "delete a: 1 job, with artifacts and figures; 1 that other sweeps share stay? [y/N] "
+    ]
+    assert "nothing is deleted" in capsys.readouterr().out
+    assert len(load(two.uri, "a").of_role("scheme")) == 2
+    with leftovers.hold(two.folder / "outputs" / "a"):
+        (sweep,) = two.writer.sweep_runs("a").values()
+        two.writer.client.update_run(sweep, "RUNNING")
+        with pytest.raises(ResultsError, match="sweep a: is at work"):
+            delete.run(two.uri, ["a"], True)
+
+
+def test_several_sweeps_are_one_table(two):
+    words = ["table", "a", "b", "--store", two.uri, "--format", "csv"]
+    done = subprocess.run(
+        [sys.executable, "-m", "normbench", "results", *words], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    labels = [line.split(",")[0].strip('"') for line in done.stdout.splitlines()[1:]]
+    assert labels == ["StandardScaler", "MinMaxScaler", "StandardScaler"]
+    assert "iterations=3" in done.stdout
