@@ -255,9 +255,9 @@ def build(group: str, choice: Mapping[str, Any]) -> Any:
 def chain(schemes: Any) -> Any:
     """Return the named schemes one after the other, as a scikit-learn pipeline.
 
-    schemes: a list of names under `conf/normalizer`, each alone or with settings of its own, as in
-    `["standard", {"pca": {"components": 2}}]`. Raises `UserError` on an empty list, or a name or
-    a setting that does not exist.
+    schemes: a list of names under `conf/normalizer`, or of what a `_target_` may name, each alone
+    or with settings of its own, as in `["standard", {"pca": {"components": 2}}]`. Raises
+    `UserError` on an empty list, or a name or a setting that does not exist.
     """
     from sklearn.pipeline import make_pipeline
 
@@ -279,7 +279,8 @@ def _link(entry: Any) -> Any:
             "settings, such as {pca:{components:2}}"
         )
     ((name, settings),) = named.items()
-    return build("normalizer", options("normalizer", name) | dict(settings))
+    known = {"_target_": name} if "." in str(name) else options("normalizer", name)
+    return build("normalizer", known | dict(settings))
 
 
 def _as_it_is(value: Any) -> Any:

@@ -279,7 +279,11 @@ def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame
 
 
 def sweeps(store: str) -> pd.DataFrame:
-    """Return one row a sweep and experiment, the latest first: sweep, experiment, jobs, command."""
+    """Return one row a sweep and experiment, the latest first.
+
+    Columns: sweep, experiment, status, jobs, lacks (of a sweep that was cut off, the jobs that are
+    not recorded; its command, given again, runs them), command.
+    """
     client = connect(store)
     found = _search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}")
     called = {entry.experiment_id: entry.name for entry in client.search_experiments()}
@@ -289,11 +293,23 @@ def sweeps(store: str) -> pd.DataFrame:
             "experiment": called[run.info.experiment_id],
             "status": run.info.status,
             "jobs": run.data.tags.get(names.JOBS.key, ""),
+            "lacks": _lacks(client, run),
             "command": clean.line(run.data.tags.get(names.COMMAND.key, "")),
         }
         for run in found
     ]
-    return pd.DataFrame(rows, columns=["sweep", "experiment", "status", "jobs", "command"])
+    return pd.DataFrame(rows, columns=["sweep", "experiment", "status", "jobs", "lacks", "command"])
+
+
+def _lacks(client: Any, sweep: Any) -> str:
+    """Return how many jobs of a sweep that was cut off are not recorded, in any experiment."""
+    jobs = sweep.data.tags.get(names.JOBS.key, "")
+    if sweep.info.status == "FINISHED" or not jobs.isdigit():
+        return ""
+    member = names.membership(sweep.data.tags[names.SWEEP_ID.key]).exists
+    schemes = _search(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
+    there = [run for run in schemes if run.info.status in ("FINISHED", "FAILED")]
+    return str(int(jobs) - len(there))
 
 
 def _search(client: Any, query: str, most: int | None = None, name: str = "") -> list[Any]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -165,7 +166,7 @@ def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRe
 
 def of_failure(place: Place, error: BaseException) -> JobRecord:
     """Return what is written of a job that failed: its reason and its traceback."""
-    reason = " ".join(str(error).split()) or type(error).__name__
+    reason = _own_line(error) + (" ".join(str(error).split()) or type(error).__name__)
     if isinstance(error, MemoryError):
         reason = f"out of memory ({reason})"
     elif not isinstance(error, Exception):  # such as sys.exit()
@@ -183,6 +184,18 @@ def of_failure(place: Place, error: BaseException) -> JobRecord:
         RunRecord(place.tags[names.NORMALIZER.key], {**place.tags, **own}),
         failure=clean.shown("".join(traceback.format_exception(error))),
     )
+
+
+def _own_line(error: BaseException) -> str:
+    """Return the line of the user's own code that an error came from; empty where none did."""
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = Path(frame.f_code.co_filename)
+        module = str(frame.f_globals.get("__name__", "")).split(".")[0]
+        theirs = "site-packages" in file.parts or module in sys.stdlib_module_names
+        if module != "normbench" and not theirs and file.suffix == ".py":
+            found = f"{file.name}, line {line}: "
+    return found
 
 
 def _texts(params: Mapping[str, Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from normbench.choices import CONF, allowing, build, canonical, locate, options
+from normbench.choices import CONF, allowing, build, canonical, chain, locate, options
 from normbench.comparison import compare
 from normbench.costs import softmax
 from normbench.datasets import UserError
@@ -77,6 +77,13 @@ def test_a_package_that_the_user_names_is_allowed_as_long_as_it_is_named():
         assert locate("cost", "operator.mul")(2, 3) == 6
     with pytest.raises(UserError, match=r"add packages=\[operator\]"):
         locate("cost", "operator.mul")
+
+
+def test_a_chain_takes_classes_by_their_path():
+    made = chain(["centre", "sklearn.preprocessing.MinMaxScaler"])
+    assert [type(scheme).__name__ for _, scheme in made.steps] == ["StandardScaler", "MinMaxScaler"]
+    with pytest.raises(UserError, match=r"add packages=\[operator\]"):
+        chain(["operator.mul"])
 
 
 # What a place takes, known before anything is called.

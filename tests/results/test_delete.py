@@ -1,4 +1,4 @@
-"""Sweeps are deleted for good; what other sweeps share stays theirs; nothing else is touched."""
+"""Sweeps are listed, and deleted for good; what other sweeps share stays theirs."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ from normbench.recording.drawn import Known
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
 from normbench.results.errors import ResultsError
-from normbench.results.runs import load
+from normbench.results.runs import load, sweeps
 
 NAME = "two-softmax"
 
@@ -134,6 +134,14 @@ def test_it_asks_and_only_yes_deletes(two, monkeypatch, capsys):
         two.writer.client.update_run(sweep, "RUNNING")
         with pytest.raises(ResultsError, match="sweep a: is at work"):
             delete.run(two.uri, ["a"], True)
+
+
+def test_the_list_says_what_a_sweep_lacks_that_was_cut_off(two):
+    (sweep,) = two.writer.sweep_runs("b").values()
+    two.writer.tag(sweep, {"jobs": "5"})
+    assert list(sweeps(two.uri)["lacks"]) == ["", ""]
+    two.writer.finish(sweep, "KILLED")
+    assert list(sweeps(two.uri)["lacks"]) == ["3", ""]
 
 
 def test_several_sweeps_are_one_table(two):

@@ -1,0 +1,75 @@
+"""The README's commands and snippets, each as it stands there."""
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.wheel import ROOT
+
+README = (ROOT / "README.md").read_text()
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = BLOCK.findall(README)
+LINES = [line for kind, text in BLOCKS if not kind for line in text.splitlines()]
+COMMANDS = [shlex.split(line, comments=True) for line in LINES if line.startswith("normbench")]
+SNIPPETS = [text for kind, text in BLOCKS if kind == "python"]
+TABLE = "id,city,age,label\n" + "".join(
+    f"p{n},{'Rome' if n % 3 else 'Oslo'},{'' if n == 4 else 20 + n * n % 17},{n % 2}\n"
+    for n in range(24)
+)
+QUICK = ("iterations=5", "theory=none")  # of a comparison that says neither
+
+
+def test_the_readme_has_commands_for_each_reader():
+    assert len(COMMANDS) > 15
+    assert len(SNIPPETS) == 2
+    for reader in ("student", "teacher", "researcher"):
+        assert f"## For a {reader}" in README
+
+
+def test_make_has_every_target_that_the_readme_names():
+    named = {line.split()[1] for line in LINES if line.startswith("make ")}
+    named |= set(re.findall(r"`make ([a-z-]+)", README))
+    there = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert named
+    assert named <= there
+
+
+def test_the_version_to_cite_is_the_version():
+    told = {
+        re.search(rf"^version{mark} *\"?([\d.]+)", (ROOT / file).read_text(), re.MULTILINE)[1]
+        for file, mark in (("CITATION.cff", ":"), ("pyproject.toml", " ="))
+    }
+    assert len(told) == 1
+
+
+@pytest.mark.slow
+def test_every_command_of_the_readme_works(tmp_path):
+    (tmp_path / "my.csv").write_text(re.sub(r"^[^,]*,", "", TABLE, flags=re.MULTILINE))
+    (tmp_path / "mine.py").write_text(next(text for text in SNIPPETS if "class Halve" in text))
+    (tmp_path / "options" / "normalizer").mkdir(parents=True)
+    (tmp_path / "options" / "normalizer" / "halve.yaml").write_text("_target_: mine.Halve\n")
+    for words in COMMANDS:
+        if "dashboard" in words:  # a server, which does not end
+            continue
+        more = () if {"results", "--help", "--cfg"} & set(words[1:2]) else QUICK
+        done = subprocess.run(
+            [sys.executable, "-m", "normbench", *words[1:], *more],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"{shlex.join(words)}\n{done.stderr}"
+        assert "failed" not in done.stdout, shlex.join(words)
+
+
+@pytest.mark.slow
+def test_every_snippet_of_the_readme_runs(tmp_path):
+    for text in SNIPPETS:
+        done = subprocess.run(
+            [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
