@@ -103,7 +103,7 @@ def _found(writer: Writer, sweeps: Sequence[str]) -> Found:
             heir = known.setdefault(other, writer.sweep_runs(other)).get(job.info.experiment_id)
             if heir:
                 heirs.setdefault(job.info.run_id, (other, heir))
-    return Found(*runs.values(), heirs, guests)
+    return Found(runs[names.SWEEP], runs[names.SCHEME], runs[names.STEP], heirs, guests)
 
 
 def _agreed(question: str) -> bool:

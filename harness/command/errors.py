@@ -63,10 +63,11 @@ def _settings() -> list[str]:
     found = {folder.name: None for folder in CONF.iterdir() if folder.is_dir()}
     for file in files:
         group = "" if file.parent == CONF else f"{file.parent.name}."
-        for key, value in OmegaConf.to_container(OmegaConf.load(file), resolve=False).items():
-            found[f"{group}{key}"] = None
+        held = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
+        for key, value in held.items() if isinstance(held, dict) else ():
+            found[f"{group}{key!s}"] = None
             if isinstance(value, dict) and not group:
-                found |= dict.fromkeys(f"{key}.{inner}" for inner in value)
+                found |= dict.fromkeys(f"{key!s}.{inner}" for inner in value)
     return [name for name in found if "defaults" not in name and "_target_" not in name]
 
 
