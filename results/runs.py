@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from normbench.results import clean, inputs, names
 from normbench.results.errors import ResultsError
 from normbench.results.labels import labels
-from normbench.results.stores import absolute, connect, first_line
+from normbench.results.stores import absolute, beside, connect, first_line
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(
@@ -138,19 +138,26 @@ class Sweep:
             for row in runs.to_dict("records"):
                 if name not in str(row.get(names.RECORDED.column, "")).split(","):
                     continue
-                try:
-                    file = self._client.download_artifacts(
-                        row["run_id"], f"arrays/{name}.npz", folder
-                    )
-                except ResultsError as error:
-                    reason = first_line(error.__cause__ or error)
-                    raise ResultsError(
-                        f"run {row['run_id']}: its arrays/{name}.npz cannot be read ({reason}); "
-                        "is the artifact folder still there?"
-                    ) from error
+                file = self._artifact(row["run_id"], f"arrays/{name}.npz", folder)
                 with np.load(file, allow_pickle=False) as parts:
                     found[row["label"]] = {key: _cleaned(part) for key, part in parts.items()}
         return found
+
+    def _artifact(self, run_id: str, name: str, folder: str) -> str:
+        """Return the path of a run's artifact, found beside a database that was moved with it."""
+        try:
+            return str(self._client.download_artifacts(run_id, name, folder))
+        except ResultsError as error:
+            known = self._client.get_run(run_id).info.artifact_uri
+            here = beside(self.store, known)
+            if here and (here / name).is_file():
+                return str(here / name)
+            raise ResultsError(
+                f"run {run_id}: its {name} cannot be read "
+                f"({first_line(error.__cause__ or error)}); "
+                f"it was written to {clean.line(known)}: move the folder of artifacts back there, "
+                "or, as it was, beside the database"
+            ) from error
 
 
 def _cleaned(part: NDArray[Any]) -> NDArray[Any]:

@@ -9,13 +9,15 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+from urllib.request import url2pathname
 
 from normbench.results import clean, secrets
 from normbench.results.errors import ResultsError
 
 SQLITE = "sqlite:///"
 PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
+PLACE = 4  # folders of a run's artifacts below the database's: mlartifacts/EXPERIMENT/RUN/artifacts
 TABLE = "experiments"  # that every database of MLflow's has
 
 
@@ -46,6 +48,19 @@ def absolute(store: str) -> str:
     if not store.startswith(SQLITE):
         return store
     return f"{SQLITE}{Path(store.removeprefix(SQLITE)).absolute()}"
+
+
+def beside(store: str, artifacts: str) -> Path | None:
+    """Return where a run's artifacts are if they were moved together with their database.
+
+    artifacts: the URI that the run was given, `.../mlartifacts/EXPERIMENT/RUN/artifacts`, which
+    holds the folder's path of that time. None where the database is no file, or they are not there.
+    """
+    if not store.startswith(SQLITE):
+        return None
+    parts = Path(url2pathname(urlsplit(artifacts).path)).parts
+    here = Path(store.removeprefix(SQLITE)).parent.joinpath(*parts[-PLACE:])
+    return here if here.is_dir() else None
 
 
 def refuse_strange(database: Path, empty: bool) -> None:

@@ -1,5 +1,6 @@
 """Small stores that the figures and tables are drawn from: made once, by the harness itself."""
 
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,8 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.recording import records
+from normbench.recording import leftovers, records
+from normbench.recording.drawn import Known
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
 from normbench.results.runs import load
@@ -107,3 +109,43 @@ def images(tmp_path_factory):
     schemes = [("standard", StandardScaler()), ("pca_sphere", PCASphere())]
     folder = tmp_path_factory.mktemp("images")
     return write_sweep(folder, dataset, softmax, schemes, settings, "images")
+
+
+TWO = "two-softmax"
+
+
+@pytest.fixture
+def two(tmp_path, empty_store):
+    """A store with the sweeps `a` (standard, minmax) and `b`, which took minmax in from `a`."""
+    shutil.copy(empty_store, tmp_path / "mlflow.db")
+    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    writer = Writer(Store.at(uri, "artifacts", tmp_path))
+    rng = np.random.default_rng(0)
+    data = make_dataset(
+        *("two", rng.standard_normal((20, 2)), np.arange(20) % 2),
+        class_names=["no", "yes"],
+        source="-",
+    )
+    runs = {}
+    for sweep, schemes in {
+        "a": (StandardScaler(), MinMaxScaler()),
+        "b": (StandardScaler(),),
+    }.items():
+        folder = tmp_path / "outputs" / sweep
+        folder.mkdir(parents=True)
+        (folder / "lock").write_text("")
+        (folder / "sweep.json").write_text(f'{{"sweep_id": "{sweep}"}}')
+        (folder / "histories.png").write_bytes(b"png")
+        parent = writer.start_sweep(TWO, sweep, {"command": "-", **leftovers.home(folder)})
+        Known(writer, folder, {TWO: parent}, []).remember({TWO: [folder / "histories.png"]})
+        for number, scheme in enumerate(schemes):
+            settings = Settings((0.1, 1.0), iterations=2, theory="none")
+            made = run(Job(data, softmax, scheme, gradient_descent(), settings))
+            word = type(scheme).__name__
+            tags = {"sweep_id": sweep, "normalizer": word, f"sweep.{sweep}": str(number)}
+            params = {"normalizer": word, "iterations": 2 + (sweep == "b")}
+            place = records.Place(uri, TWO, parent, params, tags)
+            runs[sweep, word] = writer.write(records.of_outcome(place, data, made))
+        writer.finish(parent)
+    writer.adopt(runs["a", "MinMaxScaler"], "b/1")
+    return SimpleNamespace(uri=uri, folder=tmp_path, runs=runs, writer=writer)

@@ -1,68 +1,17 @@
 """Sweeps are listed, and deleted for good; what other sweeps share stays theirs."""
 
 import os
-import shutil
 import sqlite3
 import subprocess
 import sys
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from normbench.command import delete
 from normbench.command.results import main
-from normbench.costs import softmax
-from normbench.datasets import make_dataset
-from normbench.engine.settings import Settings
-from normbench.job import Job, run
-from normbench.optimizers import gradient_descent
-from normbench.recording import leftovers, records
-from normbench.recording.drawn import Known
-from normbench.recording.store import Store
-from normbench.recording.writer import Writer
+from normbench.recording import leftovers
 from normbench.results.errors import ResultsError
 from normbench.results.runs import load, sweeps
-
-NAME = "two-softmax"
-
-
-@pytest.fixture
-def two(tmp_path, empty_store):
-    """A store with the sweeps `a` (standard, minmax) and `b`, which took minmax in from `a`."""
-    shutil.copy(empty_store, tmp_path / "mlflow.db")
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    writer = Writer(Store.at(uri, "artifacts", tmp_path))
-    rng = np.random.default_rng(0)
-    data = make_dataset(
-        *("two", rng.standard_normal((20, 2)), np.arange(20) % 2),
-        class_names=["no", "yes"],
-        source="-",
-    )
-    runs = {}
-    for sweep, schemes in {
-        "a": (StandardScaler(), MinMaxScaler()),
-        "b": (StandardScaler(),),
-    }.items():
-        folder = tmp_path / "outputs" / sweep
-        folder.mkdir(parents=True)
-        (folder / "lock").write_text("")
-        (folder / "sweep.json").write_text(f'{{"sweep_id": "{sweep}"}}')
-        (folder / "histories.png").write_bytes(b"png")
-        parent = writer.start_sweep(NAME, sweep, {"command": "-", **leftovers.home(folder)})
-        Known(writer, folder, {NAME: parent}, []).remember({NAME: [folder / "histories.png"]})
-        for number, scheme in enumerate(schemes):
-            settings = Settings((0.1, 1.0), iterations=2, theory="none")
-            made = run(Job(data, softmax, scheme, gradient_descent(), settings))
-            word = type(scheme).__name__
-            tags = {"sweep_id": sweep, "normalizer": word, f"sweep.{sweep}": str(number)}
-            params = {"normalizer": word, "iterations": 2 + (sweep == "b")}
-            place = records.Place(uri, NAME, parent, params, tags)
-            runs[sweep, word] = writer.write(records.of_outcome(place, data, made))
-        writer.finish(parent)
-    writer.adopt(runs["a", "MinMaxScaler"], "b/1")
-    return SimpleNamespace(uri=uri, folder=tmp_path, runs=runs, writer=writer)
 
 
 def rows(two, table):
