@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 FILLS = ("median", "drop")
 GAP = "(missing)"  # the category of a gap in an encoded column
 FEW = 3  # entries of a column that are no numbers, and may stand for gaps
-# The options that settle a column, and what the values of each come to.
-LISTS = {"encode": " (one column a category)", "missing": " (gaps)", "drop": ""}
+# What the options come to that settle a column.
+MEANS = {
+    "encode": "encode: one column a category",
+    "missing": "missing: these entries are gaps",
+    "fill": "fill: drop leaves points with gaps out",
+    "drop": "drop: leaves columns out",
+}
 IDS = 20  # so many categories of one point each are not what was meant
 SHOWN = 8  # columns that a message names
 
@@ -198,18 +203,20 @@ def _refuse(name: str, troubles: Sequence[Trouble]) -> None:
     if len(troubles) > SHOWN:
         said.append(f"{len(troubles) - SHOWN} more columns")
     settled = {each.option for each in troubles}
+    if "missing" in settled:
+        settled.add("fill")
     options = []
-    for option, means in LISTS.items():
+    for option in ("encode", "missing", "drop"):
         values = [value for each in troubles if each.option == option for value in each.values]
         if values:
             quoted = ",".join(_quoted(value) for value in dict.fromkeys(values))
-            options.append(f"'dataset.{option}=[{quoted}]'{means}")
-    if settled & {"fill", "missing"}:
-        options.append("dataset.fill=median (or drop, which leaves those points out)")
-    less = "" if settled == {"drop"} else "; dataset.drop=[...] leaves a column out"
+            options.append(f"'dataset.{option}=[{quoted}]'")
+    if "fill" in settled:
+        options.append("dataset.fill=median")
+    means = "; ".join(MEANS[option] for option in MEANS if option in settled)
     raise UserError(
         f"data of {name} (points counted from 0): {'; '.join(said)}. Correct the file, or add "
-        f"{' '.join(options)}{less}"
+        f"{' '.join(options)} ({means})"
     )
 
 
