@@ -24,5 +24,8 @@ def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
         v = d * state[0] + (1 - d) * gradient**2
         return weights - step_size * gradient / (np.sqrt(v) + e), (v,)
 
-    note = "rmsprop's mean of squares starts at 0 and is not corrected for it, unlike adam's"
+    note = (
+        "rmsprop's decay is 0.9 unless it is set, where PyTorch's is 0.99, and its mean of squares "
+        "starts at 0 and is not corrected for it, unlike adam's"
+    )
     return Optimizer(init, step, note=note)

@@ -8,6 +8,7 @@ import sys
 import pytest
 from mlflow import MlflowClient
 
+from normbench.choices import build, names, options
 from normbench.results import view
 from tests.conftest import ROOT
 
@@ -229,6 +230,9 @@ def test_help_is_quick_and_speaks_of_normbench():
     assert helped.count("\n  normbench") >= 4
     assert "normalizer: " in helped
     assert "what does a normalization scheme do to gradient descent" in helped
+    told = " ".join(helped.split())
+    for name in names("optimizer"):
+        assert build("optimizer", options("optimizer", name)).note in told, name
 
 
 def test_results_draw_the_last_sweep_again(default_sweep, command, tmp_path):

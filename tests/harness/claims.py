@@ -57,6 +57,18 @@ class Witness:
         count = "train/misclassifications"
         self.counts = {step.step_size: step.histories.get(count) for step in outcome.steps}
 
+    def scores(self):
+        """The shape of scores of one model, and the targets, as the cost takes them."""
+        classes = self.job.dataset.classes
+        one = classes == 0 or (classes == 2 and not self.traits.score_per_class)
+        targets = 2.0 * self.y - 1 if one and classes else self.y
+        return (1, 1 if one else classes, len(self.y)), targets
+
+    def at_zero(self):
+        """The mean cost at zero weights."""
+        shape, targets = self.scores()
+        return float(self.job.cost(np.zeros(shape), targets)[0]) / len(self.y)
+
     def gram(self, points):
         """The largest eigenvalue of the Gram matrix, by a norm."""
         return np.linalg.norm(np.insert(points, 0, 1, axis=1), 2) ** 2 / len(points)
@@ -218,11 +230,7 @@ def _fewest(see, said):
 
 
 def _trivial(see, said):
-    classes = see.job.dataset.classes
-    two = classes == 2 and not see.traits.score_per_class
-    scores = np.zeros((1, 1 if two else classes, len(see.y)))
-    at_zero = see.job.cost(scores, 2 * see.y - 1 if two else see.y)
-    return [at_zero[0] == 0, *(np.min(costs) >= 0 for costs in see.costs.values() if len(costs))]
+    return [see.at_zero() == 0, *(np.min(costs) >= 0 for costs in see.costs.values() if len(costs))]
 
 
 def _side(see, said):

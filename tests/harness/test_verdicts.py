@@ -53,7 +53,9 @@ def job(data, cost=costs.softmax, scheme=None, step_sizes=(1.0,), search=None, l
 @pytest.mark.parametrize("name", sorted(file.stem for file in OPTIMIZERS.glob("*.yaml")))
 def test_every_optimizer_makes_a_whole_job(overlapping, name):
     made = job(overlapping, scheme=StandardScaler(), step_sizes=[0.01, 0.1])
-    found = run(replace(made, optimizer=build("optimizer", options("optimizer", name))))
+    optimizer = build("optimizer", options("optimizer", name))
+    found = run(replace(made, optimizer=optimizer))
+    assert optimizer.note in found.findings.tags.get("theory_note", "")  # which the report says
     assert [step.verdict in ("levelled", "unsettled", "cycling") for step in found.steps] == [
         True
     ] * 2
