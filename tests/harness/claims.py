@@ -182,7 +182,8 @@ def _ridge(see, said):
     live = np.count_nonzero(~see.outcome.scheme.dropped_)
     checks = [near(said["live"], live), near(said["share"], 1e-7 / values.max(), 0.06)]
     if not hasattr(see.outcome.scheme, "shrinkage_"):  # its own variances are not the points'
-        after = np.sort(np.linalg.eigvalsh(np.cov(see.z.T, bias=True)))[::-1][:live]
+        spread = np.atleast_2d(np.cov(see.z.T, bias=True))
+        after = np.sort(np.linalg.eigvalsh(spread))[::-1][:live]
         touched = np.count_nonzero(after < 0.99)
         checks.append(touched == int(float(said.get("touched", 0))))
         checks += [near(said["least"], after.min(), 0.02)] if "least" in said else []
