@@ -108,7 +108,7 @@ TEMPLATES = {
     "no_cost": "No scheme has a cost to compare.",
     "all_diverged": "{who} diverged at every step size.",
     "some_failed": "{failed:d} of {jobs:d} jobs failed.",
-    "fastest": "Descends fastest: {schemes}, {count} iterations to {target} of the {what}"
+    "fastest": "Descends fastest: {schemes}, {count} to {target} of the {what}"
     "{others}{over}{doubt}.",
     "nobody": "Descends fastest: no scheme reaches {target} of the {what}; {schemes} ends with "
     "{least}.",

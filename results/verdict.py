@@ -132,7 +132,9 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
             others = middle[middle > middle.min()].sort_values(kind="stable")
             words = [f"{name} {_count(value)}" for name, value in others.items()]
             after = f" ({', '.join(words)})" if words else ""
-            told = {"count": _count(middle.min()), "target": target, "what": what, "others": after}
+            least = _count(middle.min())
+            least += " iteration" if least == "1" else " iterations"
+            told = {"count": least, "target": target, "what": what, "others": after}
             count = table["split"].nunique()
             # On one split the count is what it is; another split would have another.
             doubt = _doubt(comparisons.paired(table), fast, count) if count > 1 else ""

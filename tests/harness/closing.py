@@ -196,7 +196,8 @@ def _fastest(jury, said):
     target, named = said["target"], _split(said["schemes"])
     others = dict(re.findall(r"([\w]+) (never|\d+)", _from(said, "others")))
     counts = {label: jury.fewest(label, target) for label in jury.see}
-    checks = [jury.takes(label, target, said["count"]) for label in named]
+    count = said["count"].split()[0]
+    checks = [jury.takes(label, target, count) for label in named]
     checks += [jury.takes(label, target, count) for label, count in others.items()]
     checks.append({*named, *others} == set(jury.see))
     checks.append(all(counts[name] <= min(counts.values()) + 1 for name in named))
@@ -350,16 +351,21 @@ CHECKS = {
 }
 
 
-def check(experiment, made):
-    """Return the sentences said of a comparison, the claims checked, and those that are false."""
-    sweep, jury = comparison(experiment, made), Jury(made)
+def said(sweep):
+    """Return (name, values) of every sentence that is said of a sweep of one experiment."""
+    (experiment,) = sweep.experiments
     splits = heldout.by_split(sweep)
     parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
     parts += [verdict.sentence(sweep, experiment), *verdict.answers(sweep, experiment, splits)]
-    said = [one for part in parts for one in sentences(part)]
+    return [one for part in parts for one in sentences(part)]
+
+
+def check(experiment, made):
+    """Return the sentences said of a comparison, the claims checked, and those that are false."""
+    jury, told = Jury(made), said(comparison(experiment, made))
     claims, false = 0, []
-    for name, values in said:
+    for name, values in told:
         results = CHECKS[name](jury, values)
         claims += len(results)
         false += [(name, values, number) for number, true in enumerate(results) if not true]
-    return len(said), claims, false
+    return len(told), claims, false

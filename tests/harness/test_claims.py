@@ -3,6 +3,7 @@
 See `tests.harness.claims` for those on a scheme, `tests.harness.closing` for those on them all.
 """
 
+import re
 import warnings
 
 import pytest
@@ -31,6 +32,16 @@ TEXTBOOK = tuple(f"{name}_textbook" for name in (*TEXTBOOK, "three_classes", "fo
 SIZES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 
+def job_of(dataset, cost, scheme, iterations):
+    return Job(
+        dataset,
+        locate("cost", options("cost", cost)["_target_"]),
+        build("normalizer", options("normalizer", scheme)),
+        build("optimizer", options("optimizer", "gradient_descent")),
+        Settings(SIZES, iterations),
+    )
+
+
 def sweep(data, schemes, costs, iterations):
     """Return sentences said, claims checked, and the false ones, over all that fit together.
 
@@ -47,13 +58,7 @@ def sweep(data, schemes, costs, iterations):
             dataset = split(every, HELD_OUT.get(cost, 0.0), 0)
             made = []
             for scheme in schemes:
-                job = Job(
-                    dataset,
-                    function,
-                    build("normalizer", options("normalizer", scheme)),
-                    build("optimizer", options("optimizer", "gradient_descent")),
-                    Settings(SIZES, iterations),
-                )
+                job = job_of(dataset, cost, scheme, iterations)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of schemes on data that do not suit them
                     job = with_default_start(job)
@@ -74,6 +79,59 @@ def test_what_is_said_of_iris_and_breast_cancer_is_true():
     assert not [*false, *more[2]]
     assert said + more[0] > 130
     assert claims + more[1] > 400
+
+
+WRONG = {
+    "by_cost": [
+        (r"0\.0", "0.1"),
+        (r"levelled", "unsettled"),
+        (r"at step size \d+", "at step size 7"),
+    ],
+    "by_count": [
+        (r"(\d+) misclassified", r"1\1 misclassified"),
+        (r"standard, (.*); (\w+),", r"\2, \1; standard,"),
+    ],
+    "fastest": [(r"identity", "standard"), (r"^(\d)", r"9\1"), (r"1e-1", "1e-2")],
+    "largest_convergent": [(r"10+", "0.001")],
+    "thresholds": [(r"standard", "identity"), (r"1\.", "2.")],
+}
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """Iris under two schemes, by a cost and by a count."""
+    found = {}
+    for cost in ("multiclass_softmax", "multiclass_perceptron"):
+        found[cost] = [
+            (scheme, job, run(job))
+            for scheme in ("identity", "standard")
+            for job in [
+                with_default_start(
+                    job_of(build("dataset", options("dataset", "iris")), cost, scheme, 60)
+                )
+            ]
+        ]
+    return found
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_sentence_with_a_wrong_number_or_name_is_found_out(compared, name):
+    """The check can fail: each word that is put in place of the true one makes a claim false."""
+    for made in compared.values():
+        for said, values in closing.said(closing.comparison("iris", made)):
+            if said == name:
+                jury = closing.Jury(made)
+                assert all(closing.CHECKS[name](jury, values))
+                for true, false in WRONG[name]:
+                    for field, text in values.items():
+                        other = re.sub(true, false, text, count=1)
+                        if other != text:
+                            assert not all(closing.CHECKS[name](jury, {**values, field: other}))
+                            break
+                    else:
+                        pytest.fail(f"{true} is not in {values}")
+                return
+    pytest.fail(f"{name} is not said")
 
 
 @pytest.mark.slow

@@ -121,6 +121,10 @@ def test_a_descent_without_a_mistake_is_proof_enough():
     assert not separates(setosa, 0 * good)
     found = least(setosa, OfPoints(x), 0.1, "auto", 0, good)
     assert (found.case, found.value, found.reached) == (STRICTLY, 0.0, True)
+    penalized = problem(x, (y == 0).astype(int), l2=0.1)  # weights that grow cost more and more
+    found = least(penalized, OfPoints(x), 0.6, "auto", 1000, good)
+    assert (found.case, found.at_infinity) == (ATTAINED, False)
+    assert found.value > 0
     virginica = problem(x, (y == 2).astype(int))
     assert least(virginica, OfPoints(x), 0.1, "auto", 1000, good).case == ATTAINED
 
