@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from normbench.results import clean, names
@@ -52,7 +53,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             "cost": row.get(names.FINAL_COST.column),
             "cost q1": row.get(names.quartile(names.TRAIN_COST, "q1").column),
             "cost q3": row.get(names.quartile(names.TRAIN_COST, "q3").column),
-            "excess left": excess_left(row, row) if solved else None,
+            "excess left": _left(row) if solved else None,
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
             "test cost": row.get(names.FINAL_TEST_COST.column),
             "test misclassified": row.get(names.FINAL_TEST_MISCLASSIFICATIONS.column),
@@ -121,6 +122,12 @@ def settings(sweep: Sweep) -> pd.DataFrame:
     return sweep.runs.drop(
         columns=[name for name in sweep.runs if name.startswith(f"{names.TAGS}mlflow.")]
     )
+
+
+def _left(row: dict[str, Any]) -> float | None:
+    """Return the share of the excess that is left; 0 for rounding, None where all diverged."""
+    left = excess_left(row, row)
+    return None if np.isinf(left) else max(left, 0.0)
 
 
 def _largest(row: dict[str, Any]) -> str | None:

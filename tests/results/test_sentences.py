@@ -147,6 +147,13 @@ def test_every_template_is_tried():
     assert {*OF_SCHEME, *OF_COMPARISON, *CASES} == set(TEMPLATES)
 
 
+@pytest.mark.parametrize(("threshold", "name"), [(4.07, "same_threshold"), (4.09, "thresholds")])
+def test_thresholds_within_two_percent_are_called_the_same(threshold, name):
+    near = found(BOUND, PLAIN, {names.THRESHOLD.key: threshold})
+    told = [each.name for each in of_comparison([("a", LOW), ("b", near)])]
+    assert {"same_threshold", "thresholds"} & set(told) == {name}
+
+
 def test_the_least_cost_is_told_of_all_schemes_only_where_it_is_one():
     iris = found(MINIMUM, REACHED, case(names.PARTLY))
     other = found(MINIMUM, REACHED, case(names.ATTAINED))

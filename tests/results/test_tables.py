@@ -12,6 +12,7 @@ from normbench.command.results import main
 from normbench.results import names, runs, secrets, tables
 from normbench.results.errors import ResultsError
 from tests.conftest import ROOT
+from tests.results import made
 
 
 def test_a_sweep_is_read_with_labels_that_tell_its_schemes_apart(twelve):
@@ -267,3 +268,23 @@ def test_help_loads_nothing_heavy(words):
     )
     assert done.returncode == 0, done.stderr
     assert "normbench results" in done.stdout
+
+
+@pytest.mark.parametrize(("cost", "left"), [(-1e-12, 0.0), (0.5, 0.5)])
+def test_what_is_left_of_the_excess_is_no_rounding_and_nothing_where_all_diverged(cost, left):
+    sweep = made.runs(("x", "a", {1.0: (1.0, cost)}), ("x", "b", {1.0: (np.inf, 0.5)}))
+    sweep.runs[names.MINIMUM_REACHED.column] = "true"
+    sweep.runs.loc[sweep.runs["normalizer"] == "b", "verdict"] = "diverged"
+    found = tables.summary(sweep)["excess left"].tolist()
+    assert found[0] == pytest.approx(left)
+    assert not np.signbit(found[0])
+    assert np.isnan(found[1])
+
+
+def test_what_is_left_is_not_told_of_counts():
+    sweep = made.runs(("x", "a", {1.0: (1.0, 0.5)}))
+    sweep.runs[names.MINIMUM_REACHED.column] = "true"
+    assert "excess left" in tables.summary(sweep)
+    sweep.runs[names.COMPARED.column] = names.MISCLASSIFICATIONS
+    sweep.runs[names.FINAL_MISCLASSIFICATIONS.column] = 3.0
+    assert "excess left" not in tables.summary(runs.Sweep("-", "s", sweep.runs))
