@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import heldout, names, problems, profile, theory, verdict
+from normbench.results import heldout, names, problems, profile, reached, theory, verdict
 from normbench.results.runs import Sweep
 from normbench.results.sentences import TEMPLATES
 from tests.harness.claims import sentences
@@ -34,10 +34,10 @@ def counted(*left):
     sweep = with_tags(
         runs(*(("x", name, FAST) for name in "abc"[: len(left)])), COMPARED=names.MISCLASSIFICATIONS
     )
-    schemes = sweep.runs["role"] == "scheme"
-    sweep.runs.loc[schemes, names.FINAL_MISCLASSIFICATIONS.column] = left
-    sweep.runs.loc[schemes, names.target("1e-1").column] = 10.0
-    return sweep
+    wrong = sweep.runs["normalizer"].map(dict(zip("abc", left)))
+    more = {names.FINAL_MISCLASSIFICATIONS.column: wrong, names.MINIMUM.column: 0.3}
+    more[names.target("1e-1").column] = 10.0
+    return Sweep("-", "s", sweep.runs.assign(**more))
 
 
 def over_splits(**rates):
@@ -170,6 +170,13 @@ def test_counts_are_ranked_by_counts_and_equal_ones_stand_together():
         "-", "s", pd.concat([counted(7, 2).runs, runs(("y", "a", FAST), ("y", "b", SLOW)).runs])
     )
     assert "the lowest cost or fewest misclassified points on how many" in verdict.overall(both)
+
+
+def test_what_is_left_of_counts_is_the_share_of_the_points():
+    sweep = counted(7, 2)
+    assert reached.reached([sweep])["excess"].tolist() == pytest.approx([0.07, 0.02])
+    rows = sweep.of_role("scheme").to_dict("records")
+    assert [reached.excess_left(row, row) for row in rows] == pytest.approx([0.07, 0.02])
 
 
 def test_one_scheme_alone_starts_from_what_it_starts_from():
