@@ -63,7 +63,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         }
         rows.append(entry)
     table = pd.DataFrame(rows)
-    needed = ("experiment", "scheme", "seconds")
+    needed: tuple[str, ...] = ("experiment", "scheme", "seconds")
     if not still.all():
         needed += (step, "cost", "steps", names.DIVERGED)
     empty = [name for name in table if name not in needed and table[name].isna().all()]
