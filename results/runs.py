@@ -185,8 +185,9 @@ def last_sweep_id(store: str) -> str:
 def load(store: str, sweep_id: str) -> Sweep:
     """Return a sweep, with the jobs that it took from others; ResultsError where there is none."""
     client = connect(store)
-    runs = _search(client, names.SWEEP_ID.equals(sweep_id))
-    runs += _reused(client, sweep_id)
+    runs: list[Any] = []
+    if not {"'", "`"} & set(sweep_id):  # which no query can name
+        runs = [*_search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
     if not runs:
         raise ResultsError(
             f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows them"
@@ -196,8 +197,6 @@ def load(store: str, sweep_id: str) -> Sweep:
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
     """Return the scheme runs that a sweep took from others, and the step runs below them."""
-    if "'" in sweep_id or "`" in sweep_id:
-        return []
     members = _search(client, names.membership(sweep_id).exists)
     taken = {
         run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
