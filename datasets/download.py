@@ -1,7 +1,8 @@
 """Remote files: found in the data folder or fetched into it, and checked either way."""
 
 import hashlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,21 +40,33 @@ def fetch(remote: Remote, data_dir: Any) -> Path:
             f"data_dir={data_dir}: {path} cannot be read ({error.strerror}); "
             "name a folder of files that can be"
         ) from error
-    missing = [folder for folder in path.parents if not folder.exists()]
     failures = []
-    for address in remote.addresses:
-        reason = _download(address, path, remote.sha256)
-        if reason is None:
-            return path
-        failures.append(f"{urlsplit(address).hostname}: {reason}")
-    with suppress(OSError):
-        for folder in missing:  # pooch made them
-            folder.rmdir()
-    raise UserError(
-        f"data_dir={data_dir}: has no {path.name}, and no download of it succeeded "
-        f"({'; '.join(failures)}); fetch it from {' or '.join(remote.addresses)} "
-        f"and put it at {path} (SHA-256 {remote.sha256})"
-    )
+    with no_empty_folders(path.parent):
+        for address in remote.addresses:
+            reason = _download(address, path, remote.sha256)
+            if reason is None:
+                return path
+            failures.append(f"{urlsplit(address).hostname}: {reason}")
+        raise UserError(
+            f"data_dir={data_dir}: has no {path.name}, and no download of it succeeded "
+            f"({'; '.join(failures)}); fetch it from {' or '.join(remote.addresses)} "
+            f"and put it at {path} (SHA-256 {remote.sha256})"
+        )
+
+
+@contextmanager
+def no_empty_folders(folder: Path) -> Iterator[None]:
+    """Remove, where a download fails, the folders that it made at a folder and in it."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    before = set(folder.rglob("*"))
+    try:
+        yield
+    except BaseException:
+        made = [one for one in folder.rglob("*") if one.is_dir() and one not in before]
+        for one in [*sorted(made, reverse=True), *missing]:  # from within outwards
+            with suppress(OSError):  # it is not empty
+                one.rmdir()
+        raise
 
 
 def _folder(data_dir: Any) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 
 from normbench.datasets.dataset import Dataset, UserError
+from normbench.datasets.download import no_empty_folders
 from normbench.datasets.files import Options, Target, table_dataset
 from normbench.datasets.values import place, whole
 
@@ -49,7 +50,7 @@ def openml(
     called = f"dataset.name={name}" if id is None else f"dataset.id={id}"
     home = place("data_dir", data_dir, "name a folder, such as data_dir=data") / "openml"
     try:
-        with _patience(SECONDS), warnings.catch_warnings():
+        with _patience(SECONDS), no_empty_folders(home), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of retries, and of versions that OpenML has dropped
             bunch = fetch_openml(
                 **which,

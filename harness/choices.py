@@ -86,7 +86,9 @@ _named: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
 
 def names(group: str) -> list[str]:
     """Return the names of a group's options: those of the files under `conf/<group>`."""
-    return sorted(file.stem for file in (CONF / group).glob("*.yaml"))
+    folder = CONF / group
+    files = folder.rglob("*.yaml")
+    return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in files)
 
 
 def no_option(group: str, name: str, known: Sequence[str]) -> str:

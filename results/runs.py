@@ -197,7 +197,9 @@ def load(store: str, *sweeps: str) -> Sweep:
     client = connect(store)
     runs: dict[str, Any] = {}
     for sweep_id in sweeps:
-        found = _search(client, names.SWEEP_ID.equals(sweep_id)) + _reused(client, sweep_id)
+        found: list[Any] = []
+        if not {"'", "`"} & set(sweep_id):  # which no query can name
+            found = [*_search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
         if not found:
             raise ResultsError(
                 f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows "
@@ -210,8 +212,6 @@ def load(store: str, *sweeps: str) -> Sweep:
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
     """Return the scheme runs that a sweep took from others, and the step runs below them."""
-    if "'" in sweep_id or "`" in sweep_id:
-        return []
     members = _search(client, names.membership(sweep_id).exists)
     taken = {
         run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id

@@ -126,6 +126,8 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
     what = "points misclassified" if counted else "excess"
     for target in ASKED:
         table = reached([part], target)
+        if table.empty:  # of no iterations
+            continue
         middle = table.groupby("scheme", sort=False)["value"].quantile(0.5, interpolation="higher")
         if np.isfinite(middle.min()):
             fast = list(middle.index[middle == middle.min()])

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.choices import CONF, no_option
+from normbench.choices import CONF, names, no_option
 from normbench.datasets.values import UserError, did_you_mean
 
 HELP = "normbench --help shows what there is"
@@ -79,11 +80,13 @@ def one_line(error: BaseException) -> str | None:
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
         return None
     text = str(error)
-    missing = re.search(r"Could not find '(.+?)/([^/']+)'", text)
+    missing = re.search(r"Could not (?:find|load) '(.+?)/([^']*)'", text)
     if missing:
         group, option = missing.groups()
-        names = [line.strip() for line in text.splitlines() if re.match(r"^\t\S+$", line)]
-        return _plain(no_option(group, option, names))
+        if group == "hydra":  # which is no group: hydra/launcher is one
+            group, _, option = f"{group}/{option}".rpartition("/")
+        listed = [line.strip() for line in text.splitlines() if re.match(r"^\t\S+$", line)]
+        return _plain(no_option(group, option, listed or names(group)))  # Hydra lists no folders
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
         return _plain(

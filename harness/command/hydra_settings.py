@@ -41,7 +41,7 @@ def refuse_foreign(config: DictConfig) -> None:
             )
     _check_launcher(OmegaConf.to_container(config.hydra.launcher))
     folder = OmegaConf.select(config.hydra, "sweep.dir", throw_on_missing=True)
-    if not isinstance(folder, str) or not folder.strip():
+    if not isinstance(folder, str) or not folder.strip() or "\0" in folder:
         raise UserError(
             f"hydra.sweep.dir={_shown(folder)}: must be a folder, such as hydra.sweep.dir=sweep"
         )

@@ -84,7 +84,7 @@ def _check(words: Sequence[str]) -> None:
             (override,) = OverridesParser.create().parse_overrides([word])
         if override.is_delete():
             raise UserError(f"{word}: takes away what a job needs; write NAME=VALUE instead")
-        if word.startswith("+") and not word.startswith(("+experiment=", "+hydra")):
+        if word.startswith("+") and not word.startswith("+hydra"):
             bare = word.lstrip("+")
             raise UserError(
                 f"{word}: adds a setting that nothing reads; write {bare} for a setting that "

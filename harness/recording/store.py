@@ -159,11 +159,16 @@ class Store:
         """Return the store with paths made absolute against a folder."""
         if not isinstance(uri, str) or not uri:
             raise UserError(f"tracking.uri={uri}: must be a URI, such as sqlite:///mlflow.db")
-        secrets.learn(uri, str(artifacts or ""))
+        if artifacts is not None and not isinstance(artifacts, str):
+            raise UserError(
+                f"tracking.artifacts={artifacts}: must be a folder, a URI or null, such as "
+                "tracking.artifacts=mlartifacts"
+            )
+        secrets.learn(uri, artifacts or "")
         if uri.startswith("sqlite:///"):
             uri = f"sqlite:///{folder / uri.removeprefix('sqlite:///')}"
-        if artifacts and "://" not in str(artifacts):
-            artifacts = (folder / str(artifacts)).as_uri()
+        if artifacts and "://" not in artifacts:
+            artifacts = (folder / artifacts).as_uri()
         return cls(uri, artifacts)
 
     @property

@@ -444,7 +444,7 @@ FAULTS: dict[str, Callable[[Path], Told]] = {
     "job failing": job_failing,
     "cost raising": lambda f: cost_raising(f, "user's cost raises", "raise RuntimeError('mine')"),
     "cost leaving": lambda f: cost_raising(f, "user's cost calls exit", "raise SystemExit(0)"),
-    "out of memory": lambda f: cost_raising(f, "out of memory in a job", "np.ones((1 << 50,))"),
+    "out of memory": lambda f: cost_raising(f, "out of memory in a job", "np.ones((1 << 50,))", 2),
     "worker killed": worker_killed,
     "broken file": broken_file,
     "broken download": broken_download,

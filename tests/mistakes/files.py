@@ -159,6 +159,11 @@ CASES = (
     Case("data of nobody's", typed("dataset=span_2d", "data_dir=~nouser"), ("data_dir=~nouser",)),
     Case("data nowhere", typed("dataset=span_2d", "data_dir=/proc/none/none"), ("data_dir=",)),
     Case("no network", typed("dataset=span_2d", "data_dir=a/b/c"), ("data_dir=a/b/c",)),
+    Case(
+        "no network for OpenML",
+        typed("dataset=openml", "dataset.name=x"),
+        ("dataset.name=x", "openml.org cannot be reached"),
+    ),
     Case("data too far", typed("dataset=span_2d", f"data_dir={'a' * 5000}"), ("data_dir=",)),
     *(
         Case(f"pandas metadata {told}", parquet(LISTS, told), ("my.parquet: cannot be read",))

@@ -64,6 +64,12 @@ CASES = (
     one("typo=1", said="typo: no such setting"),
     one("tracking=local,local", said="tracking"),
     one("experiment=null,textbook/mnist", said="experiment="),
+    one("experiment=typo", said="experiment=typo: no such option"),
+    one("experiment=textbook/typo", said="experiment=textbook/typo: no such option"),
+    one("experiment=../config", said="no such option"),
+    one("+experiment=textbook/mnist"),
+    one("tracking.artifacts=[1]"),
+    one("tracking.artifacts={_target_:os.getcwd}", said="tracking.artifacts="),
     one("hydra.launcher.n_jobs=0", JOBLIB),
     one("hydra.launcher.n_jobs=1000000", JOBLIB),
     one("hydra.launcher.n_jobs=-2", JOBLIB),
@@ -126,6 +132,7 @@ CASES = (
     Case("a sweep's folder below a file", sweep_dir_below_a_file, ("hydra.sweep.dir=",)),
     one(f"hydra.sweep.dir={'a' * 300}", said="File name too long", kind="300 letters of a name"),
     one("hydra.sweep.dir=/proc/none/sweep"),
+    Case("no text in a sweep's folder", typed("hydra.sweep.dir='a\0b'"), ("hydra.sweep.dir=",)),
     *(
         Case(f"stdout is full: {words}", typed(*words), ("No space left",), "/dev/full")
         for words in (("iterations=2",), ("--help",), ("--cfg", "job"), ("results", "--help"))

@@ -237,6 +237,7 @@ MISTAKES = {
     "figure histories --out /proc/none": "--out /proc/none: cannot be written",
     "table --format word": "invalid choice: 'word'",
     "table none": "sweep none: is not in",
+    "table a'b": "sweep a'b: is not in",
     "table sweep-1 --where x": "--where: finds runs of every sweep; leave sweep-1 out",
     "list --typo": "unrecognized arguments: --typo",
 }

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import names, tables, theory, verdict
+from normbench.results import names, reached, tables, theory, verdict
 from normbench.results.runs import Sweep
 from tests.results.made import runs
 
@@ -256,3 +256,10 @@ def test_a_step_size_that_was_chosen_is_not_called_the_best(three):
     sweep = varied("start_scale", ["0", "1"])
     sweep = Sweep("-", "s", sweep.runs.assign(**{names.STEP_CHOSEN.column: "true"}))
     assert "each scheme at its shown step size" in verdict.sentence(sweep, "e")
+
+
+def test_of_no_iterations_nothing_is_said_to_be_fastest(three, monkeypatch):
+    none = pd.DataFrame(columns=reached.COLUMNS)
+    monkeypatch.setattr(verdict, "reached", lambda sweeps, target: none)
+    told = verdict.answers(three.sweep, three.name, NO_SPLITS)
+    assert told[0].startswith("Descends fastest: no scheme reaches 1e-1 of the excess; ")
