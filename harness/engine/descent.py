@@ -53,7 +53,7 @@ def descend(
     """
     runs = len(start)
     shape = (runs, iterations + 1)
-    record = _Record(shape, train.classify, test)
+    growing = _Growing(shape, train.classify, test)
     diverged_at = np.full(runs, -1)
     final = start.copy()
     alive = np.arange(runs)
@@ -74,7 +74,7 @@ def descend(
                 alive, weights, steps = alive[finite], weights[finite], steps[finite]
                 state = tuple(array[finite] for array in state)
             final[alive] = weights
-            record.write(k, alive, here, test, weights)
+            growing.write(k, alive, here, test, weights)
             if observe:
                 observe(k, alive, weights)
             if progress:
@@ -83,7 +83,7 @@ def descend(
                 break
             assert here.gradient is not None
             weights, state = optimizer.step(weights, here.gradient, state, steps, *extra)
-    return record.histories(diverged_at, final)
+    return growing.histories(diverged_at, final)
 
 
 def _keep(here: Evaluation, finite: NDArray[np.bool_]) -> Evaluation:
@@ -108,7 +108,7 @@ class _Asked:
         return np.array([self.problem.hessian(one).matrix() for one in weights])
 
 
-class _Record:
+class _Growing:
     """The histories while they grow."""
 
     def __init__(self, shape: tuple[int, int], classify: bool, test: Problem | None) -> None:

@@ -15,15 +15,15 @@ from autograd import grad
 from autograd.core import make_vjp
 from numpy.typing import NDArray
 
-from normbench.normalizers.spectrum import blocks as blocks_of
-from normbench.normalizers.spectrum import fix_signs
+from normbench.normalizers.decomposition import blocks as blocks_of
+from normbench.normalizers.decomposition import fix_signs
 
 Array = NDArray[np.float64]
 # Sphered points crowd the largest eigenvalues together: with 20 vectors 1e-12 took 5,901 products
 # on the digits; on MNIST it would not end. Restarts of 40 vectors bound the work.
 FINE, COARSE, BASIS, RESTARTS = 1e-8, 1e-4, 40, 4
 LANCZOS = 160  # products, as a rule
-DENSE = 200  # weights: below, a matrix is quicker than Lanczos; above, it takes its own memory
+MATRIX_UP_TO = 200  # weights; beyond, Lanczos is quicker and needs less memory
 
 
 def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]) -> Array:
@@ -71,7 +71,7 @@ def linear_effort(points: int, classes: int, width: int) -> Effort:
     to 300 classes of 20 to 784 features: these within a factor of 2.
     """
     gradient = 2 * width + 100
-    small = classes * width <= DENSE
+    small = classes * width <= MATRIX_UP_TO
     return Effort(
         made=max(2, 500 / gradient) * classes,
         product=max(1, 25 * classes / gradient),
@@ -112,7 +112,7 @@ class Hessian(ABC):
     @property
     def is_small(self) -> bool:
         """Whether the matrix is quicker than products."""
-        return self.size <= DENSE
+        return self.size <= MATRIX_UP_TO
 
     def largest(self) -> float:
         """Return the largest eigenvalue: of the matrix where it is small, else by Lanczos.

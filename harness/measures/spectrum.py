@@ -7,7 +7,7 @@ import numpy as np
 from normbench.datasets import Dataset
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import principal, refuse_wide
-from normbench.normalizers.spectrum import mean_and_covariance
+from normbench.normalizers.decomposition import mean_and_covariance
 from normbench.results import names
 
 

@@ -117,11 +117,11 @@ def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum
     size = min(x.shape[0], x.shape[1] + 1)
     cubes = size**3 / (4 * x.size)
     singular = Work((2 * size + 20 * cubes) / classes, 24.0 * x.size + 48.0 * size**2)
-    if size <= spectra.DENSE and budget.allows(singular):
+    if size <= spectra.MOST_FEATURES and budget.allows(singular):
         budget.affords("singular values", singular)
         return spectra.spectrum(x)
     eigen = Work((size + 30 * cubes) / classes, 48.0 * size**2)
-    if size <= spectra.DENSE and budget.affords("rank and condition number", eigen):
+    if size <= spectra.MOST_FEATURES and budget.affords("rank and condition number", eigen):
         return spectra.gram_spectrum(x)
     if budget.affords("L", Work(LANCZOS / classes, 8.0 * x.size if x.itemsize < 8 else 0.0)):
         return spectra.Spectrum(np.array([spectra.largest_gram(x)]), whole=False)
@@ -190,7 +190,7 @@ def least(
 def _allowed(train: Objective, known: OfPoints, asked: str, made: int) -> Work:
     """Return what a solution for the least cost may take, beside sphering the points."""
     features = max(train.x.shape[1], known.x.shape[1])  # a scheme may keep few of them
-    if features > spectra.DENSE:
+    if features > spectra.MOST_FEATURES:
         return Work()
     classes = train.shape[0]
     allowed = allowance(asked, made, len(known.x), classes * (features + 1))

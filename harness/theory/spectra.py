@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from normbench.engine.hessian import LinearHessian, with_penalty
-from normbench.normalizers.spectrum import blocks, mean_and_covariance, rounding
+from normbench.normalizers.decomposition import blocks, mean_and_covariance, rounding
 
 Array = NDArray[np.float64]
 SEEN = 1e-15  # of the largest singular value: below, one is rounding
 LIMIT = 1e15  # over N + 1: the condition number that can be told from a matrix's eigenvalues
 PREDICTED = 1e24  # condition number: beyond, the rounding of a gradient is felt in a prediction
-DENSE = 2000  # features: the spectrum of a matrix of that size takes seconds; beyond, by Lanczos
+MOST_FEATURES = 2000  # of a spectrum, which then takes seconds; beyond, Lanczos finds L alone
 
 
 class Spectrum(NamedTuple):
@@ -156,7 +156,7 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     largest are lost: that there are some, the covariance says, each feature at variance 1.
     """
     width = x.shape[1] + 1
-    if min(len(x), width) > DENSE:
+    if min(len(x), width) > MOST_FEATURES:
         return Spectrum(np.array([largest_gram(x)]), whole=False)
     whole, covariance, correlation = _moments(x.astype(np.float64, copy=False))
     values, ranked, variances = map(linalg.eigvalsh, (whole, correlation, covariance))

@@ -93,7 +93,7 @@ GROUPS = ("cost", "dataset", "normalizer", "optimizer")
 OWN = {
     "cost": ("normbench.costs.count_misclassified", "normbench.costs.declaration.declare"),
     "dataset": ("normbench.datasets.idx.read_idx", "normbench.datasets.split"),
-    "normalizer": ("normbench.normalizers.spectrum.blocks", "normbench.choices.build"),
+    "normalizer": ("normbench.normalizers.decomposition.blocks", "normbench.choices.build"),
     "optimizer": ("normbench.optimizers.contract.share", "normbench.optimizers.Optimizer"),
 }
 

@@ -280,10 +280,10 @@ def test_the_effort_of_second_derivatives_grows_with_the_classes():
 
 
 def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
-    from normbench.normalizers import spectrum
+    from normbench.normalizers import decomposition
 
-    find = spectrum._find
-    monkeypatch.setattr(spectrum, "_find", lambda *of: time.sleep(0.2) or find(*of))
+    find = decomposition._find
+    monkeypatch.setattr(decomposition, "_find", lambda *of: time.sleep(0.2) or find(*of))
     together = Shared()
     made = [run(job(data, scheme=PCASphere()), shared=together) for _ in range(2)]
     assert all(outcome.fit_seconds > 0.2 for outcome in made)

@@ -60,7 +60,7 @@ def test_conjugate_gradients_and_cholesky_find_the_same(monkeypatch):
     y = rng.integers(0, 3, len(x))
     basis, _ = sphere(x)
     dense = minimum(costs.multiclass_softmax, basis, y, 3)
-    monkeypatch.setattr(hessian, "DENSE", 0)
+    monkeypatch.setattr(hessian, "MATRIX_UP_TO", 0)
     products = minimum(costs.multiclass_softmax, basis, y, 3)
     assert dense.reached
     assert products.reached

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.hessian import Hessian, weighted, with_penalty
-from normbench.normalizers.spectrum import blocks
+from normbench.normalizers.decomposition import blocks
 
 Array = NDArray[Any]
 Numbers = NDArray[np.intp]
