@@ -13,7 +13,7 @@ from normbench.normalizers.decomposition import Decompositions, blocks
 
 Array = NDArray[Any]
 FEWER = "choose options that give fewer features"
-FEW = 256  # points that are widened at a time: 1.6 MB at 784 features
+FEW = 256  # points that become float64 at a time: 1.6 MB at 784 features
 
 
 def check_scheme(scheme: Any) -> None:
@@ -39,7 +39,7 @@ def check_scheme(scheme: Any) -> None:
 def _declares_options(scheme: Any) -> bool:
     """Return whether a scheme can check its options before it is fitted, as scikit-learn's do.
 
-    A user's own class has scikit-learn's check from its base, without the list that it reads.
+    A user's own class inherits scikit-learn's check, but not the list that the check reads.
     """
     from sklearn.base import BaseEstimator
 
@@ -102,8 +102,8 @@ def normalize(
 def _fit(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
-    Ours see to it themselves, and scikit-learn's scalers learn from block after block: of the
-    points there is no float64 copy.
+    The project's schemes do that themselves, and scikit-learn's scalers learn block by block, so
+    that no float64 copy of all points is made.
     """
     if decompositions is not None and hasattr(scheme, "fit_from"):
         scheme.fit_from(x, decompositions)
@@ -119,7 +119,7 @@ def _fit(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
 
 
 def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
-    """Return points x (P, N) transformed, None where there are none; x itself where they stay."""
+    """Return points x (P, N) transformed, None where there are none; x itself if unchanged."""
     if not len(x):
         return None
     name = type(scheme).__name__
@@ -134,7 +134,7 @@ def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
             size = np.dtype(dtype).itemsize * shape[0] * shape[1]
             refuse_larger(f"normalizer {name}", size, FEWER)
             z = np.empty(shape, dtype=dtype)
-        if part.shape[1] != z.shape[1]:  # numpy would repeat a single one
+        if part.shape[1] != z.shape[1]:  # numpy would repeat a single feature
             raise UserError(
                 f"normalizer {name}: gives {z.shape[1]} features for some points and "
                 f"{part.shape[1]} for others; a scheme gives every point the same ones"
