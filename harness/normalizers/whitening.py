@@ -44,7 +44,7 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     """
 
     parts = (True, True, True)  # centres, scales, rotates: see `normbench.normalizers.affine`
-    fits_in_float64 = True  # of its own accord, without a float64 copy of the points
+    fits_in_float64 = True  # without a float64 copy of all points
     _correlation = False
     _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
 
@@ -257,9 +257,10 @@ class PCARotation(Whitening):
 def triangle(rows: Array) -> Array:
     """Return the row echelon form R `(k, N)`, pivots positive, for which `R'R` = rows'rows.
 
-    rows: `(k, N)` of rank k. Without dependent columns this is the triangle of a QR
-    decomposition. Where a column depends on those before it, the row waits for the next one
-    (Householder, column by column): the form stays unique, and does not hang on rounding.
+    rows: `(k, N)` of rank k. Without dependent columns this is the triangle of a QR decomposition.
+    A column that depends on those before it gets no pivot: the row's pivot is in the next column
+    that does not (Householder reflections, column by column). So the form is unique and does not
+    depend on rounding.
     """
     if len(rows) == rows.shape[1]:
         (found,) = linalg.qr(rows, mode="r", check_finite=False)

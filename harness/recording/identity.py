@@ -184,7 +184,7 @@ def _needed(module: str) -> dict[str, Path]:
 def _home(module: str, name: str) -> str:
     """Return where `from module import name` finds it: a package's face leads to the room behind.
 
-    Otherwise any cost's change would void the results of all.
+    Otherwise a change of one cost would make the results of every cost invalid.
     """
     below = f"{module}.{name}"
     if _file(below):
@@ -207,7 +207,7 @@ def _members(part: Any) -> Iterator[Any]:
 
 
 def _settings(part: Any) -> list[str]:
-    """Return what a scheme is set to, of the numbers and words alone: a function has no text."""
+    """Return a scheme's settings that are numbers or words; a function has no text."""
     told = part.get_params() if hasattr(part, "get_params") else {}
     plain = (bool, int, float, str, tuple, type(None))
     words = [f"{key}={value!r}" for key, value in told.items() if isinstance(value, plain)]

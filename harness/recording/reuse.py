@@ -28,7 +28,7 @@ def known(writer: Writer, place: Place) -> str | None:
 def judged_again(writer: Writer, place: Place) -> JobRecord | None:
     """Return a job as a recorded run of its descent gives it, judged by the job's own rules.
 
-    None where no run holds all that the job asks for, or would still do so.
+    None where no run holds all that the job asks for, or where judging it again loses some.
     """
     for run in _of_descent(writer, place):
         recorded = Recorded(scheme(writer.store.uri, run.info.run_id), run.info.run_id)

@@ -34,9 +34,9 @@ class Theory:
     """What is known of a scheme before its histories are judged.
 
     spectrum: of the Hessian's global bound, or, for a cost without one, of the Gram matrix; None
-    where it was skipped. lipschitz: the global bound L; None where the cost has none. at_start:
-    the largest curvature there. exact: the cost is quadratic, its curvature everywhere the same.
-    note: what does not exist, and why. more: there may be a use for more theory of the points.
+    where it was skipped. lipschitz: the global bound L; None where the cost has none. at_start: the
+    largest curvature there. exact: the cost is quadratic, its curvature everywhere the same. note:
+    what does not exist, and why. more: more theory of the points can be of use.
     """
 
     spectrum: spectra.Spectrum | None = None
@@ -163,10 +163,11 @@ def least(
 ) -> Minimum:
     """Return the least cost of a job, and whether some weights attain it.
 
-    lowest: what its own runs saw, where nothing better is known. Solved once for a data set and a
-    cost under all invertible affine schemes; for other schemes, and with an l2 (whose weights are
-    the scheme's), once for the scheme. asked: as in `allowance`, or `none`; made: the passes of
-    the descent. proof: weights of the descent that leave no point misclassified.
+    lowest: the lowest cost that its own runs saw, used where nothing better is known. Solved once
+    for a data set and a cost under all invertible affine schemes; for other schemes, and with an l2
+    (whose weights are the scheme's), once for the scheme. asked: as in `allowance`, or `none`;
+    made: the passes of the descent. proof: weights of the descent that leave no point
+    misclassified.
     """
     if asked == "none":
         return _lowest(lowest, NOT_ASKED)
