@@ -18,7 +18,7 @@ from normbench.results import names
 History = NDArray[np.float64]
 TIED = 1e-6  # of the start's excess: final costs that are nearer to one another are the same
 ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
-WORDS = (names.LEVELLED, names.UNSETTLED, names.CYCLING, names.DIVERGED)  # from good to bad
+WORDS = tuple(word for word in names.VERDICTS if word != names.FAILED)  # from good to bad
 
 
 @dataclass(frozen=True)
