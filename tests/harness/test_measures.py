@@ -307,3 +307,27 @@ def test_predictions_and_ties_are_of_plain_descent_below_the_threshold(data, rul
     # Momentum 0 makes the same steps, but it does not say that it is plain.
     assert predicted == [rule.plain, rule.plain, False, False]
     assert tie == rule.plain
+
+
+def test_theory_may_take_half_of_the_passes_and_a_tenth_of_a_second():
+    assert budget.allowance("auto", 10**6, 100, 10).passes == 5e5
+    assert budget.allowance("auto", 0, 100, 10).passes == budget.SMALL / 4000
+    assert budget.allowance("full", 0, 100, 10) == (np.inf, np.inf)
+
+
+def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
+    x = data.x * [1.0, 0.1, 0.01]  # variances around 1, 0.01 and 0.0001
+    small = make_dataset("x", x, data.y, source="arrays", class_names=["a", "b"])
+    found = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
+    variances = np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1]
+    left = variances / (variances + 1e-3)
+    assert found.metrics[names.LIVE_DIRECTIONS.key] == 3
+    assert found.metrics[names.RIDGE_TOUCHED.key] == 2
+    assert found.metrics[names.RIDGE_SMALLEST.key] == pytest.approx(left[-1], rel=1e-9)
+    assert found.metrics[names.RIDGE_SHARE.key] == pytest.approx(1e-3 / variances[0], rel=1e-9)
+    directions, told = found.series[names.RIDGE_VARIANCE.key]
+    assert list(directions) == [0, 1, 2]
+    np.testing.assert_allclose(told, left, rtol=1e-9)  # measured: 2e-13
+    monkeypatch.setattr("normbench.measures.ridge.MOST", 2)
+    few = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
+    assert names.RIDGE_VARIANCE.key not in few.series
