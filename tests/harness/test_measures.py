@@ -331,3 +331,10 @@ def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
     monkeypatch.setattr("normbench.measures.ridge.MOST", 2)
     few = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
     assert names.RIDGE_VARIANCE.key not in few.series
+
+
+def test_the_effective_rank_is_of_the_points_descended_on(data):
+    found = run(job(data, scheme=PCASphere(ridge=0.0))).findings
+    assert found.metrics[names.EFFECTIVE_RANK.key] == pytest.approx(3, rel=1e-9)
+    unknown = run(job(data, scheme=PCASphere(ridge=0.0), theory="none")).findings
+    assert names.EFFECTIVE_RANK.key not in unknown.metrics
