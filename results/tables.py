@@ -46,7 +46,8 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             "scheme": row["label"],
             "medians of": row.get(REPEATS) or None,
             "verdict": row["verdict"] or None,
-            "recorded": ", ".join(word for word in words if word and word != names.KEPT) or None,
+            names.RECORDED.key: ", ".join(word for word in words if word and word != names.KEPT)
+            or None,
             step: row.get(names.STEP_TAG.column),
             "levels up to": None if failed else _largest(row),
             "cost": row.get(names.FINAL_COST.column),
