@@ -237,6 +237,7 @@ def test_no_step_size_is_tried_twice(limit):
     tried = []
 
     def fails(sizes):
+        assert len(sizes) == 8  # together they cost little more than one
         tried.extend(sizes)
         return [size > limit for size in sizes]
 
@@ -251,3 +252,26 @@ def test_rises_are_small_by_their_share_of_the_drop(rise, sinks):
     assert convergence.sinks(history, Rules(), 0.0) == sinks
     assert convergence.sinks(history / 10, Rules(), 0.0) == sinks
     assert not convergence.sinks(history[::-1], Rules(), 0.0)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"tail": 1.0}, {"variation": 1.0}, {"excess": 1.0}, {"last": 0.5}, {"least_tail": 0}]
+)
+def test_a_rule_is_a_share_below_its_bound(rule):
+    (name,) = rule
+    with pytest.raises(UserError, match=f"rules.{name}="):
+        Rules(**rule)
+    if name != "least_tail":
+        Rules(**{name: rule[name] - 0.01})
+        with pytest.raises(UserError, match=f"rules.{name}=0.0"):
+            Rules(**{name: 0.0})
+
+
+def test_one_iteration_is_judged_and_none_is_not():
+    assert convergence.judge(np.array([1.0]), False, 0.0).reason == "no step was made"
+    assert convergence.judge(np.array([1.0, 0.5]), False, 0.0).falls
+
+
+def test_a_flat_tail_is_no_cycle():
+    assert not convergence.cycling(np.r_[1.0, np.full(100, 0.8)])
+    assert convergence.cycling(np.r_[1.0, np.full(99, 0.8), 0.9])

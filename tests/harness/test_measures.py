@@ -11,12 +11,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs, measures, optimizers
 from normbench.datasets import UserError, make_dataset
-from normbench.engine.descent import descend
+from normbench.engine.descent import Histories, descend
 from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import Evaluation
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
 from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.judged import _without_mistake as without_mistake
 from normbench.measures.judged import judged
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
@@ -338,3 +339,28 @@ def test_the_effective_rank_is_of_the_points_descended_on(data):
     assert found.metrics[names.EFFECTIVE_RANK.key] == pytest.approx(3, rel=1e-9)
     unknown = run(job(data, scheme=PCASphere(ridge=0.0), theory="none")).findings
     assert names.EFFECTIVE_RANK.key not in unknown.metrics
+
+
+def test_a_threshold_that_speaks_of_the_optimizer_has_no_note(data):
+    words = "2/L speaks of plain gradient descent"
+    for rule, said in ((gradient_descent(), False), (optimizers.momentum(), True)):
+        found = run(replace(job(data), optimizer=rule)).findings
+        assert (words in found.tags.get("theory_note", "")) == said
+
+
+def test_a_run_without_a_mistake_at_its_end_is_a_proof(data):
+    shape = (2, 3)
+    counts = np.array([[80.0, 0.0, 1.0], [80.0, 3.0, 0.0]])
+    weights = np.arange(8.0).reshape(2, 1, 4)
+    made = Histories(np.ones(shape), counts, None, None, np.full(2, -1), weights)
+    assert np.array_equal(without_mistake(made), weights[1])
+    assert without_mistake(replace(made, misclassifications=counts[:, :2] + 1)) is None
+    assert without_mistake(replace(made, misclassifications=None)) is None
+
+
+def test_histories_must_fit_into_a_share_of_the_memory(monkeypatch):
+    """Four histories of 100 numbers of 8 bytes; a quarter of the memory is for them."""
+    monkeypatch.setattr("normbench.datasets.values.available", lambda: 4 * 3200)
+    Settings((0.1,), iterations=99)
+    with pytest.raises(UserError, match="iterations=100, starts=1, 1 step_sizes"):
+        Settings((0.1,), iterations=100)
