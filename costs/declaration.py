@@ -22,17 +22,17 @@ TASKS = ("binary", "multiclass", "regression")
 class Traits:
     """What may be relied on in a cost; a cost without a declaration has these values.
 
-    tasks: those that it is defined for. score_per_class: True for C scores a point whatever the
-    task; None for one score a point, and C only where there are more than two classes.
+    tasks: the tasks that the cost is defined for. score_per_class: True where a point has C scores
+    whatever the task; None where it has one score, and C scores only with more than two classes.
     curvature: the largest second derivative of a point's cost in its scores, wherever the scores
     are; None where there is no such bound, or none is known.
     quadratic: the second derivatives are the same at all scores.
     shift_invariant: a number added to all scores of a point changes nothing.
     positively_homogeneous: scores t times as large have t times the cost, for every t > 0.
-    separable: the cost is above 0 everywhere, and falls to 0 as scores that leave no point
-    misclassified are scaled up; it falls in every margin.
-    pieces: what the cost is made of, `linear` or `quadratic` pieces; empty for another. Where it is
-    made of either, some weights attain the least cost, whatever the points.
+    separable: the cost is above 0 everywhere and falls as any margin grows; it goes to 0 when
+    scores that leave no point misclassified are scaled up.
+    pieces: `linear` or `quadratic` where the cost is made of such pieces, otherwise empty. With
+    either kind some weights attain the least cost, whatever the points.
     """
 
     tasks: tuple[str, ...] = TASKS
@@ -54,7 +54,7 @@ def traits(cost: Any) -> Traits:
 def declare(
     *tasks: str, fused: Fused | None = None, **declared: Any
 ) -> Callable[[Formula], Formula]:
-    """Return a decorator that writes what it is given on a cost: see `Traits`.
+    """Return a decorator that attaches these traits to a cost: see `Traits`.
 
     fused: `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the block
     of scores `(R, C, p)`, contiguous, IN PLACE into the derivative of the cost with respect to
@@ -78,7 +78,7 @@ def _with_derivative(formula: Formula, fused: Fused) -> Any:
     cost.fused = fused
 
     def pull_back(values: Any, scores: Any, targets: Any) -> Callable[[Any], Any]:
-        if isbox(scores):  # the derivative is derived in turn: autograd must see its inside
+        if isbox(scores):  # for a second derivative autograd must see the formula
             return make_vjp(lambda s: formula(s, targets), scores)[0]
         derivative = scores.copy()
         fused(derivative, targets)

@@ -26,5 +26,5 @@ def least_absolute_deviations(scores: Any, targets: Any) -> Any:
     autograd's own. Watt, Borhani, Katsaggelos, Machine Learning Refined, section 5.3.
     """
     residual = scores[:, 0] - targets
-    # And not `abs`, whose second derivative comes out as rounding where it is 0.
+    # Not `abs`: its second derivative is 0, and autograd gives rounding instead.
     return anp.sum(anp.maximum(residual, -residual), axis=-1)

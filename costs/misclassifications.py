@@ -42,15 +42,15 @@ class Own(NamedTuple):
 def take_own(scores: Array, targets: Array) -> Own:
     """Take the scores of the points' own classes out of `(R, C, p)`, leaving minus infinity.
 
-    Own score against the largest of the others says who is misclassified in one comparison, and
-    a tie, which the place in the row decides, shows itself; `argmax` over a short axis costs as
-    much as the whole cost.
+    One comparison of the own score with the largest of the others then tells who is misclassified.
+    It also shows equal scores, of which the first in the row wins. `argmax` over a short axis would
+    take as long as the whole cost.
     """
     runs, classes, points = scores.shape
     first = np.arange(0, scores.size, classes * points)
     places = first[:, None] + (targets * points + np.arange(points))
     flat = scores.reshape(-1)
-    own = flat.take(places, mode="clip")  # targets are in range; `raise` would buffer
+    own = flat.take(places, mode="clip")  # targets are in range; mode `raise` would copy
     flat[places] = -np.inf
     rival = scores.max(axis=1)
     counts = count_false(own > rival)

@@ -19,7 +19,7 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     values = total(largest - own.score)
     np.copyto(scores, scores == largest[:, None])
     sharing = np.ones(scores.shape[1], scores.dtype) @ scores
-    scores *= (1 / np.maximum(sharing, 1))[:, None]  # none share a NaN
+    scores *= (1 / np.maximum(sharing, 1))[:, None]  # 0 where a score is NaN
     flat[own.places] = flat.take(own.places, mode="clip") - 1
     return values, own.counts
 

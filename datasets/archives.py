@@ -1,4 +1,4 @@
-"""NumPy's archives, read once it is known that they hold what they announce, and how much."""
+"""NumPy archives (npz): what they hold, and its size, is checked before anything is read."""
 
 import math
 import zipfile
@@ -46,7 +46,7 @@ def read(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
 
 
 def _entries(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """Return the number of an array's entries; raise ValueError where it is not what it says."""
+    """Return the number of an array's entries; raise ValueError where its header is wrong."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version not in HEADERS:

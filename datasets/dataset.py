@@ -70,10 +70,10 @@ def make_dataset(
 ) -> Dataset:
     """Return a checked `Dataset`.
 
-    x: (P, N) numbers, one point per row. precision: what they are kept in; float32 only for points
-    that it holds without loss, such as images (an offset would take their digits). y: (P,); class
-    indices where `class_names` are given, real targets where they are not, None for unlabelled
-    points. Raises `UserError` that names the data set, the place and the remedy.
+    x: (P, N) numbers, one point per row. precision: the type that they are kept in; float32 only
+    for points that lose nothing by it, such as images (a large mean would cost them digits). y:
+    (P,); class indices where `class_names` are given, real targets where they are not, None for
+    unlabelled points. Raises `UserError` that names the data set, the place and the remedy.
     """
     points = _points(name, x, "", precision)
     if len(points) < 2:

@@ -95,8 +95,8 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
     from tqdm import tqdm
 
     pooch.get_logger().setLevel(logging.WARNING)  # the bar says the same
-    # pooch sets the total, once it knows it, and takes a bar of total 0 for none. The delay keeps
-    # a bar of nothing off the screen where no host answers.
+    # pooch sets the bar's total once it knows it, but takes a bar whose total is 0 for no bar. The
+    # delay keeps an empty bar off the screen where no host answers.
     bar = tqdm(desc=path.name, total=1, unit="B", unit_scale=True, delay=1e-3, disable=None)
     loader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=SECONDS)
     try:

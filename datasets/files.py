@@ -311,7 +311,7 @@ def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None
 
 
 def _refuse_header(file: Path, table: "pd.DataFrame", header: bool) -> None:
-    """Refuse names that are all numbers, unless they count the columns; and a point of names."""
+    """Refuse a header of numbers (unless they count the columns), and a first point of names."""
     if not header:
         if not any(_is_number(str(entry)) for entry in table.iloc[0]):
             raise UserError(

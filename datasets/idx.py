@@ -14,7 +14,7 @@ from normbench.datasets.download import Remote, fetch
 from normbench.datasets.values import one_of, switch, whole
 
 SUBSETS = ("test10k", "train60k", "train_test")
-MAGIC = {2049: "labels", 2051: "images"}  # IDX: two zero bytes, 8 for bytes, the dimensions
+MAGIC = {2049: "labels", 2051: "images"}  # two zero bytes, 8 for bytes, the dimensions
 BLOCK = 250  # images that are normalized at a time
 FASHION = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
@@ -35,13 +35,13 @@ def mnist(
 ) -> Dataset:
     """Return the MNIST digits, P x 784, from the four files of its publisher.
 
-    subset: `test10k`, the 10,000 of the textbook's comparison; `train60k`; `train_test`, the
-    60,000 as training points and the 10,000 as test points. contrast_normalize: each image minus
-    its own mean, over its own standard deviation (divided by 784; a constant image becomes 0).
-    digits: the classes to keep, all by default. points: how many training points to keep, drawn
-    without replacement by a generator of its own seed, in their order; all by default. precision:
-    what the pixels are kept in: float32 halves the memory, and their mean is no offset. Raises
-    `UserError` on an option out of its range and on a missing or damaged file.
+    subset: `test10k`, the 10,000 of the textbook's comparison; `train60k`; `train_test`, the 60,000
+    as training points and the 10,000 as test points. contrast_normalize: each image minus its own
+    mean, over its own standard deviation (divided by 784; a constant image becomes 0). digits: the
+    classes to keep, all by default. points: how many training points to keep, drawn without
+    replacement by a generator of its own seed, in their order; all by default. precision: the type
+    of the pixels: float32 halves the memory, and their mean is so small that no digits are lost.
+    Raises `UserError` on an option out of its range and on a missing or damaged file.
     """
     names = [str(digit) for digit in range(10)]
     draw = points, seed, precision

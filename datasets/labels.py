@@ -81,7 +81,7 @@ def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
     labels = _labels(name, y, "")
     try:
         values, indices = np.unique(labels, return_inverse=True)
-    except TypeError:  # numbers and text in one column have no order but that of their names
+    except TypeError:  # numbers and text in one column: sorted as text
         values, indices = np.unique([named(label) for label in labels], return_inverse=True)
     return indices.astype(np.intp), [named(value) for value in values]
 

@@ -1,4 +1,4 @@
-"""Text files of a table, opened with bounds: packed or not, however they are called."""
+"""Text files of tables, packed or not, opened with limits on their size and columns."""
 
 import bz2
 import csv
@@ -75,7 +75,7 @@ def _entries(line: str, delimiter: str) -> list[str]:
 
 @contextmanager
 def _unpacked(packed: IO[bytes], start: bytes, setting: str) -> Iterator[IO[bytes]]:
-    """Yield the plain content of a file that begins so, by its content and not by its name."""
+    """Yield a file's content, unpacked where its first bytes `start` say that it is packed."""
     opener: Any = next((PACKED[mark] for mark in PACKED if start.startswith(mark)), None)
     if opener is not None:
         with opener(packed, "rb") as plain:

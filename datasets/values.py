@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 LARGEST_FLOAT = sys.float_info.max
-SHARE = 1 / 4  # of that memory, for one thing: points are copied, normalized and multiplied
+SHARE = 1 / 4  # of that memory, for one array: points are copied, normalized and multiplied
 NUMBER = 8  # bytes of a number in float64
 LIMITS = (  # of a container: what it may have, and what it has
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
@@ -52,7 +52,7 @@ def number(
     wrong = isinstance(value, bool) or not isinstance(value, Real)
     if (
         wrong
-        or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # of whole numbers, some are larger
+        or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # a whole number can be larger
         or (least is not None and value < least)
         or (above is not None and value <= above)
         or (below is not None and value >= below)
@@ -101,7 +101,7 @@ def place(name: str, value: Any, remedy: str) -> Path:
 
 
 def available() -> int:
-    """Return how many bytes of memory are to be had, without swapping, as the system says it."""
+    """Return how many bytes of memory are free to use without swapping, as the system tells."""
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -111,7 +111,7 @@ def available() -> int:
     for most, used in LIMITS:
         try:
             free = min(free, int(most.read_text()) - int(used.read_text()))
-        except (OSError, ValueError):  # none, or `max`
+        except (OSError, ValueError):  # no limit
             continue
     return max(free, 0)
 
@@ -131,4 +131,4 @@ def refuse_larger(setting: str, wanted: float, remedy: str, share: float = SHARE
 
 def gigabytes(count: float) -> str:
     """Return a number of bytes in words."""
-    return f"{min(count, 10**30) / 1e9:.3g} GB"  # of a whole number, which may be beyond floats
+    return f"{min(count, 10**30) / 1e9:.3g} GB"  # a whole number can be larger than any float

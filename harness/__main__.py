@@ -7,14 +7,14 @@ import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-NEEDED = ("hydra", "numpy", "mlflow")  # one of each: without a set-up none of them is there
+NEEDED = ("hydra", "numpy", "mlflow")  # without a set-up none of these is there
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; exit 0, 1 where a job failed, 2 on a user's mistake, 130 on Ctrl-C.
 
-    arguments: what stands behind `normbench` on the command line. `results ...` and `dashboard`
-    read what is recorded; everything else is a comparison.
+    arguments: the words after `normbench` on the command line. `results ...` and `dashboard` read
+    what is recorded; everything else is a comparison.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     _refuse_without_libraries()
@@ -24,9 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     clean.guard(*words)
     collect_seldom()
-    if not sys.warnoptions:  # those of libraries; what matters of them is told in a line of ours
+    if not sys.warnoptions:  # of libraries; where one matters, a line of ours says so
         warnings.simplefilter("ignore")
-        os.environ["PYTHONWARNINGS"] = "ignore"  # of a launcher's processes
+        os.environ["PYTHONWARNINGS"] = "ignore"  # for the processes of a launcher
     folder = os.getcwd()
     if folder not in sys.path and "" not in sys.path:
         sys.path.append(folder)  # last: a user's own package is found, and hides nothing

@@ -45,7 +45,7 @@ def _is_cost(found: Any) -> bool:
         inspect.signature(found).bind("scores", "targets")
     except TypeError:
         return False
-    except ValueError:  # of a function in C: there is no telling
+    except ValueError:  # a function in C does not tell
         return True
     return True
 
@@ -132,7 +132,7 @@ def allowing(packages: Any) -> Iterator[None]:
 def canonical(value: Any, packages: Any = ()) -> Any:
     """Return a setting with every `_target_` in it in its present spelling.
 
-    packages: the user's own, whose names mean what they say.
+    packages: the user's own; their names stay as they are.
     """
     if isinstance(value, list):
         return [canonical(entry, packages) for entry in value]
@@ -156,9 +156,9 @@ def _present(target: str, packages: Any) -> str:
 def locate(group: str, target: Any) -> Any:
     """Return what a dotted path such as `normbench.costs.softmax` names, once it fits its group.
 
-    Nothing is called, and nothing is imported that a config has no business with: of this project
-    what an option of the group names, of scikit-learn the public classes that transform, and
-    beside them only packages that the user names. Raises `UserError`.
+    Nothing is called. What may be imported: of this project, what an option of the group names; of
+    scikit-learn, the public classes that transform; otherwise only packages that the user has
+    named. Raises `UserError`.
     """
     target = _present(str(target), _named.get())
     module_name, _, attribute = target.rpartition(".")
@@ -197,7 +197,7 @@ def _refuse_undeclared(group: str, target: str) -> None:
 
 
 def _refuse_inside(group: str, target: str) -> None:
-    """Refuse what is not `sklearn.MODULE.NAME` with a public module, in the place of a scheme."""
+    """Refuse all of scikit-learn but schemes named `sklearn.MODULE.NAME`, of a public module."""
     import sklearn
 
     parts = target.split(".")

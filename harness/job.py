@@ -129,9 +129,11 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
     _check(job)
     data, settings = job.dataset, job.settings
     known = (shared or Shared()).of(data.fingerprint, data.x)
-    tick, saved = time.perf_counter(), known.spectra.saved
-    z, z_test = normalize(job.normalizer, data.x, data.x_test, settings.precision, known.spectra)
-    fit_seconds = time.perf_counter() - tick + known.spectra.saved - saved  # as if it were alone
+    shared_fits = known.decompositions
+    tick, saved = time.perf_counter(), shared_fits.saved
+    z, z_test = normalize(job.normalizer, data.x, data.x_test, settings.precision, shared_fits)
+    # As if this job were alone: with the seconds of what an earlier job has found.
+    fit_seconds = time.perf_counter() - tick + shared_fits.saved - saved
     made = Finished(data, job.normalizer, z, known)
     if measures.without_descent(settings):
         found, arrays = measures.take(made, settings)

@@ -25,12 +25,12 @@ class Objective(Protocol):
 class Optimizer(NamedTuple):
     """A step rule: `init(weights) -> state` and `step(weights, gradient, state, step_size)`.
 
-    A rule that `uses_objective` is called with it in the end: `step(..., step_size, objective)`.
+    A rule that `uses_objective` gets it as its last argument: `step(..., step_size, objective)`.
     rotation_equivariant: from weights and gradients that are rotated, it steps to the rotated
     weights, so that the costs of a descent do not depend on the axes. plain: it keeps no state and
     steps to `w - a g`, so that what theory says of gradient descent holds. curved: it divides by
-    second derivatives, and so needs a cost that has some. note: where it differs from what usually
-    goes by its name.
+    second derivatives, and so needs a cost that has some. note: how it differs from what is usually
+    called by its name.
     """
 
     init: Callable[[Array], State]

@@ -8,11 +8,10 @@ from normbench.optimizers.contract import Array, Objective, Optimizer, State, co
 def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -> Optimizer:
     """Return the rule `w <- w - t g`, t the first of `a, a s, a s^2, ...` that Armijo accepts.
 
-    Accepted is `cost(w - t g) <= cost(w) - c t |g|^2`. The search of every step begins anew at
-    the step size a. decrease: c, shrink: s, both above 0 and below 1. trials: how many t are
-    tried; where none is accepted, which at a minimum is rounding's doing, the weights stay.
-    Raises `ValueError` for an option out of range. Nocedal and Wright, Numerical Optimization
-    (2006), algorithm 3.1.
+    Accepted is `cost(w - t g) <= cost(w) - c t |g|^2`. The search of every step begins anew at the
+    step size a. decrease: c, shrink: s, both above 0 and below 1. trials: how many t are tried;
+    where none is accepted, the weights stay (at a minimum rounding does that). Raises `ValueError`
+    for an option out of range. Nocedal and Wright, Numerical Optimization (2006), algorithm 3.1.
     """
     c, s = inner_share("decrease", decrease), inner_share("shrink", shrink)
     most = count("trials", trials)

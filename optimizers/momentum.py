@@ -6,10 +6,9 @@ from normbench.optimizers.contract import Array, Optimizer, State, share
 def momentum(momentum: float = 0.9) -> Optimizer:
     """Return the rule `w+ <- w - a g + m (w - w-)`, w- the weights before and w- = w at first.
 
-    momentum: m, 0 <= m < 1; 0 is gradient descent. The gradient has no factor `1 - m`: a step
-    size here does the work of `1 / (1 - m)` of it in the long run. State: w-.
-    Raises `ValueError` for an m out of range. Polyak, Some methods of speeding up the convergence
-    of iteration methods (1964).
+    momentum: m, 0 <= m < 1; 0 is gradient descent. The gradient has no factor `1 - m`: so in the
+    long run a step size a acts like `a / (1 - m)`. State: w-. Raises `ValueError` for an m out of
+    range. Polyak, Some methods of speeding up the convergence of iteration methods (1964).
     """
     m = share("momentum", momentum)
 

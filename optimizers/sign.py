@@ -10,8 +10,9 @@ ROUNDING = 8  # machine epsilons of the largest component
 def sign() -> Optimizer:
     """Return the rule `w <- w - a s`, s the signs of g, 0 where g is 0 up to rounding.
 
-    A component counts as 0 that is at most 8 machine epsilons of the run's largest: a sum over the
-    points that is exactly 0 comes out as 1e-16, and its sign would be the machine's.
+    A component counts as 0 if it is at most 8 machine epsilons times the run's largest: a sum over
+    the points that is exactly 0 comes out as about 1e-16, and its sign differs from machine to
+    machine.
 
     It is the steepest descent of the largest-coordinate norm without its factor `|g|_1`. Watt,
     Borhani, Katsaggelos, Machine Learning Refined, appendix A.3 (normalized by component).

@@ -18,7 +18,8 @@ from normbench.results import (
     theory,
     verdict,
 )
-from normbench.results.drawing import DEFAULT, Options
+from normbench.results.drawing import DEFAULT
+from normbench.results.figures.material import Options
 from normbench.results.runs import Sweep
 from normbench.results.verdict import Compared
 

@@ -5,9 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
-from urllib.parse import quote
 
-from normbench.results import names, secrets, view
+from normbench.results import mlflows_own, names, secrets, view
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep, last_sweep_id, load
 
@@ -29,17 +28,13 @@ def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
     It names the saved view, which holds the search as well; where none was saved, the search.
     """
     rows = sweep.of_role(names.SWEEP, experiment)
-    page = (
-        f"#/experiments/{quote(rows['experiment_id'].iloc[0])}/runs"
-        "?workflowType=machine_learning&compareRunsMode=CHART"
-    )
+    experiment_id = rows["experiment_id"].iloc[0]
     key = view.key(sweep.sweep_id, role)
-    if sweep.has_tag(experiment, view.TAG + key):
-        return f"{page}&viewStateShareKey={quote(key)}"  # MLflow takes no search beside a view
-    search = quote(view.where(sweep.sweep_id, role), safe="")
-    # Sorted by date, MLflow would fold the schemes below their sweep.
-    order = quote(view.ORDER, safe="")
-    return f"{page}&searchFilter={search}&orderByKey={order}&orderByAsc=true"
+    if sweep.has_tag(experiment, mlflows_own.VIEW + key):
+        return mlflows_own.page(experiment_id, view=key)
+    # Sorted by cost: by date, MLflow would fold the schemes below their sweep.
+    search = view.where(sweep.sweep_id, role)
+    return mlflows_own.page(experiment_id, search=search, order=view.ORDER)
 
 
 def serve(store: str, host: str = HOST, port: int = PORT) -> int:

@@ -12,13 +12,12 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
-from normbench.results import clean, secrets
+from normbench.results import clean, mlflows_own, secrets
 from normbench.results.errors import ResultsError
 
 SQLITE = "sqlite:///"
 PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
 PLACE = 4  # folders of a run's artifacts below the database's: mlartifacts/EXPERIMENT/RUN/artifacts
-TABLE = "experiments"  # that every database of MLflow's has
 
 
 def connect(store: str) -> Any:
@@ -79,7 +78,7 @@ def refuse_strange(database: Path, empty: bool) -> None:
         return
     except sqlite3.DatabaseError as error:
         raise ValueError(f"it is no database ({error})") from error
-    if tables and TABLE not in tables:
+    if tables and mlflows_own.TABLE not in tables:
         raise ValueError("it is another program's database")
     if not tables and not empty:
         raise ValueError("it is an empty database")

@@ -1,26 +1,20 @@
-"""MLflow's saved chart views of a comparison: which charts stand on its page, and in what order.
+"""A comparison's saved views in MLflow: which charts stand on its page, and in what order.
 
-The format is MLflow's own and undocumented: it was read from the page of version 3.17, and a test
-opens it in a browser. MLflow keeps a view as a tag of the experiment.
+How MLflow stores a view stands in `mlflows_own`.
 """
 
-import base64
-import json
-import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from normbench.results import names
+from normbench.results import mlflows_own, names
 from normbench.results.figures.style import looks
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
-TAG = "mlflow.sharedViewState."
-LONGEST = 5000  # what MLflow keeps of an experiment's tag
 SERIES = (names.SHARPNESS.key, names.PREDICTED_COST.key)
 # The theory that says most comes first; every other number of it follows, by name.
 THEORY = (*SERIES, names.THRESHOLD.key, names.LIPSCHITZ.key, names.CONDITION.key)
 STEP = names.GRID_STEP_SIZE.key  # the horizontal axis of what the step runs came to
-# No results: without a deleted card MLflow would draw them as well.
+# These are no results, and MLflow is kept from drawing them.
 AXES = (STEP, names.STEP_SIZE.key)
 GRID = tuple(names.grid(metric).key for metric in names.HISTORIES[:2])
 LOG = (names.TRAIN_COST.key, names.TEST_COST.key, *SERIES, GRID[0])
@@ -55,24 +49,11 @@ def tags(sweep: Sweep, experiment: str) -> dict[str, str]:
     A view that is longer than what MLflow keeps is left out.
     """
     created = int(sweep.of_role(names.SWEEP, experiment)["started"].iloc[0])
-    found = {}
+    found: dict[str, str] = {}
     for role, name in ((names.SCHEME, "schemes"), (names.STEP, "every step")):
-        words = {"name": f"{name}, {sweep.sweep_id}", "createdAt": created, "updatedAt": created}
-        value = json.dumps({**words, "state": packed(state(sweep, experiment, role))})
-        if len(value) <= LONGEST:
-            found[TAG + key(sweep.sweep_id, role)] = value
-    return found
-
-
-def packed(shown: dict[str, Any]) -> str:
-    """Return a state as MLflow stores it: compressed JSON."""
-    text = json.dumps(shown, separators=(",", ":"), sort_keys=True)
-    return f"deflate;{base64.b64encode(zlib.compress(text.encode(), 9)).decode()}"
-
-
-def unpacked(text: str) -> dict[str, Any]:
-    """Return the state that `packed` was given."""
-    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text.split(";", 1)[1])))
+        shown = state(sweep, experiment, role)
+        title = f"{name}, {sweep.sweep_id}"
+        found |= mlflows_own.saved(key(sweep.sweep_id, role), title, created, shown)
     return found
 
 
@@ -91,27 +72,13 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
         if title == OPEN[0]:
             which = sweep.which_step(experiment)
             name = "every step size" if role == names.STEP else f"{which} step sizes"
-        section = {"uuid": title, "name": name, "display": title in OPEN, "isReordered": True}
-        # Two columns are wide enough for a metric's name; three cut it short.
-        sections.append({**section, "columns": 2, "cardHeight": 400 if title in OPEN[:2] else 320})
+        tall = title in OPEN[:2]
+        sections.append(mlflows_own.section(title, name, title in OPEN, 400 if tall else 320))
         cards += [_card(name, title) for name in shown]
-    cards += [{**_card(name, ""), "deleted": True} for name in AXES]
-    return {
-        "searchFilter": where(sweep.sweep_id, role),
-        # Sorted by date, MLflow would fold the schemes below their sweep.
-        "orderByKey": ORDER,
-        "orderByAsc": True,
-        "startTime": "ALL",
-        "lifecycleFilter": "Active",
-        "datasetsFilter": [],
-        "modelVersionFilter": "All Runs",
-        "selectedColumns": list(COLUMNS),
-        "runsHiddenMode": "SHOW_ALL",  # MLflow shows ten otherwise
-        "hideEmptyCharts": True,
-        "isAccordionReordered": True,
-        "compareRunSections": sections,
-        "compareRunCharts": cards,
-    }
+    cards += [mlflows_own.no_chart(name) for name in AXES]
+    search = where(sweep.sweep_id, role)
+    # Sorted by cost: by date, MLflow would fold the schemes below their sweep.
+    return mlflows_own.state(search, ORDER, COLUMNS, sections, cards)
 
 
 def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -126,36 +93,11 @@ def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def _card(metric: str, section: str) -> dict[str, Any]:
-    """Return a chart: lines over the iterations, or over the step size, or bars.
-
-    `isGenerated` lets MLflow turn bars into lines where a metric has a history.
-    """
-    common = {
-        "uuid": metric,
-        "metricSectionId": section,
-        "metricKey": metric,
-        "deleted": False,
-        "isGenerated": True,
-    }
-    lines = metric in (*HISTORIES, *GRID, *SERIES) or metric in QUARTILES
-    if not lines:
-        return {**common, "type": "BAR", "runsCountToCompare": 100}
-    over = metric in GRID
-    return {
-        **common,
-        "type": "LINE",
-        "runsCountToCompare": 100,
-        "scaleType": "log" if metric in LOG else "linear",
-        "lineSmoothness": 0,
-        "useGlobalLineSmoothing": False,
-        "useGlobalXaxisKey": False,
-        "xAxisKey": "metric" if over else "step",
-        "selectedXAxisMetricKey": STEP if over else "",
-        "xAxisScaleType": "linear",  # MLflow has no log axis over a metric: it is one of powers
-        "yAxisKey": "metric",
-        "yAxisExpressions": [],
-        "range": {},
-    }
+    """Return a chart: lines over the iterations, or over the step size, or bars."""
+    if metric in (*HISTORIES, *GRID, *SERIES) or metric in QUARTILES:
+        over = STEP if metric in GRID else ""  # a power of ten, for want of a logarithmic axis
+        return mlflows_own.lines(metric, section, over, metric in LOG)
+    return mlflows_own.bars(metric, section)
 
 
 def colors(sweep: Sweep, experiment: str) -> dict[str, str]:

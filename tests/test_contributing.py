@@ -12,7 +12,9 @@ from tests.conftest import ROOT
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.M | re.S))
-FILE = re.compile(r"^`([^`\n]+)`\n\n```\w+\n(.*?)^```", re.M | re.S)
+FILE = re.compile(r"^`([^`\n]+)`\n((?:\n```\w+\n.*?^```\n)+)", re.M | re.S)
+PARTS = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
+MOST = 2  # files of an extension, a YAML file among them
 COMMAND = re.compile(r"^```\n(.*?)^```", re.M | re.S)
 
 
@@ -41,25 +43,41 @@ def shell(folder, command):
     return done.stdout
 
 
-def test_there_is_an_example_of_each_kind():
-    assert set(SECTIONS) >= {
-        "A scheme",
-        "A cost",
-        "An optimizer",
-        "A data set",
-        "A figure",
-        "A measure",
+def changed(text, diff):
+    """Return a file's text with the lines of a diff put in and taken out, at the one place."""
+    lines = [line or " " for line in diff.splitlines()]
+    before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+    after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+    assert text.count(before) == 1, before
+    return text.replace(before, after)
+
+
+def put(checkout, path, parts):
+    """Write a file of an example, or change one that is there."""
+    file = checkout / path
+    for language, text in parts:
+        assert file.exists() == (language == "diff")
+        file.write_text(changed(file.read_text(), text) if language == "diff" else text)
+
+
+def test_there_is_an_example_of_each_kind_and_none_touches_many_files():
+    kinds = {title.split(":")[0]: FILE.findall(text) for title, text in SECTIONS.items()}
+    assert set(kinds) == {
+        *("A scheme", "A cost", "An optimizer", "A data set", "A measure"),
+        *("A metric of every iteration", "A figure of the command line", "A verdict"),
     }
+    for title, text in SECTIONS.items():
+        count = len(FILE.findall(text))
+        assert title.endswith(f": {count} file{'s' * (count > 1)}")
+        assert 1 <= count <= MOST + (title.startswith("A verdict"))
 
 
 @pytest.mark.parametrize("title", SECTIONS)
 def test_an_example_works_as_it_stands(checkout, title):
     files = FILE.findall(SECTIONS[title])
     commands = COMMAND.findall(FILE.sub("", SECTIONS[title]))
-    assert files
     assert commands
-    for path, text in files:
-        assert not (checkout / path).exists()
-        (checkout / path).write_text(text)
+    for path, parts in files:
+        put(checkout, path, PARTS.findall(parts))
     for command in commands:
         shell(checkout, command)

@@ -2,7 +2,9 @@
 
 import ast
 
-from tests.mutation.__main__ import ROOMS, cases
+import pytest
+
+from tests.mutation.__main__ import ROOMS, cases, judged
 from tests.mutation.mutants import of
 
 TEXT = '''"""Of 3 words."""
@@ -40,3 +42,9 @@ def test_the_kinds_of_mistakes():
 
 def test_every_room_has_mutants():
     assert all(len(cases(room)) >= 20 for room in ROOMS)
+
+
+def test_tests_that_fail_while_nothing_is_broken_are_told(monkeypatch):
+    monkeypatch.setitem(ROOMS, "costs", (["costs"], ["tests/costs/test_that_is_not_there.py"]))
+    with pytest.raises(SystemExit, match="costs: the tests fail while nothing is broken"):
+        list(judged(cases("costs")[:1], 1))

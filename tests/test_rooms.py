@@ -183,6 +183,7 @@ def test_mlflow_is_written_in_one_place_and_read_in_one():
         if any(other.split(".")[0] == "mlflow" for other in imported(file))
     }
     assert knowing <= {
+        "normbench.results.mlflows_own",
         "normbench.recording.store",
         "normbench.recording.writer",
         "normbench.results.stores",

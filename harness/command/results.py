@@ -15,7 +15,7 @@ from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
 
 if TYPE_CHECKING:
-    from normbench.results.drawing import Options
+    from normbench.results.figures.material import Options
     from normbench.results.runs import Sweep
 
 DEFAULT_STORE = "sqlite:///mlflow.db"
@@ -239,7 +239,7 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
 
 
 def _options(options: argparse.Namespace) -> "Options":
-    from normbench.results.drawing import Options
+    from normbench.results.figures.material import Options
     from normbench.results.figures.style import FORMATS
 
     if options.first_iteration < 0:

@@ -17,12 +17,12 @@ Observe = Callable[[int, NDArray[np.int64], Array], None]
 
 @dataclass(frozen=True)
 class Histories:
-    """What R runs did from step 0 (the start) to K = iterations.
+    """What R runs did from iteration 0 (the start) to iteration K.
 
-    Each history is `(R, K + 1)`, NaN from the step at which a run stopped being finite; the
+    Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
     misclassifications are None for real targets, the test histories without test points.
-    diverged_at: `(R,)`, the step at which a run stopped being finite, -1 for never.
-    weights: `(R, *shape)`, of the last finite step.
+    diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
+    `(R, *shape)`, of the last finite iteration.
     """
 
     cost: NDArray[np.float64]
@@ -45,15 +45,15 @@ def descend(
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
-    start: `(R, *shape)`, of the problem's shape; step_sizes: `(R,)`. Costs and counts at step k
-    belong to the weights of step k. A run whose cost, weights or gradient stop being finite leaves
-    the stack with its history up to there; the others do not notice. observe: is shown, at every
-    step k, the numbers of the runs that are left and their weights `(left, *shape)`, not to be
-    changed.
+    start: `(R, *shape)`, of the problem's shape; step_sizes: `(R,)`. Costs and counts at iteration
+    k belong to the weights of iteration k. A run whose cost, weights or gradient stop being finite
+    leaves the stack with its history up to there; the others do not notice. observe: called at
+    every iteration k with the numbers of the runs that are left and their weights `(left, *shape)`,
+    which it must not change.
     """
     runs = len(start)
     shape = (runs, iterations + 1)
-    record = _Record(shape, train.classify, test)
+    growing = _Growing(shape, train.classify, test)
     diverged_at = np.full(runs, -1)
     final = start.copy()
     alive = np.arange(runs)
@@ -74,7 +74,7 @@ def descend(
                 alive, weights, steps = alive[finite], weights[finite], steps[finite]
                 state = tuple(array[finite] for array in state)
             final[alive] = weights
-            record.write(k, alive, here, test, weights)
+            growing.write(k, alive, here, test, weights)
             if observe:
                 observe(k, alive, weights)
             if progress:
@@ -83,7 +83,7 @@ def descend(
                 break
             assert here.gradient is not None
             weights, state = optimizer.step(weights, here.gradient, state, steps, *extra)
-    return record.histories(diverged_at, final)
+    return growing.histories(diverged_at, final)
 
 
 def _keep(here: Evaluation, finite: NDArray[np.bool_]) -> Evaluation:
@@ -108,7 +108,7 @@ class _Asked:
         return np.array([self.problem.hessian(one).matrix() for one in weights])
 
 
-class _Record:
+class _Growing:
     """The histories while they grow."""
 
     def __init__(self, shape: tuple[int, int], classify: bool, test: Problem | None) -> None:

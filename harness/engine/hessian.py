@@ -1,8 +1,8 @@
 """Second derivatives: as an operator on weights, as a matrix, and their largest eigenvalues.
 
 A cost is a sum over points, so its second derivative in the scores of one point is a block
-`(C, C)`; autograd gives all blocks in C passes, whatever the cost. Of linear scores, the product
-of the Hessian and a vector is then two products with the points.
+`(C, C)`; autograd gives all blocks in C passes, whatever the cost. Where the scores are linear in
+the weights, the Hessian times a vector is then two products with the points.
 """
 
 from abc import ABC, abstractmethod
@@ -15,15 +15,16 @@ from autograd import grad
 from autograd.core import make_vjp
 from numpy.typing import NDArray
 
-from normbench.normalizers.spectrum import blocks as blocks_of
-from normbench.normalizers.spectrum import fix_signs
+from normbench.normalizers.decomposition import blocks as blocks_of
+from normbench.normalizers.decomposition import fix_signs
 
 Array = NDArray[np.float64]
-# Sphered points crowd the largest eigenvalues together: with 20 vectors 1e-12 took 5,901 products
-# on the digits; on MNIST it would not end. Restarts of 40 vectors bound the work.
+# The largest eigenvalues of sphered points lie close together: to get 1e-12 with 20 vectors took
+# 5,901 products on the digits, and did not end on MNIST. A few restarts with 40 vectors bound the
+# work.
 FINE, COARSE, BASIS, RESTARTS = 1e-8, 1e-4, 40, 4
 LANCZOS = 160  # products, as a rule
-DENSE = 200  # weights: below, a matrix is quicker than Lanczos; above, it takes its own memory
+MATRIX_UP_TO = 200  # weights; beyond, Lanczos is quicker and needs less memory
 
 
 def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]) -> Array:
@@ -33,7 +34,7 @@ def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]
     """
     plain = getattr(cost, "formula", cost)
     slopes = grad(lambda s: plain(s[None], targets)[0])
-    # The zero keeps a slope that is constant a function of s: autograd warns otherwise.
+    # Zero times s is added so that a constant slope depends on s: autograd warns otherwise.
     pull_back, _ = make_vjp(lambda s: slopes(s) + 0 * s, scores)
     found = np.empty((len(scores), *scores.shape))
     row = np.zeros_like(scores)
@@ -45,7 +46,7 @@ def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]
 
 
 class Effort(NamedTuple):
-    """What second derivatives at one weights take, in passes: the work of one run's gradient.
+    """The work of second derivatives, in passes; one pass is the work of one run's gradient.
 
     made: to find them. product: a Hessian-vector product. matrix: the Hessian as a matrix, None
     where products are quicker. memory: bytes that are held at once.
@@ -65,13 +66,13 @@ class Effort(NamedTuple):
 def linear_effort(points: int, classes: int, width: int) -> Effort:
     """Return the effort for a cost of linear scores, weights `(C, N + 1)`.
 
-    In multiplications a score, a gradient takes those of its two products and some 100 for what
-    is elementwise; autograd some 500 a class for the blocks; a product 25 a class for them,
-    which matters beyond the points' own where there are many classes. Measured, one thread, 10
-    to 300 classes of 20 to 784 features: these within a factor of 2.
+    Counted in multiplications for each score. A gradient: two products with the points, and about
+    100 for elementwise work. The blocks: about 500 a class, by autograd. A Hessian-vector product:
+    two products with the points, and about 25 a class for the blocks. Measured on one thread, with
+    10 to 300 classes and 20 to 784 features: right within a factor of 2.
     """
     gradient = 2 * width + 100
-    small = classes * width <= DENSE
+    small = classes * width <= MATRIX_UP_TO
     return Effort(
         made=max(2, 500 / gradient) * classes,
         product=max(1, 25 * classes / gradient),
@@ -112,7 +113,7 @@ class Hessian(ABC):
     @property
     def is_small(self) -> bool:
         """Whether the matrix is quicker than products."""
-        return self.size <= DENSE
+        return self.size <= MATRIX_UP_TO
 
     def largest(self) -> float:
         """Return the largest eigenvalue: of the matrix where it is small, else by Lanczos.

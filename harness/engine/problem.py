@@ -55,7 +55,7 @@ class Problem(Protocol):
     ) -> Evaluation:
         """Return costs, gradients and counts at weights `(R, *shape)`.
 
-        workspace: memory to work in. Who evaluates often passes the same dictionary every time.
+        workspace: memory to work in; whoever evaluates often passes the same dictionary again.
         """
 
     def hessian(self, weights: Array) -> Hessian:
@@ -116,11 +116,11 @@ class Objective:
     def mean(
         self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None
     ) -> Evaluation:
-        """Return sums over the points as means, the penalty added; the gradient in its place."""
+        """Return sums over the points as means, with the penalty; gradient is changed in place."""
         slopes, points = weights[:, :, 1:], len(self.targets)
         costs = costs / points
         penalized = isinstance(self.l2, np.ndarray) or self.l2 > 0
-        if penalized:  # zero times a square that overflows is no number
+        if penalized:  # 0 times a square that overflows is NaN
             costs += penalty(self.l2, slopes)
         if gradient is not None:
             gradient /= points

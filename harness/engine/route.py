@@ -27,7 +27,7 @@ def objective(engine: str, *parts: Any) -> Objective:
 def quickest(
     train: Objective, test: Objective | None, raw: tuple[Array, Array]
 ) -> Iterator[tuple[Problem, Problem | None]]:
-    """Yield the problems to descend, of the same costs to rounding, while none reads their points.
+    """Yield quicker problems of the same costs, to rounding; meanwhile nobody reads their points.
 
     raw: the data set's own points of both parts, which other jobs use: no short cut writes there.
     """

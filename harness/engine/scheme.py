@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from normbench.datasets.values import UserError, refuse_larger
 from normbench.normalizers.affine import learns_by_blocks
-from normbench.normalizers.spectrum import Spectra, blocks
+from normbench.normalizers.decomposition import Decompositions, blocks
 
 Array = NDArray[Any]
 FEWER = "choose options that give fewer features"
-FEW = 256  # points that are widened at a time: 1.6 MB at 784 features
+FEW = 256  # points that become float64 at a time: 1.6 MB at 784 features
 
 
 def check_scheme(scheme: Any) -> None:
@@ -39,7 +39,7 @@ def check_scheme(scheme: Any) -> None:
 def _declares_options(scheme: Any) -> bool:
     """Return whether a scheme can check its options before it is fitted, as scikit-learn's do.
 
-    A user's own class has scikit-learn's check from its base, without the list that it reads.
+    A user's own class inherits scikit-learn's check, but not the list that the check reads.
     """
     from sklearn.base import BaseEstimator
 
@@ -61,11 +61,11 @@ def _needs_targets(scheme: Any) -> bool:
 
 
 def normalize(
-    scheme: Any, x: Array, x_test: Array, dtype: Any, spectra: Spectra | None = None
+    scheme: Any, x: Array, x_test: Array, dtype: Any, decompositions: Decompositions | None = None
 ) -> tuple[Array, Array]:
     """Fit the scheme on points x (P, N); return x and x_test (Q, N) transformed, as dtype.
 
-    spectra: of x, which other schemes share.
+    decompositions: of x, which other schemes share.
 
     The scheme works in float64 whatever the type of the points, a block of points at a time.
     Raises `UserError` that names the scheme where it refuses the points, or gives anything but
@@ -76,7 +76,7 @@ def normalize(
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
-            _fit(scheme, given[0], spectra)
+            _fit(scheme, given[0], decompositions)
             z, z_test = (_transform(scheme, part, dtype) for part in given)
     except UserError:
         raise
@@ -99,14 +99,14 @@ def normalize(
     return z, z_test
 
 
-def _fit(scheme: Any, x: Array, spectra: Spectra | None) -> None:
+def _fit(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
-    Ours see to it themselves, and scikit-learn's scalers learn from block after block: of the
-    points there is no float64 copy.
+    The project's schemes do that themselves, and scikit-learn's scalers learn block by block, so
+    that no float64 copy of all points is made.
     """
-    if spectra is not None and hasattr(scheme, "fit_from"):
-        scheme.fit_from(x, spectra)
+    if decompositions is not None and hasattr(scheme, "fit_from"):
+        scheme.fit_from(x, decompositions)
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
     elif learns_by_blocks(scheme):
@@ -119,7 +119,7 @@ def _fit(scheme: Any, x: Array, spectra: Spectra | None) -> None:
 
 
 def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
-    """Return points x (P, N) transformed, None where there are none; x itself where they stay."""
+    """Return points x (P, N) transformed, None where there are none; x itself if unchanged."""
     if not len(x):
         return None
     name = type(scheme).__name__
@@ -134,7 +134,7 @@ def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
             size = np.dtype(dtype).itemsize * shape[0] * shape[1]
             refuse_larger(f"normalizer {name}", size, FEWER)
             z = np.empty(shape, dtype=dtype)
-        if part.shape[1] != z.shape[1]:  # numpy would repeat a single one
+        if part.shape[1] != z.shape[1]:  # numpy would repeat a single feature
             raise UserError(
                 f"normalizer {name}: gives {z.shape[1]} features for some points and "
                 f"{part.shape[1]} for others; a scheme gives every point the same ones"

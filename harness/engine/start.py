@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.values import UserError
-from normbench.engine.affine import affine
+from normbench.engine.probed import probe
 from normbench.engine.settings import Settings
 
 Array = NDArray[Any]
@@ -45,7 +45,7 @@ def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Ar
     """
     name = type(scheme).__name__
     remedy = "use start=zeros, or start=normal"
-    found = affine(scheme, x, z)
+    found = probe(scheme, x, z)
     if found is None:
         raise UserError(
             f"start=same_function: normalizer {name} is no affine map of the features, so that no "

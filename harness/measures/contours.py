@@ -1,4 +1,4 @@
-"""The cost over a plane of weights, on a square grid that holds the whole path."""
+"""The cost over a plane of weights, on a square grid around the whole path."""
 
 from typing import Any
 

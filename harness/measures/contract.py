@@ -34,8 +34,8 @@ class Findings:
     metrics: numbers, NaN where there is none. tags: words. series: a number by step k, or by the
     rank of a direction: `(steps, values)`. arrays: what a figure needs, small enough to keep.
     notes: what could not be told, and why. of_steps: what belongs to one step size, by its number.
-    follows: of each name, the scheme's own, what of the judging it follows from, see `Measure`.
-    seconds: what theory took; search_seconds: what is done only where it is asked for.
+    follows: for each name of the scheme's own, what it depends on in the judging, see `Measure`.
+    seconds: what theory took; search_seconds: what took them only because it was asked for.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -166,15 +166,15 @@ def _refuse_nothing(dataset: Dataset, scheme: Any) -> None:
 
 @dataclass(frozen=True)
 class Measure:
-    """One thing to find out about a finished job; a file of this room each, found by itself.
+    """One thing to find out about a finished job: one file of this room, found without a list.
 
     take: finds it. record: the word in the setting `record` that asks for it; without one it is
-    always taken. asked: it is done only where a setting asks for it, and its seconds are counted
-    apart. of_descent: it needs a descent, and so `made.descended`. what, work: how theory's
-    notes call it, and its work, which theory's budget has to afford (of one that is asked for,
-    the memory); without a name it costs next to nothing. follows: what its findings follow from.
-    Where a recorded job is judged by other rules, those from `VERDICTS` are made again, those from
-    another `BEST` step or other `RULES` need another descent, and all others hold. applies:
+    always taken. asked: only a setting asks for it, and its seconds are counted apart. of_descent:
+    it needs a descent, and so `made.descended`. what, work: its name in theory's notes, and its
+    work, which theory's budget must allow (only its memory, where it is asked for); without a name
+    it costs next to nothing. follows: what its findings depend on. When a recorded job is judged by
+    other rules, findings that follow `VERDICTS` are made again; those that follow `BEST` or `RULES`
+    need another descent if the best step or the rules changed; all others stay true. applies:
     whether there is anything to find. check: raises `UserError` where it cannot be taken of a data
     set under a scheme that is not yet fitted.
     """

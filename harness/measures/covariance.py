@@ -54,7 +54,7 @@ def _applies(made: Finished) -> bool:
     return (
         made.descended is not None
         and made.descended.theory.more
-        and made.dataset.x.shape[1] < spectra.DENSE
+        and made.dataset.x.shape[1] < spectra.MOST_FEATURES
     )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
 from normbench.measures.contract import Finished
-from normbench.normalizers.spectrum import mean_and_covariance
+from normbench.normalizers.decomposition import mean_and_covariance
 
 Array = NDArray[Any]
 MOST_POINTS = 2000

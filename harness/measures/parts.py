@@ -1,17 +1,17 @@
 """What the scheme does to the points, as its own map tells: centres, shifts, scales, rotates."""
 
-from normbench.engine.affine import affine, parts
+from normbench.engine.probed import effects, probe
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.results import names
-from normbench.theory.spectra import DENSE
+from normbench.theory.spectra import MOST_FEATURES
 
 
 def take(made: Finished) -> Findings:
-    """Return the tags; a scheme that is no affine map has one alone."""
-    found = affine(made.scheme, made.dataset.x, made.z)
+    """Return the tags; where the scheme is no affine map, only the tag that says so."""
+    found = probe(made.scheme, made.dataset.x, made.z)
     if found is None:
         return Findings(tags={names.AFFINE.key: "false"})
-    done = parts(found, made.z)
+    done = effects(found, made.z)
     tags = {
         names.CENTRES.key: done.centres,
         names.SHIFTS.key: done.shifts,
@@ -23,7 +23,7 @@ def take(made: Finished) -> Findings:
 
 
 def _applies(made: Finished) -> bool:
-    return made.dataset.x.shape[1] <= DENSE
+    return made.dataset.x.shape[1] <= MOST_FEATURES
 
 
 MEASURE = Measure(take, applies=_applies)

@@ -14,8 +14,8 @@ SAMPLES = 20  # of the path, by Lanczos or from the matrix
 def take(made: Finished) -> Findings:
     """Return the path.
 
-    Below 1 the cost falls; where descent hovers at 1 it has flattened its own way until the step
-    fits.
+    Below 1 a step lowers the cost. A path that stays near 1 has come to where the curvature just
+    allows its step size.
     """
     here = made.descended
     assert here is not None

@@ -7,7 +7,7 @@ import numpy as np
 from normbench.datasets import Dataset
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import principal, refuse_wide
-from normbench.normalizers.spectrum import mean_and_covariance
+from normbench.normalizers.decomposition import mean_and_covariance
 from normbench.results import names
 
 
@@ -51,7 +51,7 @@ def identity_gap(z: Array) -> float:
 
 
 def _eigenvalues(x: Array) -> Array:
-    with np.errstate(over="ignore"):  # of points around 1e160, whose variance is no number
+    with np.errstate(over="ignore"):  # the squares of points around 1e160 overflow
         return np.asarray(principal(x)[0] ** 2)
 
 

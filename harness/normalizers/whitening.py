@@ -14,7 +14,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from normbench.normalizers.spectrum import Array, Spectra, Spectrum, blocks, rounding
+from normbench.normalizers.decomposition import (
+    Array,
+    Decomposition,
+    Decompositions,
+    blocks,
+    rounding,
+)
 
 TYPES = [np.float64, np.float32]
 
@@ -38,7 +44,7 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     """
 
     parts = (True, True, True)  # centres, scales, rotates: see `normbench.normalizers.affine`
-    fits_in_float64 = True  # of its own accord, without a float64 copy of the points
+    fits_in_float64 = True  # without a float64 copy of all points
     _correlation = False
     _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
 
@@ -50,11 +56,11 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Learn mean and spectrum from points X (P, N), P at least 2; return self."""
         return self.fit_from(X, None)
 
-    def fit_from(self, X: Any, spectra: Spectra | None) -> Self:
-        """Learn as `fit` does, from the spectra of the very points X where they are at hand."""
+    def fit_from(self, X: Any, decompositions: Decompositions | None) -> Self:
+        """Learn as `fit` does, from decompositions of the same points X where they are given."""
         self._validate_params()
         X = validate_data(self, X, dtype=TYPES, ensure_min_samples=2)
-        found = self._spectrum(spectra or Spectra(X))
+        found = self._decomposition(decompositions or Decompositions(X))
         self.mean_, self.scale_, self.eigenvalues_, self.components_ = found
         rtol = rounding(X.shape[1]) if self.rtol is None else self.rtol
         self._n_features_out = self._width()
@@ -101,8 +107,8 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return A, (k, N) or (N, N), given the half B (k, N)."""
         raise NotImplementedError
 
-    def _spectrum(self, spectra: Spectra) -> Spectrum:
-        return spectra.get(self._correlation, self._complete)
+    def _decomposition(self, decompositions: Decompositions) -> Decomposition:
+        return decompositions.get(self._correlation, self._complete)
 
     def _width(self) -> int:
         """Return the number of features of the output."""
@@ -191,9 +197,9 @@ class LedoitWolfSphere(PCASphere):
 
     _complete = True
 
-    def _spectrum(self, spectra: Spectra) -> Spectrum:
-        found = super()._spectrum(spectra)
-        centred = spectra.x - found.mean
+    def _decomposition(self, decompositions: Decompositions) -> Decomposition:
+        found = super()._decomposition(decompositions)
+        centred = decompositions.x - found.mean
         self.shrinkage_ = float(ledoit_wolf_shrinkage(centred, assume_centered=True))
         target = self.shrinkage_ * found.values.mean()
         return found._replace(values=(1 - self.shrinkage_) * found.values + target)
@@ -251,9 +257,10 @@ class PCARotation(Whitening):
 def triangle(rows: Array) -> Array:
     """Return the row echelon form R `(k, N)`, pivots positive, for which `R'R` = rows'rows.
 
-    rows: `(k, N)` of rank k. Without dependent columns this is the triangle of a QR
-    decomposition. Where a column depends on those before it, the row waits for the next one
-    (Householder, column by column): the form stays unique, and does not hang on rounding.
+    rows: `(k, N)` of rank k. Without dependent columns this is the triangle of a QR decomposition.
+    A column that depends on those before it gets no pivot: the row's pivot is in the next column
+    that does not (Householder reflections, column by column). So the form is unique and does not
+    depend on rounding.
     """
     if len(rows) == rows.shape[1]:
         (found,) = linalg.qr(rows, mode="r", check_finite=False)

@@ -38,8 +38,8 @@ class Known:
     def copied(self) -> dict[str, list[Path]] | None:
         """Return this sweep's files, copied from an equal sweep's; None where they are not there.
 
-        Nor where they are no more what that sweep drew. Raises nothing: what cannot be copied is
-        drawn.
+        None, too, where a file is no longer what that sweep drew. Raises nothing: what cannot be
+        copied is drawn.
         """
         if not self.reused:
             return None
@@ -58,8 +58,9 @@ class Known:
     def _copies(self, drawn: Path, names: Mapping[str, str]) -> list[Path]:
         """Copy figures from another sweep's folder, which must be this one's neighbour.
 
-        names: with what tells their content. What they say comes from the store: another may have
-        written there to get at any file. Raises ValueError where it is no figure of such a sweep.
+        names: the files' names, each with the digest of its content. They come from the store,
+        where somebody else may have written the name of any file. Raises ValueError where it is no
+        figure of such a sweep.
         """
         if drawn.parent != self.folder.parent:
             raise ValueError(drawn)

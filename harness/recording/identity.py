@@ -65,7 +65,9 @@ def identity(params: Mapping[str, Any], dataset: Dataset, parts: tuple[Any, ...]
 
 def job_of(descent: str, params: Mapping[str, Any]) -> str:
     """Return the digest of a job from that of its descent and its parameters, as text or not."""
-    return _digest(json.dumps([descent, sorted(records(params)), _asked(params), judged(params)]))
+    return _digest(
+        json.dumps([descent, sorted(arrays_asked(params)), _asked(params), judged(params)])
+    )
 
 
 def covers(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -73,18 +75,18 @@ def covers(recorded: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
     recorded, wanted: parameters of two jobs of one descent, their values as text or not.
     """
-    return records(recorded) >= records(wanted) and _asked(recorded) == _asked(wanted)
+    return arrays_asked(recorded) >= arrays_asked(wanted) and _asked(recorded) == _asked(wanted)
 
 
 def judged(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings by which a job's histories are judged; none without a descent."""
-    if records(params) and str(params.get("iterations")) == "0":
+    if arrays_asked(params) and str(params.get("iterations")) == "0":
         return {}
     return {key: str(value) for key, value in sorted(params.items()) if key.startswith(JUDGED)}
 
 
-def records(params: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names that `record` asks for."""
+def arrays_asked(params: Mapping[str, Any]) -> frozenset[str]:
+    """Return the words of `record`: which arrays are asked for."""
     told = str(params.get("record", "[]"))
     return frozenset(word for word in told.translate(PLAIN).split(",") if word)
 
@@ -102,7 +104,7 @@ def _of_descent(params: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _asked(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is asked beside records; the search's width counts where there is a search."""
+    """Return what is asked beside arrays; the search's width counts where there is a search."""
     told = {key: str(params.get(key)) for key in ASKED}
     if told[SEARCH] != "True":
         told.pop("search.width")
@@ -182,7 +184,7 @@ def _needed(module: str) -> dict[str, Path]:
 def _home(module: str, name: str) -> str:
     """Return where `from module import name` finds it: a package's face leads to the room behind.
 
-    Otherwise any cost's change would void the results of all.
+    Otherwise a change of one cost would make the results of every cost invalid.
     """
     below = f"{module}.{name}"
     if _file(below):
@@ -205,7 +207,7 @@ def _members(part: Any) -> Iterator[Any]:
 
 
 def _settings(part: Any) -> list[str]:
-    """Return what a scheme is set to, of the numbers and words alone: a function has no text."""
+    """Return a scheme's settings that are numbers or words; a function has no text."""
     told = part.get_params() if hasattr(part, "get_params") else {}
     plain = (bool, int, float, str, tuple, type(None))
     words = [f"{key}={value!r}" for key, value in told.items() if isinstance(value, plain)]

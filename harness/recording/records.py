@@ -38,9 +38,9 @@ class RunRecord:
 class JobRecord:
     """A job: its scheme's run, a run for each step size below it, and what belongs to them.
 
-    store: the store that it is meant for, without a password. experiment: a name; parent: the id
-    of the sweep's run. dataset: the entries of MLflow's dataset input. arrays: those of `record`.
-    failure: the traceback of a job that failed.
+    store: the store that it is meant for, without a password. experiment: a name; parent: the id of
+    the sweep's run. dataset: the entries of MLflow's dataset input. arrays: those that the setting
+    `record` asks for. failure: the traceback of a job that failed.
     """
 
     store: str
@@ -129,7 +129,7 @@ def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRe
     metrics: list[Entry] = []
     if outcome.best is not None:
         best = outcome.steps[outcome.best]
-        # A scheme's way to a target is that of its own best step size for it, among the findings.
+        # When a scheme reaches a target is told of its own best step size for it, in the findings.
         own = outcome.findings.metrics
         metrics += [entry for entry in _metrics(best) if entry[0] not in own]
         tags |= {names.VERDICT.key: best.verdict, names.STEP_TAG.key: f"{best.step_size:g}"}

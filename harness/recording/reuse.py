@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from normbench.recording.identity import covers, judged, records
+from normbench.recording.identity import arrays_asked, covers, judged
 from normbench.recording.recorded import Recorded
 from normbench.recording.records import JobRecord, Place
 from normbench.recording.rejudge import rejudged
@@ -28,7 +28,7 @@ def known(writer: Writer, place: Place) -> str | None:
 def judged_again(writer: Writer, place: Place) -> JobRecord | None:
     """Return a job as a recorded run of its descent gives it, judged by the job's own rules.
 
-    None where no run holds all that the job asks for, or would still do so.
+    None where no run holds all that the job asks for, or where judging it again loses some.
     """
     for run in _of_descent(writer, place):
         recorded = Recorded(scheme(writer.store.uri, run.info.run_id), run.info.run_id)
@@ -41,7 +41,7 @@ def judged_again(writer: Writer, place: Place) -> JobRecord | None:
 def lacks(tags: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
     """Return whether a run that was judged again has lost what is asked for by name."""
     lost = set(tags.get(names.AGAIN.key, "").split(","))
-    return bool(lost & {*records(wanted), names.CRITICAL.key})
+    return bool(lost & {*arrays_asked(wanted), names.CRITICAL.key})
 
 
 def _of_descent(writer: Writer, place: Place) -> list[Any]:

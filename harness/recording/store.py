@@ -6,16 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from normbench.datasets import UserError
-from normbench.results import clean, secrets, stores
+from normbench.results import clean, mlflows_own, secrets, stores
 
 PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
 AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
@@ -192,19 +192,13 @@ class Store:
         with suppress(StoreLostError, sqlite3.Error):
             if self.database:
                 for first in range(0, len(runs), BATCH):
-                    asked = partial(self._of_file, runs[first : first + BATCH])
+                    some = runs[first : first + BATCH]
+                    asked = partial(mlflows_own.statuses, self.database, some)
                     found |= patiently(asked, self.uri, PATIENCE)
             else:
                 with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
                     found = dict(zip(runs, pool.map(self._of_client, runs)))
         return {run: status for run, status in found.items() if status}
-
-    def _of_file(self, runs: Sequence[str]) -> dict[str, str]:
-        places = ",".join("?" * len(runs))
-        query = f"select run_uuid, status from runs where run_uuid in ({places})"
-        address = f"file:{quote(str(self.database))}?mode=rw"  # which makes no file
-        with closing(sqlite3.connect(address, uri=True)) as connection:
-            return dict(connection.execute(query, list(runs)).fetchall())
 
     def _of_client(self, run: str) -> str:
         from mlflow.exceptions import MlflowException
@@ -317,18 +311,10 @@ def _initialize(database: Path, artifacts: str | None) -> None:
         stores.refuse_strange(database, empty=True)
         return
     _sweep_out(database, started)
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
-
     draft = database.with_name(f".{database.name}.{os.getpid()}")
     try:
         draft.touch()
-        store = SqlAlchemyStore(  # type: ignore[no-untyped-call]
-            f"sqlite:///{draft}", artifacts or str(database.parent)
-        )
-        store.engine.dispose()
-        with sqlite3.connect(draft) as connection:
-            connection.execute("PRAGMA journal_mode=WAL")
-        connection.close()
+        mlflows_own.make_tables(draft, artifacts or str(database.parent))
         with suppress(FileExistsError):  # another process was first
             os.link(draft, database)
     finally:

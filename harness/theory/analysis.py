@@ -34,9 +34,9 @@ class Theory:
     """What is known of a scheme before its histories are judged.
 
     spectrum: of the Hessian's global bound, or, for a cost without one, of the Gram matrix; None
-    where it was skipped. lipschitz: the global bound L; None where the cost has none. at_start:
-    the largest curvature there. exact: the cost is quadratic, its curvature everywhere the same.
-    note: what does not exist, and why. more: there may be a use for more theory of the points.
+    where it was skipped. lipschitz: the global bound L; None where the cost has none. at_start: the
+    largest curvature there. exact: the cost is quadratic, its curvature everywhere the same. note:
+    what does not exist, and why. more: more theory of the points can be of use.
     """
 
     spectrum: spectra.Spectrum | None = None
@@ -117,11 +117,11 @@ def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum
     size = min(x.shape[0], x.shape[1] + 1)
     cubes = size**3 / (4 * x.size)
     singular = Work((2 * size + 20 * cubes) / classes, 24.0 * x.size + 48.0 * size**2)
-    if size <= spectra.DENSE and budget.allows(singular):
+    if size <= spectra.MOST_FEATURES and budget.allows(singular):
         budget.affords("singular values", singular)
         return spectra.spectrum(x)
     eigen = Work((size + 30 * cubes) / classes, 48.0 * size**2)
-    if size <= spectra.DENSE and budget.affords("rank and condition number", eigen):
+    if size <= spectra.MOST_FEATURES and budget.affords("rank and condition number", eigen):
         return spectra.gram_spectrum(x)
     if budget.affords("L", Work(LANCZOS / classes, 8.0 * x.size if x.itemsize < 8 else 0.0)):
         return spectra.Spectrum(np.array([spectra.largest_gram(x)]), whole=False)
@@ -163,10 +163,11 @@ def least(
 ) -> Minimum:
     """Return the least cost of a job, and whether some weights attain it.
 
-    lowest: what its own runs saw, where nothing better is known. Solved once for a data set and a
-    cost under all invertible affine schemes; for other schemes, and with an l2 (whose weights are
-    the scheme's), once for the scheme. asked: as in `allowance`, or `none`; made: the passes of
-    the descent. proof: weights of the descent that leave no point misclassified.
+    lowest: the lowest cost that its own runs saw, used where nothing better is known. Solved once
+    for a data set and a cost under all invertible affine schemes; for other schemes, and with an l2
+    (whose weights are the scheme's), once for the scheme. asked: as in `allowance`, or `none`;
+    made: the passes of the descent. proof: weights of the descent that leave no point
+    misclassified.
     """
     if asked == "none":
         return _lowest(lowest, NOT_ASKED)
@@ -190,7 +191,7 @@ def least(
 def _allowed(train: Objective, known: OfPoints, asked: str, made: int) -> Work:
     """Return what a solution for the least cost may take, beside sphering the points."""
     features = max(train.x.shape[1], known.x.shape[1])  # a scheme may keep few of them
-    if features > spectra.DENSE:
+    if features > spectra.MOST_FEATURES:
         return Work()
     classes = train.shape[0]
     allowed = allowance(asked, made, len(known.x), classes * (features + 1))

@@ -8,7 +8,7 @@ says so, and `theory=full` asks for it.
 import os
 from typing import NamedTuple
 
-SMALL = 1e8  # multiplications: what a tenth of a second does is done whatever the descent
+SMALL = 1e8  # multiplications, some tenth of a second: so many are always allowed
 SHARE = 1 / 4  # of the machine's memory
 SKIPPED = "skipped: more work than the descent; theory=full asks for it"
 TOO_MUCH_MEMORY = "skipped: more than a quarter of the memory; theory=full asks for it"
@@ -24,8 +24,8 @@ class Work(NamedTuple):
 def allowance(asked: str, made: int, points: int, weights: int) -> Work:
     """Return what theory may take: half of the passes that the descent makes.
 
-    And what a tenth of a second does in any case; at most a quarter of the machine's memory.
-    No limit where `theory=full` is asked. weights: of one model, C (N + 1).
+    At least what a tenth of a second does; at most a quarter of the machine's memory. No limit with
+    `theory=full`. weights: of one model, C (N + 1).
     """
     if asked == "full":
         return Work(float("inf"), float("inf"))

@@ -68,9 +68,8 @@ def sphere(x: NDArray[Any]) -> tuple[Array, Array]:
 def penalty_of_basis(l2: float | Array, x: NDArray[Any], basis: Array, variances: Array) -> Array:
     """Return the l2 of weights b on a basis of points x (P, N), from `sphere`, of weights w on x.
 
-    One number becomes `l2 / d` `(r,)`. A matrix, or one number a feature, becomes a matrix: the
-    least of `w l2 w'` over all w that give the scores of b, which w need not lie in the points'
-    span to be.
+    One number becomes `l2 / d` `(r,)`. A matrix, or one number a feature, becomes a matrix: that of
+    the least `w l2 w'` over all w, in the points' span or not, that give the scores of b.
     """
     if np.ndim(l2) == 0:
         return np.asarray(l2 / variances)
@@ -89,8 +88,8 @@ def penalty_of_basis(l2: float | Array, x: NDArray[Any], basis: Array, variances
 def spans_the_same(basis: Array, z: NDArray[Any]) -> bool:
     """Return whether normalized points z (P, M) and the data have the same affine scores.
 
-    basis: the data's, from `sphere`. So it is under every invertible affine scheme, and under no
-    other: each column of z lies in the span of the basis and the constants, and all of it is used.
+    basis: the data's, from `sphere`. True under every invertible affine scheme and under no other:
+    the columns of z lie in the span of the basis and the constants, and fill it.
     """
     centred = z.astype(np.float64) - z.mean(axis=0, dtype=np.float64)
     along = basis.T @ centred / len(basis)

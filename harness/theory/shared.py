@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.normalizers.spectrum import Spectra
+from normbench.normalizers.decomposition import Decompositions
 from normbench.theory import spectra
 from normbench.theory.minimum import sphere
 
@@ -35,12 +35,12 @@ class Facts(NamedTuple):
 class OfPoints:
     """What is known of one data set's points (P, N).
 
-    spectra: for the schemes that are fitted on them.
+    decompositions: for the schemes that are fitted on them.
     """
 
     def __init__(self, x: NDArray[Any]) -> None:
         self.x = x
-        self.spectra = Spectra(x)
+        self.decompositions = Decompositions(x)
         self._facts: Facts | None = None
         self._basis: Array | None = None
         self._found: dict[Hashable, Any] = {}

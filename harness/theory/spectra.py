@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from normbench.engine.hessian import LinearHessian, with_penalty
-from normbench.normalizers.spectrum import blocks, mean_and_covariance, rounding
+from normbench.normalizers.decomposition import blocks, mean_and_covariance, rounding
 
 Array = NDArray[np.float64]
-SEEN = 1e-15  # of the largest singular value: below, one is rounding
+SEEN = 1e-15  # of the largest singular value: one below that is rounding
 LIMIT = 1e15  # over N + 1: the condition number that can be told from a matrix's eigenvalues
 PREDICTED = 1e24  # condition number: beyond, the rounding of a gradient is felt in a prediction
-DENSE = 2000  # features: the spectrum of a matrix of that size takes seconds; beyond, by Lanczos
+MOST_FEATURES = 2000  # of a spectrum, which then takes seconds; beyond, Lanczos finds L alone
 
 
 class Spectrum(NamedTuple):
@@ -111,7 +111,7 @@ def spectrum(x: NDArray[Any]) -> Spectrum:
 
 
 def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
-    """Return the spectrum of `root'root`, of so many directions that are not rounding."""
+    """Return the spectrum of `root'root`; rank: how many directions are more than rounding."""
     values = linalg.svdvals(root)[:rank]
     told = values > SEEN * values[0]
     if not told.all() and rank == len(root) == root.shape[1]:
@@ -136,7 +136,7 @@ def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
 
 
 def _rank(half: Array, points: int, mean: Array) -> int:
-    """Return the rank of `half` (k, N), half'half a covariance, each feature at variance 1.
+    """Return the rank of `half` (k, N) with each column scaled; half'half is a covariance.
 
     A constant feature's variance can come out as its mean's rounding.
     """
@@ -151,12 +151,12 @@ def _rank(half: Array, points: int, mean: Array) -> int:
 def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     """Return the spectrum of the Gram matrix of points x (P, N), from the matrix itself.
 
-    Or from that of the points' products where there are fewer points than features; by Lanczos,
-    the largest alone, where both are more than 2,000. Eigenvalues below N times rounding of the
-    largest are lost: that there are some, the covariance says, each feature at variance 1.
+    Or from that of the points' products where there are fewer points than features; by Lanczos, the
+    largest alone, where both are more than 2,000. Eigenvalues below N times rounding of the largest
+    are lost; the covariance, with each feature scaled to variance 1, tells whether there are any.
     """
     width = x.shape[1] + 1
-    if min(len(x), width) > DENSE:
+    if min(len(x), width) > MOST_FEATURES:
         return Spectrum(np.array([largest_gram(x)]), whole=False)
     whole, covariance, correlation = _moments(x.astype(np.float64, copy=False))
     values, ranked, variances = map(linalg.eigvalsh, (whole, correlation, covariance))

@@ -1,7 +1,7 @@
 """The verdict on a history, and what follows from the verdicts of a grid: pure, each rule named.
 
-A verdict is `levelled`, `unsettled`, `cycling` or `diverged` (a job that fails has `failed`).
-A history is the costs `(k,)` of one run, step 0 (the start) first.
+A verdict is `levelled`, `unsettled`, `cycling` or `diverged` (a job that fails has `failed`). A
+history is the costs `(k,)` of one run, from iteration 0 (the start) on.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from normbench.results import names
 History = NDArray[np.float64]
 TIED = 1e-6  # of the start's excess: final costs that are nearer to one another are the same
 ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
-WORDS = (names.LEVELLED, names.UNSETTLED, names.CYCLING, names.DIVERGED)  # from good to bad
+WORDS = tuple(word for word in names.VERDICTS if word != names.FAILED)  # from good to bad
 
 
 @dataclass(frozen=True)
@@ -123,17 +123,12 @@ def judge(
     return Judgement(names.UNSETTLED, reason, down, sinks=low)
 
 
-def verdict(history: History, diverged: bool, minimum: float, rules: Rules = Rules()) -> str:
-    """Return the verdict on one run; see `judge`."""
-    return judge(history, diverged, minimum, rules).verdict
-
-
 def levelled(
     history: History, minimum: float, rules: Rules = Rules(), rounding: float = 0.0
 ) -> bool:
     """Return whether the cost has fallen, its tail is flat, and little of the excess is left.
 
-    The cost at the end is above the minimum by less than half of the start's excess.
+    Little: less than the share `rules.excess` of the start's excess over the minimum.
     """
     fallen = history[0] - history[-1] > rounding
     low = history[-1] - minimum < rules.excess * (history[0] - minimum)
@@ -141,9 +136,9 @@ def levelled(
 
 
 def flat(history: History, rules: Rules = Rules()) -> bool:
-    """Return whether the tail varies by less than 1 percent of the run's total drop.
+    """Return whether the tail varies by less than `rules.variation` of the run's total drop.
 
-    The tail is the last tenth of the run, 10 iterations at least.
+    The tail is the last `rules.tail` of the run, and `rules.least_tail` iterations at least.
     """
     length = max(rules.least_tail, round(rules.tail * (len(history) - 1)))
     tail = history[-(length + 1) :]
@@ -151,15 +146,16 @@ def flat(history: History, rules: Rules = Rules()) -> bool:
 
 
 def cycling(history: History, rules: Rules = Rules(), rounding: float = 0.0) -> bool:
-    """Return whether the cost rises in the last fifth of the run and finds no new low there.
+    """Return whether the cost rises in the last part of the run and finds no new low there.
 
-    No new low: the lowest cost of the last fifth is no lower than that of the fifth before.
+    The last part is the share `rules.last` of the iterations. No new low: its lowest cost is no
+    lower than that of the part before it, of the same length.
     """
-    fifth = int((len(history) - 1) * rules.last)
-    if fifth < 1:
+    length = int((len(history) - 1) * rules.last)
+    if length < 1:
         return False
-    last, before = history[-fifth:], history[-2 * fifth : -fifth]
-    rises = bool(np.any(np.diff(history[-fifth - 1 :]) > rounding))
+    last, before = history[-length:], history[-2 * length : -length]
+    rises = bool(np.any(np.diff(history[-length - 1 :]) > rounding))
     return rises and bool(last.min() >= before.min())
 
 
@@ -176,7 +172,7 @@ def falls(history: History, rounding: float) -> bool:
 def sinks(history: History, rules: Rules, rounding: float) -> bool:
     """Return whether the cost ends strictly lower, and all its rises are small together.
 
-    They add up to no more than the 1 percent of the run's total drop that a flat tail may vary by.
+    They add up to no more than a flat tail may vary by: `rules.variation` of the total drop.
     """
     steps = np.diff(history)
     rises = float(steps[steps > rounding].sum())
@@ -201,10 +197,11 @@ def together(judgements: Sequence[Judgement]) -> Judgement:
 
 
 def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float]:
-    """Return, by run, the step from which on its cost is as good as the lowest final cost.
+    """Return, by run, the iteration from which its cost stays as low as the lowest final cost.
 
-    That is within `TIED` of the start's excess over the minimum: steps that have converged differ
-    by rounding. histories: None for a run that did not stay finite. NaN where it never is so.
+    Within `TIED` of the start's excess over the minimum: the costs of step sizes that have
+    converged differ by rounding. histories: None for a run that did not stay finite. NaN where it
+    never is so.
     """
     ends = [history[-1] for history in histories if history is not None]
     if not ends:
@@ -280,7 +277,7 @@ def targets(minimum: float, reference: float) -> dict[str, float]:
 
 
 def reached(history: History, target: float) -> float:
-    """Return the step from which on the cost is at most the target; NaN where it never stays so.
+    """Return the iteration from which the cost stays at most the target; NaN for none.
 
     history: `(K + 1,)` of the whole run, NaN after a divergence, so that a curve that touches the
     target and leaves it, or diverges later, has not reached it.

@@ -1,6 +1,9 @@
-"""Figures: a table in, a matplotlib `Figure` out, one module each, no global state."""
+"""Figures: a table in, a matplotlib `Figure` out, one module each, no global state.
 
-# What `normbench results figure NAME` draws, in this order; `normbench.results.drawing` knows how.
+`draw` makes the figure from tables, and `make` finds the tables of an experiment for it.
+"""
+
+# What `normbench results figure NAME` draws, in this order: the module of that name, here.
 NAMES = {
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures import style
+from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
 SHOWN = 16  # components of a scheme, four by four
@@ -70,3 +71,11 @@ def mosaic(components: Any) -> Any:
         largest = np.abs(component).max() or 1.0
         whole[top : top + width, left : left + width] = component.reshape(width, width) / largest
     return whole
+
+
+def is_image(parts: Mapping[str, Any]) -> bool:
+    """Return whether a scheme's points are images: their pixels make a square."""
+    return side(len(parts["original"])) is not None
+
+
+make = of_arrays("components", draw, is_image)

@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench.results import names
 from normbench.results.figures import style
+from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
 LEVELS = 14
@@ -103,3 +104,6 @@ def levels(cost: Any) -> Any:
     if high <= low:
         return np.array([low, low + 1.0])
     return low + (high - low) * np.linspace(0, 1, LEVELS)[1:] ** 2
+
+
+make = of_arrays("contours", draw)

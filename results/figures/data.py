@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench.results import names
 from normbench.results.figures import style
+from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
 CLASSES = (
@@ -121,3 +122,6 @@ def _ellipse(mean: Any, axes: Any) -> Any:
     width, height = 2 * np.linalg.norm(axes, axis=1)
     angle = float(np.degrees(np.arctan2(axes[0, 1], axes[0, 0])))
     return Ellipse(mean, width, height, angle=angle, fill=False, lw=1, ec="0.25", zorder=4)
+
+
+make = of_arrays("points", draw)

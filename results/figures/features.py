@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures import style
+from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Look, Shape
 
 SPREAD = 0.16  # of the points of one feature, to both sides
@@ -79,3 +80,6 @@ def _panel(axis: Any, parts: Mapping[str, Any], look: Look, shape: Shape) -> Non
     axis.set_xlim(0.4, count + 0.6)
     axis.tick_params(labelsize="small")
     axis.grid(False, axis="x")
+
+
+make = of_arrays("features", draw)

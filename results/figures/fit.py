@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
+from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
 
@@ -57,3 +58,6 @@ def draw(
         axis.set_ylabel("target, and what each model predicts")
         end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
     return figure
+
+
+make = of_arrays("fit", draw)

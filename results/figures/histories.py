@@ -8,10 +8,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from normbench.results import names
-from normbench.results.figures import style
+from normbench.results.errors import ResultsError
+from normbench.results.figures import material, style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Look, Shape
 from normbench.results.merging import REPEATS
+from normbench.results.runs import Sweep
 
 # Each panel: the training points' history, and the test points'.
 PANELS = (names.HISTORIES[0::2], names.HISTORIES[1::2])
@@ -20,6 +22,8 @@ RATE = "misclassified points, percent"
 BAD = 8.0  # a curve that ends so many times above the median squashes the others
 Panel = tuple[names.Metric, ...]
 SAME = 1e-8  # relative: full whitenings trace the same costs to rounding
+STEP = names.STEP_SIZE.column
+READ = 1e-5  # relative: a step size that was read off a table has six digits
 
 
 def draw(
@@ -219,3 +223,35 @@ def coinciding(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
         else:
             groups.append((costs, [run["label"]]))
     return [labels for _, labels in groups if len(labels) > 1]
+
+
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of an experiment; None without a descent."""
+    runs = _curves(sweep, experiment, options.steps)
+    table = material.histories(sweep, runs)
+    if table.empty:
+        return None
+    return draw(
+        table, runs, experiment, first=options.first, scale=options.scale, shape=options.shape
+    )
+
+
+def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataFrame:
+    """Return the runs whose histories are drawn: the best of each scheme, or chosen steps."""
+    every = material.steps(sweep, experiment)
+    if sizes:
+        known = every[STEP].astype(float)
+        missing = [size for size in sizes if not (abs(known / size - 1) < READ).any()]
+        if missing:
+            tried = ", ".join(f"{size:g}" for size in sorted(set(known.dropna())))
+            raise ResultsError(f"--steps {missing[0]:g}: was not tried; choose of {tried}")
+        return every[[any(abs(size / one - 1) < READ for one in sizes) for size in known]]
+    best = material.schemes(sweep, experiment)
+    diverged = best[best["verdict"] == names.DIVERGED]
+    # Where no step size stayed finite, the smallest shows how.
+    instead = [
+        rows.sort_values(STEP).head(1)
+        for rows in (every[every["parent"] == run_id] for run_id in diverged["run_id"])
+        if len(rows)
+    ]
+    return pd.concat([best[best["verdict"] != names.DIVERGED], *instead])

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from normbench.results import names
-from normbench.results.figures import style
+from normbench.results.figures import material, style
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
-from normbench.results.runs import which_step
+from normbench.results.runs import Sweep, which_step
 
 
 def draw(
@@ -135,3 +135,12 @@ def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame, shape: S
 
 def _mark(marker: str, size: float) -> Line2D:
     return Line2D([], [], marker=marker, ls="", color="white", mec="black", mew=0.6, ms=size)
+
+
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of an experiment; None without a descent."""
+    table = material.steps(sweep, experiment)
+    if table.empty:
+        return None
+    rows = material.schemes(sweep, experiment)
+    return draw(table, rows, material.with_budget(experiment, rows), shape=options.shape)

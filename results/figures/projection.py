@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench.results.figures import style
 from normbench.results.figures.data import class_looks
+from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
 MOST_THREADS = 300  # lines from a point to its image; more hide what they show
@@ -134,3 +135,6 @@ def _height(rows: Sequence[Mapping[str, Any]], size: int) -> float:
         return 1.0 if len(rows) > 1 else 0.6
     across, up = np.ptp(rows[0]["points"], axis=0)
     return float(np.clip(up / max(across, 1e-12), 0.35, 1.0)) + 0.2
+
+
+make = of_arrays("projection", draw)

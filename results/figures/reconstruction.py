@@ -10,8 +10,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures import style
-from normbench.results.figures.components import side
+from normbench.results.figures.components import is_image, side
+from normbench.results.figures.material import fitting, of_arrays
+from normbench.results.figures.material import schemes as rows_of
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.merging import merged
+from normbench.results.runs import Sweep
 
 STAGES = 7  # columns of built-up images
 
@@ -130,3 +134,14 @@ def _square(pixels: Any) -> Any:
     if width is None:
         raise ValueError(f"{len(pixels)} features are not the pixels of a square image")
     return pixels.reshape(width, width)
+
+
+def moving(sweep: Sweep, experiment: str, file: Path, facts: dict[str, str]) -> Path:
+    """Write the animation of an experiment; return the file."""
+    sweep = merged(sweep)
+    rows = rows_of(sweep, experiment)
+    arrays = fitting(sweep, rows, "components", is_image)
+    return animate(arrays, rows, experiment, file, facts)
+
+
+make = of_arrays("components", draw, is_image)

@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from normbench.results import names
-from normbench.results.figures import style
+from normbench.results.figures import material, style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.runs import Sweep
 
 LEAST = 1e-9  # below, there is no curvature to speak of
 METRIC = names.SHARPNESS.key
@@ -93,3 +94,14 @@ def _axes(axis: Any, scale: str | None) -> None:
     axis.set_xlabel(names.SHARPNESS.axis)
     axis.set_ylabel(names.SHARPNESS.words)
     axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+
+
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of an experiment; None where no sharpness is recorded."""
+    runs = material.schemes(sweep, experiment)
+    table = sweep.histories(runs, (METRIC,))
+    if table.empty:
+        return None
+    return draw(
+        table, runs, experiment, first=options.first, scale=options.scale, shape=options.shape
+    )

@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
+from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Look, Shape
 
 BEFORE = Look("#000000", "", "-")
@@ -117,3 +118,6 @@ def _marks(axes: Any, count: int, dead: int) -> None:
             va="top",
             color="0.3",
         )
+
+
+make = of_arrays("spectrum", draw)

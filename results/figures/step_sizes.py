@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from normbench.results import names
-from normbench.results.figures import style
+from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
+from normbench.results.runs import Sweep
 
 COST = names.FINAL_COST.column
 STEP = names.STEP_SIZE.column
@@ -140,3 +141,12 @@ def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame) -> None:
     if LARGEST in schemes and schemes[LARGEST].notna().any():
         handles.append(mark("^", "black", "largest that levels (an arrow: of those tried)"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+
+
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of an experiment; None without a descent."""
+    table = material.steps(sweep, experiment)
+    if table.empty:
+        return None
+    rows = material.schemes(sweep, experiment)
+    return draw(table, rows, material.with_budget(experiment, rows), shape=options.shape)

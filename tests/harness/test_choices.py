@@ -93,7 +93,7 @@ GROUPS = ("cost", "dataset", "normalizer", "optimizer")
 OWN = {
     "cost": ("normbench.costs.count_misclassified", "normbench.costs.declaration.declare"),
     "dataset": ("normbench.datasets.idx.read_idx", "normbench.datasets.split"),
-    "normalizer": ("normbench.normalizers.spectrum.blocks", "normbench.choices.build"),
+    "normalizer": ("normbench.normalizers.decomposition.blocks", "normbench.choices.build"),
     "optimizer": ("normbench.optimizers.contract.share", "normbench.optimizers.Optimizer"),
 }
 
@@ -247,7 +247,10 @@ def test_a_module_that_cannot_be_imported_is_one_line(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     for number, text in enumerate(("1 +", "raise SystemExit(3)", "nothing", "raise KeyError")):
         (tmp_path / f"broken{number}.py").write_text(text)
-        with allowing([f"broken{number}"]), pytest.raises(UserError, match="cannot be imported"):
+        with (
+            allowing([f"broken{number}"]),
+            pytest.raises(UserError, match=r"cannot be imported.*give the dotted path"),
+        ):
             locate("cost", f"broken{number}.cost")
 
 

@@ -30,7 +30,7 @@ def worthwhile(monkeypatch):
     """Merge small points too, moved and compared a few at a time."""
     monkeypatch.setattr(blocked, "MERGED_FROM", 0)
     monkeypatch.setattr(columns, "FEW", 5)
-    monkeypatch.setattr("normbench.normalizers.spectrum.BLOCK", 70)
+    monkeypatch.setattr("normbench.normalizers.decomposition.BLOCK", 70)
 
 
 def repeated(rng, dtype=np.float64):

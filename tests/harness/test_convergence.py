@@ -217,3 +217,61 @@ def test_bisection_takes_the_first_failure_and_says_where_there_is_none():
 def test_a_search_that_cannot_be_made_is_refused(wrong):
     with pytest.raises(UserError, match=r"search\."):
         Search(**wrong)
+
+
+def test_a_new_low_is_one_of_the_part_before_and_not_of_the_whole_run():
+    sinking = np.r_[10.0, 0.5, np.linspace(8, 2, 99)]  # an early dip, then a slow fall
+    sinking[-2] += 0.2  # and a rise at the end
+    assert verdict(sinking) == "unsettled"
+
+
+def test_quartiles_are_values_that_there_are_the_upper_of_two():
+    assert convergence.spread(np.array([4.0, 2.0, 3.0, 1.0])) == (3.0, 2.0, 4.0)
+    middle, low, high = convergence.spread(np.array([1.0, np.nan, 3.0, 2.0]))
+    assert (middle, low) == (3.0, 2.0)
+    assert np.isnan(high)
+
+
+@pytest.mark.parametrize("limit", [5000.0, 2e-4])
+def test_no_step_size_is_tried_twice(limit):
+    tried = []
+
+    def fails(sizes):
+        assert len(sizes) == 8  # together they cost little more than one
+        tried.extend(sizes)
+        return [size > limit for size in sizes]
+
+    found = critical_step(fails, 1.0, 0.1)
+    assert found.lower <= limit < found.upper <= 1.1 * found.lower
+    assert len(set(tried)) == len(tried)
+
+
+@pytest.mark.parametrize(("rise", "sinks"), [(0.05, True), (0.5, False)])
+def test_rises_are_small_by_their_share_of_the_drop(rise, sinks):
+    history = np.r_[np.linspace(10, 5, 20), np.linspace(5 + rise, 0.1, 20)]
+    assert convergence.sinks(history, Rules(), 0.0) == sinks
+    assert convergence.sinks(history / 10, Rules(), 0.0) == sinks
+    assert not convergence.sinks(history[::-1], Rules(), 0.0)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"tail": 1.0}, {"variation": 1.0}, {"excess": 1.0}, {"last": 0.5}, {"least_tail": 0}]
+)
+def test_a_rule_is_a_share_below_its_bound(rule):
+    (name,) = rule
+    with pytest.raises(UserError, match=f"rules.{name}="):
+        Rules(**rule)
+    if name != "least_tail":
+        Rules(**{name: rule[name] - 0.01})
+        with pytest.raises(UserError, match=f"rules.{name}=0.0"):
+            Rules(**{name: 0.0})
+
+
+def test_one_iteration_is_judged_and_none_is_not():
+    assert convergence.judge(np.array([1.0]), False, 0.0).reason == "no step was made"
+    assert convergence.judge(np.array([1.0, 0.5]), False, 0.0).falls
+
+
+def test_a_flat_tail_is_no_cycle():
+    assert not convergence.cycling(np.r_[1.0, np.full(100, 0.8)])
+    assert convergence.cycling(np.r_[1.0, np.full(99, 0.8), 0.9])

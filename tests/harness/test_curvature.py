@@ -135,7 +135,7 @@ def test_lanczos_ends_where_eigenvalues_crowd_at_the_top():
 
 @pytest.mark.parametrize("dense", [0, 200])
 def test_leading_directions_are_the_matrix_own(dense, monkeypatch):
-    monkeypatch.setattr(hessian, "DENSE", dense)
+    monkeypatch.setattr(hessian, "MATRIX_UP_TO", dense)
     cost, x, targets, classes = problem("multiclass_softmax")
     weights = 0.1 * np.random.default_rng(4).standard_normal((classes, x.shape[1] + 1))
     here = Objective(cost, x, targets, False, 0.3).hessian(weights)

@@ -11,12 +11,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs, measures, optimizers
 from normbench.datasets import UserError, make_dataset
-from normbench.engine.descent import descend
+from normbench.engine.descent import Histories, descend
 from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import Evaluation
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
 from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.judged import _without_mistake as without_mistake
 from normbench.measures.judged import judged
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
@@ -280,10 +281,10 @@ def test_the_effort_of_second_derivatives_grows_with_the_classes():
 
 
 def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
-    from normbench.normalizers import spectrum
+    from normbench.normalizers import decomposition
 
-    find = spectrum._find
-    monkeypatch.setattr(spectrum, "_find", lambda *of: time.sleep(0.2) or find(*of))
+    find = decomposition._find
+    monkeypatch.setattr(decomposition, "_find", lambda *of: time.sleep(0.2) or find(*of))
     together = Shared()
     made = [run(job(data, scheme=PCASphere()), shared=together) for _ in range(2)]
     assert all(outcome.fit_seconds > 0.2 for outcome in made)
@@ -307,3 +308,59 @@ def test_predictions_and_ties_are_of_plain_descent_below_the_threshold(data, rul
     # Momentum 0 makes the same steps, but it does not say that it is plain.
     assert predicted == [rule.plain, rule.plain, False, False]
     assert tie == rule.plain
+
+
+def test_theory_may_take_half_of_the_passes_and_a_tenth_of_a_second():
+    assert budget.allowance("auto", 10**6, 100, 10).passes == 5e5
+    assert budget.allowance("auto", 0, 100, 10).passes == budget.SMALL / 4000
+    assert budget.allowance("full", 0, 100, 10) == (np.inf, np.inf)
+
+
+def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
+    x = data.x * [1.0, 0.1, 0.01]  # variances around 1, 0.01 and 0.0001
+    small = make_dataset("x", x, data.y, source="arrays", class_names=["a", "b"])
+    found = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
+    variances = np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1]
+    left = variances / (variances + 1e-3)
+    assert found.metrics[names.LIVE_DIRECTIONS.key] == 3
+    assert found.metrics[names.RIDGE_TOUCHED.key] == 2
+    assert found.metrics[names.RIDGE_SMALLEST.key] == pytest.approx(left[-1], rel=1e-9)
+    assert found.metrics[names.RIDGE_SHARE.key] == pytest.approx(1e-3 / variances[0], rel=1e-9)
+    directions, told = found.series[names.RIDGE_VARIANCE.key]
+    assert list(directions) == [0, 1, 2]
+    np.testing.assert_allclose(told, left, rtol=1e-9)  # measured: 2e-13
+    monkeypatch.setattr("normbench.measures.ridge.MOST", 2)
+    few = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
+    assert names.RIDGE_VARIANCE.key not in few.series
+
+
+def test_the_effective_rank_is_of_the_points_descended_on(data):
+    found = run(job(data, scheme=PCASphere(ridge=0.0))).findings
+    assert found.metrics[names.EFFECTIVE_RANK.key] == pytest.approx(3, rel=1e-9)
+    unknown = run(job(data, scheme=PCASphere(ridge=0.0), theory="none")).findings
+    assert names.EFFECTIVE_RANK.key not in unknown.metrics
+
+
+def test_a_threshold_that_speaks_of_the_optimizer_has_no_note(data):
+    words = "2/L speaks of plain gradient descent"
+    for rule, said in ((gradient_descent(), False), (optimizers.momentum(), True)):
+        found = run(replace(job(data), optimizer=rule)).findings
+        assert (words in found.tags.get("theory_note", "")) == said
+
+
+def test_a_run_without_a_mistake_at_its_end_is_a_proof(data):
+    shape = (2, 3)
+    counts = np.array([[80.0, 0.0, 1.0], [80.0, 3.0, 0.0]])
+    weights = np.arange(8.0).reshape(2, 1, 4)
+    made = Histories(np.ones(shape), counts, None, None, np.full(2, -1), weights)
+    assert np.array_equal(without_mistake(made), weights[1])
+    assert without_mistake(replace(made, misclassifications=counts[:, :2] + 1)) is None
+    assert without_mistake(replace(made, misclassifications=None)) is None
+
+
+def test_histories_must_fit_into_a_share_of_the_memory(monkeypatch):
+    """Four histories of 100 numbers of 8 bytes; a quarter of the memory is for them."""
+    monkeypatch.setattr("normbench.datasets.values.available", lambda: 4 * 3200)
+    Settings((0.1,), iterations=99)
+    with pytest.raises(UserError, match="iterations=100, starts=1, 1 step_sizes"):
+        Settings((0.1,), iterations=100)

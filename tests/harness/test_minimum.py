@@ -9,8 +9,8 @@ from normbench.engine import hessian
 from normbench.engine.problem import Objective
 from normbench.normalizers import PCASphere
 from normbench.results.names import PARTLY
+from normbench.theory.minimum import _conjugate_gradients, spans_the_same, sphere
 from normbench.theory.minimum import minimum as least
-from normbench.theory.minimum import spans_the_same, sphere
 from normbench.theory.separability import by_program
 
 
@@ -60,7 +60,7 @@ def test_conjugate_gradients_and_cholesky_find_the_same(monkeypatch):
     y = rng.integers(0, 3, len(x))
     basis, _ = sphere(x)
     dense = minimum(costs.multiclass_softmax, basis, y, 3)
-    monkeypatch.setattr(hessian, "DENSE", 0)
+    monkeypatch.setattr(hessian, "MATRIX_UP_TO", 0)
     products = minimum(costs.multiclass_softmax, basis, y, 3)
     assert dense.reached
     assert products.reached
@@ -121,3 +121,13 @@ def test_only_invertible_affine_schemes_share_the_minimum():
         assert spans_the_same(basis, same)
     for other in (x[:, :3], np.tanh(x), np.column_stack([x, x[:, 0] ** 2]), 0 * x):
         assert not spans_the_same(basis, other)
+
+
+def test_conjugate_gradients_take_a_product_for_each_different_eigenvalue():
+    rng = np.random.default_rng(1)
+    axes = np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    matrix = axes @ np.diag([1.0, 1.0, 10.0, 10.0, 100.0, 100.0]) @ axes.T
+    right = rng.standard_normal(6)
+    solution, products = _conjugate_gradients(lambda v: matrix @ v, right, 1e-8)
+    assert products == 3
+    np.testing.assert_allclose(matrix @ solution, right, atol=1e-7 * np.linalg.norm(right))

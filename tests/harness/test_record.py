@@ -199,3 +199,12 @@ def test_a_shown_step_that_diverged_gives_way_to_the_best(two_classes):
 def test_a_shown_step_is_one_of_the_grid():
     with pytest.raises(UserError, match=r"shown_step=2: is not one of step_sizes; choose of 1, 10"):
         Settings((1, 10), shown_step=2)
+
+
+def test_principal_axes_are_one_standard_deviation_long(two_classes):
+    x, y = two_classes
+    outcome = run(job(x[:, :2], y, scheme=FunctionTransformer(), record=["points"]))
+    axes = outcome.arrays["points"]["axes"]
+    np.testing.assert_allclose(axes.T @ axes, np.cov(x[:, :2].T, bias=True), rtol=1e-9)
+    assert abs(axes[0] @ axes[1]) < 1e-9 * np.linalg.norm(axes[0]) ** 2
+    assert np.linalg.norm(axes[0]) > np.linalg.norm(axes[1])

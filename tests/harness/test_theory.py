@@ -29,9 +29,9 @@ def test_the_four_ways_to_a_spectrum_agree(monkeypatch):
     whole = spectra.gram_spectrum(x)
     np.testing.assert_allclose(single.values, whole.values, rtol=1e-8)
     np.testing.assert_allclose(single.variances[:19], whole.variances[:19], rtol=1e-8)
-    monkeypatch.setattr(spectra, "DENSE", 25)
+    monkeypatch.setattr(spectra, "MOST_FEATURES", 25)
     dual = spectra.gram_spectrum(x)
-    monkeypatch.setattr(spectra, "DENSE", 5)
+    monkeypatch.setattr(spectra, "MOST_FEATURES", 5)
     lanczos = spectra.gram_spectrum(x)
     assert whole.rank == dual.rank == 20
     # Measured: 8e-13 by the small matrix, Lanczos to the last digit; the smallest eigenvalue is

@@ -75,7 +75,7 @@ def test_single_precision_finds_the_step_sizes_that_double_does():
 
 def test_a_few_components_of_many_features_make_no_matrix_of_them_all(monkeypatch):
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((20, 2 + spectra.DENSE))
+    x = rng.standard_normal((20, 2 + spectra.MOST_FEATURES))
     monkeypatch.setattr(np, "outer", None)  # a covariance of them all would need it
     found = run(job(two_classes(x, np.arange(20) % 2), scheme=PCARotation(components=3)))
     assert found.features == 3

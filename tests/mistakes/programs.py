@@ -121,7 +121,7 @@ CASES = (
     target("optimizer", "normbench.optimizers.contract.share"),
     target("optimizer", "normbench.optimizers.Optimizer"),
     target("dataset", "normbench.datasets.idx.read_idx", "dataset=iris"),
-    target("normalizer", "normbench.normalizers.spectrum.blocks", IDENTITY),
+    target("normalizer", "normbench.normalizers.decomposition.blocks", IDENTITY),
     Case("no target", typed("cost._target_=null"), ("cost._target_=None: is of",)),
     mine("cost", "three"),
     mine("cost", "nothing", said="cost nothing: gives shape ()"),

@@ -113,6 +113,8 @@ def test_a_profile_is_the_share_within_a_factor_of_the_best():
     assert comparisons.unsolved(both) == (1, 4)  # the third: it is told apart
     for _, own in found.groupby("scheme"):
         assert own["share"].is_monotonic_increasing
+    alone = comparisons.profile(table(a=[10], b=[30]))
+    assert sorted(set(alone["factor"])) == [1.0, 3.0]  # no step of a staircase is made up
 
 
 def test_a_problem_counts_once_however_many_splits_it_has():

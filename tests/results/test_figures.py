@@ -1,5 +1,7 @@
 """Each figure, drawn from a small store: what is on it, not only that there is a file."""
 
+from importlib import import_module
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,11 +11,11 @@ from PIL import Image
 
 from normbench.command.results import main
 from normbench.results import comparisons, drawing
-from normbench.results.drawing import Options
 from normbench.results.errors import ResultsError
 from normbench.results.figures import (
     NAMES,
     contours,
+    material,
     phase_diagram,
     profiles,
     spectrum,
@@ -21,6 +23,7 @@ from normbench.results.figures import (
     style,
 )
 from normbench.results.figures.labels import spread
+from normbench.results.figures.material import Options
 from normbench.results.runs import Sweep
 
 
@@ -44,7 +47,8 @@ def texts(axis):
 
 
 def test_every_figure_has_a_maker_and_a_line_of_help():
-    assert list(drawing.MAKERS) == list(NAMES)
+    for name in NAMES:
+        assert callable(import_module(f"normbench.results.figures.{name}").make)
 
 
 def test_histories_of_three_schemes_in_ten_iterations(three):
@@ -61,7 +65,7 @@ def test_histories_of_three_schemes_in_ten_iterations(three):
 
 
 def test_histories_agree_with_the_store(three):
-    rows = three.sweep.histories(drawing.schemes(three.sweep, three.name))
+    rows = three.sweep.histories(material.schemes(three.sweep, three.name))
     for label, line in named(draw(three, "histories").axes[0]).items():
         own = rows[rows["label"] == label.split(",")[0]]
         assert np.array_equal(line.get_ydata(), own["train/cost"])
@@ -207,8 +211,8 @@ def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
 
 
 def test_a_star_is_the_best_step_only_where_none_was_chosen(three):
-    schemes = drawing.schemes(three.sweep, three.name)
-    steps = drawing.steps(three.sweep, three.name)
+    schemes = material.schemes(three.sweep, three.name)
+    steps = material.steps(three.sweep, three.name)
     for chosen, words in ((None, "best step"), ("true", "shown step")):
         figure = phase_diagram.draw(steps, schemes.assign(**{"tags.step_chosen": chosen}), "")
         assert words in [text.get_text() for text in figure.legends[0].get_texts()]

@@ -72,3 +72,19 @@ def test_a_summary_has_medians_and_no_quartiles_of_one_split():
     assert "q1" not in one
     more = heldout.summary(splits(a=[0.05, 0.01, 0.03]))
     assert more[["splits", "test error, %", "q1", "q3"]].to_numpy().tolist() == [[3, 3, 2, 4]]
+
+
+def test_a_summary_has_the_medians_over_the_splits():
+    table = splits(a=[0.1, 0.3, 0.2, 0.9, 0.4])
+    table["at"] = [10.0, 90.0, 20.0, 30.0, 40.0]
+    table["cost"], table["best cost"] = [5.0, 1.0, 2.0, 3.0, 9.0], [1.0, 0.1, 0.2, 0.3, 0.9]
+    table["train rate"] = [0.0, 0.1, 0.2, 0.8, 0.3]
+    (row,) = heldout.summary(table).to_dict("records")
+    assert (row["splits"], row["at iteration"]) == (5, 30.0)
+    assert (row["test cost"], row["best test cost"]) == (3.0, 0.3)
+    assert row["train error, %"] == pytest.approx(20)
+    assert row["test error, %"] == row["best test error, %"] == pytest.approx(30)
+    assert (row["q1"], row["q3"]) == pytest.approx((20, 40))
+    (one,) = heldout.summary(table[:1]).to_dict("records")
+    assert "splits" not in one
+    assert "q1" not in one

@@ -12,7 +12,7 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCARotation
 from normbench.results import drawing
-from normbench.results.figures import histories
+from normbench.results.figures import closer, histories, material
 from tests.results.conftest import write_sweep
 from tests.results.test_figures import draw, marked, named, texts
 
@@ -42,7 +42,7 @@ def test_data_shows_how_far_from_sphered_the_points_are(three):
 
 
 def test_contours_tell_the_condition_number(three):
-    schemes = drawing.schemes(three.sweep, three.name)
+    schemes = material.schemes(three.sweep, three.name)
     for axis, known in zip(
         draw(three, "contours").axes, schemes["metrics.theory/condition_number"]
     ):
@@ -106,7 +106,7 @@ def test_closer_draws_the_named_schemes_from_iteration_1(three):
     assert drawing.figure(three.sweep, three.name, "closer") is None
     told = dataclasses.replace(
         three.sweep,
-        runs=three.sweep.runs.assign(**{drawing.CLOSER: "['standard', 'pca_sphere']"}),
+        runs=three.sweep.runs.assign(**{closer.CLOSER: "['standard', 'pca_sphere']"}),
     )
     figure = drawing.figure(told, three.name, "closer")
     for axis in figure.axes:

@@ -8,16 +8,16 @@ import pytest
 from normbench.command.results import main
 from normbench.recording.pages import publish
 from normbench.recording.writer import Store, Writer
-from normbench.results import dashboard, description, names, view
+from normbench.results import dashboard, description, mlflows_own, names, view
 from normbench.results.figures import style
 from normbench.results.runs import Sweep, load
 
 
 def test_a_state_is_packed_as_mlflow_unpacks_it(three):
     shown = view.state(three.sweep, three.name)
-    text = view.packed(shown)
+    text = mlflows_own.packed(shown)
     assert text.startswith("deflate;eN")  # zlib at its best compression, in base64
-    assert view.unpacked(text) == json.loads(json.dumps(shown))
+    assert mlflows_own.unpacked(text) == json.loads(json.dumps(shown))
 
 
 def test_the_cost_on_a_log_axis_comes_first(three):
@@ -51,7 +51,7 @@ def test_a_view_that_mlflow_would_refuse_is_left_out(three, monkeypatch):
         "mlflow.sharedViewState.sweep-1",
         "mlflow.sharedViewState.sweep-1-steps",
     }
-    monkeypatch.setattr(view, "LONGEST", 10)
+    monkeypatch.setattr(mlflows_own, "LONGEST", 10)
     assert view.tags(three.sweep, three.name) == {}
 
 

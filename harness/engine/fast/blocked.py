@@ -26,8 +26,8 @@ from normbench.engine.problem import (
     linear_hessian,
 )
 
-# Of points and their scores in a block. Measured on 784 features: smaller blocks cost the products
-# more than a second trip to memory does; larger ones gain nothing.
+# The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
+# products down by more than a second trip to memory takes; larger ones gain nothing.
 BLOCK_BYTES = 1 << 23
 # Scores times (features and what a score costs elementwise) from which a second thread pays.
 PARALLEL_WORK = 2_000_000
@@ -90,9 +90,9 @@ class Blocked(Objective):
     def merged(self, own: bool) -> Iterator["Blocked"]:
         """Yield the same problem, to rounding, that multiplies equal columns of x once.
 
-        It takes the weights of all features and gives their derivatives; it is this one where
-        few columns are equal. own: x is nobody else's, and is packed in its own memory; while
-        this is open x is then not to be read, and afterwards it is as it was.
+        It takes the weights of all features and gives their derivatives. Where few columns are
+        equal it is this problem itself. own: nobody else uses x, so it is packed in its own memory:
+        x must not be read until this context ends, and then it is as it was.
         """
         columns = different(self.x) if self.x.size >= MERGED_FROM else None
         if columns is None or len(columns.first) > MERGED_LEFT * self.x.shape[1]:
@@ -138,7 +138,7 @@ class Blocked(Objective):
                 counts += wrong
                 if with_gradient:
                     slope = scores.reshape(runs * classes, -1)
-                    bias += slope @ ones[: slope.shape[1]]  # half the time of a sum
+                    bias += slope @ ones[: slope.shape[1]]  # takes half the time of a sum
                     slopes += products.slopes(
                         slope, self.x[block], product, self._piece(len(slope))
                     )
@@ -192,7 +192,7 @@ class Blocked(Objective):
         return found
 
     def _block_size(self, rows: int, points: int) -> int:
-        """Return the points of a block: as many blocks as there must be, of one size."""
+        """Return how many points a block has: as few blocks as fit, all of one size."""
         most = max(1, BLOCK_BYTES // (self.x.itemsize * (rows + self.x.shape[1])))
         return -(-points // -(-points // most))
 

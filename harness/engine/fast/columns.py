@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.hessian import Hessian, weighted, with_penalty
-from normbench.normalizers.spectrum import blocks
+from normbench.normalizers.decomposition import blocks
 
 Array = NDArray[Any]
 Numbers = NDArray[np.intp]
@@ -37,7 +37,7 @@ class Columns:
 
     @cached_property
     def _copies(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return the weights of copies, by column; where each column's begin; the columns."""
+        """Return the copies' numbers, by column; where each column's copies begin; the columns."""
         copies = np.setdiff1d(np.arange(len(self.place)), self.first)
         copies = copies[np.argsort(self.place[copies], kind="stable")]
         columns, begin = np.unique(self.place[copies], return_index=True)
@@ -56,7 +56,7 @@ class Columns:
         return slopes.take(self.place, axis=-1)
 
     def pack(self, x: Array, packed: Array) -> Array:
-        """Return points x `(P, N)` as `(P, M)`, written to the start of flat memory, x's or not."""
+        """Return points x `(P, N)` as `(P, M)` at the start of flat memory, maybe x's own."""
         packed = packed[: len(x) * len(self.first)].reshape(len(x), -1)
         for block in blocks(len(x)):
             packed[block] = x[block].take(self.first, axis=1)

@@ -1,9 +1,9 @@
 """The two matrix products of a step: weights with points, and derivatives with points.
 
-OpenBLAS copies both factors of a product into panels before it multiplies them, but for products
-that it holds small, of which its AVX-512 kernels take the factors as they stand. With few rows of
-weights the copy of the points takes as long as all else: there the points are multiplied piece by
-piece, each a small product.
+OpenBLAS copies both factors of a product into panels before it multiplies them. Its AVX-512 kernels
+leave that out for products that count as small. With few rows of weights the copy of the points
+takes as long as everything else: the points are then multiplied piece by piece, and each piece is a
+small product.
 """
 
 from functools import lru_cache
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-# Found at 10 to 784 features and 2 to 90 rows: beyond these bounds pieces lose, up to half.
-SMALL = 800_000  # multiplications of a product that is held small
+# Measured at 10 to 784 features and 2 to 90 rows: beyond these bounds pieces are slower.
+SMALL = 800_000  # multiplications: larger products do not count as small
 ROWS = 32  # of weights, at most
 LEAST = 50  # points in a piece
 KERNELS = {"SkylakeX", "Cooperlake", "SapphireRapids"}  # those of AVX-512

@@ -1,7 +1,7 @@
 """Threads of our own over parts of the points, each with the matrix products on one thread.
 
-The products alone would run on the library's own threads, but what lies between them, elementwise,
-on one: over half of the points each, both halve.
+The library would run the products alone on threads of its own, and all elementwise work between
+them on one thread. With half of the points on each of two threads, both take half the time.
 """
 
 from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from normbench.choices import CONF, build, options
 from normbench.comparison import compare
 from normbench.engine.scheme import normalize
-from normbench.normalizers import spectrum
+from normbench.normalizers import decomposition
 from normbench.normalizers.whitening import Whitening, triangle
 from tests.real_data import contrast_normalized
 
@@ -240,7 +240,7 @@ def test_components_are_ordered_and_their_signs_fixed(name):
 def test_a_tie_of_the_largest_entries_is_decided_by_the_first():
     rows = np.array([[-1.0, 1 + 1e-12], [0.5, -0.5 - 1e-15], [0.3, -0.9]])
     expected = np.array([[1, -1], [0.5, -0.5], [-0.3, 0.9]])
-    np.testing.assert_allclose(spectrum.fix_signs(rows), expected, rtol=1e-9)
+    np.testing.assert_allclose(decomposition.fix_signs(rows), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", [name for name in LINEAR if name not in SHRUNK])
@@ -271,7 +271,7 @@ def test_directions_of_rounding_are_dropped_whatever_rtol_says(seed):
 def test_blocks_of_points_do_not_show(name, monkeypatch):
     x = points()
     whole = scheme(name).fit_transform(x)
-    monkeypatch.setattr(spectrum, "BLOCK", 7)
+    monkeypatch.setattr(decomposition, "BLOCK", 7)
     # Measured: 1e-11.
     np.testing.assert_allclose(scheme(name).fit_transform(x), whole, atol=1e-8)
 
@@ -279,7 +279,7 @@ def test_blocks_of_points_do_not_show(name, monkeypatch):
 def test_the_covariance_survives_an_offset_that_rounds_the_mean():
     # At 2^45 whole numbers are exact, and their mean is off by 0.004.
     x = np.random.default_rng(5).integers(0, 10, (300, 4)).astype(float)
-    mean, covariance = spectrum.mean_and_covariance(x + 2.0**45)
+    mean, covariance = decomposition.mean_and_covariance(x + 2.0**45)
     # Measured: 4e-15; 1e-5 without the correction.
     np.testing.assert_allclose(covariance, second_moments(x), atol=1e-9)
     np.testing.assert_allclose(mean - 2.0**45, x.mean(axis=0), atol=0.008)
@@ -287,7 +287,7 @@ def test_the_covariance_survives_an_offset_that_rounds_the_mean():
 
 @pytest.mark.parametrize(("features", "times"), [(2, 10), (30, 30), (784, 784)])
 def test_rounding_level_is_the_number_of_features_times_machine_epsilon(features, times):
-    assert spectrum.rounding(features) == times * np.finfo(float).eps
+    assert decomposition.rounding(features) == times * np.finfo(float).eps
 
 
 @every_linear

@@ -13,7 +13,7 @@ BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
 EPS = float(np.finfo(np.float64).eps)
 
 
-class Spectrum(NamedTuple):
+class Decomposition(NamedTuple):
     """The second moments of points (P, N): `T^-1/2 S T^-1/2 = V D V'`, with T = I or diag(S).
 
     mean: (N,). scales: (N,), the roots of T's entries. values: (N,), the diagonal of D,
@@ -27,20 +27,20 @@ class Spectrum(NamedTuple):
     vectors: Array
 
 
-class Spectra:
-    """The spectra of points x (P, N), each found when it is first asked for.
+class Decompositions:
+    """The decompositions of points x (P, N), each found when it is first asked for.
 
     Schemes that are fitted on the same points share them. saved: the seconds that finding took
-    before, of the spectra that were asked for again.
+    before, of the decompositions that were asked for again.
     """
 
     def __init__(self, x: NDArray[Any]) -> None:
         self.x = x
         self.saved = 0.0
-        self._found: dict[tuple[bool, bool], tuple[Spectrum, float]] = {}
+        self._found: dict[tuple[bool, bool], tuple[Decomposition, float]] = {}
 
-    def get(self, correlation: bool = False, complete: bool = False) -> Spectrum:
-        """Return the spectrum of the points' covariance, or of their correlation.
+    def get(self, correlation: bool = False, complete: bool = False) -> Decomposition:
+        """Return the decomposition of the points' covariance, or of their correlation.
 
         In float64 whatever the type of x. With fewer points than features it comes from the small
         matrix `Xc Xc' / P` (P, P), which has the same nonzero eigenvalues, unless `complete` asks
@@ -59,7 +59,7 @@ class Spectra:
         return found
 
 
-def _find(x: NDArray[Any], correlation: bool, complete: bool) -> Spectrum:
+def _find(x: NDArray[Any], correlation: bool, complete: bool) -> Decomposition:
     if len(x) < x.shape[1] and not complete:
         return _from_points(x, correlation)
     mean, covariance = mean_and_covariance(x)
@@ -67,7 +67,7 @@ def _find(x: NDArray[Any], correlation: bool, complete: bool) -> Spectrum:
     covariance[constant] = covariance[:, constant] = 0.0
     covariance /= scales * scales[:, None]
     values, vectors = eigendecomposition(covariance)
-    return Spectrum(mean, scales, values, vectors)
+    return Decomposition(mean, scales, values, vectors)
 
 
 def rounding(features: int) -> float:
@@ -135,8 +135,8 @@ def _scales(
     return np.sqrt(np.where(constant, 1.0, variance)), constant
 
 
-def _from_points(x: NDArray[Any], correlation: bool) -> Spectrum:
-    """Return the spectrum by way of `Xc Xc' / P = U D U'`: an eigenvector is `Xc' u`, scaled."""
+def _from_points(x: NDArray[Any], correlation: bool) -> Decomposition:
+    """Return the decomposition from `Xc Xc' / P = U D U'`: an eigenvector is `Xc' u`, scaled."""
     mean = x.mean(axis=0, dtype=np.float64)
     centred = x - mean
     rest = centred.mean(axis=0)
@@ -151,4 +151,4 @@ def _from_points(x: NDArray[Any], correlation: bool) -> Spectrum:
     values[: len(found)] = found
     vectors = left[found > rounding(x.shape[1]) * found[0]] @ centred
     vectors /= np.sqrt(np.einsum("mn,mn->m", vectors, vectors))[:, None]
-    return Spectrum(mean, scales, values, fix_signs(vectors))
+    return Decomposition(mean, scales, values, fix_signs(vectors))

@@ -1,4 +1,7 @@
-"""A fitted scheme as the affine map `z = A x + b` that it is, where it is one."""
+"""The affine map of any fitted scheme, found by trying the scheme on a few points.
+
+What a scheme says of itself before it is fitted stands in `normbench.normalizers.affine`.
+"""
 
 from typing import Any, NamedTuple
 
@@ -6,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-CHECKED = 256  # points that the map is held against
-CLOSE = 1e-9  # of the largest coordinate: the map is right up to that
+CHECKED = 256  # points that the map is tried on
+CLOSE = 1e-9  # of the largest coordinate: the error that the map may have
 
 
-class Affine(NamedTuple):
+class Probed(NamedTuple):
     """The map `z = A (x - centre) + image`. matrix: A `(M, N)`; centre `(N,)`; image `(M,)`.
 
     The centre is the points' mean, so that no digits are lost to an offset.
@@ -21,8 +24,8 @@ class Affine(NamedTuple):
     image: Array
 
 
-class Parts(NamedTuple):
-    """What an affine map does to the points."""
+class Effects(NamedTuple):
+    """What an affine map does to these points."""
 
     centres: bool
     shifts: bool
@@ -30,11 +33,11 @@ class Parts(NamedTuple):
     rotates: bool
 
 
-def affine(scheme: Any, x: NDArray[Any], z: NDArray[Any]) -> Affine | None:
+def probe(scheme: Any, x: NDArray[Any], z: NDArray[Any]) -> Probed | None:
     """Return a fitted scheme's map, None where it is not affine; x (P, N) gave z (P, M).
 
-    Asked of the scheme itself: where the mean goes, and a step along each feature of that feature's
-    standard deviation; then held against the points.
+    The scheme transforms the mean, and the mean moved along each feature by that feature's standard
+    deviation. The map that follows must then give z for some of the points.
     """
     centre = x.mean(axis=0, dtype=np.float64)
     steps = x.std(axis=0, dtype=np.float64)
@@ -43,22 +46,22 @@ def affine(scheme: Any, x: NDArray[Any], z: NDArray[Any]) -> Affine | None:
         try:
             probes = np.vstack([centre, centre + np.diag(steps)])
             found = np.asarray(scheme.transform(probes), dtype=np.float64)
-        except ValueError:  # a scheme may refuse what is no point of its own
+        except ValueError:  # a scheme may refuse points that it has not seen
             return None
         if found.shape != (len(probes), z.shape[1]) or not np.isfinite(found).all():
             return None
-        made = (probes[1:] - centre).diagonal()  # the steps as rounding left them
+        made = (probes[1:] - centre).diagonal()  # the moves, with their rounding
         matrix = (found[1:] - found[0]).T / made
         some = np.unique(np.linspace(0, len(x) - 1, CHECKED).astype(int))
         expected = (x[some] - centre) @ matrix.T + found[0]
         close = max(CLOSE, 100 * float(np.finfo(z.dtype).eps))
         error = np.abs(expected - z[some]).max(axis=0)
         size = np.abs(z[some]).max(axis=0) + np.abs(z).max() * 1e-3
-    return Affine(matrix, centre, found[0]) if np.all(error <= close * size) else None
+    return Probed(matrix, centre, found[0]) if np.all(error <= close * size) else None
 
 
-def parts(found: Affine, z: NDArray[Any]) -> Parts:
-    """Return what a map does, z (P, M) being the points under it; up to rounding."""
+def effects(found: Probed, z: NDArray[Any]) -> Effects:
+    """Return what a map does, up to rounding; z (P, M): the points under it."""
     size = np.abs(found.matrix).max(initial=0.0)
     own = found.matrix.shape[0] == found.matrix.shape[1]
     diagonal = found.matrix.diagonal() if own else np.empty(0)
@@ -76,4 +79,4 @@ def parts(found: Affine, z: NDArray[Any]) -> Parts:
     reach = np.abs(found.matrix) @ np.abs(found.centre)
     shifts = bool(np.any(np.abs(origin) > 1e-6 * np.maximum(spread, reach)))
     centres = shifts and bool(np.all(np.abs(found.image) <= 1e-6 * np.maximum(spread, reach)))
-    return Parts(centres, shifts, scales, rotates)
+    return Effects(centres, shifts, scales, rotates)

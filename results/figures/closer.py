@@ -1,0 +1,24 @@
+"""The histories of a few schemes from iteration 1 on: what the start's cost hides."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from normbench.results import names
+from normbench.results.figures import histories, material
+from normbench.results.runs import Sweep
+
+CLOSER = names.setting("study.closer")
+
+
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the best runs of the schemes named in `study.closer`, without the start."""
+    rows = material.schemes(sweep, experiment)
+    named = rows.get(CLOSER, pd.Series(dtype=str)).dropna()
+    wanted = [word for text in named[:1] for word in text.strip("[]").replace("'", "").split(", ")]
+    runs = rows[rows["normalizer"].isin(wanted)]
+    table = material.histories(sweep, runs)
+    if table.empty:
+        return None
+    first = max(options.first, 1)
+    title = f"{experiment}, from iteration {first}"
+    return histories.draw(table, runs, title, first=first, scale=options.scale, shape=options.shape)

@@ -1,0 +1,143 @@
+"""What MLflow does not document as an interface; everything of the kind stands here.
+
+Read from version 3.17, and tested with it, the views in a browser: `pyproject.toml` bounds the
+version. Three parts: the tables of its database, the saved views of its page, and the address that
+opens one. `results` reads by them; the two functions that write are called by `recording` alone.
+"""
+
+import base64
+import json
+import sqlite3
+import zlib
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+TABLE = "experiments"  # that every database of MLflow's has
+VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its experiment
+LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
+
+
+def make_tables(database: Path, artifacts: str) -> None:
+    """Make a SQLite file with MLflow's tables; artifacts: where its default experiment's go."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    store = SqlAlchemyStore(f"sqlite:///{database}", artifacts)  # type: ignore[no-untyped-call]
+    store.engine.dispose()
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+
+
+def statuses(database: Path, runs: Sequence[str]) -> dict[str, str]:
+    """Return the status of each of some runs in a SQLite file, by its id; makes no file."""
+    places = ",".join("?" * len(runs))
+    query = f"select run_uuid, status from runs where run_uuid in ({places})"
+    address = f"file:{quote(str(database))}?mode=rw"
+    with closing(sqlite3.connect(address, uri=True)) as connection:
+        return dict(connection.execute(query, list(runs)).fetchall())
+
+
+def saved(key: str, name: str, created: int, state: dict[str, Any]) -> dict[str, str]:
+    """Return the tag that saves a view; none where it is longer than what MLflow keeps."""
+    told = {"name": name, "createdAt": created, "updatedAt": created, "state": packed(state)}
+    text = json.dumps(told)
+    return {VIEW + key: text} if len(text) <= LONGEST else {}
+
+
+def packed(state: dict[str, Any]) -> str:
+    """Return a view's state as MLflow stores it: compressed JSON."""
+    text = json.dumps(state, separators=(",", ":"), sort_keys=True)
+    return f"deflate;{base64.b64encode(zlib.compress(text.encode(), 9)).decode()}"
+
+
+def unpacked(text: str) -> dict[str, Any]:
+    """Return the state that `packed` was given."""
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text.split(";", 1)[1])))
+    return found
+
+
+def state(
+    search: str,
+    order: str,
+    columns: Sequence[str],
+    sections: Sequence[dict[str, Any]],
+    charts: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the state of MLflow's page: the runs of a search, and their charts by sections."""
+    return {
+        "searchFilter": search,
+        "orderByKey": order,
+        "orderByAsc": True,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "datasetsFilter": [],
+        "modelVersionFilter": "All Runs",
+        "selectedColumns": list(columns),
+        "runsHiddenMode": "SHOW_ALL",  # MLflow shows ten otherwise
+        "hideEmptyCharts": True,
+        "isAccordionReordered": True,
+        "compareRunSections": list(sections),
+        "compareRunCharts": list(charts),
+    }
+
+
+def section(key: str, name: str, is_open: bool, height: int) -> dict[str, Any]:
+    """Return a section of charts, in two columns: three would cut the metrics' names short."""
+    return {
+        "uuid": key,
+        "name": name,
+        "display": is_open,
+        "isReordered": True,
+        "columns": 2,
+        "cardHeight": height,
+    }
+
+
+def bars(metric: str, section: str) -> dict[str, Any]:
+    """Return a chart of bars, which MLflow turns into lines where the metric has a history."""
+    return {
+        "uuid": metric,
+        "metricSectionId": section,
+        "metricKey": metric,
+        "deleted": False,
+        "isGenerated": True,
+        "type": "BAR",
+        "runsCountToCompare": 100,
+    }
+
+
+def no_chart(metric: str) -> dict[str, Any]:
+    """Return what keeps MLflow from drawing a chart of its own for a metric."""
+    return {**bars(metric, ""), "deleted": True}
+
+
+def lines(metric: str, section: str, over: str, log: bool) -> dict[str, Any]:
+    """Return a chart of lines, over another metric or, where that is empty, over MLflow's step."""
+    return {
+        **bars(metric, section),
+        "type": "LINE",
+        "scaleType": "log" if log else "linear",
+        "lineSmoothness": 0,
+        "useGlobalLineSmoothing": False,
+        "useGlobalXaxisKey": False,
+        "xAxisKey": "metric" if over else "step",
+        "selectedXAxisMetricKey": over,
+        "xAxisScaleType": "linear",  # MLflow has no logarithmic axis over a metric
+        "yAxisKey": "metric",
+        "yAxisExpressions": [],
+        "range": {},
+    }
+
+
+def page(experiment_id: str, view: str = "", search: str = "", order: str = "") -> str:
+    """Return the address of an experiment's charts, after the server's: by a view or a search."""
+    start = (
+        f"#/experiments/{quote(experiment_id)}/runs"
+        "?workflowType=machine_learning&compareRunsMode=CHART"
+    )
+    if view:  # which holds the search: MLflow takes none beside it
+        return f"{start}&viewStateShareKey={quote(view)}"
+    words = f"searchFilter={quote(search, safe='')}&orderByKey={quote(order, safe='')}"
+    return f"{start}&{words}&orderByAsc=true"

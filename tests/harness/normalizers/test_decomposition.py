@@ -1,0 +1,52 @@
+"""A data set's decomposition is found once, whatever the number of schemes that need it."""
+
+import numpy as np
+import pytest
+
+from normbench import compare
+from normbench.engine.scheme import normalize
+from normbench.normalizers import PCASphere, ZCASphere, decomposition
+from normbench.normalizers.decomposition import Decompositions
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """The number of decompositions that are found."""
+    calls = []
+    find = decomposition._find
+    monkeypatch.setattr(
+        decomposition, "_find", lambda x, *kind: calls.append(kind) or find(x, *kind)
+    )
+    return calls
+
+
+def test_schemes_on_the_same_points_share_one_decomposition(two_classes, found):
+    x, _ = two_classes
+    alone = PCASphere().fit_transform(x)
+    found.clear()
+    decompositions = Decompositions(x)
+    assert np.array_equal(PCASphere().fit_from(x, decompositions).transform(x), alone)
+    assert decompositions.saved == 0
+    ZCASphere().fit_from(x, decompositions)
+    saved = decompositions.saved
+    assert saved > 0
+    z, _ = normalize(PCASphere(), x, x[:0], np.float64, decompositions)
+    assert np.array_equal(z, alone)
+    assert decompositions.saved > saved
+    assert len(found) == 1
+
+
+def test_a_decomposition_is_found_anew_without_them(two_classes, found):
+    x, _ = two_classes
+    PCASphere().fit(x)
+    PCASphere().fit(x[:30])
+    normalize(PCASphere(), x, x[:0], np.float64)
+    assert len(found) == 3
+
+
+def test_a_comparison_finds_one_decomposition_a_data_set(two_classes, found):
+    x, y = two_classes
+    options = {"normalizers": ["pca_sphere", "zca_sphere"], "step_sizes": [1], "iterations": 3}
+    compare(x, y, **options)
+    compare(2 * x, y, **options)
+    assert len(found) == 2
