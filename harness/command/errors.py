@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
