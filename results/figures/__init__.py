@@ -5,6 +5,7 @@
 
 # What `normbench results figure NAME` draws, in this order: the module of that name, here.
 NAMES = {
+    "windows": "which directions each step size trains, and what came of it (plain descent)",
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",
     "step_sizes": "final cost over the step size, with verdicts and predictions",

@@ -1,0 +1,122 @@
+"""The directions of the cost at the start: how curved each is, and how much depends on it.
+
+A step size trains a direction of curvature h within K iterations where `|1 - a h|^K <= 1/e`: from
+`(1 - e^(-1/K)) / h` to `(1 + e^(-1/K)) / h`. `normbench.results.figures.windows` draws them.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.engine.hessian import blocks
+from normbench.engine.problem import Objective, Problem
+from normbench.measures.contract import Descended, Findings, Finished, Measure
+from normbench.theory import spectra
+from normbench.theory.budget import Work
+
+Array = NDArray[np.float64]
+DENSE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
+SAME = 1e-9  # relative: curvatures of one kind at every point
+
+
+class Directions(NamedTuple):
+    """The live eigendirections of the Hessian at the start, the stiffest first.
+
+    curvature `(n,)`: the eigenvalues h. share `(n,)`: how much of the start's excess lies along
+    each in the quadratic model there, `g^2 / (2 h)`. times `(n,)`: how many directions each stands
+    for: among those of one curvature none is told from another.
+    """
+
+    curvature: Array
+    share: Array
+    times: NDArray[np.int64]
+
+
+def take(made: Finished) -> Findings:
+    """Return the directions of the first start."""
+    here = made.descended
+    assert here is not None
+    found = _directions(here)
+    if found is None:
+        return Findings()
+    return Findings(
+        arrays={
+            "window_curvature": found.curvature,
+            "window_share": found.share,
+            "window_times": found.times,
+        }
+    )
+
+
+def _directions(here: Descended) -> Directions | None:
+    """Return the directions by the points' singular values, else by the matrix; None without."""
+    start = here.start[:1]
+    gradient = here.train.evaluate(start).gradient
+    assert gradient is not None
+    gradient = gradient[0].astype(np.float64)
+    kind = _kind(here.train, start[0])
+    spectrum = here.theory.spectrum
+    told = (
+        spectrum is not None and spectrum.whole and spectrum.condition_number <= spectra.PREDICTED
+    )
+    if kind is not None and told:
+        assert isinstance(here.train, Objective)
+        curvature, times = kind
+        bound = here.train.traits.curvature
+        if bound and (curvature == bound or not np.any(here.train.l2)):
+            assert spectrum is not None
+            flat = spectra.quadratic(spectrum, here.train.x, 0.0, gradient, here.train.l2)
+            values = flat.values * (curvature / bound)
+            return _grouped(values, flat.gradient / (2 * values), times)
+    if _size(here.train) > DENSE:
+        return None
+    values, vectors = np.linalg.eigh(here.train.hessian(start[0]).matrix())
+    live = len(spectra.live(values, len(values)))
+    values, vectors = values[::-1][:live], vectors[:, ::-1][:, :live]
+    return _grouped(values, (gradient.ravel() @ vectors) ** 2 / (2 * values), 1)
+
+
+def _grouped(values: Array, shares: Array, times: int) -> Directions:
+    """Return directions, decreasing, those of one curvature as one."""
+    first = np.flatnonzero(np.r_[True, values[1:] < values[:-1] * (1 - SAME)])
+    counts = np.diff(np.r_[first, len(values)])
+    return Directions(values[first], np.add.reduceat(shares, first), times * counts)
+
+
+def _kind(train: Problem, weights: Array) -> tuple[float, int] | None:
+    """Return the curvature that every point has, and in how many directions of its scores.
+
+    Of least squares anywhere 2; at zero weights, of the softmax cost 1/4 and of multiclass softmax
+    1/C, in C - 1 directions. None where points differ.
+    """
+    if not isinstance(train, Objective) or (np.any(weights) and not train.traits.quadratic):
+        return None
+    kinds = np.unique(train.targets)[:2] if train.traits.quadratic else np.unique(train.targets)
+    second = blocks(train.cost, np.zeros((train.shape[0], len(kinds))), kinds)
+    values = np.linalg.eigvalsh(second[:, :, 0])
+    live = values[values > SAME * values[-1]]
+    if values[-1] <= 0 or not np.allclose(second, second[:, :, :1], rtol=SAME):
+        return None
+    return (float(live[-1]), len(live)) if np.ptp(live) <= SAME * live[-1] else None
+
+
+def _size(train: Problem) -> int:
+    return int(np.prod(train.shape))
+
+
+def _applies(made: Finished) -> bool:
+    here = made.descended
+    return here is not None and here.optimizer.plain and here.theory.threshold is not None
+
+
+def _work(made: Finished) -> Work:
+    """Return the passes of a decomposition of the points' root, or of the dense Hessian."""
+    assert made.descended is not None
+    train: Any = made.descended.train
+    size = min(_size(train), DENSE)
+    points = max(made.z.size, 1)
+    return Work((train.shape[-1] ** 3 + 10 * size**3) / (4.0 * points), 24.0 * size**2)
+
+
+MEASURE = Measure(take, what="step-size windows", work=_work, applies=_applies)

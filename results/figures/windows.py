@@ -1,0 +1,264 @@
+"""Step-size windows: which directions a step size trains, and what came of each step size.
+
+Above, a bar for each eigendirection of the Hessian at the start, the stiffest on top: the step
+sizes under which the distance along it shrinks to 1/e within the iterations; the darker, the more
+of the start's excess lies along it. Below, on the same axis, what was left of the excess.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.collections import PatchCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from normbench.results import names
+from normbench.results.figures import material, style
+from normbench.results.figures.style import SCREEN, VERDICTS, Shape
+from normbench.results.reached import excess_left
+from normbench.results.runs import Sweep
+
+Array = NDArray[np.float64]
+STEP, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
+CURVATURE, SHARE, TIMES = "window_curvature", "window_share", "window_times"
+MOST = 40  # bars that can be told apart
+LIGHT = 0.93  # grey of a direction along which there is nothing
+LEAST = 1e-6  # of the excess: below, costs are not told apart
+
+
+class Bars(NamedTuple):
+    """The directions of a scheme, or groups of neighbours, the stiffest first.
+
+    low, high `(n,)`: the step sizes that train one within the iterations. share `(n,)`: of the
+    start's excess. times `(n,)`: how many directions it stands for.
+    """
+
+    low: Array
+    high: Array
+    share: Array
+    times: NDArray[np.int64]
+
+    def served(self, step: float) -> tuple[int, float]:
+        """Return how many directions a step size trains, and how much of the excess they hold."""
+        inside = (self.low <= step) & (step <= self.high)
+        return int(self.times[inside].sum()), float(self.share[inside].sum())
+
+
+def bars(parts: Mapping[str, Any], iterations: int) -> Bars:
+    """Return the windows of a scheme's directions: `(1 - e^(-1/K)) / h` to `(1 + e^(-1/K)) / h`."""
+    curvature, share = parts[CURVATURE], np.asarray(parts[SHARE], dtype=float)
+    shrinks = np.exp(-1 / max(iterations, 1))
+    total = share.sum()
+    return Bars(
+        (1 - shrinks) / curvature,
+        (1 + shrinks) / curvature,
+        share / total if total > 0 else share,
+        np.asarray(parts[TIMES]),
+    )
+
+
+def grouped(found: Bars) -> Bars:
+    """Return at most `MOST` bars: neighbours are put together, those with the larger shares last.
+
+    A group reaches over all windows in it.
+    """
+    count = len(found.low)
+    if count <= MOST:
+        return found
+    weight = np.cumsum(found.share + 1 / count)
+    group = np.minimum(
+        (MOST * (weight - weight[0]) / (weight[-1] - weight[0])).astype(int), MOST - 1
+    )
+    first = np.flatnonzero(np.r_[True, np.diff(group) > 0])
+    return Bars(
+        np.minimum.reduceat(found.low, first),
+        np.maximum.reduceat(found.high, first),
+        np.add.reduceat(found.share, first),
+        np.add.reduceat(found.times, first),
+    )
+
+
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of an experiment; None where no scheme has directions to draw."""
+    rows = material.schemes(sweep, experiment)
+    arrays = material.fitting(sweep, rows, names.KEPT, lambda parts: CURVATURE in parts)
+    if not arrays:
+        return None
+    table = material.steps(sweep, experiment)
+    title = f"{material.with_budget(experiment, rows)}: which directions a step size trains"
+    return draw(arrays, rows, table, title, shape=options.shape)
+
+
+def draw(
+    arrays: Mapping[str, Mapping[str, Any]],
+    schemes: pd.DataFrame,
+    steps: pd.DataFrame,
+    title: str,
+    *,
+    shape: Shape = SCREEN,
+) -> Figure:
+    """Return the figure: two panels a scheme on one axis of step sizes.
+
+    arrays: by label, with `window_curvature`, `window_share` and `window_times`. schemes, steps:
+    as `step_sizes.draw` takes them.
+    """
+    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    looks = style.looks([row["normalizer"] for row in rows])
+    found = {
+        row["label"]: bars(arrays[row["label"]], int(row[names.setting("iterations")]))
+        for row in rows
+    }
+    with style.drawn(shape):
+        figure, axes = _panels(len(rows), shape, title)
+        low, high = _limits(found.values(), steps, rows)
+        for (upper, lower), row, look in zip(axes, rows, looks):
+            own = steps[steps["label"] == row["label"]].sort_values(STEP)
+            _bars(upper, found[row["label"]])
+            _excess(lower, own, row)
+            _lines((upper, lower), row, look)
+            _name(upper, row, found[row["label"]], look)
+            upper.set_xscale("log")
+            upper.set_xlim(low, high)
+            style.log_ticks(upper.xaxis, most=5)
+        _label(axes)
+        _legend(figure, steps, rows)
+    return figure
+
+
+def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
+    """Return a figure with an upper and a lower panel for each scheme."""
+    deep = max(1, -(-count // shape.columns))
+    wide = -(-count // deep)
+    height = min(1.25, 2.6 / wide * 1.25) * shape.width / wide
+    figure = Figure(
+        figsize=(shape.width, deep * max(height, 3.2) + 6 * shape.font / 72),
+        dpi=shape.dpi,
+        layout="constrained",
+    )
+    figure.suptitle(style.plain(title), fontsize=1.1 * shape.font)
+    style.pad(figure, 0.06, 0.05)
+    grid = figure.subplots(2 * deep, wide, squeeze=False, sharex=True, height_ratios=[3, 2] * deep)
+    pairs = [
+        (grid[2 * (n // wide)][n % wide], grid[2 * (n // wide) + 1][n % wide])
+        for n in range(deep * wide)
+    ]
+    for pair in pairs[count:]:
+        for axis in pair:
+            axis.remove()
+    return figure, pairs[:count]
+
+
+def _limits(found: Any, steps: pd.DataFrame, rows: list[dict[Any, Any]]) -> tuple[float, float]:
+    """Return the step sizes that are shown: the grid, 2/L, and the windows that hold anything."""
+    ends = [steps[STEP].min(), steps[STEP].max()]
+    for each in found:
+        heavy = each.share > 0.01
+        ends += [*each.low[heavy], *each.high[heavy]]
+    ends += [row[THRESHOLD] for row in rows if pd.notna(row.get(THRESHOLD))]
+    known = [end for end in ends if pd.notna(end) and end > 0]
+    low, high = steps[STEP].min(), steps[STEP].max()
+    return max(min(known), low / 1e3) / 2, min(max(known), high * 1e3) * 2
+
+
+def _bars(axis: Any, found: Bars) -> None:
+    """Draw the windows, the stiffest direction on top, dark by the share of the excess."""
+    shown = grouped(found)
+    darkest = max(float(shown.share.max()), 1e-300)
+    patches = [
+        Rectangle((low, place - 0.5), high - low, 1.0)
+        for place, (low, high) in enumerate(zip(shown.low, shown.high))
+    ]
+    axis.add_collection(
+        PatchCollection(
+            patches,
+            facecolors=[str(LIGHT * (1 - share / darkest)) for share in shown.share],
+            edgecolors="0.6",
+            linewidths=0.4,
+            zorder=2,
+        )
+    )
+    axis.set_ylim(len(shown.low) - 0.5, -0.5)
+    axis.set_yticks([])
+    axis.grid(False)
+
+
+def _excess(axis: Any, own: pd.DataFrame, row: dict[Any, Any]) -> None:
+    """Draw what each step size left of the start's excess, with its verdict."""
+    left = np.array([excess_left(step, row) for step in own.to_dict("records")])
+    sizes = own[STEP].to_numpy(dtype=float)
+    shown = np.clip(np.where(np.isfinite(left), left, 30.0), LEAST, 30.0)
+    axis.set_yscale("log")
+    axis.set_ylim(LEAST / 2, 60)
+    axis.axhline(1.0, color="0.7", lw=0.8, zorder=1)
+    kept = np.isfinite(left)
+    axis.plot(sizes[kept], shown[kept], color="0.5", lw=0.8, zorder=2)
+    for verdict, (color, marker) in VERDICTS.items():
+        here = (own["verdict"] == verdict).to_numpy()
+        axis.plot(
+            sizes[here],
+            shown[here],
+            ls="",
+            marker=marker,
+            color=color,
+            markeredgecolor="black",
+            markeredgewidth=0.5,
+            zorder=4,
+        )
+    axis.set_yticks([1e-6, 1e-4, 1e-2, 1.0], ["under 10⁻⁶", "10⁻⁴", "0.01", "1"])
+    axis.minorticks_off()
+
+
+def _lines(pair: tuple[Any, Any], row: dict[Any, Any], look: style.Look) -> None:
+    """Draw 2/L and the best step size through both panels."""
+    best, threshold = pd.to_numeric(row[names.STEP_TAG.column]), row.get(THRESHOLD)
+    for axis in pair:
+        if threshold is not None and pd.notna(threshold):
+            axis.axvline(threshold, color="black", ls=":", lw=1.4, zorder=3)
+        if pd.notna(best):
+            axis.axvline(best, color=style.dark(look.color), lw=1.8, zorder=3)
+
+
+def _name(axis: Any, row: dict[Any, Any], found: Bars, look: style.Look) -> None:
+    """Write over a scheme's panels what its best step size serves, in numbers."""
+    style.name_panel(axis, row["label"], look)
+    best = pd.to_numeric(row[names.STEP_TAG.column])
+    if pd.isna(best):
+        return
+    count, share = found.served(float(best))
+    of = f"step {row[names.STEP_TAG.column]} serves {count} of {found.times.sum()} directions,"
+    exact = str(row.get(names.BASIS.column, "")).startswith("exact")
+    holding = f"holding {share:.0%} of the excess{'' if exact else ', at the start'}"
+    axis.set_title(f"{axis.get_title()}\n{of}\n{holding}", fontsize="small")
+
+
+def _label(pairs: list[tuple[Any, Any]]) -> None:
+    for upper, lower in pairs:
+        place = lower.get_subplotspec()
+        upper.tick_params(labelbottom=False)
+        lower.tick_params(labelbottom=True)
+        lower.set_xlabel("step size")
+        if place.is_first_col():
+            upper.set_ylabel("stiffest on top")
+            lower.set_ylabel("excess left")
+        else:
+            lower.tick_params(labelleft=False)
+
+
+def _legend(figure: Figure, steps: pd.DataFrame, rows: list[dict[Any, Any]]) -> None:
+    present = set(steps["verdict"])
+    handles = [
+        Line2D([], [], marker=marker, color=color, ls="", label=word, mec="black", mew=0.5)
+        for word, (color, marker) in VERDICTS.items()
+        if word in present
+    ]
+    handles.append(Line2D([], [], color="0.3", lw=1.8, label="best step"))
+    if any(pd.notna(row.get(THRESHOLD)) for row in rows):
+        handles.append(Line2D([], [], color="black", ls=":", lw=1.4, label="2 / L, predicted"))
+    handles.append(
+        Line2D([], [], marker="s", ls="", color="0.2", label="dark: much of the excess lies there")
+    )
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 6))

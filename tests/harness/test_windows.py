@@ -1,0 +1,94 @@
+"""The directions of a cost at the start, against brute force."""
+
+import numpy as np
+import pytest
+
+from normbench import costs
+from normbench.choices import build, options
+from normbench.datasets.bundled import breast_cancer, diabetes, iris
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.results import names
+
+
+def found(data, cost, scheme, optimizer="gradient_descent", step=1e-6, **settings):
+    l2 = settings.pop("l2", 0.0)
+    settings = {"theory": "full", "iterations": 1, **settings}
+    schemes = build("normalizer", options("normalizer", scheme))
+    rule = build("optimizer", options("optimizer", optimizer))
+    made = run(Job(data, cost, schemes, rule, Settings((step,), **settings), l2))
+    kept = made.arrays["descent"]
+    parts = ("window_curvature", "window_share", "window_times")
+    return made, tuple(kept.get(name) for name in parts)
+
+
+def dense(data, cost, scheme, start, l2=0.0):
+    """Return live eigenvalues and shares by finite differences of the cost alone."""
+    z = build("normalizer", options("normalizer", scheme)).fit(data.x).transform(data.x)
+    classes = 1 if data.classes == 2 or not data.classes else data.classes
+    targets = np.where(data.y == 1, 1.0, -1.0) if data.classes == 2 else data.y
+    full = np.hstack([np.ones((len(z), 1)), z])
+
+    def value(w):
+        w = w.reshape(classes, -1)
+        return float(cost((w @ full.T)[None], targets)[0]) / len(z) + l2 * (w[:, 1:] ** 2).sum()
+
+    size, e = classes * full.shape[1], 1e-3
+    eye = np.eye(size) * e
+    w = np.zeros(size) + start
+    plus = [value(w + row) for row in eye]
+    minus = [value(w - row) for row in eye]
+    gradient = (np.array(plus) - minus) / (2 * e)
+    hessian = np.empty((size, size))
+    for i in range(size):
+        for j in range(i + 1):
+            crossed = value(w + eye[i] + eye[j]) - value(w + eye[i] - eye[j])
+            crossed -= value(w - eye[i] + eye[j]) - value(w - eye[i] - eye[j])
+            hessian[i, j] = hessian[j, i] = crossed / (4 * e * e)
+    values, vectors = np.linalg.eigh(hessian)
+    live = values > 1e-6 * values[-1]
+    values, vectors = values[live][::-1], vectors[:, live][:, ::-1]
+    return values, (gradient @ vectors) ** 2 / (2 * values)
+
+
+@pytest.mark.parametrize("scheme", ["standard", "minmax"])
+@pytest.mark.parametrize("l2", [0.0, 0.05])
+def test_the_directions_of_multiclass_softmax_are_those_of_its_hessian(scheme, l2):
+    data = iris()
+    _, (values, shares, times) = found(data, costs.multiclass_softmax, scheme, l2=l2)
+    wanted, parts = dense(data, costs.multiclass_softmax, scheme, 0.0, l2)
+    assert times.sum() == len(wanted)
+    assert (times == 2).sum() >= 4  # two directions of three classes, of one curvature each
+    np.testing.assert_allclose(np.repeat(values, times), wanted, rtol=1e-4)
+    grouped = np.add.reduceat(parts, np.cumsum(times) - times)
+    np.testing.assert_allclose(shares, grouped, rtol=1e-3, atol=1e-6)
+
+
+def test_the_directions_of_softmax_and_from_any_start():
+    data = breast_cancer()
+    made, (values, shares, times) = found(data, costs.softmax, "standard")
+    assert (times == 1).all()
+    assert values[0] == pytest.approx(made.findings.metrics["theory/lipschitz"], rel=1e-9)
+    start = [0.1] * 31
+    _, (values, shares, _) = found(data, costs.softmax, "standard", start=start)
+    wanted, parts = dense(data, costs.softmax, "standard", 0.1)
+    big = wanted > 1e-3 * wanted[0]
+    np.testing.assert_allclose(values[: big.sum()], wanted[big], rtol=1e-3)
+    np.testing.assert_allclose(shares[: big.sum()], parts[big], rtol=0.02, atol=1e-6)
+
+
+def test_of_least_squares_the_shares_are_the_whole_excess_and_windows_say_what_shrinks():
+    data = diabetes()
+    made, (values, shares, _) = found(data, costs.least_squares, "standard", iterations=50)
+    history = made.steps[0].histories["train/cost"]
+    least = made.findings.metrics[names.MINIMUM.key]
+    assert shares.sum() == pytest.approx(history[0] - least, rel=1e-9)
+    low, high = ((1 + sign * np.exp(-1 / 50)) / values for sign in (-1, 1))
+    for step in np.geomspace(1e-4, 10, 60):
+        shrinks = np.abs(1 - step * values) ** 50 <= np.exp(-1)
+        assert (((low <= step) & (step <= high)) == shrinks).all()
+
+
+def test_there_are_none_of_other_rules_and_costs_without_curvature():
+    assert found(iris(), costs.multiclass_softmax, "standard", "adam")[1][0] is None
+    assert found(breast_cancer(), costs.perceptron, "standard")[1][0] is None

@@ -1,0 +1,97 @@
+"""Step-size windows: the bars, what a step size serves, and the figure."""
+
+import numpy as np
+import pytest
+
+from normbench.results import drawing, names
+from normbench.results.figures import material, windows
+
+RNG = np.random.default_rng(5)
+
+
+def parts(curvature, share, times=None):
+    times = np.ones(len(curvature), dtype=int) if times is None else np.array(times)
+    return {
+        windows.CURVATURE: np.array(curvature, dtype=float),
+        windows.SHARE: np.array(share, dtype=float),
+        windows.TIMES: times,
+    }
+
+
+def test_a_window_holds_the_steps_under_which_a_direction_shrinks_to_1_over_e():
+    found = windows.bars(parts([100.0, 1.0, 0.01], [1.0, 2.0, 1.0]), 50)
+    for step in np.geomspace(1e-5, 1e3, 200):
+        shrinks = np.abs(1 - step * np.array([100.0, 1.0, 0.01])) ** 50 <= np.exp(-1)
+        count, share = found.served(step)
+        assert count == shrinks.sum()
+        assert share == pytest.approx(np.array([0.25, 0.5, 0.25])[shrinks].sum())
+    # For many iterations, from about 1 / (K h) to about 2 / h.
+    many = windows.bars(parts([4.0], [1.0]), 10_000)
+    assert many.low[0] == pytest.approx(1 / (10_000 * 4.0), rel=1e-3)
+    assert many.high[0] == pytest.approx(2 / 4.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(("condition", "one"), [(50.0, True), (99.0, True), (101.0, False)])
+def test_one_step_serves_all_up_to_a_condition_number_of_about_twice_the_iterations(condition, one):
+    iterations = 50
+    bound = 1 / np.tanh(1 / (2 * iterations))
+    assert bound == pytest.approx(2 * iterations, rel=1e-3)
+    found = windows.bars(parts([condition, 1.0], [1.0, 1.0]), iterations)
+    best = max(found.served(step)[0] for step in np.geomspace(found.low[0], found.high[1], 20_000))
+    assert (best == 2) == one == (condition <= bound)
+
+
+def test_directions_of_one_curvature_count_each():
+    found = windows.bars(parts([2.0, 1.0], [1.0, 3.0], [9, 1]), 10)
+    assert found.served(0.5) == (10, 1.0)
+
+
+def test_many_directions_become_groups_that_lose_nothing():
+    curvature = np.sort(10 ** RNG.uniform(-6, 3, 500))[::-1]
+    share = RNG.random(500) ** 8
+    found = windows.bars(parts(curvature, share), 100)
+    shown = windows.grouped(found)
+    assert len(shown.low) <= windows.MOST
+    assert shown.times.sum() == 500
+    assert shown.share.sum() == pytest.approx(1)
+    assert (shown.low.min(), shown.high.max()) == (found.low.min(), found.high.max())
+    assert shown.share.max() < 0.2  # a direction with much of the excess is not lost in a crowd
+    few = windows.bars(parts(curvature[:7], share[:7]), 100)
+    assert windows.grouped(few) is few
+
+
+def test_the_figure_shows_every_scheme_with_its_numbers(three):
+    rows = material.schemes(three.sweep, three.name)
+    rows = rows.assign(**{names.setting("iterations"): "10"})
+    arrays = {label: parts([5.0, 1.0, 0.1], [1.0, 2.0, 7.0]) for label in rows["label"]}
+    steps = material.steps(three.sweep, three.name)
+    figure = windows.draw(arrays, rows, steps, "title")
+    uppers = [axis for axis in figure.axes if axis.collections]
+    assert 2 * len(uppers) == len(figure.axes) == 2 * len(rows)
+    limits = {axis.get_xlim() for axis in figure.axes}
+    assert len(limits) == 1  # one axis of step sizes
+    for axis, row in zip(uppers, rows.to_dict("records")):
+        assert len(axis.collections[0].get_paths()) == 3
+        best = float(row[names.STEP_TAG.column])
+        count, share = windows.bars(arrays[row["label"]], 10).served(best)
+        assert f"serves {count} of 3 directions" in axis.get_title()
+        assert f"holding {share:.0%} of the excess" in axis.get_title()
+        shades = axis.collections[0].get_facecolors()[:, 0]
+        assert shades[2] < shades[1] < shades[0]  # dark where much of the excess lies
+
+
+def test_a_scheme_without_directions_has_no_panel(three):
+    rows = material.schemes(three.sweep, three.name)
+    rows = rows.assign(**{names.setting("iterations"): "10"})
+    steps = material.steps(three.sweep, three.name)
+    one = {rows["label"].iloc[0]: parts([1.0], [1.0])}
+    assert len(windows.draw(one, rows, steps, "title").axes) == 2
+
+
+def test_it_is_drawn_from_what_a_job_keeps(three):
+    known = three.sweep.arrays(material.schemes(three.sweep, three.name), names.KEPT)
+    figure = drawing.figure(three.sweep, three.name, "windows")
+    drawn = [label for label, kept in known.items() if windows.CURVATURE in kept]
+    assert (figure is None) == (not drawn)
+    if figure:
+        assert len(figure.axes) == 2 * len(drawn)
