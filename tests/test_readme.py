@@ -66,7 +66,6 @@ def test_every_command_of_the_readme_works(tmp_path):
         assert "failed" not in done.stdout, shlex.join(words)
 
 
-@pytest.mark.slow
 def test_every_snippet_of_the_readme_runs(tmp_path):
     for text in SNIPPETS:
         done = subprocess.run(

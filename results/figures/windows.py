@@ -2,7 +2,8 @@
 
 Above, a bar for each eigendirection of the Hessian at the start, the stiffest on top: the step
 sizes under which the distance along it shrinks to 1/e within the iterations; the darker, the more
-of the start's excess lies along it. Below, on the same axis, what was left of the excess.
+of the start's excess lies along it. Outlined, where the curvature changes on the way: the windows
+at the best step's last weights. Below, on the same axis, what was left of the excess.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from normbench.results.runs import Sweep
 Array = NDArray[np.float64]
 STEP, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
 CURVATURE, SHARE, TIMES = "window_curvature", "window_share", "window_times"
+AT_BEST = "window_best"  # the curvatures at the best weights, of costs whose curvature changes
 MOST = 40  # bars that can be told apart
 LIGHT = 0.93  # grey of a direction along which there is nothing
 LEAST = 1e-6  # of the excess: below, costs are not told apart
@@ -59,6 +61,19 @@ def bars(parts: Mapping[str, Any], iterations: int) -> Bars:
         share / total if total > 0 else share,
         np.asarray(parts[TIMES]),
     )
+
+
+def at_best(parts: Mapping[str, Any], iterations: int) -> Bars | None:
+    """Return the windows at the best step's last weights; None where they are not known."""
+    curvature = parts.get(AT_BEST)
+    if curvature is None or not len(curvature):
+        return None
+    alike = {
+        CURVATURE: curvature,
+        SHARE: np.ones(len(curvature)),
+        TIMES: np.ones(len(curvature), int),
+    }
+    return bars(alike, iterations)
 
 
 def grouped(found: Bars) -> Bars:
@@ -108,24 +123,23 @@ def draw(
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     looks = style.looks([row["normalizer"] for row in rows])
-    found = {
-        row["label"]: bars(arrays[row["label"]], int(row[names.setting("iterations")]))
-        for row in rows
-    }
+    budget = names.setting("iterations")
+    found = {row["label"]: bars(arrays[row["label"]], int(row[budget])) for row in rows}
+    ends = {row["label"]: at_best(arrays[row["label"]], int(row[budget])) for row in rows}
     with style.drawn(shape):
         figure, axes = _panels(len(rows), shape, title)
         low, high = _limits(found.values(), steps, rows)
         for (upper, lower), row, look in zip(axes, rows, looks):
             own = steps[steps["label"] == row["label"]].sort_values(STEP)
-            _bars(upper, found[row["label"]])
+            _bars(upper, found[row["label"]], ends[row["label"]], style.dark(look.color))
             _excess(lower, own, row)
             _lines((upper, lower), row, look)
-            _name(upper, row, found[row["label"]], look)
+            _name(upper, row, found[row["label"]], ends[row["label"]], look)
             upper.set_xscale("log")
             upper.set_xlim(low, high)
             style.log_ticks(upper.xaxis, most=5)
         _label(axes)
-        _legend(figure, steps, rows)
+        _legend(figure, steps, rows, any(ends.values()))
     return figure
 
 
@@ -164,8 +178,11 @@ def _limits(found: Any, steps: pd.DataFrame, rows: list[dict[Any, Any]]) -> tupl
     return max(min(known), low / 1e3) / 2, min(max(known), high * 1e3) * 2
 
 
-def _bars(axis: Any, found: Bars) -> None:
-    """Draw the windows, the stiffest direction on top, dark by the share of the excess."""
+def _bars(axis: Any, found: Bars, end: Bars | None, color: str) -> None:
+    """Draw the windows, the stiffest direction on top, dark by the share of the excess.
+
+    end: those at the best weights, outlined in a colour, from top to bottom as well.
+    """
     shown = grouped(found)
     darkest = max(float(shown.share.max()), 1e-300)
     patches = [
@@ -181,6 +198,16 @@ def _bars(axis: Any, found: Bars) -> None:
             zorder=2,
         )
     )
+    if end is not None:
+        outlined = grouped(end)
+        tall = len(shown.low) / len(outlined.low)
+        outlines = [
+            Rectangle((low, place * tall - 0.5), high - low, tall)
+            for place, (low, high) in enumerate(zip(outlined.low, outlined.high))
+        ]
+        axis.add_collection(
+            PatchCollection(outlines, facecolors="none", edgecolors=color, linewidths=0.6, zorder=3)
+        )
     axis.set_ylim(len(shown.low) - 0.5, -0.5)
     axis.set_yticks([])
     axis.grid(False)
@@ -206,6 +233,7 @@ def _excess(axis: Any, own: pd.DataFrame, row: dict[Any, Any]) -> None:
             color=color,
             markeredgecolor="black",
             markeredgewidth=0.5,
+            clip_on=False,
             zorder=4,
         )
     axis.set_yticks([1e-6, 1e-4, 1e-2, 1.0], ["under 10⁻⁶", "10⁻⁴", "0.01", "1"])
@@ -222,17 +250,21 @@ def _lines(pair: tuple[Any, Any], row: dict[Any, Any], look: style.Look) -> None
             axis.axvline(best, color=style.dark(look.color), lw=1.8, zorder=3)
 
 
-def _name(axis: Any, row: dict[Any, Any], found: Bars, look: style.Look) -> None:
+def _name(axis: Any, row: dict[Any, Any], found: Bars, end: Bars | None, look: style.Look) -> None:
     """Write over a scheme's panels what its best step size serves, in numbers."""
     style.name_panel(axis, row["label"], look)
     best = pd.to_numeric(row[names.STEP_TAG.column])
     if pd.isna(best):
         return
     count, share = found.served(float(best))
-    of = f"step {row[names.STEP_TAG.column]} serves {count} of {found.times.sum()} directions,"
     exact = str(row.get(names.BASIS.column, "")).startswith("exact")
-    holding = f"holding {share:.0%} of the excess{'' if exact else ', at the start'}"
-    axis.set_title(f"{axis.get_title()}\n{of}\n{holding}", fontsize="small")
+    lines = [
+        f"step {row[names.STEP_TAG.column]} serves {count} of {found.times.sum()} directions",
+        f"{'' if exact else 'at the start, '}holding {share:.0%} of the excess",
+    ]
+    if end is not None:
+        lines.append(f"and {end.served(float(best))[0]} of {len(end.low)} at the end")
+    axis.set_title("\n".join([axis.get_title(), *lines]), fontsize="small")
 
 
 def _label(pairs: list[tuple[Any, Any]]) -> None:
@@ -248,7 +280,9 @@ def _label(pairs: list[tuple[Any, Any]]) -> None:
             lower.tick_params(labelleft=False)
 
 
-def _legend(figure: Figure, steps: pd.DataFrame, rows: list[dict[Any, Any]]) -> None:
+def _legend(
+    figure: Figure, steps: pd.DataFrame, rows: list[dict[Any, Any]], outlined: bool
+) -> None:
     present = set(steps["verdict"])
     handles = [
         Line2D([], [], marker=marker, color=color, ls="", label=word, mec="black", mew=0.5)
@@ -261,4 +295,8 @@ def _legend(figure: Figure, steps: pd.DataFrame, rows: list[dict[Any, Any]]) -> 
     handles.append(
         Line2D([], [], marker="s", ls="", color="0.2", label="dark: much of the excess lies there")
     )
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 6))
+    if outlined:
+        handles.append(
+            Line2D([], [], marker="s", ls="", mfc="none", mec="0.3", label="outlined: at the end")
+        )
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 4))

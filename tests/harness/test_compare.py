@@ -1,7 +1,5 @@
 """The comparison from Python."""
 
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ from sklearn.preprocessing import RobustScaler
 
 from normbench import compare
 from normbench.datasets import UserError
-from tests.conftest import ROOT
 
 COLUMNS = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]
 
@@ -117,10 +114,3 @@ def test_an_empty_step_of_zero_iterations_has_the_start_alone(two_classes):
     frame = compare(*two_classes, step_sizes=[1], iterations=0)
     np.testing.assert_allclose(frame.cost, np.log(2))
     assert set(frame.misclassifications) == {60}
-
-
-def test_the_readmes_example_runs_as_it_stands():
-    (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
-    names = {}
-    exec(example, names)
-    assert set(names["frame"]["normalizer"]) == {"standard", "pca_sphere"}

@@ -77,6 +77,18 @@ def test_the_directions_of_softmax_and_from_any_start():
     np.testing.assert_allclose(shares[: big.sum()], parts[big], rtol=0.02, atol=1e-6)
 
 
+def test_the_curvatures_at_the_best_weights_are_those_of_the_hessian_there():
+    data = breast_cancer()
+    made, _ = found(data, costs.softmax, "standard", step=10.0, iterations=30)
+    values = made.arrays["descent"]["window_best"]
+    assert (np.diff(values) <= 0).all()
+    wanted = made.findings.metrics[names.LIPSCHITZ_BEST.key]
+    assert values[0] == pytest.approx(wanted, rel=1e-6)
+    assert values[0] < made.findings.metrics[names.LIPSCHITZ.key] / 2  # it falls on the way
+    exact, _ = found(diabetes(), costs.least_squares, "standard")
+    assert "window_best" not in exact.arrays["descent"]
+
+
 def test_of_least_squares_the_shares_are_the_whole_excess_and_windows_say_what_shrinks():
     data = diabetes()
     made, (values, shares, _) = found(data, costs.least_squares, "standard", iterations=50)

@@ -80,6 +80,21 @@ def test_the_figure_shows_every_scheme_with_its_numbers(three):
         assert shades[2] < shades[1] < shades[0]  # dark where much of the excess lies
 
 
+def test_the_windows_at_the_best_weights_are_outlined(three):
+    rows = material.schemes(three.sweep, three.name).iloc[:1]
+    rows = rows.assign(**{names.setting("iterations"): "10"})
+    steps = material.steps(three.sweep, three.name)
+    best = float(rows[names.STEP_TAG.column].iloc[0])
+    kept = parts([1e3 / best] * 1, [1.0]) | {windows.AT_BEST: np.array([1.0, 0.9, 1e-9]) / best}
+    figure = windows.draw({rows["label"].iloc[0]: kept}, rows, steps, "title")
+    upper = next(axis for axis in figure.axes if axis.collections)
+    _, outlined = upper.collections
+    assert len(outlined.get_paths()) == 3
+    assert not len(outlined.get_facecolor())
+    assert "serves 0 of 1 directions" in upper.get_title()
+    assert "2 of 3 at the end" in upper.get_title()
+
+
 def test_a_scheme_without_directions_has_no_panel(three):
     rows = material.schemes(three.sweep, three.name)
     rows = rows.assign(**{names.setting("iterations"): "10"})

@@ -1,0 +1,43 @@
+"""The curvatures at the best step's last weights: why step sizes above `2/L` work."""
+
+import numpy as np
+
+from normbench.measures.contract import BEST, Findings, Finished, Measure
+from normbench.measures.windows import DENSE
+from normbench.theory import spectra
+from normbench.theory.budget import Work
+
+
+def take(made: Finished) -> Findings:
+    """Return the live eigenvalues of the Hessian there (n,), decreasing; of the first start."""
+    here = made.descended
+    assert here is not None
+    assert here.best_weights is not None
+    matrix = here.train.hessian(here.best_weights).matrix()
+    values = spectra.live(np.linalg.eigvalsh(matrix), len(matrix))
+    return Findings(arrays={"window_best": values})
+
+
+def _applies(made: Finished) -> bool:
+    here = made.descended
+    return (
+        here is not None
+        and here.optimizer.plain
+        and here.best is not None
+        and here.theory.threshold is not None
+        and not here.theory.exact
+        and int(np.prod(here.train.shape)) <= DENSE
+    )
+
+
+def _work(made: Finished) -> Work:
+    assert made.descended is not None
+    effort = made.descended.train.effort
+    size = int(np.prod(made.descended.train.shape))
+    passes = effort.made + size * effort.product + 10 * size**3 / (4.0 * max(made.z.size, 1))
+    return Work(passes, effort.memory + 24.0 * size**2)
+
+
+MEASURE = Measure(
+    take, what="curvatures at the best weights", work=_work, applies=_applies, follows=BEST
+)
