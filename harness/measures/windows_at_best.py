@@ -14,7 +14,7 @@ def take(made: Finished) -> Findings:
     assert here is not None
     assert here.best_weights is not None
     matrix = here.train.hessian(here.best_weights).matrix()
-    values = spectra.live(np.linalg.eigvalsh(matrix), len(matrix))
+    values = spectra.live(np.linalg.eigvalsh(matrix).astype(np.float64), len(matrix))
     return Findings(arrays={"window_best": values})
 
 
