@@ -225,6 +225,8 @@ def _excess(axis: Any, own: pd.DataFrame, row: dict[Any, Any]) -> None:
     axis.plot(sizes[kept], shown[kept], color="0.5", lw=0.8, zorder=2)
     for verdict, (color, marker) in VERDICTS.items():
         here = (own["verdict"] == verdict).to_numpy()
+        if not here.any():  # where nothing is clipped, an empty line has no end
+            continue
         axis.plot(
             sizes[here],
             shown[here],

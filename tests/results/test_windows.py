@@ -1,10 +1,11 @@
 """Step-size windows: the bars, what a step size serves, and the figure."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from normbench.results import drawing, names
-from normbench.results.figures import material, windows
+from normbench.results.figures import material, style, windows
 
 RNG = np.random.default_rng(5)
 
@@ -93,6 +94,29 @@ def test_the_windows_at_the_best_weights_are_outlined(three):
     assert not len(outlined.get_facecolor())
     assert "serves 0 of 1 directions" in upper.get_title()
     assert "2 of 3 at the end" in upper.get_title()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 12])
+@pytest.mark.parametrize("shape", sorted(style.FORMATS))
+def test_panels_keep_their_room(count, shape):
+    """A layout that finds no room warns, and a warning is an error here."""
+    labels = [f"scheme {n}, ridge=0.1" for n in range(count)]
+    known = {names.THRESHOLD.column: 0.4, names.STEP_TAG.column: "0.1", "normalizer": "pca"}
+    known |= {names.setting("iterations"): "20", names.MINIMUM.column: 0.0}
+    known |= {names.target("1e-1").column: 0.1}
+    rows = pd.DataFrame([{"label": label, "run_id": label, **known} for label in labels])
+    steps = pd.DataFrame(
+        {"label": label, windows.STEP: size, "verdict": verdict, names.FINAL_COST.column: 0.5}
+        for label in labels
+        for size, verdict in ((0.01, "unsettled"), (0.1, "levelled"), (1.0, "diverged"))
+    )
+    kept = parts([5.0, 1.0, 0.1], [1.0, 2.0, 3.0]) | {windows.AT_BEST: np.array([4.0, 1.0])}
+    figure = windows.draw(dict.fromkeys(labels, kept), rows, steps, "t", shape=style.FORMATS[shape])
+    figure.draw_without_rendering()
+    assert len(figure.axes) == 2 * count
+    columns = min(count, style.FORMATS[shape].columns)
+    for axis in figure.axes:
+        assert axis.get_position().width > 0.5 / columns
 
 
 def test_a_scheme_without_directions_has_no_panel(three):
