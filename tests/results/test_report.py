@@ -78,7 +78,7 @@ def test_it_is_structured_for_a_screen_reader(page):
     assert all(cell.get("scope") in ("col", "row") for cell in page.all("th"))
     figures = [tag for tag, _, inside in page.elements if tag == "svg" and "figure" in inside]
     pictures = [card for card in page.all("div") if card.get("role") == "img"]
-    assert len(figures) == len(pictures) == len(page.all("figcaption")) == 7
+    assert len(figures) == len(pictures) == len(page.all("figcaption")) == 8
     assert all(card["aria-label"].startswith("Figure: ") for card in pictures)
     levels = [int(tag[1]) for tag, _, _ in page.elements if re.fullmatch("h[1-6]", tag)]
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))

@@ -190,7 +190,7 @@ def test_the_command_line_writes_tables_and_figures(three, tmp_path, capsys):
     assert main([*store, *out, "--format", "page"]) == 0
     written = {file.stem for file in tmp_path.glob("*.png")}
     assert written == {
-        *("histories", "step_sizes", "phase_diagram"),
+        *("windows", "histories", "step_sizes", "phase_diagram"),
         *("sharpness", "contours", "data", "spectrum"),
     }
 
@@ -227,7 +227,7 @@ def test_runs_of_others_in_a_store_are_left_alone(three):
 
 
 MISTAKES = {
-    "figure nothing": "figure nothing: no such figure; choose one of histories",
+    "figure nothing": "figure nothing: no such figure; choose one of windows",
     "figure components": "figure components: sweep-1 has nothing recorded for it",
     "figure histories --first-iteration -1": "--first-iteration -1: must be 0 or more",
     "figure histories --first-iteration x": "invalid int value: 'x'",
