@@ -3,6 +3,8 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LOWEST := .venv-lowest
+# What asks for messages, a process each, and not for what libraries do.
+NOT_OF_VERSIONS := --ignore=tests/mistakes --ignore=tests/datasets/test_bad_data.py
 STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
 
 .DEFAULT_GOAL := help
@@ -32,7 +34,7 @@ test: $(READY) ## the tests
 	$(PYTHON) -m pytest -n 2 -m "not slow"
 
 test-lowest: $(LOWEST)/.ready ## the tests with the lowest versions that pyproject.toml allows
-	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" -p no:cacheprovider
+	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" -p no:cacheprovider $(NOT_OF_VERSIONS)
 
 $(LOWEST)/.ready: pyproject.toml
 	python3 -m venv $(LOWEST)
