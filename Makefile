@@ -3,8 +3,9 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LOWEST := .venv-lowest
-# What asks for messages, a process each, and not for what libraries do.
-NOT_OF_VERSIONS := --ignore=tests/mistakes --ignore=tests/datasets/test_bad_data.py
+# The tests of what libraries do, without those of messages, a process each.
+OF_LIBRARIES := tests/costs tests/optimizers tests/harness tests/datasets/test_files.py \
+	tests/datasets/test_columns.py tests/results/test_tables.py tests/results/test_figures.py
 STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
 
 .DEFAULT_GOAL := help
@@ -33,8 +34,8 @@ textbook: $(READY) ## the textbook's studies and their table; DATA=FOLDER for da
 test: $(READY) ## the tests
 	$(PYTHON) -m pytest -n 2 -m "not slow"
 
-test-lowest: $(LOWEST)/.ready ## the tests with the lowest versions that pyproject.toml allows
-	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" -p no:cacheprovider $(NOT_OF_VERSIONS)
+test-lowest: $(LOWEST)/.ready ## the tests of libraries, at the lowest versions that pyproject.toml allows
+	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" -p no:cacheprovider $(OF_LIBRARIES)
 
 $(LOWEST)/.ready: pyproject.toml
 	python3 -m venv $(LOWEST)
