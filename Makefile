@@ -9,7 +9,7 @@ OF_LIBRARIES := tests/costs tests/optimizers tests/harness tests/datasets/test_f
 STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook test test-lowest slow check mutants bench dashboard clean
+.PHONY: help setup compare textbook test test-lowest slow whole check mutants bench dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -44,7 +44,10 @@ $(LOWEST)/.ready: pyproject.toml
 	touch $@
 
 slow: $(READY) ## the tests that take minutes: studies, faults, a browser
-	$(PYTHON) -m pytest -n 2 -m slow
+	$(PYTHON) -m pytest -n 2 -m "slow and not whole"
+
+whole: $(READY) ## 400 generated mistakes, every kernel, every sentence: many minutes, not in CI
+	$(PYTHON) -m pytest -n 2 -m whole
 
 check: $(READY) ## format, lint and types, as pre-commit and CI run them
 	$(PYTHON) -m ruff format --check .

@@ -194,7 +194,7 @@ def test_the_report_opens_inside_the_artifact_viewer(served, page):
     inside.locator("h1").wait_for(timeout=PATIENCE)
     _keep(page, "artifact")
     assert "Which of identity, standard and pca_sphere" in inside.locator("h1").inner_text()
-    assert inside.locator("figure svg").count() == 3
+    assert inside.locator("figure svg").count() == 4
     assert inside.locator("figure svg").first.bounding_box()["width"] > 400
     assert "normbench iterations=30" in inside.locator("body").inner_text()
 

@@ -58,6 +58,7 @@ def concluded(folder, kernel, threads):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_kernels_and_threads_change_no_conclusion(tmp_path):
     # Every kernel, both numbers of threads, and one kernel with both.
     ways = [(kernel, 1 + number % 2) for number, kernel in enumerate((*kernels(), *kernels()[:1]))]

@@ -135,6 +135,7 @@ def test_a_sentence_with_a_wrong_number_or_name_is_found_out(compared, name):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("data", BUNDLED)
 def test_what_is_said_of_all_bundled_data_is_true(data):
     _, claims, false = sweep({data: {}}, SCHEMES, COSTS, 100)
@@ -143,6 +144,7 @@ def test_what_is_said_of_all_bundled_data_is_true(data):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("data", TEXTBOOK)
 def test_what_is_said_of_the_textbook_s_data_is_true(data):
     _, claims, false = sweep({data: {"data_dir": str(data_folder())}}, SCHEMES, COSTS, 100)

@@ -157,7 +157,7 @@ def a_bad_command(words):
 
 
 test_bad_words = bounded(FEW_WORDS, SAID)(a_bad_command)
-test_many_bad_words = pytest.mark.slow(bounded(MANY // 2, SAID)(a_bad_command))
+test_many_bad_words = pytest.mark.slow(pytest.mark.whole(bounded(MANY // 2, SAID)(a_bad_command)))
 
 
 # Files.
@@ -319,4 +319,4 @@ def a_bad_file(drawn):
 
 
 test_bad_files = bounded(FEW_FILES, FILES)(a_bad_file)
-test_many_bad_files = pytest.mark.slow(bounded(MANY // 2, FILES)(a_bad_file))
+test_many_bad_files = pytest.mark.slow(pytest.mark.whole(bounded(MANY // 2, FILES)(a_bad_file)))
