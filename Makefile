@@ -4,8 +4,10 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LOWEST := .venv-lowest
 # The tests of what libraries do, without those of messages, a process each.
-OF_LIBRARIES := tests/costs tests/optimizers tests/harness tests/datasets/test_files.py \
-	tests/datasets/test_columns.py tests/results/test_tables.py tests/results/test_figures.py
+OF_LIBRARIES := tests/costs tests/optimizers tests/harness/normalizers \
+	$(addprefix tests/harness/test_,objective.py scheme.py theory.py store.py compare.py) \
+	$(addprefix tests/datasets/test_,files.py columns.py labels.py) \
+	tests/results/test_tables.py tests/results/test_figures.py
 STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
 
 .DEFAULT_GOAL := help
