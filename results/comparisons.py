@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 TARGETS = tuple(names.TARGETS)
 MEASURES = names.MEASURES
 FASTER, SLOWER, OPEN, NEITHER = "faster", "slower", "none", "neither reached it"
-VERDICTS = {1: FASTER, -1: SLOWER, 0: OPEN}
+CONCLUSIONS = {1: FASTER, -1: SLOWER, 0: OPEN}
 
 
 def spread(table: pd.DataFrame) -> pd.DataFrame:
@@ -53,14 +53,14 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     Columns: setting, where there are several; splits that both were run on; neither: of these,
     those on which neither reaches the target, which have no order and do not count in what
     follows; wins, the share on which the first is faster (a tie is half a win); ratio, the median
-    of the second's value over the first's, and the interval `low` to `high` of it; verdict:
+    of the second's value over the first's, and the interval `low` to `high` of it; conclusion:
     `faster`, `slower`, `none` where the interval holds 1 or there are too few splits for one, or
     `neither reached it`; ends lower: of the splits that neither reaches, who ends with less of
-    the excess, on how many. The verdicts of a table hold together: see `evidence.judge`.
+    the excess, on how many. The conclusions of a table hold together: see `evidence.judge`.
     """
     pairs = list(_pairs(table, max(least, 1)))
     columns = [*PLACE, "scheme", "against", "splits", "neither"]
-    columns += ["wins", "ratio", "low", "high", "verdict", "ends lower"]
+    columns += ["wins", "ratio", "low", "high", "conclusion", "ends lower"]
     if not pairs:
         return _with_settings(pd.DataFrame(columns=columns))
     widest = max(len(values) for _, values, _ in pairs)
@@ -72,7 +72,7 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     for number, (row, _, excess) in enumerate(pairs):
         own = logs[number, : len(excess)]
         decided = own[~np.isnan(own)]
-        verdict = VERDICTS[int(found.direction[number])] if len(decided) else NEITHER
+        conclusion = CONCLUSIONS[int(found.direction[number])] if len(decided) else NEITHER
         nothing = float("nan")
         rows.append(
             {
@@ -83,7 +83,7 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
                 "ratio": float(np.exp(evidence.median(own))),
                 "low": float(np.exp(found.low[number])),
                 "high": float(np.exp(found.high[number])),
-                "verdict": verdict,
+                "conclusion": conclusion,
                 "ends lower": _ends_lower(row, excess[np.isnan(own)]),
             }
         )
@@ -126,23 +126,23 @@ def not_told_apart(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
     """Return the schemes that a table of pairs does not show to be behind every one of the best."""
     sides = pairs[["scheme", "against"]].to_numpy()
     ours = np.isin(sides, list(best))
-    undecided = pairs["verdict"].isin([OPEN, NEITHER]).to_numpy() & (ours.sum(axis=1) == 1)
+    undecided = pairs["conclusion"].isin([OPEN, NEITHER]).to_numpy() & (ours.sum(axis=1) == 1)
     return list(dict.fromkeys(sides[undecided][~ours[undecided]]))
 
 
 def assurance(pairs: pd.DataFrame) -> str:
-    """Return how sure the verdicts of a table from `paired` are, or what they would need."""
+    """Return how sure the conclusions of a table from `paired` are, or what they would need."""
     count = len(pairs)
     needed = evidence.fewest(count)
     most = int((pairs["splits"] - pairs.get("neither", 0)).max())
     told = f"{count} pairs are" if count > 1 else "1 pair is"
     if most < needed:
         return (
-            f"no verdict: {told} compared, for which {needed} splits are needed "
+            f"no conclusion: {told} compared, for which {needed} splits are needed "
             f"(2 x 0.5^{needed} <= 0.05 / {count}); there are {most}"
         )
     together = "intervals by Holm's correction: " if count > 1 else ""
-    return f"{together}all verdicts hold together with 95 percent; {needed} splits allow one"
+    return f"{together}all conclusions hold together with 95 percent; {needed} splits allow one"
 
 
 def _wide(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:

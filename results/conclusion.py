@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from normbench.results import (
+    answer,
     clean,
     comparisons,
     dashboard,
@@ -16,12 +17,11 @@ from normbench.results import (
     report,
     tables,
     theory,
-    verdict,
 )
+from normbench.results.answer import Compared
 from normbench.results.drawing import DEFAULT
 from normbench.results.figures.material import Options
 from normbench.results.runs import Sweep
-from normbench.results.verdict import Compared
 
 NEWLINE = "\n"
 RATIO = "; ratio: over 2/L, the step that falls and the next, which does not (or the critical step)"
@@ -41,14 +41,14 @@ def present(
     """
     within = tables.budget(sweep.of_role(names.SCHEME))
     print(f"\n{f'{within}{NEWLINE}' if within else ''}{tables.text(tables.summary(sweep))}\n")
-    compared = verdict.compared(sweep)
+    compared = answer.compared(sweep)
     _print_comparisons(sweep, compared)
     for name in sweep.experiments:
         print(textwrap.fill(f"{name}: {theory.explanation(sweep, name)}", 100))
-        said = [verdict.sentence(sweep, name), *verdict.answers(sweep, name, compared.splits)]
+        said = [answer.sentence(sweep, name), *answer.answers(sweep, name, compared.splits)]
         print(*(textwrap.fill(line, 100) for line in said), sep="\n")
     if len(sweep.experiments) > 1:
-        print(textwrap.fill(verdict.overall(sweep), 100))
+        print(textwrap.fill(answer.overall(sweep), 100))
     print()
     _print_failures(sweep)
     written = _write(sweep, folder, options, compared) if drawn is None else drawn

@@ -1,6 +1,6 @@
-"""What MLflow's page says of a comparison, in Markdown: question, verdict, table, links."""
+"""What MLflow's page says of a comparison, in Markdown: question, answer, table, links."""
 
-from normbench.results import clean, dashboard, names, tables, verdict
+from normbench.results import answer, clean, dashboard, names, tables
 from normbench.results.runs import Sweep
 
 SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays
@@ -11,8 +11,8 @@ def write(sweep: Sweep, experiment: str) -> str:
     """Return the description of one experiment of a sweep, and of its sweep run."""
     part = sweep.only(experiment)
     head = [
-        f"**{clean.markdown(verdict.question(sweep, experiment))}**",
-        clean.markdown(verdict.sentence(sweep, experiment)),
+        f"**{clean.markdown(answer.question(sweep, experiment))}**",
+        clean.markdown(answer.sentence(sweep, experiment)),
     ]
     table = tables.markdown(tables.summary(part))
     foot = [

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 LEVEL = 0.05  # of all pairs of a table together
 
 
-class Verdicts(NamedTuple):
+class Conclusions(NamedTuple):
     """What each of m pairs allows: `(..., m)` each.
 
     direction: 1 where the first of the pair is faster, -1 where the second is, 0 where it is open.
@@ -112,21 +112,21 @@ def interval(values: Array, level: Array | float = LEVEL) -> tuple[Array, Array]
     return at(place - 1), at(np.minimum(count[..., 0] - place, values.shape[-1] - 1))
 
 
-def judge(logs: Array) -> Verdicts:
-    """Return the verdicts on a table of m pairs, from their log ratios `(..., m, n)`.
+def judge(logs: Array) -> Conclusions:
+    """Return the conclusions on a table of m pairs, from their log ratios `(..., m, n)`.
 
-    A pair has a verdict where the sign test rejects at Holm's level, which is where the interval
+    A pair has a conclusion where the sign test rejects at Holm's level, which is where the interval
     at that level does not hold 0.
     """
     p_values = sign_test(logs)
     levels = holm(p_values)
     low, high = interval(logs, levels)
     direction = np.where(low > 0, 1, np.where(high < 0, -1, 0))
-    return Verdicts(direction, low, high)
+    return Conclusions(direction, low, high)
 
 
 def fewest(pairs: int) -> int:
-    """Return how many values a pair must have before a table of so many pairs allows a verdict.
+    """Return how many values a pair must have before a table of so many pairs allows a conclusion.
 
     The smallest n with `2 * 0.5**n <= LEVEL / pairs`: all n values then lie on one side.
     """

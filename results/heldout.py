@@ -13,7 +13,7 @@ from normbench.results.runs import Sweep
 from normbench.results.sentences import said
 
 BETTER, WORSE = "better", "worse"
-VERDICTS = {1: BETTER, -1: WORSE, 0: OPEN}
+CONCLUSIONS = {1: BETTER, -1: WORSE, 0: OPEN}
 RISES = 0.05  # of what the test cost fell by: a larger rise from its lowest is said
 COLUMNS = ("cost", "best cost", "at", "rate", "best rate", "train rate", "start")
 
@@ -95,8 +95,8 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
     """Return one row a pair of schemes: who predicts better at the end, by splits.
 
     difference: the median of the second's test error (in percent of the points; of real targets
-    the test cost) minus the first's, with its interval; verdict: `better` or `worse` of the
-    first, or `none`. The verdicts of a table hold together: see `evidence.judge`.
+    the test cost) minus the first's, with its interval; conclusion: `better` or `worse` of the
+    first, or `none`. The conclusions of a table hold together: see `evidence.judge`.
     """
     rows, differences = [], []
     for experiment, part in splits.groupby("experiment", sort=False):
@@ -109,7 +109,7 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
             differences.append(less)
     columns = ["experiment", "scheme", "against", "splits", "wins", "difference", "low", "high"]
     if not rows:
-        return pd.DataFrame(columns=[*columns, "verdict"])
+        return pd.DataFrame(columns=[*columns, "conclusion"])
     values = np.full((len(rows), max(map(len, differences))), np.nan)
     for own, less in zip(values, differences):
         own[: len(less)] = less
@@ -119,8 +119,8 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
         row["wins"] = float(np.mean((np.sign(less) + 1) / 2)) if len(less) else np.nan
         row["difference"] = float(evidence.median(values[number]))
         row["low"], row["high"] = float(found.low[number]), float(found.high[number])
-        row["verdict"] = VERDICTS[int(found.direction[number])]
-    return pd.DataFrame(rows, columns=[*columns, "verdict"])
+        row["conclusion"] = CONCLUSIONS[int(found.direction[number])]
+    return pd.DataFrame(rows, columns=[*columns, "conclusion"])
 
 
 def predicts_best(splits: pd.DataFrame) -> list[str]:

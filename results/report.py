@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from normbench.results import (
+    answer,
     clean,
     comparisons,
     drawing,
@@ -20,13 +21,12 @@ from normbench.results import (
     profile,
     tables,
     theory,
-    verdict,
 )
+from normbench.results.answer import Compared
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES, style
 from normbench.results.merging import merged
 from normbench.results.runs import Sweep
-from normbench.results.verdict import Compared
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -72,7 +72,7 @@ class Section:
     id: str
     experiment: str
     question: str
-    verdict: str
+    answer: str
     answers: list[str]
     summary: Table
     held_out: list[Table]
@@ -92,7 +92,7 @@ def write(
     """Write a sweep's report into a folder; return the file.
 
     drawn: the figures' files by experiment, where they are drawn already; compared: from
-    `verdict.compared`, where schemes are compared already. Raises ResultsError where the folder
+    `answer.compared`, where schemes are compared already. Raises ResultsError where the folder
     cannot be written.
     """
     file = folder / FILE
@@ -108,7 +108,7 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
     """Return the report of a sweep as HTML; drawn and compared as for `write`."""
     from jinja2 import Environment, StrictUndefined
 
-    compared = compared or verdict.compared(sweep)
+    compared = compared or answer.compared(sweep)
     if drawn is None:
         with TemporaryDirectory() as folder:
             files = drawing.write(sweep, Path(folder), kinds=("svg",))
@@ -125,7 +125,7 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
         title=sections[0].question if len(sections) == 1 else _title(sweep),
-        verdict=verdict.overall(sweep),
+        answer=answer.overall(sweep),
         sections=sections,
         pairs=_pairs(compared.pairs),
         sweep_id=sweep.sweep_id,
@@ -177,9 +177,9 @@ def _section(
     return Section(
         id=name,
         experiment=experiment,
-        question=verdict.question(part, experiment),
-        verdict=verdict.sentence(part, experiment),
-        answers=[*profile.notes([part]), *verdict.answers(part, experiment, splits)],
+        question=answer.question(part, experiment),
+        answer=answer.sentence(part, experiment),
+        answers=[*profile.notes([part]), *answer.answers(part, experiment, splits)],
         summary=Table.of(
             ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
             tables.summary(part),
@@ -289,7 +289,7 @@ def _pictures(
         caption = what[0].upper() + what[1:].split(" (record")[0]
         words = f"Figure: {caption}, {experiment}. The numbers stand in the tables."
         if name == "histories":
-            words = f"Figure: {caption}, {experiment}. {verdict.sentence(part, experiment)}"
+            words = f"Figure: {caption}, {experiment}. {answer.sentence(part, experiment)}"
         svg = by_name[name].with_suffix(".svg").read_text(encoding="utf-8")
         if len(svg) <= LARGEST:
             yield Picture(caption, words, svg=inline(svg, f"{section}-{name}-"))

@@ -108,7 +108,7 @@ def test_pairs_go_over_splits_and_their_starts_are_one_value(sweep):
     (pair,) = comparisons.paired(table).to_dict("records")
     assert pair["splits"] == 2
     assert "paired: ratio is how much longer" in done.stdout
-    assert "no verdict: 1 pair is compared, for which 6 splits are needed" in done.stdout
+    assert "no conclusion: 1 pair is compared, for which 6 splits are needed" in done.stdout
 
 
 def test_splits_are_one_row_a_scheme(sweep):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from normbench.recording import records
-from normbench.results import heldout, names, profile, theory, verdict
+from normbench.results import answer, heldout, names, profile, theory
 from normbench.results.runs import Sweep
 from tests.harness.claims import CHECKS as OF_A_SCHEME
 from tests.harness.claims import Witness, near, sentences
@@ -356,7 +356,7 @@ def said(sweep):
     (experiment,) = sweep.experiments
     splits = heldout.by_split(sweep)
     parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
-    parts += [verdict.sentence(sweep, experiment), *verdict.answers(sweep, experiment, splits)]
+    parts += [answer.sentence(sweep, experiment), *answer.answers(sweep, experiment, splits)]
     return [one for part in parts for one in sentences(part)]
 
 

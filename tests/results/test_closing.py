@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import heldout, names, problems, profile, reached, theory, verdict
+from normbench.results import answer, heldout, names, problems, profile, reached, theory
 from normbench.results.runs import Sweep
 from normbench.results.sentences import TEMPLATES
 from tests.harness.claims import sentences
@@ -55,12 +55,12 @@ def rising(by):
     return over_splits(a=[0.2]).assign(**{"best cost": 0.2 - by, "start": 0.6})
 
 
-def answer(sweep):
-    return verdict.sentence(sweep, "x")
+def ending(sweep):
+    return answer.sentence(sweep, "x")
 
 
 def closing(sweep, splits=NO_SPLITS):
-    return " ".join(verdict.answers(sweep, "x", splits))
+    return " ".join(answer.answers(sweep, "x", splits))
 
 
 def notes(*jobs, **params):
@@ -127,18 +127,18 @@ CASES = {
         notes(*(("x", "a", FAST, {"seed": seed}) for seed in "12")),
         notes(*(("x", "a", {1.0: float(seed)}, {"seed": seed}) for seed in "12")),
     ),
-    "by_cost": (answer(runs(*BOTH)), answer(runs(BOTH[0], ("x", "b", FAST)))),
-    "by_excess": (answer(runs(*BOTH, **LARGE)), answer(runs(*BOTH))),
-    "by_count": (answer(counted(1, 2)), answer(counted(1, 1))),
-    "one_place": (answer(runs(BOTH[0], ("x", "b", FAST))), answer(runs(*BOTH))),
+    "by_cost": (ending(runs(*BOTH)), ending(runs(BOTH[0], ("x", "b", FAST)))),
+    "by_excess": (ending(runs(*BOTH, **LARGE)), ending(runs(*BOTH))),
+    "by_count": (ending(counted(1, 2)), ending(counted(1, 1))),
+    "one_place": (ending(runs(BOTH[0], ("x", "b", FAST))), ending(runs(*BOTH))),
     "counted": (
-        verdict.overall(runs(*BOTH, ("y", "a", FAST), ("y", "b", SLOW))),
-        verdict.overall(runs(*BOTH)),
+        answer.overall(runs(*BOTH, ("y", "a", FAST), ("y", "b", SLOW))),
+        answer.overall(runs(*BOTH)),
     ),
-    "no_descent": (answer(runs(("x", "a", None), iterations="0")), answer(runs(FAILED))),
-    "no_cost": (answer(runs(FAILED)), answer(runs(*BOTH, FAILED))),
-    "all_diverged": (answer(diverging()), answer(runs(("x", "a", FAST), DIVERGED))),
-    "some_failed": (answer(runs(("x", "a", FAST), FAILED)), answer(diverging())),
+    "no_descent": (ending(runs(("x", "a", None), iterations="0")), ending(runs(FAILED))),
+    "no_cost": (ending(runs(FAILED)), ending(runs(*BOTH, FAILED))),
+    "all_diverged": (ending(diverging()), ending(runs(("x", "a", FAST), DIVERGED))),
+    "some_failed": (ending(runs(("x", "a", FAST), FAILED)), ending(diverging())),
     "fastest": (closing(runs(*BOTH)), closing(runs(("x", "a", NEVER), ("x", "b", NEVER)))),
     "nobody": (closing(runs(("x", "a", NEVER), ("x", "b", NEVER))), closing(runs(*BOTH))),
     "predicts_unknown": (closing(runs(*BOTH)), closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2]))),
@@ -159,17 +159,17 @@ def test_a_closing_sentence_is_said_only_where_it_is_true(name):
 
 
 def test_counts_are_ranked_by_counts_and_equal_ones_stand_together():
-    said = answer(counted(7, 2, 2))
+    said = ending(counted(7, 2, 2))
     assert said == (
         "After gradient descent, from the fewest misclassified points up: b = c, 2 misclassified "
         "at step size 1 (unsettled); a, 7 misclassified at step size 1 (unsettled)."
     )
-    assert "leaves the fewest points of x misclassified" in verdict.question(counted(7, 2), "x")
+    assert "leaves the fewest points of x misclassified" in answer.question(counted(7, 2), "x")
     assert "of the points misclassified" in closing(counted(7, 2))
     both = Sweep(
         "-", "s", pd.concat([counted(7, 2).runs, runs(("y", "a", FAST), ("y", "b", SLOW)).runs])
     )
-    assert "the lowest cost or fewest misclassified points on how many" in verdict.overall(both)
+    assert "the lowest cost or fewest misclassified points on how many" in answer.overall(both)
 
 
 def test_what_is_left_of_counts_is_the_share_of_the_points():

@@ -28,7 +28,7 @@ def compare(first, second):
 
 def test_a_scheme_that_is_always_twice_as_fast_is_faster():
     row = compare(ALL, [2 * value for value in ALL])
-    assert (row["wins"], row["verdict"]) == (1.0, "faster")
+    assert (row["wins"], row["conclusion"]) == (1.0, "faster")
     assert row["ratio"] == pytest.approx(2.0)
     assert row["low"] == pytest.approx(2.0)
     assert row["high"] == pytest.approx(2.0)
@@ -43,16 +43,16 @@ def test_an_unreached_split_is_infinite_in_a_median():
 def test_there_is_no_verdict_where_the_interval_holds_one():
     row = compare(ALL, [20, 10, 60, 20, 100, 30])
     assert row["low"] <= 1 <= row["high"]
-    assert row["verdict"] == "none"
+    assert row["conclusion"] == "none"
     assert row["wins"] == 0.5
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_fewer_than_six_splits_of_one_pair_have_no_interval_and_no_verdict(count):
+def test_fewer_than_six_splits_of_one_pair_have_no_interval_and_no_conclusion(count):
     found = compare(np.ones(count), np.full(count, 5.0))
-    assert (found["verdict"], found["ratio"], found["wins"]) == ("none", pytest.approx(5), 1.0)
+    assert (found["conclusion"], found["ratio"], found["wins"]) == ("none", pytest.approx(5), 1.0)
     assert np.isnan([found["low"], found["high"]]).all()
-    assert compare(np.ones(6), np.full(6, 5.0))["verdict"] == "faster"
+    assert compare(np.ones(6), np.full(6, 5.0))["conclusion"] == "faster"
 
 
 def test_more_pairs_need_more_splits_and_the_table_says_how_many():
@@ -61,13 +61,13 @@ def test_more_pairs_need_more_splits_and_the_table_says_how_many():
         return comparisons.paired(table(**values))
 
     few = of(8, 10)
-    assert (few["verdict"] == "none").all()
+    assert (few["conclusion"] == "none").all()
     assert comparisons.assurance(few) == (
-        "no verdict: 28 pairs are compared, for which 11 splits are needed "
+        "no conclusion: 28 pairs are compared, for which 11 splits are needed "
         "(2 x 0.5^11 <= 0.05 / 28); there are 10"
     )
     enough = of(8, 11)
-    assert (enough["verdict"] == "faster").all()
+    assert (enough["conclusion"] == "faster").all()
     assert "Holm's correction" in comparisons.assurance(enough)
     assert "11 splits allow one" in comparisons.assurance(enough)
 
@@ -81,25 +81,27 @@ def test_pairs_of_too_few_splits_are_left_out():
 
 def test_the_one_that_arrives_wins_and_two_that_do_not_have_no_order():
     found = compare(np.full(6, 5.0), np.full(6, np.inf))
-    assert (found["verdict"], found["ratio"], found["wins"]) == ("faster", np.inf, 1.0)
+    assert (found["conclusion"], found["ratio"], found["wins"]) == ("faster", np.inf, 1.0)
     lost = [np.inf] * 6
     left = {"a": [0.2] * 5 + [0.4], "b": [0.3] * 6}
     (found,) = comparisons.paired(table(left, a=lost, b=lost)).to_dict("records")
-    assert (found["verdict"], found["neither"]) == ("neither reached it", 6)
+    assert (found["conclusion"], found["neither"]) == ("neither reached it", 6)
     assert np.isnan([found["wins"], found["ratio"], found["low"], found["high"]]).all()
     assert found["ends lower"] == "a, 5 of 6"
-    # Those that neither reaches do not count: five values are too few for a verdict.
+    # Those that neither reaches do not count: five values are too few for a conclusion.
     some = comparisons.paired(table(left, a=[1] * 5 + [np.inf], b=[2] * 5 + [np.inf]))
-    assert some[["splits", "neither", "wins", "verdict"]].values.tolist() == [[6, 1, 1.0, "none"]]
+    assert some[["splits", "neither", "wins", "conclusion"]].values.tolist() == [
+        [6, 1, 1.0, "none"]
+    ]
     assert some["ends lower"].tolist() == ["b, 1 of 1"]
 
 
-def test_exchanging_the_schemes_exchanges_the_verdict():
+def test_exchanging_the_schemes_exchanges_the_conclusion():
     one, other = np.array([3.0, 7, 5, 9, 4, 6]), np.array([6.0, 8, 15, 10, 5, 7])
     there, back = compare(one, other), compare(other, one)
     assert there["ratio"] == pytest.approx(1 / back["ratio"])
     assert there["wins"] == 1 - back["wins"]
-    assert (there["verdict"], back["verdict"]) == ("faster", "slower")
+    assert (there["conclusion"], back["conclusion"]) == ("faster", "slower")
 
 
 def test_a_profile_is_the_share_within_a_factor_of_the_best():
@@ -178,7 +180,7 @@ def test_settings_are_not_pooled():
     )
     pairs = comparisons.paired(both)
     assert pairs["setting"].tolist() == ["optimizer=adam", "optimizer=newton"]
-    assert pairs["verdict"].tolist() == ["faster", "slower"]
+    assert pairs["conclusion"].tolist() == ["faster", "slower"]
     spread = comparisons.spread(both).set_index(["setting", "scheme"])["median"]
     assert spread["optimizer=newton", "b"] == spread["optimizer=adam", "b"] / 4
     assert "setting" not in comparisons.paired(table(a=[1], b=[2]))

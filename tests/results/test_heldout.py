@@ -59,9 +59,9 @@ def test_a_test_cost_that_rises_again_is_told(end, told):
 
 def test_pairs_of_test_errors_have_verdicts_by_holm():
     few = splits(a=[0.01] * 6, b=[0.02] * 6, c=[0.03] * 6)
-    assert (heldout.paired(few)["verdict"] == "none").all()  # three pairs need seven splits
+    assert (heldout.paired(few)["conclusion"] == "none").all()  # three pairs need seven splits
     found = heldout.paired(splits(a=[0.01] * 7, b=[0.02] * 7, c=[0.03] * 7))
-    assert (found["verdict"] == "better").all()
+    assert (found["conclusion"] == "better").all()
     assert found["difference"].tolist() == pytest.approx([1, 2, 1])  # percent of the points
     assert heldout.paired(splits(a=[0.1])).empty
 

@@ -11,7 +11,7 @@ from normbench.command.results import main
 from normbench.recording import records
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import heldout, report, verdict
+from normbench.results import answer, heldout, report
 from normbench.results.conclusion import present
 from normbench.results.runs import Sweep, load
 
@@ -187,11 +187,11 @@ def test_a_sweeps_end_compares_once(three, tmp_path, monkeypatch, capsys):
 
     def compared(sweep):
         found.append(sweep)
-        columns = ["scheme", "against", "splits", "wins", "ratio", "low", "high", "verdict"]
+        columns = ["scheme", "against", "splits", "wins", "ratio", "low", "high", "conclusion"]
         pairs = pd.DataFrame([["a", "b", 2, 1.0, 4.5, None, None, "none"]], columns=columns)
-        return verdict.Compared(pairs, heldout.by_split(sweep))
+        return answer.Compared(pairs, heldout.by_split(sweep))
 
-    monkeypatch.setattr(verdict, "compared", compared)
+    monkeypatch.setattr(answer, "compared", compared)
     written = present(three.sweep, tmp_path)
     assert len(found) == 1
     told = capsys.readouterr().out

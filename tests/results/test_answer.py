@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import names, reached, tables, theory, verdict
+from normbench.results import answer, names, reached, tables, theory
 from normbench.results.runs import Sweep
 from tests.results.made import runs
 
@@ -56,11 +56,11 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("case", SENTENCES)
-def test_the_verdict_ranks_every_scheme_and_names_equal_ones_together(case):
+def test_the_answer_ranks_every_scheme_and_names_equal_ones_together(case):
     rows, sentence = SENTENCES[case]
     sweep = table(*rows)
-    assert verdict.sentence(sweep, "e") == sentence
-    assert verdict.overall(sweep) == sentence
+    assert answer.sentence(sweep, "e") == sentence
+    assert answer.overall(sweep) == sentence
 
 
 def known(left=(0.0, 0.25), **settings):
@@ -72,40 +72,40 @@ def known(left=(0.0, 0.25), **settings):
     return Sweep("-", "s", sweep.runs.assign(**about))
 
 
-def test_the_verdict_says_the_budget_and_what_is_left():
-    assert verdict.sentence(known(), "e") == (
+def test_the_answer_says_the_budget_and_what_is_left():
+    assert answer.sentence(known(), "e") == (
         "After 100 iterations of gradient descent, from the lowest cost up: "
         "a, under 1e-06 at step size 1 (levelled, under 0.0001% of the excess left); "
         "b, 0.25 at step size 1 (levelled, 25% of the excess left)."
     )
     # A millionth of the start's excess is the same, whatever the costs themselves are.
-    assert "a = b" in verdict.sentence(known((1e-9, 1e-6)), "e")
-    assert "a = b" not in verdict.sentence(known((1e-9, 1e-5)), "e")
+    assert "a = b" in answer.sentence(known((1e-9, 1e-6)), "e")
+    assert "a = b" not in answer.sentence(known((1e-9, 1e-5)), "e")
 
 
 def test_costs_of_other_functions_are_not_ranked():
-    said = verdict.sentence(known(**{"cost.l2": "0.1"}), "e")
+    said = answer.sentence(known(**{"cost.l2": "0.1"}), "e")
     assert said == (
         "After 100 iterations of gradient descent, by what is left of each scheme's own excess: "
         "a, under 0.0001% of its excess left at step size 1 (levelled); "
         "b, 25% of its excess left at step size 1 (levelled)."
     )
-    same = verdict.sentence(known(**{"cost.l2": "0.1", "cost.l2_in": "features"}), "e")
+    same = answer.sentence(known(**{"cost.l2": "0.1", "cost.l2_in": "features"}), "e")
     assert "from the lowest cost up" in same
 
 
-def test_the_verdict_over_several_problems_counts_them_and_ranks_all():
+def test_the_answer_over_several_problems_counts_them_and_ranks_all():
     one = table(*((name, "levelled", cost, "1") for name, cost in zip("abc", (0.1, 0.2, 0.3))))
     other = one.runs.assign(experiment="f", run_id=one.runs["run_id"] + "2")
     sweep = Sweep("-", "s", pd.concat([one.runs, other], ignore_index=True))
-    assert verdict.overall(sweep).startswith(
+    assert answer.overall(sweep).startswith(
         "Of 2 problems, the lowest cost on how many (and the mean rank): a 2 (1), b 0 (2), c 0 (3);"
     )
 
 
 def test_the_question_names_a_few_schemes_and_counts_many():
     few = table(*((name, "levelled", 0.1, "1") for name in "ab"))
-    assert verdict.question(few, "e") == (
+    assert answer.question(few, "e") == (
         "Which of a and b lowers the cost of e furthest in gradient descent?"
     )
     for optimizers, iterations, within in (
@@ -115,9 +115,9 @@ def test_the_question_names_a_few_schemes_and_counts_many():
     ):
         every = few.runs.assign(**{names.setting("iterations"): iterations})
         every.loc[every["role"] == "scheme", names.OPTIMIZER.column] = optimizers
-        assert verdict.question(Sweep("-", "s", every), "e").endswith(within)
+        assert answer.question(Sweep("-", "s", every), "e").endswith(within)
     many = table(*((name, "levelled", 0.1, "1") for name in "abcdef"))
-    assert "6 schemes" in verdict.question(many, "e")
+    assert "6 schemes" in answer.question(many, "e")
 
 
 def varied(name, texts):
@@ -136,18 +136,18 @@ def varied(name, texts):
 @pytest.mark.parametrize("name", ["dataset.condition_number", "start_scale", "cost.some"])
 def test_costs_of_different_problems_are_counted_and_not_compared(name):
     sweep = varied(name, ["10", "100", "1000"])
-    said = verdict.sentence(sweep, "e")
+    said = answer.sentence(sweep, "e")
     assert said == (
         "Of 3 problems, the lowest cost on how many (and the mean rank): b 2 (1.33), a 1 (1.67); "
         "each scheme at its best step size."
     )
-    assert verdict.overall(sweep) == said
-    assert verdict.question(sweep, "e").startswith("Which of a and b lowers the cost")
+    assert answer.overall(sweep) == said
+    assert answer.question(sweep, "e").startswith("Which of a and b lowers the cost")
 
 
 def test_costs_of_one_problem_are_compared_under_every_optimizer():
     sweep = varied("optimizer", ["adam", "newton"])
-    assert "up: a, optimizer=newton, 0.1" in verdict.sentence(sweep, "e")
+    assert "up: a, optimizer=newton, 0.1" in answer.sentence(sweep, "e")
 
 
 @pytest.mark.parametrize(("cost", "told"), [(3e-7, False), (3e-5, True)])
@@ -156,7 +156,7 @@ def test_costs_below_what_is_told_apart_are_told_as_such(cost, told):
     extra = {names.MINIMUM_REACHED.column: "true", names.AT_INFINITY.column: "true"}
     extra |= {names.THRESHOLD.column: 2.0, names.THRESHOLD_BEST.column: 123.0}
     sweep = Sweep("-", "s", sweep.runs.assign(**extra))
-    said, table = verdict.sentence(sweep, "x"), theory.predictions(sweep)
+    said, table = answer.sentence(sweep, "x"), theory.predictions(sweep)
     if told:
         assert "a, 3e-05 at step size 1 (unsettled, 0.003% of the excess left)" in said
         assert table["2/L best"].tolist() == [123.0]
@@ -181,7 +181,7 @@ def test_splits_and_seeds_are_one_scheme_that_is_never_compared_with_itself(name
         for n in range(3)
     ]
     sweep = runs(*jobs, iterations="100")
-    said = verdict.sentence(sweep, "x")
+    said = answer.sentence(sweep, "x")
     assert said.count("a,") == said.count("b,") == 1
     assert "b, 0.2" in said
     assert "a, 0.6" in said
@@ -191,21 +191,21 @@ def test_splits_and_seeds_are_one_scheme_that_is_never_compared_with_itself(name
 
 def test_the_medians_of_several_starts_are_said(three):
     every = three.sweep.runs.assign(**{names.setting("starts"): "2"})
-    said = verdict.sentence(Sweep(three.uri, "sweep-1", every), three.name)
+    said = answer.sentence(Sweep(three.uri, "sweep-1", every), three.name)
     assert said.endswith("(medians of 2 starts).")
 
 
 def test_which_is_best_has_two_answers():
     sweep = runs(*(("x", name, {0.1: count, 1.0: np.inf}) for name, count in zip("abc", (5, 3, 3))))
-    fast, predicts = verdict.answers(sweep, "x", NO_SPLITS)
+    fast, predicts = answer.answers(sweep, "x", NO_SPLITS)
     assert fast == "Descends fastest: b = c, 3 iterations to 1e-2 of the excess (a 5)."
     assert predicts.startswith("Predicts best: not known; dataset.test_fraction=0.25")
     none = {1.0: (np.inf, 0.5)}
     never = runs(("x", "a", none), ("x", "b", {1.0: (np.inf, 0.4)}))
-    assert verdict.answers(never, "x", NO_SPLITS)[0] == (
+    assert answer.answers(never, "x", NO_SPLITS)[0] == (
         "Descends fastest: no scheme reaches 1e-1 of the excess; b ends with least of it."
     )
-    assert verdict.answers(runs(("x", "a", none)), "x", NO_SPLITS) == []
+    assert answer.answers(runs(("x", "a", none)), "x", NO_SPLITS) == []
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
         for name in count
         for n in range(splits)
     ]
-    fast, predicts = verdict.answers(sweep, "x", pd.DataFrame(of_tests))
+    fast, predicts = answer.answers(sweep, "x", pd.DataFrame(of_tests))
     assert fast == (
         f"Descends fastest: a, {middle} iterations to 1e-2 of the excess (b {middle + 2}), "
         f"median of {splits} splits{doubt}."
@@ -237,15 +237,15 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
         f"median of {splits} splits{doubt}."
     )
     one = pd.DataFrame(of_tests[::splits])
-    assert verdict.answers(sweep, "x", one)[1].endswith("; 1 split does not tell it apart from b.")
+    assert answer.answers(sweep, "x", one)[1].endswith("; 1 split does not tell it apart from b.")
 
 
 def test_jobs_that_failed_were_to_descend(images):
     failed = table(("a", "failed", None, None), ("b", "diverged", None, None))
-    assert verdict.question(failed, "e").startswith("Which of a and b lowers the cost of e")
+    assert answer.question(failed, "e").startswith("Which of a and b lowers the cost of e")
     every = Sweep("-", "s", failed.runs.assign(verdict="failed"))
     assert theory.explanation(every, "e") == "No step was made: every job failed."
-    assert verdict.sentence(images.sweep, images.name).startswith("No descent was made")
+    assert answer.sentence(images.sweep, images.name).startswith("No descent was made")
     assert "figures" in theory.explanation(images.sweep, images.name)
 
 
@@ -255,11 +255,11 @@ def test_a_step_size_that_was_chosen_is_not_called_the_best(three):
     assert "best step" in tables.summary(three.sweep)
     sweep = varied("start_scale", ["0", "1"])
     sweep = Sweep("-", "s", sweep.runs.assign(**{names.STEP_CHOSEN.column: "true"}))
-    assert "each scheme at its shown step size" in verdict.sentence(sweep, "e")
+    assert "each scheme at its shown step size" in answer.sentence(sweep, "e")
 
 
 def test_of_no_iterations_nothing_is_said_to_be_fastest(three, monkeypatch):
     none = pd.DataFrame(columns=reached.COLUMNS)
-    monkeypatch.setattr(verdict, "reached", lambda sweeps, target: none)
-    told = verdict.answers(three.sweep, three.name, NO_SPLITS)
+    monkeypatch.setattr(answer, "reached", lambda sweeps, target: none)
+    told = answer.answers(three.sweep, three.name, NO_SPLITS)
     assert told[0].startswith("Descends fastest: no scheme reaches 1e-1 of the excess; ")
