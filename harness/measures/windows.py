@@ -55,26 +55,39 @@ def _directions(here: Descended) -> Directions | None:
     gradient = here.train.evaluate(start).gradient
     assert gradient is not None
     gradient = gradient[0].astype(np.float64)
-    kind = _kind(here.train, start[0])
-    spectrum = here.theory.spectrum
-    told = (
-        spectrum is not None and spectrum.whole and spectrum.condition_number <= spectra.PREDICTED
-    )
-    if kind is not None and told:
+    kind = _by_points(here)
+    if kind is not None:
         assert isinstance(here.train, Objective)
-        curvature, times = kind
-        bound = here.train.traits.curvature
-        if bound and (curvature == bound or not np.any(here.train.l2)):
-            assert spectrum is not None
-            flat = spectra.quadratic(spectrum, here.train.x, 0.0, gradient, here.train.l2)
-            values = flat.values * (curvature / bound)
-            return _grouped(values, flat.gradient / (2 * values), times)
+        assert here.theory.spectrum is not None
+        flat = spectra.quadratic(here.theory.spectrum, here.train.x, 0.0, gradient, here.train.l2)
+        values = flat.values * (kind.curvature / here.train.traits.curvature)
+        return _grouped(values, flat.gradient / (2 * values), kind.times)
     if _size(here.train) > DENSE:
         return None
     values, vectors = np.linalg.eigh(here.train.hessian(start[0]).matrix())
     live = len(spectra.live(values, len(values)))
     values, vectors = values[::-1][:live], vectors[:, ::-1][:, :live]
     return _grouped(values, (gradient.ravel() @ vectors) ** 2 / (2 * values), 1)
+
+
+class _Kind(NamedTuple):
+    """The curvature that every point has, in so many directions of its scores."""
+
+    curvature: float
+    times: int
+
+
+def _by_points(here: Descended) -> _Kind | None:
+    """Return what makes the Hessian a multiple of the points' Gram matrix; None where it is not."""
+    spectrum = here.theory.spectrum
+    if spectrum is None or not spectrum.whole or spectrum.condition_number > spectra.PREDICTED:
+        return None
+    kind = _kind(here.train, here.start[0])
+    if kind is None or not isinstance(here.train, Objective):
+        return None
+    bound = here.train.traits.curvature
+    known = bound and (kind.curvature == bound or not np.any(here.train.l2))
+    return kind if known else None
 
 
 def _grouped(values: Array, shares: Array, times: int) -> Directions:
@@ -84,7 +97,7 @@ def _grouped(values: Array, shares: Array, times: int) -> Directions:
     return Directions(values[first], np.add.reduceat(shares, first), times * counts)
 
 
-def _kind(train: Problem, weights: Array) -> tuple[float, int] | None:
+def _kind(train: Problem, weights: Array) -> _Kind | None:
     """Return the curvature that every point has, and in how many directions of its scores.
 
     Of least squares anywhere 2; at zero weights, of the softmax cost 1/4 and of multiclass softmax
@@ -98,7 +111,7 @@ def _kind(train: Problem, weights: Array) -> tuple[float, int] | None:
     live = values[values > SAME * values[-1]]
     if values[-1] <= 0 or not np.allclose(second, second[:, :, :1], rtol=SAME):
         return None
-    return (float(live[-1]), len(live)) if np.ptp(live) <= SAME * live[-1] else None
+    return _Kind(float(live[-1]), len(live)) if np.ptp(live) <= SAME * live[-1] else None
 
 
 def _size(train: Problem) -> int:
@@ -111,12 +124,22 @@ def _applies(made: Finished) -> bool:
 
 
 def _work(made: Finished) -> Work:
-    """Return the passes of a decomposition of the points' root, or of the dense Hessian."""
+    """Return the passes of a decomposition of the points' Gram matrix, or of the dense Hessian."""
     assert made.descended is not None
     train: Any = made.descended.train
-    size = min(_size(train), DENSE)
-    points = max(made.z.size, 1)
-    return Work((train.shape[-1] ** 3 + 10 * size**3) / (4.0 * points), 24.0 * size**2)
+    size = _size(train)
+    if _by_points(made.descended) is not None:
+        size = train.shape[-1]
+    elif size > DENSE:
+        return Work()  # there is nothing to be found
+    return decomposition(size, made)
+
+
+def decomposition(size: int, made: Finished) -> Work:
+    """Return the work of a symmetric matrix's eigenvectors, in passes over the points."""
+    assert made.descended is not None
+    one_pass = 4.0 * max(len(made.z), 1) * _size(made.descended.train)
+    return Work(10 * size**3 / one_pass, 24.0 * size**2)
 
 
 MEASURE = Measure(take, what="step-size windows", work=_work, applies=_applies)

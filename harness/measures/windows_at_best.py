@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench.measures.contract import BEST, Findings, Finished, Measure
-from normbench.measures.windows import DENSE
+from normbench.measures.windows import DENSE, decomposition
 from normbench.theory import spectra
 from normbench.theory.budget import Work
 
@@ -34,8 +34,9 @@ def _work(made: Finished) -> Work:
     assert made.descended is not None
     effort = made.descended.train.effort
     size = int(np.prod(made.descended.train.shape))
-    passes = effort.made + size * effort.product + 10 * size**3 / (4.0 * max(made.z.size, 1))
-    return Work(passes, effort.memory + 24.0 * size**2)
+    solved = decomposition(size, made)
+    passes = effort.made + size * effort.product + solved.passes
+    return Work(passes, effort.memory + solved.memory)
 
 
 MEASURE = Measure(

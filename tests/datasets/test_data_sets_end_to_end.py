@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from normbench.results import names
 from tests.datasets.places import data_folder
 
 
@@ -64,6 +65,27 @@ def test_mnist_has_the_numbers_that_are_known(tmp_path):
     assert histories["pca_sphere", "10", "train/misclassifications"][-1] == 250
     # measured: 0.1371077
     assert histories["pca_sphere", "10", "train/cost"][-1] == pytest.approx(0.137108, abs=5e-7)
+
+
+@pytest.mark.slow
+def test_mnist_is_explained_by_the_curvature_along_the_way(tmp_path):
+    """The best steps lie 6 to 60 times above 2/L, and near the 2/L of the weights they lead to."""
+    data = f"data_dir={data_folder()}"
+    harness(tmp_path, "dataset=mnist", data, "cost=multiclass_softmax", "iterations=100")
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    found = client.get_experiment_by_name("mnist-multiclass_softmax")
+    runs = client.search_runs([found.experiment_id], f"tags.{names.ROLE.key} = 'scheme'")
+    assert len(runs) == 3
+    for run in runs:
+        assert "skipped" not in run.data.tags.get(names.NOTE.key, "")
+        step = float(run.data.tags[names.STEP_TAG.key])
+        bound, there = (
+            run.data.metrics[metric.key] for metric in (names.THRESHOLD, names.THRESHOLD_BEST)
+        )
+        assert step > 5 * bound
+        assert there / 10 < step < 10 * there  # measured: 0.64, 1.1 and 0.34 of it
 
 
 def test_openml_gives_its_name_to_the_experiment():

@@ -5,7 +5,7 @@ import pytest
 
 from normbench import costs
 from normbench.choices import build, options
-from normbench.datasets.bundled import breast_cancer, diabetes, iris
+from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.results import names
@@ -104,3 +104,15 @@ def test_of_least_squares_the_shares_are_the_whole_excess_and_windows_say_what_s
 def test_there_are_none_of_other_rules_and_costs_without_curvature():
     assert found(iris(), costs.multiclass_softmax, "standard", "adam")[1][0] is None
     assert found(breast_cancer(), costs.perceptron, "standard")[1][0] is None
+
+
+def test_where_one_gram_matrix_gives_them_they_are_within_the_budget_of_a_descent():
+    """Of digits, 650 weights: the dense Hessian takes hundreds of passes, 65 x 65 none."""
+    steps = {"theory": "auto", "iterations": 40}
+    _, (at_zero, _, times) = found(digits(), costs.multiclass_softmax, "standard", **steps)
+    assert times.sum() == 62 * 9  # 64 pixels but for 3 blank ones, and the bias
+    assert len(at_zero) <= 65
+    drawn = {"start": "normal", "start_scale": 0.1, **steps}
+    made, (elsewhere, _, _) = found(digits(), costs.multiclass_softmax, "standard", **drawn)
+    assert elsewhere is None
+    assert "step-size windows" in made.findings.tags[names.NOTE.key]
