@@ -9,7 +9,7 @@ import pandas as pd
 
 from normbench.results import comparisons, evidence, heldout, names, problems, tables
 from normbench.results.merging import REPEATS, merged, whole
-from normbench.results.reached import TIED, counts, excess_left, reached
+from normbench.results.reached import counts, excess_left, reached
 from normbench.results.runs import Sweep
 from normbench.results.sentences import PARTS, Said, paragraph, said
 
@@ -184,11 +184,11 @@ def _ranked(known: pd.DataFrame, by: str = "") -> list[list[Mapping[Any, Any]]]:
     if by == "count":
         places = evidence.tied(np.array([row[COUNT] for row in rows]), 0.0)
     elif by == "excess" and np.isfinite(left).all():
-        places = evidence.tied(left, TIED)
+        places = evidence.tied(left, names.TIED)
     else:
         start = float(np.nanmin([_start(row) for row in rows] + [np.inf]))
         least = start if np.isfinite(start) else abs(float(costs.min()))
-        places = evidence.tied(costs, TIED * least)
+        places = evidence.tied(costs, names.TIED * least)
     return [
         [row for row, place in zip(rows, places) if place == rank]
         for rank in range(places.max() + 1)
@@ -317,14 +317,14 @@ def _place(rows: Sequence[Mapping[Any, Any]], by: str) -> str:
         return PARTS[by].format(**about, left=rest)
     if solved:
         about["told"] = f"{verdicts}, {share(left)} of the excess left"
-    cost, told_apart = rows[0][COST], TIED * _start(rows[0])
+    cost, told_apart = rows[0][COST], names.TIED * _start(rows[0])
     name = "low" if abs(cost) < told_apart else by
     return PARTS[name].format(**about, cost=told_apart if name == "low" else cost)
 
 
 def share(left: float) -> str:
     """Return a share of the excess in percent; what no two costs are told apart by is so called."""
-    if abs(left) < TIED:
-        return f"under {100 * TIED:.4f}%"
+    if abs(left) < names.TIED:
+        return f"under {100 * names.TIED:.4f}%"
     percent = 100 * left
     return f"{percent:.2g}%" if percent < 100 else f"{percent:.0f}%"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from normbench.results import evidence, names
 from normbench.results.problems import PLACE
-from normbench.results.reached import TIED, reached
+from normbench.results.reached import reached
 from normbench.results.runs import Sweep
 
 Array = NDArray[np.float64]
@@ -111,7 +111,10 @@ def _ends_lower(row: dict[str, Any], excess: Array) -> str | None:
         return None
     with np.errstate(invalid="ignore"):
         less = excess[:, 1] - excess[:, 0]
-    counts = {row["scheme"]: int((less > TIED).sum()), row["against"]: int((less < -TIED).sum())}
+    counts = {
+        row["scheme"]: int((less > names.TIED).sum()),
+        row["against"]: int((less < -names.TIED).sum()),
+    }
     most = max(counts.values())
     best = [name for name, count in counts.items() if count == most]
     return f"{best[0]}, {most} of {len(excess)}" if len(best) == 1 else "equal"
@@ -219,7 +222,7 @@ def _ordered(values: Array, excess: Array) -> Array:
     lost = np.isinf(values)
     order = np.zeros(len(values))
     order[~lost] = values[~lost]
-    groups = evidence.tied(excess[lost], TIED)
+    groups = evidence.tied(excess[lost], names.TIED)
     order[lost] = 1 + (values[~lost].max() if (~lost).any() else 0) + groups
     return order
 

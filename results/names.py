@@ -71,6 +71,7 @@ VERDICTS = {
     DIVERGED: "it stopped being finite",
     FAILED: "the job could not run",
 }
+TIED = 1e-6  # of the start's excess: final costs that are nearer to one another are equal
 
 
 def present(verdicts: str) -> str:

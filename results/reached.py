@@ -10,7 +10,6 @@ from normbench.results import names, problems
 from normbench.results.evidence import collapse
 from normbench.results.runs import Sweep
 
-TIED = 1e-6  # of the start's excess: step sizes whose final costs are nearer end equally low
 COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "most"]
 
 
@@ -220,7 +219,7 @@ def _at_best(rows: pd.DataFrame) -> pd.DataFrame:
     }
     unreached = pd.Series({s: int(np.isinf(same["iterations"]).sum()) for s, same in each.items()})
     best = best_step(middles["iterations"], unreached, middles["excess"])
-    tied = (middles["excess"] - middles["excess"][best]).abs() <= TIED
+    tied = (middles["excess"] - middles["excess"][best]).abs() <= names.TIED
     values = [*middles["value"][tied], middles["value"][best]]
     return each[best].assign(least=np.min(values), most=np.max(values))
 
@@ -238,5 +237,5 @@ def best_step(
     if np.isinf(left.min()):
         left = unreached[left.index]
         left = excess[left.index[left == left.min()]]
-        left = left[(left <= left.min() + TIED) | ~np.isfinite(left.min())]
+        left = left[(left <= left.min() + names.TIED) | ~np.isfinite(left.min())]
     return float(left.index[0])

@@ -1,6 +1,6 @@
 """Every sentence that is said of runs: the words, as templates, and what is put into them.
 
-The conditions are elsewhere: `reasons` for theory, `verdict`, `heldout`, `problems` and `judged`
+The conditions are elsewhere: `reasons` for theory, `answer`, `heldout`, `problems` and `judged`
 for the rest. What is said is made from what is recorded, numbers and tags, and nothing else.
 """
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from normbench.results import judged, names, reasons, sentences
 from normbench.results.merging import merged
-from normbench.results.reached import TIED, excess_left, step_size
+from normbench.results.reached import excess_left, step_size
 from normbench.results.runs import Sweep
 
 PLAIN = names.PLAIN.column
@@ -59,7 +59,7 @@ def _vanishing(row: Mapping[Any, Any]) -> bool:
 
     The curvature then goes to 0 with the cost, and rounding says how far it has come.
     """
-    return row.get(names.AT_INFINITY.column) == "true" and excess_left(row, row) <= TIED
+    return row.get(names.AT_INFINITY.column) == "true" and excess_left(row, row) <= names.TIED
 
 
 def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:

@@ -16,7 +16,6 @@ from normbench.datasets.values import number, whole
 from normbench.results import names
 
 History = NDArray[np.float64]
-TIED = 1e-6  # of the start's excess: final costs that are nearer to one another are the same
 ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
 WORDS = tuple(word for word in names.VERDICTS if word != names.FAILED)  # from good to bad
 
@@ -199,7 +198,7 @@ def together(judgements: Sequence[Judgement]) -> Judgement:
 def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float]:
     """Return, by run, the iteration from which its cost stays as low as the lowest final cost.
 
-    Within `TIED` of the start's excess over the minimum: the costs of step sizes that have
+    Within `names.TIED` of the start's excess over the minimum: the costs of step sizes that have
     converged differ by rounding. histories: None for a run that did not stay finite. NaN where it
     never is so.
     """
@@ -207,7 +206,7 @@ def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float
     if not ends:
         return [float("nan")] * len(histories)
     start = next(history[0] for history in histories if history is not None)
-    goal = min(ends) + TIED * max(float(start) - minimum, 0.0)
+    goal = min(ends) + names.TIED * max(float(start) - minimum, 0.0)
     return [float("nan") if history is None else reached(history, goal) for history in histories]
 
 
