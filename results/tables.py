@@ -84,10 +84,12 @@ def budget(schemes: pd.DataFrame) -> str:
     What differs between them is left out; empty where there was no descent.
     """
     optimizer = _shared(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
-    iterations = _shared(schemes, names.setting("iterations"), "")
-    if iterations == "0":
+    asked = _shared(schemes, names.setting("iterations"), "")
+    iterations = int(float(asked)) if asked else None  # a user may have written 1e3
+    if iterations == 0:
         return ""
-    parts = [f"{iterations} iterations" if iterations else "", optimizer]
+    count = "1 iteration" if iterations == 1 else f"{iterations} iterations"
+    parts = ["" if iterations is None else count, optimizer]
     within = " of ".join(part for part in parts if part)
     return f"in {within}" if within else ""
 

@@ -1,5 +1,6 @@
 """`normbench` and `normbench results` as a user meets them: as processes."""
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -75,7 +76,11 @@ def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(defaul
         assert scheme.data.params["cost"] == "softmax"
         assert scheme.data.params["normalizer"] == scheme.data.tags["normalizer"]
         assert scheme.data.params["iterations"] == "30"
-        assert scheme.inputs.dataset_inputs[0].dataset.name == "breast_cancer"
+        data = scheme.inputs.dataset_inputs[0].dataset
+        assert data.name == "breast_cancer"
+        columns = json.loads(data.schema)["mlflow_colspec"]
+        assert [column["name"] for column in columns][:2] == ["mean radius", "mean texture"]
+        assert len(columns) == 30
         (best,) = client.search_runs(
             [scheme.info.experiment_id],
             f"tags.best = 'true' and tags.`mlflow.parentRunId` = '{scheme.info.run_id}'",

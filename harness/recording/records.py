@@ -22,6 +22,7 @@ from normbench.verdicts.judging import Step
 
 Entry = tuple[str, float, int]  # a metric: its name, its value, its step
 LONGEST = 5000  # characters of a tag
+LONGEST_SCHEMA = 200_000  # characters, some 3,500 features: every record of a job carries it
 LARGEST = 1 << 32  # bytes of a record on disk
 
 
@@ -240,7 +241,15 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
         "source_type": "normbench",
         "source": json.dumps({"source": clean.shown(dataset.source)}),
         "profile": json.dumps(profile),
+        **_schema(dataset.feature_names),
     }
+
+
+def _schema(features: Sequence[str]) -> dict[str, str]:
+    """Return the names of features as MLflow's pages show them; nothing for too many of them."""
+    columns = [{"type": "double", "name": clean.shown(name), "required": True} for name in features]
+    text = json.dumps({"mlflow_colspec": columns})
+    return {"schema": text} if len(text) <= LONGEST_SCHEMA else {}
 
 
 def _metrics(step: Step) -> list[Entry]:

@@ -122,6 +122,21 @@ def test_a_query_finds_runs_and_what_belongs_to_them(three):
             runs.query(three.uri, where)
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["10", "10"], "in 10 iterations of gradient descent"),
+        (["1e1"], "in 10 iterations of gradient descent"),
+        (["1"], "in 1 iteration of gradient descent"),
+        (["10", "20"], "in gradient descent"),
+        (["0"], ""),
+    ],
+)
+def test_iterations_are_counted_in_words(asked, told):
+    rows = pd.DataFrame({names.setting("iterations"): asked})
+    assert tables.budget(rows) == told
+
+
 def test_formats_hold_the_same_table(three):
     table = tables.summary(three.sweep)
     assert len(tables.text(table).splitlines()) == 4
