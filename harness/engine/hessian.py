@@ -16,7 +16,6 @@ from autograd.core import make_vjp
 from numpy.typing import NDArray
 
 from normbench.normalizers.decomposition import blocks as blocks_of
-from normbench.normalizers.decomposition import fix_signs
 
 Array = NDArray[np.float64]
 # The largest eigenvalues of sphered points lie close together: to get 1e-12 with 20 vectors took
@@ -122,15 +121,26 @@ class Hessian(ABC):
         """
         return float(np.linalg.eigvalsh(self.matrix())[-1]) if self.is_small else self.lanczos()
 
-    def leading(self, count: int) -> Array:
-        """Return unit eigenvectors `(count, D)` of the largest eigenvalues, decreasing.
+    def near(self, start: Array) -> tuple[Array, Array]:
+        """Return eigenvalues (k,), increasing, and unit eigenvectors (D, k), by 40 products.
 
-        To a few digits, which is enough to choose a plane. Signs as in `fix_signs`.
+        Those of the Hessian on the Krylov space of a start (D,): `start, H start, H^2 start ..`
+        The largest are right to a few digits, and so is what the start has along small ones.
         """
-        if self.is_small or count >= self.size - 1:
-            return fix_signs(np.linalg.eigh(self.matrix())[1].T[::-1][:count])
-        _, vectors = self._eigsh(1e-3, None, count)
-        return fix_signs(vectors.T[::-1])
+        basis = np.zeros((self.size, min(BASIS, self.size)))
+        turned = np.zeros_like(basis)
+        new = start
+        for k in range(basis.shape[1]):
+            for _ in range(2):  # once leaves rounding, which products amplify
+                new = new - basis @ (basis.T @ new)
+            length = float(np.linalg.norm(new))
+            if length <= 1e-10 * np.linalg.norm(turned[:, k - 1] if k else start):
+                basis, turned = basis[:, :k], turned[:, :k]  # the space is whole
+                break
+            basis[:, k] = new / length
+            turned[:, k] = new = self.times(basis[:, k].reshape(self.shape)).ravel()
+        values, mixed = np.linalg.eigh(basis.T @ turned)
+        return values, basis @ mixed
 
     def lanczos(self) -> float:
         """Return the largest eigenvalue from Hessian-vector products alone.
@@ -143,11 +153,11 @@ class Hessian(ABC):
         if self.is_zero:
             return 0.0
         try:
-            return float(self._eigsh(FINE, RESTARTS)[0][0])
+            return self._eigsh(FINE, RESTARTS)
         except ArpackNoConvergence:
-            return float(self._eigsh(COARSE, 4 * RESTARTS)[0][0])
+            return self._eigsh(COARSE, 4 * RESTARTS)
 
-    def _eigsh(self, tolerance: float, restarts: int | None, count: int = 1) -> tuple[Array, Array]:
+    def _eigsh(self, tolerance: float, restarts: int) -> float:
         from scipy.sparse.linalg import LinearOperator, eigsh
 
         operator = LinearOperator(
@@ -155,17 +165,18 @@ class Hessian(ABC):
             matvec=lambda v: self.times(v.reshape(self.shape)).ravel(),
             dtype=np.float64,
         )
-        found: tuple[Array, Array] = eigsh(
+        found = eigsh(
             operator,
-            k=count,
+            k=1,
             which="LA",
             v0=np.random.default_rng(0).standard_normal(self.size),
             ncv=min(BASIS, self.size),
             tol=tolerance,
             maxiter=restarts,
+            return_eigenvectors=False,
             rng=0,
         )
-        return found
+        return float(found[0])
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,57 @@
-"""The cost over a plane of weights, on a square grid around the whole path."""
+"""The cost over a plane of weights, on a grid around the path and the least cost."""
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from normbench.engine.hessian import Hessian
+from normbench.engine.problem import Objective
+from normbench.measures import points
 from normbench.measures.contract import BEST, Array, Descended, Findings, Finished, Measure
 from normbench.measures.inputs import names_of
+from normbench.normalizers.decomposition import fix_signs
+from normbench.results.names import ATTAINED
+from normbench.theory import spectra
 from normbench.theory.analysis import curvature_work
 from normbench.theory.budget import Work
+from normbench.theory.minimum import weights_of
 
 GRID = (21, 61)  # cells along one side, by what they cost
 GRID_PRODUCTS = 1e11  # multiplications that a grid may take
 AT_ONCE = 64  # models that are evaluated together
+DENSE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
+ALIKE = 1e-3  # relative: curvatures that a picture does not tell apart
+NOTHING = 1e-9  # of the start's excess: what is left of it is rounding
+ROUND = 100.0  # condition number: beyond, the axes have scales of their own
+END, LEAST = "the end of the path", "the least cost"
+MARGIN = 0.65  # of the window's extent, to either side of its middle
+
+
+class Plane(NamedTuple):
+    """A plane of weights.
+
+    origin `(n,)`; directions `(2, n)`, of length 1, across each other; names: of the two; held:
+    which single weight is held at what.
+    """
+
+    origin: Array
+    directions: Array
+    names: tuple[str, str]
+    held: str = ""
 
 
 def take(made: Finished) -> Findings:
     """Return the costs over a plane.
 
-    The plane: bias and weight of a single feature; the two weights of two features, the bias at
-    its final value; otherwise the two stiffest directions of the Hessian at the end, through the
-    end, the path projected on it. `a`, `b` (G,), `cost` (G, G) with b along the rows, `path`
-    (k, 2), `iteration` (k,), `names` (2,) of the axes, `step_size` ().
+    The plane: bias and weight of a single feature; the two weights of two features; otherwise the
+    stiffest direction of the Hessian, and of the others the one with most excess left at the end.
+    It goes through the least cost, where some weights are known to have it, else through the end.
+    `a`, `b` (G,), `cost` (G, G) with b along the rows; `path` (k, 2), projected on the plane, with
+    `iteration` and `path_cost` (k,); `minimum` (2,), or (0,) where none is known, and `least` ()
+    the least cost; `condition` () of the Hessian on the plane, at the least cost or the end, NaN
+    without curvature; `names` (2,) of the axes; `held` (), which single weight is held at
+    what; `through` (), what the plane goes through; `step_size` (). Of two features also the points
+    that `points` returns, their `target` and `class_names`.
     """
     here = made.descended
     assert here is not None
@@ -28,53 +59,161 @@ def take(made: Finished) -> Findings:
     if walk is None or best is None:
         return Findings()
     weights = walk.weights.reshape(len(walk.weights), -1).astype(np.float64)
-    origin, directions, labels = _plane(here, weights, names_of(made))
-    along = (weights - origin) @ directions.T
-    low, high = along.min(axis=0), along.max(axis=0)
-    half = 0.65 * float((high - low).max()) or 1.0  # a path of one point has no extent
+    minimum = _minimum(here)
+    at = weights[-1] if minimum is None else minimum
+    plane = _plane(here, weights, minimum, names_of(made))
+    along = (weights - plane.origin) @ plane.directions.T
+    least = np.zeros(0) if minimum is None else (minimum - plane.origin) @ plane.directions.T
+    curved = _curved(here, plane, at)
+    values = spectra.live(np.linalg.eigvalsh(curved), 2)
     side = int(np.clip(np.sqrt(GRID_PRODUCTS / (len(made.z) * weights.shape[1])), *GRID))
-    a, b = (middle + np.linspace(-half, half, side) for middle in (low + high) / 2)
-    grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
-    costs = [
-        here.train.evaluate(
-            (origin + part @ directions).astype(here.start.dtype).reshape(-1, *here.train.shape),
-            with_gradient=False,
-        ).costs
-        for part in np.array_split(grid, max(1, len(grid) // AT_ONCE))
-    ]
+    a, b = _window(np.vstack([along, least.reshape(-1, 2)]), curved, side)
+    shown = points.take(made).arrays if made.z.shape[1] == 2 else {}
     return Findings(
         arrays={
+            **{name: shown[name] for name in ("points", "target", "class_names") if shown},
             "a": a,
             "b": b,
-            "cost": np.concatenate(costs).reshape(side, side),
+            "cost": _costs(here, plane, a, b),
             "path": along,
             "iteration": walk.iteration,
-            "names": np.array(labels),
+            "path_cost": walk.cost,
+            "minimum": least,
+            "least": np.array(here.bench.minimum),
+            "condition": np.array(values[0] / values[1] if len(values) == 2 else np.nan),
+            "names": np.array(plane.names),
+            "held": np.array(plane.held),
+            "through": np.array(END if minimum is None else LEAST),
             "step_size": np.array(best.step_size),
         }
     )
 
 
-def _plane(here: Descended, weights: Array, names: tuple[str, ...]) -> tuple[Array, Array, Any]:
-    """Return a point (n,) on the plane, its two unit directions (2, n), and their names."""
-    end, size = weights[-1], weights.shape[1]
+def _minimum(here: Descended) -> Array | None:
+    """Return the weights `(n,)` of the least cost; None where there are none, or none are known."""
+    found, train = here.least, here.train
+    if found.case != ATTAINED or found.scores is None or not isinstance(train, Objective):
+        return None
+    return weights_of(found.scores, train.x).ravel()
+
+
+def _plane(here: Descended, weights: Array, minimum: Array | None, names: tuple[str, ...]) -> Plane:
+    """Return the plane for a path (k, n)."""
+    size = weights.shape[1]
+    origin = weights[-1] if minimum is None else minimum
     if size == 2:
-        return np.zeros(2), np.eye(2), ("bias", f"weight of {names[0]}")
+        return Plane(np.zeros(2), np.eye(2), ("bias", f"weight of {names[0]}"))
     if size == 3:
-        origin = np.array([end[0], 0.0, 0.0])
-        return origin, np.eye(3)[1:], tuple(f"weight of {name}" for name in names)
-    hessian = here.train.hessian(end.reshape(here.train.shape))
-    if not hessian.is_zero:
-        return end, hessian.leading(2), ("stiffest direction", "second stiffest direction")
-    # A cost of flat pieces has no curvature to choose by: the plane that the path uses most.
-    directions = np.linalg.svd(weights - end, full_matrices=False)[2]
-    directions = np.vstack([directions, np.eye(2, size)])[:2]
-    return end, directions, ("along the path", "second direction of the path")
+        first, second = (f"weight of {name}" for name in names)
+        bias = origin[0] if abs(origin[0]) > 1e-12 * np.abs(weights).max() else 0.0
+        held = f"bias held at {bias:.3g}"
+        return Plane(np.array([origin[0], 0.0, 0.0]), np.eye(3)[1:], (first, second), held)
+    hessian = here.train.hessian(origin.reshape(here.train.shape))
+    if hessian.is_zero:
+        # A cost of flat pieces has no curvature to choose by: the plane that the path uses most.
+        directions = np.linalg.svd(weights - origin, full_matrices=False)[2]
+        directions = np.vstack([directions, np.eye(2, size)])[:2]
+        return Plane(origin, directions, ("along the path", "second direction of the path"))
+    return Plane(origin, *_chosen(here, hessian, weights, minimum))
+
+
+def _chosen(
+    here: Descended, hessian: Hessian, weights: Array, minimum: Array | None
+) -> tuple[Array, tuple[str, str]]:
+    """Return the stiffest direction and the one with most excess left, `(2, n)`; their names.
+
+    Where nothing is left at the end, the one with most excess at the start.
+    """
+    slopes = [_slope(here, hessian, one, minimum) for one in (weights[-1], weights[0])]
+    if hessian.size <= DENSE:
+        values, vectors = np.linalg.eigh(hessian.matrix())
+    else:
+        values, vectors = hessian.near(slopes[0] + slopes[1])
+    count = len(spectra.live(values, hessian.size))
+    values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
+    first = np.flatnonzero(np.r_[True, values[1:] < values[:-1] * (1 - ALIKE)])
+    parts = [vectors.T @ slope for slope in slopes]
+    left, began = (np.add.reduceat(part**2 / (2 * values), first) for part in parts)
+    done = left.sum() <= NOTHING * began.sum()
+    shares, part = (began, parts[1]) if done else (left, parts[0])
+    spaces = np.split(np.arange(len(values)), first[1:])
+    stiffest = _along(vectors, spaces[0], part)
+    if len(spaces) == 1:
+        across = np.vstack([vectors.T, np.eye(2, len(stiffest))])
+        across = across - np.outer(across @ stiffest, stiffest)
+        other = across[np.argmax(np.linalg.norm(across, axis=1) > 0.5)]
+        name = "another direction, as stiff" if len(values) > 1 else "a direction without curvature"
+    else:
+        other = _along(vectors, spaces[1 + int(np.argmax(shares[1:]))], part)
+        name = f"direction with most excess {'at the start' if done else 'left'}"
+    rows = np.array([stiffest, other / np.linalg.norm(other)])
+    return fix_signs(rows), ("stiffest direction", name)
+
+
+def _slope(here: Descended, hessian: Hessian, weights: Array, minimum: Array | None) -> Array:
+    """Return the gradient `(n,)` at weights: in the quadratic model at the least cost, if known."""
+    if minimum is not None:
+        return hessian.times((weights - minimum).reshape(hessian.shape)).ravel()
+    one = weights.reshape(1, *here.train.shape).astype(here.start.dtype)
+    gradient = here.train.evaluate(one).gradient
+    assert gradient is not None
+    return gradient.ravel().astype(np.float64)
+
+
+def _along(vectors: Array, space: Array, part: Array) -> Array:
+    """Return a unit direction of an eigenspace: the one that the gradient has in it, if any."""
+    made = vectors[:, space] @ part[space]
+    length = float(np.linalg.norm(made))
+    return made / length if length > 0 else vectors[:, space[0]]
+
+
+def _curved(here: Descended, plane: Plane, at: Array) -> Array:
+    """Return the Hessian on the plane, `(2, 2)`, at weights (n,)."""
+    hessian = here.train.hessian(at.reshape(here.train.shape))
+    products = [hessian.times(one.reshape(hessian.shape)).ravel() for one in plane.directions]
+    return plane.directions @ np.transpose(products)
+
+
+def _window(inside: Array, curved: Array, side: int) -> tuple[Array, Array]:
+    """Return the grid along both axes, around points (k, 2); curved: the Hessian there, `(2, 2)`.
+
+    A square where contours are not too long for one. Else each axis has a scale of its own, and
+    both show about the same costs.
+    """
+    low, high = inside.min(axis=0), inside.max(axis=0)
+    extent = high - low
+    values = spectra.live(np.linalg.eigvalsh(curved), 2)
+    if len(values) == 2 and values[0] > ROUND * values[1]:
+        across = np.sqrt(curved[0, 0] / curved[1, 1])
+        half = MARGIN * np.maximum(extent, 0.1 * extent[::-1] * [1 / across, across])
+    else:
+        half = np.full(2, MARGIN * extent.max())
+    half = np.where(half > 0, half, half.max() or 1.0)  # a path of one point has no extent
+    middle = (low + high) / 2
+    a, b = (m + np.linspace(-h, h, side) for m, h in zip(middle, half))
+    return a, b
+
+
+def _costs(here: Descended, plane: Plane, a: Array, b: Array) -> Array:
+    """Return the costs on the grid, `(len(b), len(a))`."""
+    grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
+    costs = [
+        here.train.evaluate(
+            (plane.origin + part @ plane.directions)
+            .astype(here.start.dtype)
+            .reshape(-1, *here.train.shape),
+            with_gradient=False,
+        ).costs
+        for part in np.array_split(grid, max(1, len(grid) // AT_ONCE))
+    ]
+    return np.concatenate(costs).reshape(len(b), len(a))
 
 
 def _work(made: Finished) -> Work:
     assert made.descended is not None
-    return curvature_work(made.descended.train)
+    work = curvature_work(made.descended.train)
+    size = min(int(np.prod(made.descended.train.shape)), DENSE)
+    return work._replace(memory=work.memory + 24.0 * size**2)
 
 
 MEASURE = Measure(take, record="contours", what="contours", work=_work, follows=BEST)

@@ -5,7 +5,7 @@ is sought once, where the problem is best conditioned.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,8 @@ class Minimum:
 
     gradient_norm: relative to that at zero weights; NaN where there was no solver. source says
     where the number is from. reached: the solver came to its tolerance, or the classes are known
-    to be strictly separable. case: whether weights attain it, one of `names.CASES`.
+    to be strictly separable. case: whether weights attain it, one of `names.CASES`. scores (C, P):
+    of the points at the solver's last weights, where it came to its tolerance.
     """
 
     value: float
@@ -40,6 +41,7 @@ class Minimum:
     source: str
     reached: bool
     case: str = UNDECIDED
+    scores: Array | None = field(default=None, repr=False, compare=False)
 
     @property
     def at_infinity(self) -> bool:
@@ -110,20 +112,41 @@ def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Mini
     products where it is not. allowance: how many passes over the points may be made, each of the
     work of a gradient; a count and not a clock, so that the answer repeats.
     """
+    found, weights = _newton(problem, classes, allowance)
+    if not found.reached or found.at_infinity:
+        return found
+    return replace(found, scores=problem.scores(weights, problem.x))
+
+
+def weights_of(scores: Array, z: NDArray[Any]) -> Array:
+    """Return the weights `(C, M + 1)`, bias first, under which points z (P, M) have scores (C, P).
+
+    The scores are affine in z; of several such weights, the shortest.
+    """
+    basis, variances = sphere(z)
+    mean = z.mean(axis=0, dtype=np.float64)
+    scale = len(z) * np.sqrt(variances)
+    along = (z - mean).T @ basis / scale  # the points' axes, (M, r)
+    slopes = (scores @ basis / scale) @ along.T
+    return np.column_stack([scores.mean(axis=1) - slopes @ mean, slopes])
+
+
+def _newton(problem: Objective, classes: int, allowance: float) -> tuple[Minimum, Array]:
+    """Return what damped Newton comes to, and its last weights."""
     weights = np.zeros((classes, problem.x.shape[1] + 1))
     here, gradient = _evaluate(problem, weights)
     first = norm = float(np.linalg.norm(gradient))
     if first == 0:
-        return _flat_start(problem, weights, here)
+        return _flat_start(problem, weights, here), weights
     penalized, effort = bool(np.any(problem.l2)), problem.effort
     relative_step, passes = np.inf, 2.0
     for _ in range(MOST_STEPS):
         if not penalized and separates(problem, weights):
-            return zero_at_infinity(norm / first)
+            return zero_at_infinity(norm / first), weights
         if norm <= TOLERANCE * first and relative_step <= SMALL_STEP:
-            return Minimum(here, norm / first, "damped Newton", True)
+            return Minimum(here, norm / first, "damped Newton", True), weights
         if passes + effort.made > allowance:
-            return Minimum(here, norm / first, STOPPED, False)
+            return Minimum(here, norm / first, STOPPED, False), weights
         step, products = _newton_step(problem.hessian(weights), gradient, norm / first)
         passes += 2 + effort.made + (effort.matrix or products * effort.product)
         size = _backtrack(problem, weights, step, here, float(np.sum(step * gradient)))
@@ -133,7 +156,7 @@ def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Mini
         relative_step = size * float(np.linalg.norm(step) / np.linalg.norm(weights))
         here, gradient = _evaluate(problem, weights)
         norm = float(np.linalg.norm(gradient))
-    return _stopped(here, norm / first, float(relative_step))
+    return _stopped(here, norm / first, float(relative_step)), weights
 
 
 def _evaluate(problem: Objective, weights: Array) -> tuple[float, Array]:

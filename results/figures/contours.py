@@ -1,6 +1,10 @@
-"""The cost over two weights under each scheme, with the path of the descent on it."""
+"""The cost over two weights under each scheme, with the path of the descent on it.
 
-from collections.abc import Mapping
+Contours stand for the same costs in every panel. Above them, where the points have two features
+under a scheme, those points.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +15,14 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench.results import names
 from normbench.results.figures import style
+from normbench.results.figures.data import class_looks
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
-LEVELS = 14
-CONDITION = names.CONDITION.column
+LEVELS = 8  # from the least cost to the start's
+FAR = 2.0  # times the start's distance from the least cost: beyond, levels double
+FEW = 4  # contours of a panel: it has those between them, too
+CASE = names.MINIMUM_CASE.column
 
 
 def draw(
@@ -27,40 +34,112 @@ def draw(
 ) -> Figure:
     """Return the figure: a panel a scheme, contours of the cost, the path from dark to bright.
 
-    arrays: by label, `a`, `b` (G,), `cost` (G, G), `path` (k, 2), `iteration` (k,), `names` (2,)
-    and `step_size` (). schemes: one row a scheme (`label`, `normalizer`; where known
-    `metrics.theory/condition_number`), in order.
+    arrays: by label, what `record=[contours]` keeps; of older stores without `minimum`, `least`,
+    `condition`, `held` and `path_cost`. schemes: one row a scheme (`label`, `normalizer`; where
+    known `tags.minimum_case`), in order.
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     with style.drawn(shape):
-        figure, axes = style.panels(max(len(rows), 1), shape, title, 0.95)
         if not rows:
+            figure, axes = style.panels(1, shape, title, 0.95)
             style.say_nothing(axes[0], "no scheme has recorded contours")
             return figure
-        last = max(int(arrays[row["label"]]["iteration"][-1]) for row in rows)
+        every = [arrays[row["label"]] for row in rows]
+        above = all("points" in parts for parts in every)
+        figure, uppers, axes = _panels(len(rows), shape, title, above)
+        last = max(int(parts["iteration"][-1]) for parts in every)
+        shared = levels(every)
         looks = style.looks([row["normalizer"] for row in rows])
-        for axis, row, look in zip(axes, rows, looks):
-            dots = _panel(axis, arrays[row["label"]], max(last, 1), shape)
-            step = f", step {float(arrays[row['label']]['step_size']):g}"
-            style.name_panel(axis, row["label"] + step + _condition(row), look)
-        bar = figure.colorbar(dots, ax=axes, location="bottom", shrink=0.5, aspect=40)
-        bar.set_label("iteration (circle: the start, star: the end)")
+        for axis, row, parts, look in zip(axes, rows, every, looks):
+            dots = _panel(axis, parts, shared, max(last, 1), shape)
+            step = f", step {float(parts['step_size']):g}"
+            style.name_panel(axis, row["label"] + step + _slice(parts), look)
+        for axis, row, parts, look in zip(uppers, rows, every, looks):
+            _points(axis, parts, shape)
+            style.name_panel(axis, row["label"], look)
+        bar = figure.colorbar(dots, ax=[*uppers, *axes], location="bottom", shrink=0.5, aspect=40)
+        bar.set_label("iteration")
+        figure.supxlabel(_notes(rows, every), fontsize="small", x=0.01, ha="left")
     return figure
 
 
-def _condition(row: Mapping[Any, Any]) -> str:
-    known = row.get(CONDITION)
-    return "" if known is None or pd.isna(known) else f", condition {float(known):.3g}"
+def _panels(
+    count: int, shape: Shape, title: str, above: bool
+) -> tuple[Figure, list[Any], list[Any]]:
+    """Return a figure, its panels of points (none, if not `above`), and those of contours."""
+    if not above:
+        figure, axes = style.panels(count, shape, title, 1.25)
+        return figure, [], axes
+    deep = -(-count // shape.columns)
+    wide = -(-count // deep)
+    figure, axes = style.panels(2 * deep * wide, shape, title, 1.15, wide)
+    numbers = np.arange(2 * deep * wide).reshape(deep, 2, wide)
+    uppers, lowers = ([axes[n] for n in numbers[:, part].ravel()] for part in (0, 1))
+    for spare in (*uppers[count:], *lowers[count:]):
+        spare.remove()
+    return figure, uppers[:count], lowers[:count]
 
 
-def _panel(axis: Any, parts: Mapping[str, Any], last: int, shape: Shape) -> Any:
-    cost = parts["cost"]
-    axis.contour(parts["a"], parts["b"], cost, levels=levels(cost), colors="0.55", linewidths=0.6)
-    axis.contourf(
-        parts["a"], parts["b"], cost, levels=levels(cost), cmap="Greys", alpha=0.35, extend="both"
-    )
+def _slice(parts: Mapping[str, Any]) -> str:
+    """Return the condition number of a scheme's slice, and what is held."""
+    known = float(parts.get("condition", np.nan))
+    words = "" if np.isnan(known) else f", condition {known:.3g} of this slice"
+    return words + (f", {parts['held']}" if str(parts.get("held", "")) else "")
+
+
+def levels(every: Sequence[Mapping[str, Any]]) -> tuple[Any, int]:
+    """Return the costs of the contours of all panels, increasing; and which have them all.
+
+    The least cost plus squares of evenly spaced numbers, which give a quadratic bowl evenly spaced
+    contours; some way above the start's cost they double. As many as the flattest panel needs: the
+    others have every second, or every fourth .., which the second number says.
+    """
+    costs = [parts["cost"][np.isfinite(parts["cost"])] for parts in every]
+    low = min(float(parts.get("least", cost.min())) for parts, cost in zip(every, costs))
+    top = max(float(cost.max()) for cost in costs)
+    starts = [float(parts["path_cost"][0]) for parts in every if "path_cost" in parts]
+    unit = max(starts, default=top) - low
+    if unit <= 0:
+        unit = top - low or 1.0
+    for finer in (1, 2, 4, 8, 16):
+        count = LEVELS * finer
+        near = unit * (np.arange(1, round(count * FAR**0.5) + 1) / count) ** 2
+        if all(
+            len(within(low + near, cost)) >= FEW or cost.min() > low + near[-1] for cost in costs
+        ):
+            break
+    beyond = max(0.0, np.log2(max(top - low, unit) / near[-1]))
+    far = near[-1] * 2.0 ** (np.arange(1, finer * int(np.ceil(beyond)) + 1) / finer)
+    return low + np.concatenate([near, far]), finer
+
+
+def within(found: Any, cost: Any) -> Any:
+    """Return those of some levels that a panel's costs reach."""
+    return found[(found > np.nanmin(cost)) & (found < np.nanmax(cost))]
+
+
+def lines(shared: Any, finer: int, cost: Any) -> Any:
+    """Return the levels of a panel's contours: every `finer`th, and more where those are few."""
+    every = finer
+    while every > 1 and len(within(shared[every - 1 :: every], cost)) < FEW:
+        every //= 2
+    return within(shared[every - 1 :: every], cost)
+
+
+def _panel(
+    axis: Any, parts: Mapping[str, Any], shared: tuple[Any, int], last: int, shape: Shape
+) -> Any:
+    """Draw one scheme's contours and path; return the dots that the colour bar is of."""
+    import matplotlib
+
+    a, b, cost = parts["a"], parts["b"], parts["cost"]
+    found = lines(*shared, cost)
+    if len(found):  # matplotlib warns of contours that are not there
+        axis.contour(a, b, cost, levels=found, colors="0.55", linewidths=0.6)
+    greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared[0]) + 1))
+    axis.contourf(a, b, cost, levels=shared[0], colors=greys, extend="both")
     path = parts["path"]
-    axis.plot(path[:, 0], path[:, 1], color="black", lw=0.7, label="path", zorder=2)
+    axis.plot(path[:, 0], path[:, 1], color="black", lw=0.7, alpha=0.7, label="path", zorder=2)
     dots = axis.scatter(
         path[:, 0],
         path[:, 1],
@@ -70,7 +149,9 @@ def _panel(axis: Any, parts: Mapping[str, Any], last: int, shape: Shape) -> Any:
         s=(0.35 * shape.font) ** 2,
         zorder=3,
     )
-    for place, marker in ((path[0], "o"), (path[-1], "*")):
+    marks = [("_end", path[0], "o"), ("_end", path[-1], "*")]
+    marks += [("_minimum", parts["minimum"], "P")] if len(parts.get("minimum", ())) else []
+    for label, place, marker in marks:
         axis.plot(
             *place,
             marker=marker,
@@ -78,32 +159,68 @@ def _panel(axis: Any, parts: Mapping[str, Any], last: int, shape: Shape) -> Any:
             mec="black",
             ms=0.8 * shape.font,
             ls="",
-            label="_end",
+            label=label,
             zorder=4,
         )
-    axis.set_aspect("equal")
-    axis.set_xlim(parts["a"][0], parts["a"][-1])
-    axis.set_ylim(parts["b"][0], parts["b"][-1])
-    axis.set_xlabel(style.plain(str(parts["names"][0])), fontsize="small")
-    axis.set_ylabel(style.plain(str(parts["names"][1])), fontsize="small")
+    if _is_square(parts):
+        axis.set_aspect("equal")
+    axis.set_box_aspect(1)
+    axis.set_xlim(a[0], a[-1])
+    axis.set_ylim(b[0], b[-1])
+    _name_axes(axis, parts["names"])
+    return dots
+
+
+def _is_square(parts: Mapping[str, Any]) -> bool:
+    """Return whether both axes of a scheme's panel have one scale."""
+    return bool(np.isclose(np.ptp(parts["a"]), np.ptp(parts["b"])))
+
+
+def _name_axes(axis: Any, words: Any) -> None:
+    axis.set_xlabel(style.plain(str(words[0])), fontsize="small")
+    axis.set_ylabel(style.plain(str(words[1])), fontsize="small")
     axis.grid(False)
     for direction in (axis.xaxis, axis.yaxis):
         direction.set_major_locator(MaxNLocator(3))
     axis.tick_params(labelsize="small")
-    return dots
 
 
-def levels(cost: Any) -> Any:
-    """Return the contours' costs, increasing: dense near the lowest, as a valley's are.
+def _points(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
+    """Draw the points under a scheme, in one scale on both axes."""
+    points, target = parts["points"], parts["target"]
+    classes = class_looks(len(parts["class_names"]))
+    groups = [(target == number, look) for number, look in enumerate(classes)]
+    for chosen, (color, marker) in groups or [(slice(None), ("0.4", "o"))]:
+        axis.scatter(
+            *points[chosen].T,
+            color=color,
+            marker=marker,
+            s=(0.32 * shape.font) ** 2,
+            lw=0,
+            alpha=0.6,
+            label="_points",
+        )
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = 0.54 * float((high - low).max()) or 1.0
+    axis.set_box_aspect(1)
+    for limits, middle in zip((axis.set_xlim, axis.set_ylim), (low + high) / 2):
+        limits(middle - half, middle + half)
+    _name_axes(axis, [str(name).removeprefix("weight of ") for name in parts["names"]])
 
-    cost: (G, G). Squares of evenly spaced numbers above the lowest cost give a quadratic bowl
-    evenly spaced contours.
-    """
-    finite = cost[np.isfinite(cost)]
-    low, high = float(finite.min()), float(finite.max())
-    if high <= low:
-        return np.array([low, low + 1.0])
-    return low + (high - low) * np.linspace(0, 1, LEVELS)[1:] ** 2
+
+def _notes(rows: Sequence[Mapping[Any, Any]], every: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the marks are, and what the slices hold."""
+    marks = ["circle: the start", "star: the end"]
+    if any(len(parts.get("minimum", ())) for parts in every):
+        marks.append("cross: the least cost")
+    notes = [f"{', '.join(marks)}; a grey is the same cost in every panel"]
+    through = {str(parts["through"]) for parts in every if "through" in parts}
+    notes += [f"each slice goes through {' or '.join(sorted(through))}"] if through else []
+    if any(row.get(CASE) in (names.STRICTLY, names.PARTLY) for row in rows):
+        notes[-1] += "; no weights have the least cost: it is at infinity"
+    if not all(map(_is_square, every)):
+        notes.append("where contours are long, the two axes have scales of their own")
+    return style.plain("\n".join(notes))
 
 
 make = of_arrays("contours", draw)

@@ -231,7 +231,8 @@ def test_the_threshold_is_drawn_only_where_it_speaks_of_the_optimizer(three, nam
 @pytest.mark.parametrize("name", ["three", "twelve"])
 def test_contours_hold_the_whole_path(name, request):
     store = request.getfixturevalue(name)
-    drawn = draw(store, "contours").axes[:-1]  # the last is the colour bar
+    figure = draw(store, "contours")
+    drawn = [axis for axis in figure.axes if named(axis)]  # not points, nor the colour bar
     assert len(drawn) == (3 if name == "three" else 11)  # a diverged scheme has no best step
     for axis in drawn:
         (path,) = named(axis).values()
@@ -243,13 +244,55 @@ def test_contours_hold_the_whole_path(name, request):
         assert len(path.get_xdata()) == (11 if name == "three" else 1001)
         assert axis.get_xlabel()
         assert axis.get_ylabel()
-    if name == "three":
-        assert drawn[0].get_xlabel() == "weight of x0"
+        (least,) = marked(axis, "minimum")
+        assert axis.get_xlim()[0] < least.get_xdata()[0] < axis.get_xlim()[1]
+        assert axis.get_ylim()[0] < least.get_ydata()[0] < axis.get_ylim()[1]
+    above = [axis for axis in figure.axes[:-1] if axis not in drawn]
+    assert len(above) == (3 if name == "three" else 0)  # the points of two features
+    for points, axis in zip(above, drawn):
+        assert points.get_subplotspec().colspan == axis.get_subplotspec().colspan
+        assert f"weight of {points.get_xlabel()}" == axis.get_xlabel()
+        assert sum(len(dots.get_offsets()) for dots in points.collections) == 60
+        assert "bias held at" in axis.get_title()
+
+
+def bowl(height, **more):
+    """Arrays of contours over a bowl: its height at the edge; the least cost, 0, in the middle."""
+    side = np.linspace(-1, 1, 51)
+    radius = np.hypot(*np.meshgrid(side, side))
+    path = np.array([[0.6, 0.0], [0.1, 0.0]])
+    parts = {"a": side, "b": side, "cost": height * radius**2, "path": path, "step_size": 1.0}
+    return {**parts, "iteration": np.arange(2), "names": np.array(["u", "v"]), **more}
+
+
+def test_contours_stand_for_the_same_costs_in_every_panel():
+    found = [bowl(1.0, least=0.0, path_cost=[0.36]), bowl(1e-3, least=0.0, path_cost=[0.36])]
+    shared, finer = contours.levels(found)
+    steep, flat = (set(contours.lines(shared, finer, parts["cost"])) for parts in found)
+    assert len(flat) >= contours.FEW
+    assert contours.FEW <= len(steep) <= 2 * contours.LEVELS
+    assert steep | flat <= set(shared)
+    assert any(np.isclose(shared, 0.36))  # the start's cost is one of them
+
+
+def test_contours_of_an_older_store_are_drawn_without_what_it_lacks():
+    rows = pd.DataFrame({"label": ["s"], "normalizer": ["s"]})
+    axis, _ = contours.draw({"s": bowl(1.0)}, rows, "").axes
+    assert axis.get_title() == "s, step 1"
+    assert not marked(axis, "minimum")
+
+
+def test_a_least_cost_at_infinity_is_told_on_contours():
+    rows = pd.DataFrame({"label": ["s"], "normalizer": ["s"], contours.CASE: "strictly separable"})
+    parts = bowl(1.0, minimum=np.zeros(0), through="the end of the path", condition=2.0)
+    figure = contours.draw({"s": parts}, rows, "")
+    assert "no weights have the least cost: it is at infinity" in figure.get_supxlabel()
+    assert "cross" not in figure.get_supxlabel()
+    assert figure.axes[0].get_title().endswith("condition 2 of this slice")
 
 
 def test_contour_levels_of_a_bowl_are_evenly_spaced_rings():
-    radius = np.hypot(*np.meshgrid(np.linspace(-1, 1, 51), np.linspace(-1, 1, 51)))
-    rings = np.sqrt(contours.levels(radius**2))
+    rings = np.sqrt(contours.levels([bowl(1.0)])[0])
     # 1e-12: levels and roots of numbers around 1, measured 3e-16.
     assert np.allclose(np.diff(rings), rings[0], atol=1e-12)
 
