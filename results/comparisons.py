@@ -174,7 +174,7 @@ def profile(table: pd.DataFrame) -> pd.DataFrame:
     if wide.empty:
         return pd.DataFrame(columns=["scheme", "factor", "share"])
     values = wide.to_numpy()
-    least = min(1.0, float(values[values > 0].min(initial=1.0)))
+    least = values[values > 0].min(initial=1.0)
     values = np.maximum(values, least)
     factors = values / values.min(axis=1, keepdims=True)
     points = np.unique(np.r_[1.0, factors[np.isfinite(factors)]])

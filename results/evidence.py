@@ -39,9 +39,10 @@ def log_ratios(first: Array, second: Array) -> Array:
     """Return `log(second / first)`: above 0 where the first is faster.
 
     Plus or minus infinity where one is unreached (infinite). NaN where neither is reached: there
-    the two have no order. What was reached at the start (0) counts as 1, so that a ratio exists.
+    the two have no order. What was reached at the start (0) counts as 1, or as the least value
+    above 0 where that is smaller, so that a ratio exists.
     """
-    least = min(1.0, float(np.min(np.r_[first[first > 0], second[second > 0], 1.0])))
+    least = np.min(np.r_[first[first > 0], second[second > 0], 1.0])
     with np.errstate(invalid="ignore"):
         return np.asarray(np.log(np.maximum(second, least)) - np.log(np.maximum(first, least)))
 

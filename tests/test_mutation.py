@@ -12,6 +12,8 @@ TEXT = '''"""Of 3 words."""
 
 def mean(values: list[float], least: int = 2) -> float:
     """Return it, or 0."""
+    if not values:
+        return 0.0
     if len(values) < least:
         raise ValueError(f"{len(values) + 1}: too few")
     return -sum(values) / (len(values) - 1)
@@ -37,7 +39,8 @@ def test_the_kinds_of_mistakes():
     assert "return -sum(values) * (len(values) - 1)" in after
     assert "return -sum(values) / (len(values) + 1)" in after
     assert "return -sum(values) / (len(values) - 2)" in after
-    assert len(after) == 8  # nothing of annotations, errors' words and docstrings
+    assert {"if values:", "if (not (not values)):", "return 1.0"} <= set(after)
+    assert len(after) == 11  # nothing of annotations, errors' words and docstrings
 
 
 def test_every_room_has_mutants():

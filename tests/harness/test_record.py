@@ -143,6 +143,11 @@ def test_points_keep_their_classes_and_their_axes(two_classes):
     assert np.array_equal(parts["target"], y)
     # Sphered: each principal axis is one long, measured 1e-15 off.
     assert np.linalg.norm(parts["axes"], axis=1) == pytest.approx([1, 1], abs=1e-9)
+    # Of more features than two, the plane in which the points spread most.
+    parts = run(job(x, y, record=("points",))).arrays["points"]
+    spread = np.linalg.eigvalsh(np.cov(x.T / x.std(axis=0)[:, None], bias=True))[::-1]
+    assert parts["points"].var(axis=0) == pytest.approx(spread[:2], rel=1e-9)
+    assert parts["mean"] == pytest.approx(parts["points"].mean(axis=0), abs=1e-12)
     single = run(job(x[:, :1], y)).arrays["points"]
     assert single["axes"].shape == (0, 2)
     assert np.array_equal(single["points"][:, 1], y)

@@ -129,6 +129,28 @@ def test_a_descent_without_a_mistake_is_proof_enough():
     assert least(virginica, OfPoints(x), 0.1, "auto", 1000, good).case == ATTAINED
 
 
+@pytest.mark.parametrize("by", ["bias", "slopes"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_margin_within_rounding_proves_nothing(classes, by):
+    """The second point lies on the boundary; its score is what rounding makes of 0."""
+    rng = np.random.default_rng(8)
+    for _ in range(100):
+        x = rng.uniform(1e5, 1e6, (2, 30))
+        x[0] /= 1e6
+        weights = np.zeros((1 if classes == 2 else classes, 31))
+        weights[0, 1:] = rng.uniform(0.5, 1, 30)
+        if by == "bias":
+            weights[0, 0] = -(weights[0, 1:] @ x[1])
+        else:
+            order = rng.permutation(15)
+            x[1, 15:], weights[0, 16:] = x[1, order], -weights[0, 1 + order]
+        above = x @ weights[0, 1:] + weights[0, 0] > 0  # the labels that the scores have
+        if classes > 2:
+            weights[2, 0] = -1e3
+        y = (above if classes == 2 else ~above).astype(int)
+        assert not separates(problem(x, y, classes), weights)
+
+
 def test_too_many_margins_are_not_decided_by_a_program(monkeypatch):
     assert work(10_000, 10, 784).passes == np.inf
     assert work(MOST_ROWS, 2, 5).passes == MOST_ROWS

@@ -10,11 +10,28 @@ from normbench.engine.descent import descend
 from normbench.engine.problem import Objective
 from normbench.optimizers import gradient_descent
 from normbench.theory import spectra
+from normbench.theory.analysis import theorize
+from normbench.theory.budget import Budget, Work
 
 
 def points(features=5, count=60):
     rng = np.random.default_rng(2)
     return rng.standard_normal((count, features)) * np.logspace(-2, 1, features) + 1.0
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.5])
+@pytest.mark.parametrize("name", ["softmax", "multiclass_softmax", "least_squares"])
+def test_at_zero_weights_the_curvature_is_the_hessians_largest(name, l2, monkeypatch):
+    x, cost = points(), getattr(costs, name)
+    classes = 3 if name == "multiclass_softmax" else 1
+    y = np.random.default_rng(4).integers(0, max(classes, 2), len(x))
+    train = Objective(cost, x, y if classes > 1 else 2.0 * y - 1, True, l2, classes)
+    start = np.zeros(train.shape)
+    wanted = train.hessian(start).largest()
+    if not l2:  # then the Gram matrix's largest eigenvalue gives it
+        monkeypatch.setattr(Objective, "hessian", None)
+    found = theorize(train, start, Budget(Work(np.inf, np.inf)))
+    assert found.at_start == pytest.approx(wanted, rel=1e-9)
 
 
 def test_the_gram_matrix_is_that_of_points_with_a_bias():

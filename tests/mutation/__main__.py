@@ -1,12 +1,14 @@
 """Break lines on purpose, and list those whose break no test notices.
 
-python -m tests.mutation [--sample N] [--seed N] [--only WORD] [--json FILE]: N mutants of every
-room, drawn by chance (0: all of them), each run against its room's tests in a copy of the checkout.
-The tests must pass there while nothing is broken: otherwise every mutant would look caught. The
-exit code is 1 where a room's tests catch less than nine in ten.
+python -m tests.mutation [--sample N] [--seed N] [--only WORD] [--processes N] [--json FILE]: N
+mutants of every room, drawn by chance (0: all of them), each run against those of its room's tests
+that run the line, in a copy of the checkout. The tests must pass there while nothing is broken:
+otherwise every mutant would look caught. The exit code is 1 where a room's tests catch less than
+nine in ten.
 """
 
 import argparse
+import ast
 import json
 import os
 import random
@@ -14,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -24,8 +27,10 @@ from tests.mutation.mutants import Mutant, of
 from tests.wheel import ROOT, copy
 
 ENOUGH = 0.9
-SECONDS = 300  # a mutant that makes the tests run longer is caught
-STATISTICS = ("evidence", "reached", "comparisons", "merging", "heldout")
+SECONDS = 30  # and 5 times what the tests take: a mutant that makes them run longer is caught
+NO_TESTS = 5  # pytest's exit code
+STATISTICS = ("comparisons", "conclusion", "evidence", "heldout", "merging", "problems", "profile")
+STATISTICS += ("reached",)
 
 
 def _harness(*names: str) -> list[str]:
@@ -33,7 +38,7 @@ def _harness(*names: str) -> list[str]:
     return [f"tests/harness/test_{name}.py" for name in names]
 
 
-# Where a room's files are, and the tests that are to notice what is broken in them, quickest first.
+# Where a room's files are, and the tests that are to notice what is broken in them.
 ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "costs": (["costs"], ["tests/costs", *_harness("objective")]),
     "optimizers": (["optimizers"], ["tests/optimizers"]),
@@ -52,40 +57,66 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["harness/theory"],
         _harness(
             *("theory", "curvature", "minimum", "measures", "plain_route", "record_inputs"),
-            *("penalty", "separability", "verdicts", "claims"),
+            *("penalty", "separability", "verdicts", "claims", "compare"),
         ),
     ),
     "verdicts": (
         ["harness/verdicts"],
-        _harness("convergence", "verdicts", "measures", "compare", "descent"),
+        _harness("convergence", "verdicts", "measures", "compare", "descent", "rejudge"),
     ),
     "measures": (
         ["harness/measures"],
         _harness(
             *("measures", "theory", "plain_route", "record_inputs", "record", "compare"),
-            *("verdicts", "rejudge"),
+            *("verdicts", "rejudge", "windows", "claims"),
         ),
     ),
     "statistics": (
         [f"results/{name}.py" for name in STATISTICS],
-        [f"tests/results/test_{name}.py" for name in (*STATISTICS, "verdict")],
+        [
+            *(f"tests/results/test_{name}.py" for name in ("evidence", "reached", "comparisons")),
+            *(f"tests/results/test_{name}.py" for name in ("merging", "heldout", "problems")),
+            *(f"tests/results/test_{name}.py" for name in ("closing", "answer", "report")),
+        ],
     ),
 }
 
 
 @dataclass(frozen=True)
 class Case:
-    """A mutant of a file, and the tests that are to notice it."""
+    """A mutant of a file."""
 
     room: str
     file: str
     mutant: Mutant
-    tests: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Noted:
+    """The seconds of each test of a room, and by file and line the tests that run it."""
+
+    seconds: dict[str, float]
+    ran: dict[str, dict[str, list[str]]]
+
+    def tests(self, file: str, line: int) -> list[str]:
+        """Return the tests that run a line, the quickest first; or what is run at import only,
+        those that run any line of the file. A file's tests stay together.
+        """
+        lines = self.ran.get(file, {})
+        there = lines.get(str(line)) or {test for tests in lines.values() for test in tests}
+        by_file: dict[str, list[str]] = defaultdict(list)
+        for test in self.seconds:
+            name = test.partition("::")[0]
+            if test in there or name in there:
+                by_file[name].append(test)
+        parts = [sorted(tests, key=self.seconds.__getitem__) for tests in by_file.values()]
+        parts.sort(key=lambda tests: sum(map(self.seconds.__getitem__, tests)))
+        return [test for tests in parts for test in tests]
 
 
 def cases(room: str) -> list[Case]:
     """Return every mutant of a room."""
-    places, tests = ROOMS[room]
+    places, _ = ROOMS[room]
     files = [
         file
         for place in places
@@ -94,38 +125,59 @@ def cases(room: str) -> list[Case]:
         )
     ]
     return [
-        Case(room, str(file.relative_to(ROOT)), mutant, tests)
+        Case(room, str(file.relative_to(ROOT)), mutant)
         for file in files
         for mutant in of(file.read_text())
     ]
 
 
-def passes(tests: Sequence[str], folder: Path) -> bool:
-    """Return whether tests pass, in time, on a copy of the checkout."""
+def ran(words: Sequence[str], folder: Path, seconds: float | None = None) -> int:
+    """Return the exit code of `tests.mutation.lines` on a copy of the checkout."""
     environment = {**os.environ, "PYTHONPATH": str(folder / ".packages")}
     environment |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    words = ["-q", "-x", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider"]
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words, *tests],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+    return subprocess.run(
+        [sys.executable, "-m", "tests.mutation.lines", *words],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=seconds,
+    ).returncode
 
 
-def caught(case: Case, folder: Path) -> bool:
+def noted(room: str, folder: Path) -> Noted:
+    """Return which of a room's tests run which lines; a process each file, which shares nothing."""
+    seconds: dict[str, float] = {}
+    lines: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    written = folder / "lines.json"
+    for place in ROOMS[room][1]:
+        there = folder / place
+        for file in sorted(there.rglob("test_*.py")) if there.is_dir() else [there]:
+            if ran([str(written), str(file.relative_to(folder))], folder):
+                sys.exit(f"{room}: the tests fail while nothing is broken: {file.name}")
+            found = json.loads(written.read_text())
+            seconds |= found["seconds"]
+            for name, by_line in found["ran"].items():
+                for line, tests in by_line.items():
+                    lines[name][line] += tests
+    return Noted(seconds, lines)
+
+
+def caught(case: Case, known: Noted, folder: Path) -> bool:
     """Return whether the tests notice a mutant, in a copy of the checkout that is nobody else's."""
-    file = folder / case.file
+    tests = known.tests(case.file, case.mutant.line)
+    if not tests:
+        return False
+    ast.parse(case.mutant.text)  # one that is no Python at all would look caught
+    file, chosen = folder / case.file, folder / "chosen.json"
+    chosen.write_text(json.dumps(tests))
     sound = file.read_text()
     file.write_text(case.mutant.text)
     try:
-        return not passes(case.tests, folder)
+        longest = SECONDS + 5 * sum(known.seconds[test] for test in tests)
+        return ran(["--only", str(chosen)], folder, longest) not in (0, NO_TESTS)
+    except subprocess.TimeoutExpired:
+        return True
     finally:
         file.write_text(sound)
 
@@ -151,14 +203,13 @@ def judged(chosen: Sequence[Case], workers: int) -> Iterator[tuple[Case, bool]]:
         free: Queue[Path] = Queue()
         for number in range(workers):
             free.put(checkout(Path(place) / f"checkout{number}"))
-        for room in dict.fromkeys(case.room for case in chosen):
-            if not passes(ROOMS[room][1], Path(place) / "checkout0"):
-                sys.exit(f"{room}: the tests fail while nothing is broken")
+        rooms = dict.fromkeys(case.room for case in chosen)
+        known = {room: noted(room, Path(place) / "checkout0") for room in rooms}
 
         def run(case: Case) -> tuple[Case, bool]:
             folder = free.get()
             try:
-                return case, caught(case, folder)
+                return case, caught(case, known[case.room], folder)
             finally:
                 free.put(folder)
 
@@ -171,6 +222,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=20, help="mutants of a room; 0 for all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="rooms whose name holds this")
+    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--json", type=Path, help="write the survivors there")
     options = parser.parse_args()
     chosen: list[Case] = []
@@ -180,7 +232,7 @@ def main() -> int:
             size = min(options.sample, len(there)) if options.sample else len(there)
             chosen += random.Random(f"{room} {options.seed}").sample(there, size)
     found: list[tuple[Case, bool]] = []
-    for case, noticed in judged(chosen, len(os.sched_getaffinity(0))):
+    for case, noticed in judged(chosen, options.processes):
         found.append((case, noticed))
         if not noticed:
             what = f"{case.mutant.before}  ->  {case.mutant.after}"

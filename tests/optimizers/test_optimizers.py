@@ -436,14 +436,15 @@ def test_a_rule_takes_weights_of_any_shape(name, start):
 
 
 def test_sign_takes_rounding_for_0():
-    gradient = np.array([[1e-16, 0.3, -2.0], [1e-16, 1e-16, -1e-16]])
+    bound = 8 * np.finfo(float).eps * 2.0
+    gradient = np.array([[bound, 0.3, -2.0], [1e-16, 1e-16, -1e-16]])
     rule = optimizers.sign()
     stepped, _ = rule.step(np.zeros((2, 3)), gradient, (), np.array([[0.1], [0.1]]))
     np.testing.assert_array_equal(stepped, [[0, -0.1, 0.1], [-0.1, -0.1, 0.1]])
 
 
-def test_adams_epsilon_is_outside_of_the_root():
-    rule, weights = optimizers.adam(epsilon=1.0), np.zeros((1, 1, 2))
-    gradient = np.array([[[3.0, -0.5]]])
+@pytest.mark.parametrize("rule", [optimizers.adam(epsilon=1.0), optimizers.rmsprop(0.0, 1.0)])
+def test_epsilon_is_outside_of_the_root(rule):
+    weights, gradient = np.zeros((1, 1, 2)), np.array([[[3.0, -0.5]]])
     after, _ = rule.step(weights, gradient, rule.init(weights), np.full((1, 1, 1), 0.1))
     np.testing.assert_allclose(after, -0.1 * gradient / (np.abs(gradient) + 1), rtol=1e-12)

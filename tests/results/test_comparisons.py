@@ -153,6 +153,18 @@ def test_a_leaderboard_begins_with_the_best():
     assert board["high"].tolist() == [2, 2]
 
 
+def test_the_intervals_of_three_median_ranks_need_seven_values():
+    """2 x 0.5^6 > 0.05 / 3 >= 2 x 0.5^7; several experiments are the values, by their means."""
+    values = {"a": [1.0] * 7, "b": [2.0] * 7, "c": [3.0] * 7}
+    assert comparisons.leaderboard(table(**values))["low"].tolist() == [1, 2, 3]
+    fewer = comparisons.leaderboard(table(**{name: own[1:] for name, own in values.items()}))
+    assert fewer["low"].isna().all()
+    other = table(a=[2.0], b=[1.0], c=[3.0]).assign(experiment="y")
+    two = comparisons.leaderboard(pd.concat([table(**values), other])).set_index("scheme")
+    assert two["median"].to_dict() == {"a": 1.5, "b": 1.5, "c": 3.0}
+    assert two["low"].isna().all()
+
+
 def test_the_interval_of_a_median_rank_covers_as_often_as_it_says():
     rng = np.random.default_rng(3)
     covered = []

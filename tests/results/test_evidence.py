@@ -62,6 +62,13 @@ def test_an_unreached_value_is_infinite_and_two_have_no_order():
     assert evidence.collapse(np.array([1.0, np.inf, 2.0, np.inf])) == np.inf
 
 
+def test_exchanging_two_schemes_turns_the_log_ratio_round():
+    seconds, others = np.array([0.01, 0.4, 0.0, 0.2]), np.array([0.02, 0.1, 0.3, 0.0])
+    there, back = evidence.log_ratios(seconds, others), evidence.log_ratios(others, seconds)
+    np.testing.assert_allclose(there, -back)
+    assert np.exp(there) == pytest.approx([2, 0.25, 30, 0.05])  # 0 counts as the least, 0.01
+
+
 def starts_of(kind, rng, scale=1.0):
     """Return values `(tables, schemes, splits, starts)`: equal schemes; scale: of the last one."""
     shape = (TABLES, SCHEMES, SPLITS, STARTS)

@@ -120,6 +120,21 @@ def test_a_verdict_over_splits_is_the_worst_and_counts_the_others():
     assert (row["verdict"], row["reason"]) == ("cycling", "of 3 splits: 2 unsettled, 1 cycling")
 
 
+def test_a_setting_that_varies_has_all_values_and_a_tag_none():
+    jobs = [
+        ("x", "a", {1.0: (1.0, 0.1 + n)}, {"dataset.seed": str(n), "data": str(n)})
+        for n in range(2)
+    ]
+    every = runs(*jobs, cost="softmax").runs
+    place = every.index[every["role"] == "scheme"][1]
+    every.loc[place, [names.TAGS + "one", names.setting("rules.tail")]] = ["here", "0.2"]
+    (row,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
+    assert row[names.setting("dataset.seed")] == "0, 1"
+    assert row[names.setting("rules.tail")] == "0.2"
+    assert row[names.setting("cost")] == "softmax"
+    assert row[names.TAGS + "one"] is None
+
+
 def test_the_median_of_largest_steps_is_one_of_the_grid_and_knows_its_bound():
     jobs = [
         ("x", "a", {1.0: (1.0, 0.1 + n)}, {"dataset.seed": str(n), "data": str(n)})
