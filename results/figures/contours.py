@@ -83,7 +83,7 @@ def _panels(
 def _slice(parts: Mapping[str, Any]) -> str:
     """Return the condition number of a scheme's slice, and what is held."""
     known = float(parts.get("condition", np.nan))
-    words = "" if np.isnan(known) else f", condition {known:.3g} of this slice"
+    words = "" if np.isnan(known) else f", slice's condition {known:.3g}"
     return words + (f", {parts['held']}" if str(parts.get("held", "")) else "")
 
 

@@ -14,7 +14,9 @@ from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.runs import Sweep
 
 LEAST = 1e-9  # below, there is no curvature to speak of
+FLAT = 1e-2  # below, a run that is there for a moment leaves the panel
 METRIC = names.SHARPNESS.key
+BANDS = "bands: the lowest and the highest of three consecutive iterations"
 
 
 def draw(
@@ -27,6 +29,9 @@ def draw(
     shape: Shape = SCREEN,
 ) -> Figure:
     """Return the figure: a curve a scheme, of `step x L / 2` at each iteration, and a line at 1.
+
+    A run may jump to and fro: each curve is the middle between the lowest and the highest of three
+    consecutive iterations, with a band between them.
 
     histories: one row a run and iteration (`run_id`, `iteration`, `theory/sharpness`: the scheme's
     step size times L / 2, L the largest eigenvalue of the cost's Hessian at the weights). runs: one
@@ -48,9 +53,11 @@ def draw(
             if rows is None:
                 continue
             text = f"{run['label']}{style.step_text(run.get(names.STEP_TAG.column))}"
+            low, high = bands(rows["iteration"], rows[METRIC])
+            axis.fill_between(rows["iteration"], low, high, color=look.color, alpha=0.2, lw=0)
             axis.plot(
                 rows["iteration"],
-                rows[METRIC],
+                (low + high) / 2,
                 color=look.color,
                 ls=look.line,
                 marker=look.marker,
@@ -58,10 +65,23 @@ def draw(
                 markevery=max(1, len(rows) // 8),
                 label=text,
             )
-            ends.append(End(text, float(rows[METRIC].iloc[-1]), look))
+            ends.append(End(text, float(axis.lines[-1].get_ydata()[-1]), look))
         _axes(axis, scale)
+        if any(np.diff(band.get_paths()[0].vertices[:, 1]).any() for band in axis.collections):
+            figure.supxlabel(BANDS, fontsize="small", x=0.01, ha="left")
         end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
     return figure
+
+
+def bands(iteration: Any, values: Any) -> tuple[Any, Any]:
+    """Return the lowest and the highest value of an iteration and its two neighbours, `(k,)` each.
+
+    Of neighbours that are recorded: older stores hold every fifth iteration.
+    """
+    known = pd.Series(np.asarray(values, dtype=float), index=np.asarray(iteration, dtype=int))
+    beside = pd.concat([known, *(known.reindex(known.index + by) for by in (-1, 1))], axis=0)
+    near = beside.to_numpy().reshape(3, len(known))
+    return np.nanmin(near, axis=0), np.nanmax(near, axis=0)
 
 
 def _axes(axis: Any, scale: str | None) -> None:
@@ -69,8 +89,10 @@ def _axes(axis: Any, scale: str | None) -> None:
     some = values[values > LEAST]  # a run far out, where the cost is linear, has none
     wide = len(some) and max(some.max(), 1) > 20 * min(some.min(), 1)
     if scale == "log" or (scale is None and wide):
-        if values.min() <= LEAST and len(some):
-            axis.set_ylim(some.min() / 2, 2 * some.max())
+        if len(some):
+            # What a run does most of the time is seen, and not how flat it is far out.
+            usual = min(float(np.median(line.get_ydata())) for line in axis.lines)
+            axis.set_ylim(max(some.min(), min(FLAT, usual)) / 2, 2 * some.max())
         axis.set_yscale("log", nonpositive="mask")
     low, high = axis.get_ylim()
     axis.set_ylim(min(low, 0.8 if axis.get_yscale() == "log" else 0.0), max(high, 1.3))

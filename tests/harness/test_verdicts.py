@@ -202,11 +202,26 @@ def test_sharpness_is_one_at_the_threshold_and_starts_from_the_curvature_at_the_
     outcome = run(job(overlapping, step_sizes=[1.0, 2.0], record=("sharpness",)))
     steps, path = outcome.findings.series["theory/sharpness"]
     best = outcome.steps[outcome.best].step_size
-    assert list(steps) == list(range(0, 101, 5))
+    assert list(steps) == list(range(101))
     expected = best / outcome.findings.metrics["theory/step_threshold_start"]
     assert path[0] == pytest.approx(expected, rel=1e-12)
     expected = best / outcome.findings.metrics["theory/step_threshold_best"]
     assert path[-1] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_sharpness_that_jumps_to_and_fro_is_sampled_on_both_sides(overlapping, monkeypatch):
+    settings = {"step_sizes": [16.0], "iterations": 300, "record": ("sharpness",)}
+    every = run(job(overlapping, **settings)).findings.series["theory/sharpness"][1]
+    low, high = every[-20::2], every[-19::2]
+    assert len(every) == 301
+    assert min(high.min(), low.min()) < 0.8 * max(high.max(), low.max())  # a period of 2
+    assert max(np.ptp(low), np.ptp(high)) < 1e-9  # measured 2e-16
+    monkeypatch.setattr("normbench.theory.budget.SMALL", 0)
+    steps, few = run(job(overlapping, **settings)).findings.series["theory/sharpness"]
+    assert list(steps[:6]) == [0, 1, 2, 50, 51, 52]
+    assert list(steps[-3:]) == [298, 299, 300]
+    assert len(steps) == 21  # the allowance of one run of 300 iterations
+    assert few == pytest.approx(every[steps], rel=1e-12)
 
 
 def test_the_least_cost_is_one_for_all_invertible_affine_schemes(overlapping):

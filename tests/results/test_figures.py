@@ -18,6 +18,7 @@ from normbench.results.figures import (
     material,
     phase_diagram,
     profiles,
+    sharpness,
     spectrum,
     step_sizes,
     style,
@@ -288,7 +289,7 @@ def test_a_least_cost_at_infinity_is_told_on_contours():
     figure = contours.draw({"s": parts}, rows, "")
     assert "no weights have the least cost: it is at infinity" in figure.get_supxlabel()
     assert "cross" not in figure.get_supxlabel()
-    assert figure.axes[0].get_title().endswith("condition 2 of this slice")
+    assert figure.axes[0].get_title().endswith("slice's condition 2")
 
 
 def test_contour_levels_of_a_bowl_are_evenly_spaced_rings():
@@ -356,6 +357,22 @@ def test_sharpness_against_one(three):
         assert line.get_ydata() == pytest.approx(float(step) * lipschitz[scheme] / 2)
     assert marked(axis, "one")[0].get_ydata()[0] == 1
     assert axis.get_ylim()[1] > 1
+
+
+def test_a_sharpness_of_period_2_is_a_band():
+    k = np.array([0, 1, 2, 3, 10, 11, 12])
+    values = 1.0 + 0.5 * (-1.0) ** k
+    low, high = sharpness.bands(k, values)
+    assert np.array_equal(low, np.full(7, 0.5))
+    assert np.array_equal(high, np.full(7, 1.5))
+    alone = sharpness.bands(5 * k, values)
+    assert np.array_equal(alone, [values, values])  # of an older store: every fifth
+    table = pd.DataFrame({"run_id": "a", "iteration": k, "theory/sharpness": values})
+    runs = pd.DataFrame({"run_id": ["a"], "label": ["a"], "normalizer": ["a"]})
+    figure = sharpness.draw(table, runs, "")
+    assert figure.get_supxlabel() == sharpness.BANDS
+    assert set(figure.axes[0].lines[0].get_ydata()) == {1.0}
+    assert not sharpness.draw(table.assign(**{"theory/sharpness": 1.0}), runs, "").get_supxlabel()
 
 
 def test_components_and_reconstruction_of_images(images, tmp_path):

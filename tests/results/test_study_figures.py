@@ -47,7 +47,7 @@ def test_contours_tell_the_condition_number_of_their_own_slice(three):
     drawn = [axis for axis in draw(three, "contours").axes if named(axis)]
     whole = schemes["metrics.theory/condition_number"]
     for axis, (label, parts), known in zip(drawn, found.items(), whole):
-        assert f"condition {parts['condition']:.3g} of this slice" in axis.get_title()
+        assert f"slice's condition {parts['condition']:.3g}" in axis.get_title()
         # The bias is held: of two weights alone. To centred points it makes no difference.
         assert (f"{parts['condition']:.3g}" == f"{known:.3g}") == (label != "identity")
 
