@@ -58,9 +58,11 @@ def _directions(here: Descended) -> Directions | None:
     kind = _by_points(here)
     if kind is not None:
         assert isinstance(here.train, Objective)
+        bound = here.train.traits.curvature
         assert here.theory.spectrum is not None
+        assert bound is not None
         flat = spectra.quadratic(here.theory.spectrum, here.train.x, 0.0, gradient, here.train.l2)
-        values = flat.values * (kind.curvature / here.train.traits.curvature)
+        values = flat.values * (kind.curvature / bound)
         return _grouped(values, flat.gradient / (2 * values), kind.times)
     if _size(here.train) > DENSE:
         return None
