@@ -131,6 +131,9 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
         middle = table.groupby("scheme", sort=False)["value"].quantile(0.5, interpolation="higher")
         if np.isfinite(middle.min()):
             fast = list(middle.index[middle == middle.min()])
+            if middle.min() == 0:  # its own start is so low: this is not descent
+                there = {"schemes": " = ".join(fast), "target": target, "what": what}
+                return [], said("starts_there", **there)
             others = middle[middle > middle.min()].sort_values(kind="stable")
             words = [f"{name} {_count(value)}" for name, value in others.items()]
             after = f" ({', '.join(words)})" if words else ""

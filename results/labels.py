@@ -12,6 +12,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
 
     table: one row a run, of one experiment or several.
     """
+    table = as_set(table)
     found = table["normalizer"].copy()
     schemes = table[table["role"] == names.SCHEME]
     settings = [
@@ -31,6 +32,14 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
         found[same.index] = own
         found[again.index] = _with_values(again, own, again.notna())
     return found
+
+
+def as_set(table: pd.DataFrame) -> pd.DataFrame:
+    """Return runs with the start that was meant: a scheme that cannot have it is not set apart."""
+    start, stands_in = names.setting("start"), names.STANDS_IN.column
+    if start not in table or stands_in not in table:
+        return table
+    return table.assign(**{start: table[start].mask(table[stands_in] == "true", "same_function")})
 
 
 def _varies(same: pd.DataFrame, name: str) -> "pd.Series[bool]":

@@ -271,6 +271,7 @@ AGAIN = Tag("descend_again", "what belonged to another best step, or other rules
 BEST = Tag("best", "true for the step that stands for its scheme")
 FALLS = Tag("falls", "true where the cost falls throughout")
 START_VERDICTS = Tag("start_verdicts", "the verdict of each of several starts")
+STANDS_IN = Tag("start_stands_in", "true where normal stands in for same_function: start=null")
 STEP_CHOSEN = Tag("step_chosen", "true where shown_step chose the step")
 COMPARED = Tag("compared_by", "what steps, targets and ranks go by, where it is not the cost")
 MISCLASSIFICATIONS = "misclassifications"

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from normbench.results import names
+from normbench.results.labels import as_set
 from normbench.results.runs import Sweep
 from normbench.results.sentences import said
 
@@ -98,6 +99,7 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
     several. A setting that a scheme had several values of in one experiment makes other problems;
     one that each scheme of a sweep has to itself (`${per_scheme:...}`) is the same for them all.
     """
+    schemes = as_set(schemes)
     found: dict[Any, dict[str, str]] = {place: {} for place in schemes.index}
     settings = [
         name

@@ -110,6 +110,8 @@ TEMPLATES = {
     "some_failed": "{failed:d} of {jobs:d} jobs failed.",
     "fastest": "Descends fastest: {schemes}, {count} to {target} of the {what}"
     "{others}{over}{doubt}.",
+    "starts_there": "Descends fastest: not told; {schemes} starts with no more than {target} of "
+    "the {what}, and no scheme reaches a stricter target.",
     "nobody": "Descends fastest: no scheme reaches {target} of the {what}; {schemes} ends with "
     "{least}.",
     "predicts_unknown": "Predicts best: not known; dataset.test_fraction=0.25 holds points out.",

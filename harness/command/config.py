@@ -132,10 +132,14 @@ def _job(plain: dict[str, Any]) -> "Job":
     return job
 
 
-def settle_start(config: DictConfig, params: dict[str, Any], job: "Job") -> None:
-    """Put into a job's parameters what `start=null` stands for under its scheme."""
+def settle_start(
+    config: DictConfig, params: dict[str, Any], tags: dict[str, str], job: "Job"
+) -> None:
+    """Put into a job's parameters and tags what `start=null` stands for under its scheme."""
     if config.start is None:
         params["start"] = job.settings.start
+        if job.settings.start == "normal":
+            tags[names.STANDS_IN.key] = "true"
 
 
 def identity(params: Mapping[str, Any], job: "Job") -> dict[str, str]:

@@ -105,7 +105,7 @@ def _result(
 
     try:
         job = configs.prepare(config)
-        configs.settle_start(config, place.params, job)
+        configs.settle_start(config, place.params, place.tags, job)
         place.tags.update(configs.identity(place.params, job))
         if config.reuse:
             folders = Path(HydraConfig.get().sweep.dir).absolute().parent

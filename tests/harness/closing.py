@@ -207,6 +207,11 @@ def _fastest(jury, said):
     return checks
 
 
+def _there(jury, said):
+    counts = {label: jury.fewest(label, said["target"]) for label in jury.see}
+    return [all(counts[name] == 0 for name in _split(said["schemes"]))]
+
+
 def _nobody(jury, said):
     checks = [np.isinf(jury.fewest(label, TARGETS[-1], -2e-6)) for label in jury.see]
     ends = {label: jury.left(label) for label in jury.best}
@@ -325,6 +330,7 @@ CHECKS = {
     ],
     "no_cost": lambda jury, said: [not jury.best],
     "fastest": _fastest,
+    "starts_there": _there,
     "nobody": _nobody,
     "predicts": _predicts,
     "predicts_unknown": lambda jury, said: [jury.tests == 0],

@@ -12,6 +12,7 @@ from tests.results.made import runs
 
 NO_SPLITS = pd.DataFrame({"experiment": []})
 FAST, SLOW, NEVER = {1.0: (3, 0.001)}, {1.0: (5, 0.002)}, {1.0: (np.inf, 0.5)}
+THERE = {1.0: (0, 0.001)}  # from another start
 BOTH = (("x", "a", FAST), ("x", "b", SLOW))
 
 
@@ -140,6 +141,7 @@ CASES = {
     "all_diverged": (ending(diverging()), ending(runs(("x", "a", FAST), DIVERGED))),
     "some_failed": (ending(runs(("x", "a", FAST), FAILED)), ending(diverging())),
     "fastest": (closing(runs(*BOTH)), closing(runs(("x", "a", NEVER), ("x", "b", NEVER)))),
+    "starts_there": (closing(runs(("x", "a", THERE), ("x", "b", SLOW))), closing(runs(*BOTH))),
     "nobody": (closing(runs(("x", "a", NEVER), ("x", "b", NEVER))), closing(runs(*BOTH))),
     "predicts_unknown": (closing(runs(*BOTH)), closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2]))),
     "predicts": (closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])), closing(runs(*BOTH))),

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from normbench.results import names, problems, reached
+from normbench.results.labels import labels
 from tests.results.made import runs
 
 GRID = {0.1: 5.0, 1.0: 2.0}
@@ -26,6 +27,25 @@ def test_settings_make_problems_and_per_scheme_options_do_not():
         }
     )
     assert problems.problems(schemes) == [{"cost.l2": value} for value in "0101"]
+
+
+def test_a_start_that_stands_in_for_another_makes_none():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "normalizer": ["pca", "pca", "standard"],
+            "role": "scheme",
+            "run_id": ["1", "2", "3"],
+            names.SWEEP_ID.column: "s",
+            "params.normalizer.components": ["2", "30", float("nan")],
+            "params.start": ["normal", "same_function", "same_function"],
+            names.STANDS_IN.column: ["true", float("nan"), float("nan")],
+        }
+    )
+    assert problems.problems(schemes) == [{}] * 3
+    assert list(labels(schemes)) == ["pca, components=2", "pca, components=30", "standard"]
+    asked = schemes.drop(columns=names.STANDS_IN.column)
+    assert [one["start"] for one in problems.problems(asked)] == list(asked["params.start"])
 
 
 def test_a_choice_stands_for_the_options_that_come_with_it():
