@@ -1,11 +1,17 @@
 """The verdict on a history, and what follows from the verdicts of a grid."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
+from normbench.choices import CONF
 from normbench.datasets import UserError
+from normbench.engine.settings import Settings
+from normbench.results import names
 from normbench.verdicts import convergence
 from normbench.verdicts.convergence import Judgement, Rules
+from normbench.verdicts.judging import Bench, steps
 from normbench.verdicts.search import Search, critical_step
 
 
@@ -42,6 +48,7 @@ def test_a_curve_that_grows_and_is_finite_is_cycling_and_nothing_is_foretold():
     found = judge(1.1 ** np.arange(101))
     assert found.verdict == "cycling"
     assert found.reason.endswith("and it ends above the start")
+    assert judge(np.r_[1.0, np.tile([1.5, 0.5], 50)]).reason.endswith("finds no new low")
 
 
 def test_a_curve_that_rises_and_falls_while_it_sinks_is_unsettled():
@@ -244,6 +251,8 @@ def test_no_step_size_is_tried_twice(limit):
     found = critical_step(fails, 1.0, 0.1)
     assert found.lower <= limit < found.upper <= 1.1 * found.lower
     assert len(set(tried)) == len(tried)
+    doubled = [2.0 ** (n if limit > 1 else -n) for n in range(13)]  # from 1 past the limit
+    assert set(doubled) <= set(tried)
 
 
 @pytest.mark.parametrize(("rise", "sinks"), [(0.05, True), (0.5, False)])
@@ -252,6 +261,7 @@ def test_rises_are_small_by_their_share_of_the_drop(rise, sinks):
     assert convergence.sinks(history, Rules(), 0.0) == sinks
     assert convergence.sinks(history / 10, Rules(), 0.0) == sinks
     assert not convergence.sinks(history[::-1], Rules(), 0.0)
+    assert convergence.sinks(np.r_[100.0, history], Rules(), 0.0)  # the drop is from the start
 
 
 @pytest.mark.parametrize(
@@ -265,6 +275,29 @@ def test_a_rule_is_a_share_below_its_bound(rule):
         Rules(**{name: rule[name] - 0.01})
         with pytest.raises(UserError, match=f"rules.{name}=0.0"):
             Rules(**{name: 0.0})
+
+
+def test_defaults_in_python_are_those_of_the_config():
+    from omegaconf import OmegaConf
+
+    config = OmegaConf.load(CONF / "config.yaml")
+    assert Rules(**config["rules"]) == Rules()
+    assert Search(**config["search"]) == Search()
+    own = {"step_sizes", "start", "draws"}  # a grid by decades; zeros, where the cost allows it
+    shared = {field.name for field in fields(Settings)} - own
+    assert Settings((1.0,), **{name: config[name] for name in shared}) == Settings((1.0,))
+
+
+@pytest.mark.parametrize(("stops", "left"), [((-1, -1), 4), ((-1, 2), 2), ((0, 3), 0)])
+def test_a_history_ends_where_the_first_start_stopped_being_finite(stops, left):
+    costs = np.array([[4.0, 3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0]])
+    for cost, stop in zip(costs, stops):
+        cost[stop if stop >= 0 else 4 :] = np.nan
+    bench = Bench(Rules(), 0.0, 4.0, None, 1e-16, 0.0, 0.0)
+    (step,) = steps({names.TRAIN_COST.key: costs}, np.array(stops), [0.1], bench)
+    assert len(step.histories[names.TRAIN_COST.key]) == left
+    assert (step.final_cost < np.inf) == (left > 0)
+    assert (step.verdict == names.DIVERGED) == (left < 4)
 
 
 def test_one_iteration_is_judged_and_none_is_not():

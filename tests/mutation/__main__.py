@@ -62,7 +62,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "verdicts": (
         ["harness/verdicts"],
-        _harness("convergence", "verdicts", "measures", "compare", "descent", "rejudge"),
+        _harness("convergence", "verdicts", "measures", "compare", "rejudge"),
     ),
     "measures": (
         ["harness/measures"],
