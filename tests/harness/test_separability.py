@@ -73,12 +73,12 @@ def drawn(number):
 
 def test_it_is_what_the_dual_programs_say():
     seen = {ATTAINED: 0, STRICTLY: 0, PARTLY: 0}
-    for number in range(300):
+    for number in range(150):
         x, y, classes = drawn(number)
         found = by_program(problem(sphere(x)[0], y, classes))
         assert found == dual_case(x, y, classes), number
         seen[found] += 1
-    assert min(seen.values()) >= 30, seen
+    assert min(seen.values()) >= 15, seen
 
 
 @pytest.mark.parametrize("scale", [1, 1e-6, 1e6])

@@ -73,11 +73,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "statistics": (
         [f"results/{name}.py" for name in STATISTICS],
-        [
-            *(f"tests/results/test_{name}.py" for name in ("evidence", "reached", "comparisons")),
-            *(f"tests/results/test_{name}.py" for name in ("merging", "heldout", "problems")),
-            *(f"tests/results/test_{name}.py" for name in ("closing", "answer", "report")),
-        ],
+        [f"tests/results/test_{name}.py" for name in (*STATISTICS, "closing", "answer", "report")],
     ),
 }
 

@@ -61,6 +61,7 @@ def test_a_scheme_is_one_curve_with_a_band(splits):
     assert any("bands: quartiles over 4 splits" in note for note in notes)
     runs_of = merging.merged(splits).of_role("scheme")
     table = merging.merged(splits).histories(runs_of)
+    assert table.index.is_unique
     ends = table[table["iteration"] == 60].set_index("label")
     summary = tables.summary(splits).set_index("scheme")
     for scheme in curves and summary.index:

@@ -1,0 +1,61 @@
+"""What a command prints at its end, of sweeps made by hand."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from normbench.results import answer, conclusion
+from normbench.results.answer import Compared
+from tests.results.made import runs
+from tests.results.test_heldout import splits
+
+TWO = [("x", "a", {1.0: 3.0}), ("x", "b", {1.0: 9.0})]
+NOTHING = pd.DataFrame(columns=["scheme"])
+
+
+@pytest.fixture
+def told(monkeypatch, capsys):
+    """Return a function that gives what is printed of a sweep that stands in no store."""
+    monkeypatch.setattr(conclusion.clean, "line", lambda store: store)
+    monkeypatch.setattr(conclusion.dashboard, "link", lambda sweep, name: f"to {name}")
+
+    def of(sweep, **drawn):
+        conclusion.present(sweep, Path("."), drawn=drawn)
+        return capsys.readouterr().out
+
+    return of
+
+
+def test_several_experiments_end_in_one_sentence_over_all(told):
+    one, two = told(runs(*TWO)), told(runs(*TWO, ("y", "a", {1.0: 1.0}), ("y", "b", {1.0: 2.0})))
+    assert "Of 2 problems, " not in one
+    assert two.count("Of 2 problems, ") == 1
+    assert [line for line in two.splitlines() if line.startswith("dashboard")] == [
+        f"dashboard  to {name}  (make dashboard serves it)" for name in "xy"
+    ]
+    assert "failed" not in two
+
+
+def test_jobs_that_failed_stand_there_with_their_reasons(told):
+    sweep = runs(*TWO, ("x", "c", None))
+    sweep.runs.loc[sweep.runs["verdict"] == "failed", "reason"] = "it broke"
+    text = told(sweep)
+    assert "1 of 3 jobs failed:\n  x, c: it broke\n" in text
+
+
+def test_each_file_is_named_once_and_by_its_kind(told):
+    page = Path("report.html")
+    text = told(runs(*TWO), x=[Path("a.svg"), page], y=[page])
+    assert "figure     a.svg\nreport     report.html\ndashboard" in text
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(told, count, monkeypatch):
+    held = splits(a=[0.1, 0.1], b=[0.2, 0.2]).query("split < @count")
+    monkeypatch.setattr(answer, "compared", lambda sweep: Compared(NOTHING, held))
+    monkeypatch.setattr(answer, "answers", lambda *of: [])
+    text = told(runs(*TWO))
+    assert (conclusion.HELD_OUT in text) == (count > 0)
+    assert ("test points at the end, paired" in text) == (count > 1)
+    assert "iterations to 1e-2 of the excess, paired" not in text

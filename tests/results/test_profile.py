@@ -1,0 +1,102 @@
+"""What is told of schemes over any set of sweeps, made by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench.results import profile
+from normbench.results.errors import ResultsError
+from tests.results.made import runs
+from tests.results.test_comparisons import table
+
+
+@pytest.fixture
+def told(monkeypatch, capsys):
+    """Return a function that gives what is printed of these sweeps, by their ids."""
+
+    def of(found, *options, ids=None, **more):
+        monkeypatch.setattr(profile, "load", lambda store, sweep_id: found[sweep_id])
+        monkeypatch.setattr(profile, "sweeps", lambda store: pd.DataFrame({"sweep": list(found)}))
+        monkeypatch.setattr(profile, "_predictions", lambda loaded: pd.DataFrame())
+        profile.tell("-", ids or [], *(options or ("1e-2", "iterations")), **more)
+        return capsys.readouterr().out
+
+    return of
+
+
+def sweep(**values):
+    return runs(*(("x", scheme, {1.0: value}) for scheme, value in values.items()))
+
+
+def test_without_ids_the_latest_of_all_sweeps_counts(told):
+    found = {"new": sweep(a=5.0, b=1.0), "old": sweep(a=2.0, b=1.0)}
+    text = told(found)
+    assert text.startswith("iterations to the target of 1e-2 of the excess")
+    assert text == told(found, ids=["old", "new"]) != told(found, ids=["new", "old"])
+
+
+def test_a_figure_has_three_files_and_needs_a_problem(told, tmp_path):
+    text = told({"s": sweep(a=5.0, b=1.0)}, folder=tmp_path / "new")
+    files = [tmp_path / "new" / f"profiles.{kind}" for kind in ("png", "svg", "pdf")]
+    assert all(file.is_file() for file in files)
+    assert "".join(f"figure     {file}\n" for file in files) in text
+    with pytest.raises(ResultsError, match="nothing to draw; no problem on which every scheme"):
+        told({"s": runs(("x", "a", {1.0: 1.0}), ("y", "b", {1.0: 1.0}))}, folder=tmp_path)
+    with pytest.raises(ResultsError, match="nothing to draw; no scheme reaches the target"):
+        told({"s": sweep(a=np.inf, b=np.inf)}, folder=tmp_path)
+
+
+def test_what_nobody_reaches_is_told(told):
+    lost = runs(
+        ("x", "a", {1.0: 2.0}), ("x", "b", {1.0: 3.0}), *(("y", s, {1.0: np.inf}) for s in "ab")
+    )
+    words = "(without 1 of 2 splits, on which no scheme reaches it)"
+    assert words in told({"s": lost})
+    assert "without" not in told({"s": sweep(a=2.0, b=1.0)})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("1e-9", "iterations"), "--target 1e-9: choose one of 1e-1, 1e-2, 1e-3"),
+        (("1e-2", "hours"), "--by hours: choose one of iterations, seconds"),
+    ],
+)
+def test_a_target_or_a_measure_that_there_is_not_is_refused(told, options, words):
+    with pytest.raises(ResultsError, match=words):
+        told({"s": sweep(a=1.0, b=2.0)}, *options)
+
+
+def test_a_store_without_sweeps_is_told(told):
+    with pytest.raises(ResultsError, match="holds no sweep"):
+        told({})
+
+
+def test_a_terminal_has_the_shares_at_a_few_factors():
+    lines = profile.wide(table(a=[10, 10, np.inf, np.inf], b=[20, 5, np.inf, 5])).set_index(
+        "scheme"
+    )
+    assert lines.loc["a", ["x1", "x1.5", "x2", "x100", "at all"]].tolist() == [
+        *("0.33", "0.33", "0.67", "0.67", "0.67")
+    ]
+    assert lines.loc["b", ["x1", "x2", "at all"]].tolist() == ["0.67", "1.00", "1.00"]
+
+
+@pytest.mark.parametrize(
+    ("starts", "words"),
+    [
+        ({"a": "same_function", "b": "same_function"}, "The start is the same function"),
+        ({"a": "normal", "b": "normal"}, "The start is not one function (x)"),
+        (
+            {"a": "same_function", "b": "normal"},
+            "one function of the training points under a; under b no weights make it",
+        ),
+        ({"a": "zeros", "b": "zeros"}, None),
+        ({"a": "normal"}, None),
+    ],
+)
+def test_what_a_drawn_start_is_to_the_schemes_is_told(starts, words):
+    jobs = [("x", scheme, {1.0: 1.0}, {"start": start}) for scheme, start in starts.items()]
+    notes = profile.notes([runs(*jobs)])
+    assert len(notes) == (words is not None)
+    assert words is None or words in notes[0]
