@@ -135,7 +135,7 @@ def _shared() -> "Shared":
 
 
 def _known(writer: "Writer", place: "Place") -> str | None:
-    """Return the id of a finished job that holds this one, now of the sweep; None without."""
+    """Return the id of a finished job that holds this one, now of the sweep; None if none does."""
     from normbench.recording import reuse
     from normbench.recording.store import StoreLostError
 

@@ -50,7 +50,7 @@ def take(made: Finished) -> Findings:
 
 
 def _directions(here: Descended) -> Directions | None:
-    """Return the directions by the points' singular values, else by the matrix; None without."""
+    """Return the directions by the points' singular values, else by the matrix; else None."""
     start = here.start[:1]
     gradient = here.train.evaluate(start).gradient
     assert gradient is not None

@@ -132,7 +132,7 @@ def _has_records(folder: Path) -> bool:
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[bool]:
-    """Hold the folder of a sweep that is no more; False where the sweep lives.
+    """Hold the folder of a sweep that has ended; False where the sweep lives.
 
     Nobody waits for it: a job is kept from being run and written at once by `only_one`.
     """
@@ -211,7 +211,7 @@ def _is_written(writer: Writer, record: JobRecord) -> bool:
 
 
 def _abandoned(tags: Mapping[str, str]) -> bool:
-    """Return whether a sweep is no more.
+    """Return whether a sweep has ended, finished or not.
 
     Its lock tells, from any machine that sees its folder; without the folder, its own machine.
     """

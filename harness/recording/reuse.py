@@ -13,7 +13,7 @@ from normbench.results.runs import scheme
 
 
 def known(writer: Writer, place: Place) -> str | None:
-    """Return the id of the finished scheme run that a job need not be run for; None without.
+    """Return the id of the finished scheme run that a job need not be run for, else None.
 
     Of the runs of its descent the equal one, or else one that holds all that the job asks for and
     was judged by the same rules.

@@ -134,7 +134,7 @@ class Writer:
             self.client.set_tag(run_id, key, text)
 
     def tags_of(self, experiment: str, tag: names.Tag, text: str) -> dict[str, str] | None:
-        """Return the tags of an experiment's finished sweep run that has a tag; None without."""
+        """Return the tags of an experiment's finished sweep run that has a tag, else None."""
         wanted = f"{tag.equals(text)} and {names.ROLE.equals(names.SWEEP)}"
         query = f"{wanted} and attributes.status = 'FINISHED'"
         found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
@@ -157,10 +157,11 @@ class Writer:
     def end_abandoned(
         self, abandoned: Callable[[Mapping[str, str]], bool], status: str = "KILLED"
     ) -> int:
-        """End every run that is left running by a sweep that is no more; return how many.
+        """End every run that is left running by a sweep that has ended; return how many.
 
-        abandoned: says so of a sweep, from the tags of its run. status: of the sweep's own run; a
-        job's, half written, is KILLED, so that it does not pass for one that is written.
+        abandoned: says of a sweep that it has ended, from the tags of its run. status: of the
+        sweep's own run; a job's, half written, is KILLED, so that it does not pass for one that
+        is written.
         """
         running = self._search("attributes.status = 'RUNNING'")
         ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
