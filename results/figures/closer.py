@@ -20,5 +20,5 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     if table.empty:
         return None
     first = max(options.first, 1)
-    title = f"{experiment}, from iteration {first}"
+    title = f"{material.title(experiment, rows)}, from iteration {first}"
     return histories.draw(table, runs, title, first=first, scale=options.scale, shape=options.shape)

@@ -8,17 +8,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Ellipse
-from matplotlib.ticker import MaxNLocator
 
 from normbench.results import names
 from normbench.results.figures import style
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
-CLASSES = (
-    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"),
-    *("#56b4e9", "#000000", "#8c510a", "#7a4f9e", "#9a9a9a"),
-)
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
 GAP = names.IDENTITY_GAP.column
 MANY = 300  # points that are drawn as pixels in SVG and PDF: those files stay small
@@ -50,7 +45,7 @@ def draw(
             style.name_panel(axis, row["label"] + _gap(row), look)
         classes = arrays[rows[0]["label"]]["class_names"]
         handles = [
-            Line2D([], [], ls="", color=color, marker=marker, label=style.plain(str(name)))
+            style.class_mark(color, marker, str(name))
             for name, (color, marker) in zip(classes, class_looks(len(classes)))
         ]
         if len(arrays[rows[0]["label"]]["axes"]):
@@ -75,7 +70,7 @@ def _gap(row: Mapping[Any, Any]) -> str:
 
 def class_looks(count: int) -> list[tuple[str, str]]:
     """Return a colour and a marker for each class, told apart in grey up to 100 of them."""
-    return [(CLASSES[n % 10], MARKERS[(n + n // 10) % 10]) for n in range(count)]
+    return [(style.CLASSES[n % 10], MARKERS[(n + n // 10) % 10]) for n in range(count)]
 
 
 def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
@@ -86,8 +81,9 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
     if len(parts["class_names"]):
         for number, (color, marker) in enumerate(class_looks(len(parts["class_names"]))):
             some = points[target == number]
+            edge = {"edgecolors": style.EDGE, "lw": 0.3}
             axis.scatter(
-                *some.T, color=color, marker=marker, alpha=0.55, label=f"_{number}", **kwargs
+                *some.T, facecolors=color, marker=marker, label=f"_{number}", **{**kwargs, **edge}
             )
     elif np.any(target):
         dots = axis.scatter(*points.T, c=target, cmap="viridis", label="_points", **kwargs)
@@ -110,7 +106,8 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
         circle.set_in_layout(False)
         axis.add_patch(circle)
         axis.set_aspect("equal")
-        axis.xaxis.set_major_locator(MaxNLocator(4))
+    style.even_ticks(axis.xaxis, 4)
+    style.even_ticks(axis.yaxis)
     axis.set_xlabel(style.plain(str(parts["names"][0])), fontsize="small")
     axis.set_ylabel(style.plain(str(parts["names"][1])), fontsize="small")
     axis.tick_params(labelsize="small")

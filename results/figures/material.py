@@ -7,13 +7,14 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import names, tables, theory
+from normbench.results import inputs, names, tables, theory
 from normbench.results.figures import style
 from normbench.results.merging import REPEATS
-from normbench.results.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.runs import HISTORIES, QUARTILES, Sweep, which_step
 
 Arrays = dict[str, dict[str, Any]]
 COLUMNS = (names.STEP_TAG.column, names.FINAL_COST.column, names.STEP_SIZE.column)
+START = "start_cost"  # a column of schemes: the cost at the start, NaN where it is not known
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,71 @@ def _with_columns(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**{name: None for name in COLUMNS if name not in rows})
 
 
+def with_starts(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme rows with the cost at the start."""
+    cost = names.TRAIN_COST.key
+    table = sweep.histories(rows, [cost])
+    if cost not in table:
+        return rows.assign(**{START: float("nan")})
+    first = table[table["iteration"] == 0].set_index("run_id")[cost]
+    return rows.assign(**{START: rows["run_id"].map(first)})
+
+
 def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     """Return the costs and misclassifications of runs, with quartiles where there are any."""
     return sweep.histories(runs, (*HISTORIES, *QUARTILES))
 
 
+def title(experiment: str, rows: pd.DataFrame) -> str:
+    """Return a title in words: the data, points x features, the cost.
+
+    rows: the experiment's scheme runs; what differs between them, as over splits, is left out.
+    """
+    dataset = _shared(rows, names.setting("dataset")) or _shared(rows, names.DATASET.column)
+    rest = experiment.removeprefix(f"{dataset}-") if dataset else experiment
+    sizes = [_shared(rows, name) for name in inputs.SIZES]
+    train, test, features = (f"{float(size):g}" if size else "" for size in sizes)
+    held = f"{test} test points" if test not in ("", "0") else ""
+    words = [dataset.replace("_", " "), f"{train} x {features}" if train and features else ""]
+    if rest != dataset:
+        words.append(rest.replace("_", " "))
+    return ", ".join(filter(None, [*words, held]))
+
+
+def _shared(rows: pd.DataFrame, column: str) -> str:
+    found = set(rows[column].dropna()) if column in rows else set()
+    return str(found.pop()) if len(found) == 1 else ""
+
+
 def with_budget(experiment: str, rows: pd.DataFrame) -> str:
     """Return a title that says how many iterations the verdicts are about."""
-    return ", ".join(filter(None, [experiment, tables.budget(rows)]))
+    return ", ".join(filter(None, [title(experiment, rows), tables.budget(rows)]))
+
+
+def best_words(schemes: pd.DataFrame) -> str:
+    """Return what the step size that stands for a scheme is, as a legend has it."""
+    if which_step(schemes) == "shown":
+        return "shown step, by choice"
+    counted = (schemes.get(names.COMPARED.column, pd.Series(dtype=str)).notna()).any()
+    return f"best step: first to the {'fewest misclassified' if counted else 'lowest cost'}"
+
+
+def of_steps(
+    draw: Callable[..., Figure], fits: Callable[[pd.DataFrame], bool] = lambda steps: True
+) -> Maker:
+    """Return the maker of a figure that is drawn from step sizes and schemes; None without them.
+
+    fits: whether the step sizes can be drawn.
+    """
+
+    def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
+        table, rows = steps(sweep, experiment), schemes(sweep, experiment)
+        if table.empty or not fits(table):
+            return None
+        rows = with_starts(sweep, rows)
+        return draw(table, rows, with_budget(experiment, rows), shape=options.shape)
+
+    return make
 
 
 def of_arrays(
@@ -76,8 +134,9 @@ def of_arrays(
         rows = schemes(sweep, experiment)
         arrays = fitting(sweep, rows, word, fits)
         over = set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
-        title = f"{experiment}, the first of {max(over)}" if over else experiment
-        return draw(arrays, rows, title, shape=options.shape) if arrays else None
+        words = title(experiment, rows)
+        words = f"{words}, the first of {max(over)}" if over else words
+        return draw(arrays, rows, words, shape=options.shape) if arrays else None
 
     return make
 

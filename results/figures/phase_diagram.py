@@ -1,5 +1,6 @@
 """The verdict of every scheme and step size in one chart, with the predictions drawn in."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,17 @@ from normbench.results import names
 from normbench.results.figures import material, style
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
-from normbench.results.runs import Sweep, which_step
+from normbench.results.reasons import EQUAL
+
+COST = names.FINAL_COST.column
+# What a cell says beside its verdict: its mark points to the step sizes that do better.
+SMALL, LARGE = "too small: unsettled below any that levels", "too large: ends above the start"
+MARKS = {
+    **{word: (marker, "white") for word, (_, marker) in VERDICTS.items()},
+    SMALL: (">", "white"),
+    LARGE: ("<", style.BAD),
+}
+Row = dict[Any, Any]
 
 
 def draw(
@@ -20,11 +31,15 @@ def draw(
 ) -> Figure:
     """Return the figure: a row a scheme, a cell a step size, in the verdict's colour and marker.
 
+    Rows are sorted by 2/L; schemes that are equal in all that is drawn share one.
+
     steps, schemes: as `step_sizes.draw` takes them; `tags.step_size` of a scheme is its best step
     size, or the one that its study shows.
     """
-    rows = max(len(schemes), 1)
-    height = (rows + 1) * 2.1 * shape.font / 72 + 0.9 * shape.font / 10
+    rows = together(steps, schemes)
+    words = [_name([str(row["label"]) for row in same]) for same in rows]
+    lines = max([2, *(name.count("\n") + 1 for name in words)])
+    height = (len(rows) + 1) * lines * 1.05 * shape.font / 72 + 0.9 * shape.font / 10
     with style.drawn(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
         if steps.empty or schemes.empty:
@@ -33,22 +48,62 @@ def draw(
         sizes = np.unique(steps[STEP])
         axis.set_xscale("log")
         axis.grid(False)
-        edges = _edges(sizes)
-        low, high = edges[0], edges[-1]
-        thresholds = _known(schemes, THRESHOLD)
-        if len(thresholds):  # a prediction far outside of the grid is left out, not squeezed in
-            low = max(min(low, 0.7 * min(thresholds)), low / 30)
-            high = min(max(high, 1.4 * max(thresholds)), high * 30)
-        axis.set_xlim(low, high)
-        _cells(axis, steps, schemes, sizes, shape)
-        for place, scheme in enumerate(schemes.to_dict("records")):
-            _predictions(axis, place, scheme, sizes)
-        axis.set_ylim(len(schemes) - 0.5, -0.5)
-        axis.set_yticks(range(len(schemes)), [style.plain(name) for name in schemes["label"]])
+        axis.set_xlim(_edges(sizes)[0], _edges(sizes)[-1])
+        drawn = _cells(axis, steps, rows, sizes, shape)
+        for place, (scheme, *_) in enumerate(rows):
+            drawn |= _limits(axis, place, scheme)
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+        axis.set_yticks(range(len(rows)), [style.plain(name) for name in words])
         style.log_ticks(axis.xaxis)
         axis.set_xlabel("step size")
-        _legend(figure, steps, schemes, shape)
+        _legend(figure, drawn, schemes, shape)
     return figure
+
+
+def kinds(own: pd.DataFrame, scheme: Row) -> list[str]:
+    """Return what each step size of a scheme is: its verdict, too small, or too large.
+
+    Too large is one that stays finite and ends above the start; too small one that is unsettled
+    below all that level, or, where none does, below the one that ends lowest.
+    """
+    levelled = own.loc[own["verdict"] == names.LEVELLED, STEP]
+    costs = own[COST].where(own["verdict"] != names.DIVERGED).astype(float)
+    start = float(scheme.get(material.START, np.nan))
+    above = costs - start > names.TIED * abs(start)
+    if len(levelled):
+        least = float(levelled.min())
+    else:
+        least = float(own.loc[costs.idxmin(), STEP]) if costs.notna().any() else 0.0
+    small = (own["verdict"] == names.UNSETTLED).to_numpy() & (own[STEP] < least).to_numpy()
+    return [
+        LARGE if high else SMALL if low else str(verdict)
+        for verdict, high, low in zip(own["verdict"], above, small)
+    ]
+
+
+def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
+    """Return schemes by increasing 2/L, those that are equal in all that is drawn together."""
+    found: list[tuple[Any, list[Row]]] = []
+    order = schemes.sort_values(THRESHOLD, kind="stable") if THRESHOLD in schemes else schemes
+    for row in order.to_dict("records"):
+        own = steps[steps["label"] == row["label"]].sort_values(STEP)
+        threshold = pd.to_numeric(row.get(THRESHOLD))
+        known = threshold is not None and pd.notna(threshold)
+        seen = [row.get(names.STEP_TAG.column), *own[STEP], *kinds(own, row)]
+        numbers = np.array([threshold] if known else own[COST].fillna(np.inf), dtype=float)
+        for (other_seen, other), same in found:
+            alike = seen == other_seen and len(numbers) == len(other)
+            if alike and np.allclose(numbers, other, rtol=EQUAL, atol=0):
+                same.append(row)
+                break
+        else:
+            found.append(((seen, numbers), [row]))
+    return [same for _, same in found]
+
+
+def _name(labels: Sequence[str]) -> str:
+    """Return the names of a row, one a line where they would take too much room."""
+    return (" = " if len(" = ".join(labels)) < 24 else "\n= ").join(labels)
 
 
 def _edges(sizes: Any) -> Any:
@@ -61,86 +116,120 @@ def _edges(sizes: Any) -> Any:
     return 10 ** np.concatenate([ends[0], middles, ends[1]])
 
 
-def _cells(axis: Any, steps: pd.DataFrame, schemes: pd.DataFrame, sizes: Any, shape: Shape) -> None:
-    """Colour the cells by verdict, mark each by its verdict's marker, the shown steps by stars."""
+def _cells(
+    axis: Any, steps: pd.DataFrame, rows: Sequence[list[Row]], sizes: Any, shape: Shape
+) -> set[str]:
+    """Colour the cells by verdict and mark each, the shown steps by stars; return what is drawn."""
     words = list(VERDICTS)
-    codes = np.full((len(schemes), len(sizes)), np.nan)
-    places = {label: place for place, label in enumerate(schemes["label"])}
-    best = dict(zip(schemes["label"], pd.to_numeric(schemes[names.STEP_TAG.column])))
+    codes = np.full((len(rows), len(sizes)), np.nan)
     marks: dict[str, list[tuple[float, int]]] = {}
-    for label, size, verdict in zip(steps["label"], steps[STEP], steps["verdict"]):
-        if label not in places or verdict not in VERDICTS:
-            continue
-        codes[places[label], np.searchsorted(sizes, size)] = words.index(verdict)
-        is_best = np.isclose(best[label], size, rtol=1e-5)
-        marks.setdefault("*" if is_best else verdict, []).append((size, places[label]))
+    for place, (scheme, *_) in enumerate(rows):
+        own = steps[(steps["label"] == scheme["label"]) & steps["verdict"].isin(words)]
+        best = pd.to_numeric(scheme[names.STEP_TAG.column])
+        for size, verdict, kind in zip(own[STEP], own["verdict"], kinds(own, scheme)):
+            codes[place, np.searchsorted(sizes, size)] = words.index(verdict)
+            is_best = pd.notna(best) and np.isclose(best, size, rtol=1e-5)
+            marks.setdefault("best" if is_best else kind, []).append((size, place))
     axis.pcolormesh(
         _edges(sizes),
-        np.arange(len(schemes) + 1) - 0.5,
+        np.arange(len(rows) + 1) - 0.5,
         codes,
         cmap=ListedColormap([color for color, _ in VERDICTS.values()]),
         vmin=-0.5,
         vmax=len(words) - 0.5,
     )
     # White between the rows: two neighbours of one verdict stay two schemes.
-    for place in range(len(schemes) - 1):
+    for place in range(len(rows) - 1):
         axis.axhline(place + 0.5, color="white", lw=3, label="_between")
     for word, cells in marks.items():
+        marker, color = ("*", "white") if word == "best" else MARKS[word]
         axis.plot(
             *zip(*cells),
-            marker="*" if word == "*" else VERDICTS[word][1],
-            markersize=(0.9 if word == "*" else 0.5) * shape.font,
-            color="white",
+            marker=marker,
+            markersize=(0.9 if word == "best" else 0.5) * shape.font,
+            color=color,
             markeredgecolor="black",
             markeredgewidth=0.6,
             ls="",
-            label="_best" if word == "*" else f"_{word}",
+            zorder=5,
+            label=f"_{word}",
         )
+    return {*marks, *(words[int(code)] for code in codes[~np.isnan(codes)])}
 
 
-def _predictions(axis: Any, place: int, scheme: Any, sizes: Any) -> None:
-    """Draw where theory puts the limit in a scheme's row, and the largest step that levels."""
-    rows = [place - 0.46, place + 0.46]
+def _limits(axis: Any, place: int, scheme: Row) -> set[str]:
+    """Draw 2/L in a scheme's row, and the largest step that levels on its step."""
+    span, drawn = [place - 0.46, place + 0.46], set()
     threshold, largest = scheme.get(THRESHOLD), scheme.get(LARGEST)
     if threshold is not None and pd.notna(threshold):
-        for color, width in (("white", 4.0), ("black", 1.8)):
-            axis.plot([threshold] * 2, rows, color=color, lw=width, label="_threshold")
+        low, high = axis.get_xlim()
+        if low <= threshold <= high:
+            for color, width in (("white", 4.0), ("black", 1.8)):
+                axis.plot([threshold] * 2, span, color=color, lw=width, label="_threshold")
+            drawn.add(THRESHOLD)
+        else:
+            _outside(axis, place, float(threshold), float(threshold) > high)
     if largest is not None and pd.notna(largest):
-        edges = _edges(sizes)
-        right = edges[min(np.searchsorted(edges, largest), len(edges) - 1)]
-        axis.plot([right] * 2, rows, color="black", ls=":", label="_largest")
+        for color, line, width in (("white", "-", 3.0), ("black", ":", 1.5)):
+            axis.plot([largest] * 2, span, color=color, ls=line, lw=width, label="_largest")
+        drawn.add(LARGEST)
+        if str(scheme.get(names.CENSORED.column, "")).lower() == "true":
+            axis.annotate(
+                ">=",
+                (largest, place + 0.46),
+                xytext=(3, 1),
+                textcoords="offset points",
+                fontsize="small",
+                va="bottom",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+            )
+    return drawn
 
 
-def _known(schemes: pd.DataFrame, column: str) -> Any:
-    return schemes[column].dropna().to_numpy() if column in schemes else np.array([])
+def _outside(axis: Any, place: int, threshold: float, right: bool) -> None:
+    """Say at the edge of a row that 2/L lies beyond it."""
+    value = f"2/L = {style.short(threshold)}"
+    axis.annotate(
+        f"{value} →" if right else f"← {value}",
+        (1 if right else 0, place + 0.46),
+        xycoords=axis.get_yaxis_transform(),
+        xytext=(-3 if right else 3, 1),
+        textcoords="offset points",
+        ha="right" if right else "left",
+        va="bottom",
+        fontsize="small",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+    )
 
 
-def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame, shape: Shape) -> None:
+def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
+    """Name what is drawn, and nothing else."""
     handles: list[Any] = []
-    words = [word for word in VERDICTS if word in set(steps["verdict"])]
+    words = [word for word in VERDICTS if word in drawn]
     for word in words:
         color, marker = VERDICTS[word]
-        cell = Line2D([], [], marker="s", ls="", ms=1.3 * shape.font, color=color)
-        handles.append((cell, _mark(marker, 0.5 * shape.font)))
-    labels = [*words, f"{which_step(schemes)} step"]
-    handles.append(_mark("*", 0.9 * shape.font))
-    if len(_known(schemes, THRESHOLD)):
-        labels.append("2 / L, predicted")
-        handles.append(Line2D([], [], color="black", lw=1.8))
-    if len(_known(schemes, LARGEST)):
-        labels.append("largest step that levels")
-        handles.append(Line2D([], [], color="black", ls=":"))
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(handles), 7))
+        cell = Line2D([], [], marker="s", ls="", ms=1.3 * shape.font, color=color, mec="0.6")
+        handles.append((cell, _mark(marker, "white", 0.5 * shape.font)))
+    for word in (SMALL, LARGE):
+        if word in drawn:
+            words.append(word)
+            handles.append(_mark(*MARKS[word], 0.5 * shape.font))
+    if "best" in drawn:
+        words.append(material.best_words(schemes))
+        handles.append(_mark("*", "white", 0.9 * shape.font))
+    for word, column, line in (
+        ("2/L, predicted", THRESHOLD, {"lw": 1.8}),
+        ("largest step that levels", LARGEST, {"ls": ":", "lw": 1.5}),
+    ):
+        if column in drawn:
+            words.append(word)
+            handles.append(Line2D([], [], color="black", **line))
+    columns = min(len(handles), 4 if shape.width > 8 else 2)
+    figure.legend(handles, words, loc="outside lower center", ncols=columns)
 
 
-def _mark(marker: str, size: float) -> Line2D:
-    return Line2D([], [], marker=marker, ls="", color="white", mec="black", mew=0.6, ms=size)
+def _mark(marker: str, color: str, size: float) -> Line2D:
+    return Line2D([], [], marker=marker, ls="", color=color, mec="black", mew=0.6, ms=size)
 
 
-def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None without a descent."""
-    table = material.steps(sweep, experiment)
-    if table.empty:
-        return None
-    rows = material.schemes(sweep, experiment)
-    return draw(table, rows, material.with_budget(experiment, rows), shape=options.shape)
+make = material.of_steps(draw)

@@ -11,7 +11,6 @@ from matplotlib.lines import Line2D
 from normbench.results import names
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
-from normbench.results.runs import Sweep
 
 COST = names.FINAL_COST.column
 STEP = names.STEP_SIZE.column
@@ -38,12 +37,18 @@ def draw(
         axes[0].set_xscale("log")
         axes[0].set_yscale("log" if _positive(steps) else "linear")
         looks = style.looks(list(schemes["normalizer"]))
-        _limits(axes[0], steps)
+        roof = _limits(axes[0], steps)
+        drawn: set[str] = set()
         for axis, scheme, look in zip(axes, schemes.to_dict("records"), looks):
-            _panel(axis, curves, scheme, look)
+            drawn |= _panel(axis, curves, scheme, look, roof)
         style.outer_labels(axes, "step size", "final mean cost")
-        _legend(figure, steps, schemes)
+        _legend(figure, drawn, schemes, shape)
     return figure
+
+
+ABOVE = 0.22  # room for what is off the scale, as a share of what is on it
+STAR: Any = {"marker": "*", "ls": "", "color": "white", "mec": "black", "mew": 0.7, "ms": 11}
+ARROW: Any = {"marker": "$\\uparrow$", "ls": "", "color": "black", "ms": 8}
 
 
 def _positive(steps: pd.DataFrame) -> bool:
@@ -51,32 +56,36 @@ def _positive(steps: pd.DataFrame) -> bool:
     return bool(len(costs) and costs.min() > 0)
 
 
-def _limits(axis: Any, steps: pd.DataFrame) -> None:
-    """Show what lies up to ten times the start's cost; what is above stands on the upper edge."""
-    costs = steps.loc[steps["verdict"] != names.DIVERGED, COST].dropna()
-    if costs.empty:
-        costs = steps[COST].dropna()
+def _limits(axis: Any, steps: pd.DataFrame) -> float:
+    """Show what lies up to ten times the start's cost; return where what is above stands."""
+    finite = steps[(steps["verdict"] != names.DIVERGED) & steps[COST].notna()]
+    costs = finite[COST]
     # The smallest step hardly moves: its cost is the start's.
-    start = float(steps.loc[steps[STEP] == steps[STEP].min(), COST].median())
+    start = float(costs[finite[STEP] == finite[STEP].min()].median())
     low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.1, 1.0)
-    high = min(high, 10 * start) if start == start else high
+    roof = min(high, 10 * start) if start == start else high
     if axis.get_yscale() == "log":
-        spread = max(np.log10(high / low), 0.1) if high > low else 0.1
-        axis.set_ylim(low / 10 ** (0.08 * spread), high * 10 ** (0.12 * spread))
+        spread = max(np.log10(roof / low), 0.1) if roof > low else 0.1
+        axis.set_ylim(low / 10 ** (0.08 * spread), roof * 10 ** (ABOVE * spread))
     else:
-        spread = max(high - low, 1e-12)
-        axis.set_ylim(low - 0.08 * spread, high + 0.12 * spread)
+        spread = max(roof - low, 1e-12)
+        axis.set_ylim(low - 0.08 * spread, roof + ABOVE * spread)
     sizes = steps[STEP]
     axis.set_xlim(sizes.min() / 2, sizes.max() * 2)
     style.log_ticks(axis.xaxis, most=4)  # the panels are narrow
     if axis.get_yscale() == "log":
-        style.log_ticks(axis.yaxis)
+        style.log_ticks(axis.yaxis, most=5)
+    else:
+        style.even_ticks(axis.yaxis)
+    return roof
 
 
-def _panel(axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.Look) -> None:
-    low, high = axis.get_ylim()
+def _panel(
+    axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.Look, roof: float
+) -> set[str]:
+    """Draw one scheme; return what of the legend is drawn."""
     others = [
-        rows[[STEP, COST]].dropna().to_numpy(dtype=float)
+        rows.loc[rows["verdict"] != names.DIVERGED, [STEP, COST]].dropna().to_numpy(dtype=float)
         for label, rows in curves.items()
         if label != scheme["label"]
     ]
@@ -84,13 +93,32 @@ def _panel(axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.
         LineCollection(others, colors="0.85", linewidths=0.8, zorder=1), autolim=False
     )
     rows = curves.get(scheme["label"], pd.DataFrame(columns=[STEP, COST, "verdict"]))
-    rows = rows.assign(
-        shown=rows[COST].clip(low, high).where(rows["verdict"] != names.DIVERGED, high)
-    )
-    kept = rows[rows["verdict"] != names.DIVERGED]
+    lost = rows["verdict"] == names.DIVERGED
+    rows = rows.assign(shown=rows[COST].clip(upper=roof).where(~lost, roof))
+    kept = rows[~lost]
     axis.plot(
         kept[STEP], kept[COST], color=look.color, ls=look.line, label=scheme["label"], zorder=2
     )
+    drawn = _verdicts(axis, rows)
+    above = kept.loc[kept[COST] > roof, STEP]
+    if len(above):
+        across = axis.get_xaxis_transform()
+        axis.plot(
+            above, [0.95] * len(above), transform=across, label="_above", clip_on=False, **ARROW
+        )
+        drawn.add("above")
+    if len(kept) == 0 and len(rows):
+        style.say(axis, f"diverged at all {len(rows)} step sizes")
+    size = pd.to_numeric(scheme.get(names.STEP_TAG.column))
+    best = rows[np.isclose(rows[STEP], np.nan if size is None else size, rtol=1e-5)]
+    if len(best):
+        axis.plot(best[STEP], best["shown"], label="_best", clip_on=False, zorder=6, **STAR)
+        drawn.add("best")
+    return drawn | _limits_of_theory(axis, scheme, look)
+
+
+def _verdicts(axis: Any, rows: pd.DataFrame) -> set[str]:
+    """Mark each step size by its verdict."""
     for verdict, group in rows.groupby("verdict"):
         color, marker = VERDICTS.get(str(verdict), ("0.5", "o"))
         axis.plot(
@@ -105,9 +133,17 @@ def _panel(axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.
             clip_on=False,
             zorder=4,
         )
+    return set(rows["verdict"])
+
+
+def _limits_of_theory(axis: Any, scheme: Any, look: style.Look) -> set[str]:
+    """Draw 2/L and the largest step that levels; name the panel."""
+    drawn = set()
     threshold, largest = scheme.get(THRESHOLD), scheme.get(LARGEST)
-    if threshold is not None and pd.notna(threshold):
+    left, right = axis.get_xlim()
+    if threshold is not None and pd.notna(threshold) and left <= threshold <= right:
         axis.axvline(threshold, color="black", ls=":", lw=1.2, label="_threshold", zorder=3)
+        drawn.add(THRESHOLD)
     if largest is not None and pd.notna(largest):
         censored = str(scheme.get(names.CENSORED.column, "")).lower() == "true"
         axis.plot(
@@ -122,31 +158,37 @@ def _panel(axis: Any, curves: dict[str, pd.DataFrame], scheme: Any, look: style.
             label="_largest",
             zorder=5,
         )
+        drawn.add("censored" if censored else LARGEST)
     style.name_panel(axis, scheme["label"], look)
+    return drawn
 
 
-def _legend(figure: Figure, steps: pd.DataFrame, schemes: pd.DataFrame) -> None:
-    def mark(marker: str, color: str, label: str, line: str = "") -> Line2D:
-        edge = "black" if line == "" else color
-        return Line2D(
-            [], [], marker=marker, color=color, ls=line, label=label, mec=edge, markeredgewidth=0.5
-        )
+def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
+    """Name what is drawn, and nothing else."""
 
-    present = set(steps["verdict"])
+    def mark(label: str, **look: Any) -> Line2D:
+        return Line2D([], [], label=label, **look)
+
+    edge = {"mec": "black", "mew": 0.5, "ls": ""}
     handles = [
-        mark(VERDICTS[word][1], VERDICTS[word][0], word) for word in VERDICTS if word in present
+        mark(word, marker=marker, color=color, **edge)
+        for word, (color, marker) in VERDICTS.items()
+        if word in drawn
     ]
-    if THRESHOLD in schemes and schemes[THRESHOLD].notna().any():
-        handles.append(mark("", "black", "2 / L, predicted", ":"))
-    if LARGEST in schemes and schemes[LARGEST].notna().any():
-        handles.append(mark("^", "black", "largest that levels (an arrow: of those tried)"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    others = {
+        "best": mark(material.best_words(schemes), **STAR),
+        "above": mark("off the scale", **ARROW),
+        THRESHOLD: mark("2/L, predicted", color="black", ls=":", lw=1.2),
+        LARGEST: mark("largest step that levels", marker="^", color="black", ls=""),
+        "censored": mark(">= , of those tried", marker="$\\rightarrow$", color="black", ls=""),
+    }
+    handles += [handle for word, handle in others.items() if word in drawn]
+    columns = min(len(handles), 5 if shape.width > 8 else 2)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
-def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
-    """Return the figure of an experiment; None without a descent."""
-    table = material.steps(sweep, experiment)
-    if table.empty:
-        return None
-    rows = material.schemes(sweep, experiment)
-    return draw(table, rows, material.with_budget(experiment, rows), shape=options.shape)
+def _finite(steps: pd.DataFrame) -> bool:
+    return bool((steps[COST].notna() & (steps["verdict"] != names.DIVERGED)).any())
+
+
+make = material.of_steps(draw, _finite)

@@ -1,6 +1,7 @@
-"""What all figures share: a fixed look for each scheme and verdict, three formats, the files.
+"""What all figures share: a fixed look for each scheme and verdict, the formats, the files.
 
-Colours are told apart by the colour-blind and, together with markers and lines, in grey.
+A colour has one meaning: schemes have hues of middle lightness, classes light hues, verdicts greys
+and the one red. They are told apart by the colour-blind; markers and lines add to it.
 """
 
 import hashlib
@@ -45,45 +46,53 @@ FORMATS = {
 }
 SCREEN = FORMATS["screen"]
 
-# Okabe and Ito's palette, and darker or lighter companions; no two share a marker.
+# Four of Okabe and Ito's, and colours as far from them and one another as a search found; no two
+# share a marker.
 LOOKS = {
     "identity": Look("#000000", "o", "-"),
     "standard": Look("#e69f00", "s", "-"),
     "pca_sphere": Look("#0072b2", "^", "-"),
     "zca_sphere": Look("#009e73", "v", "--"),
-    "centre": Look("#a8a8a8", "D", "-"),
-    "pca": Look("#cc79a7", "P", "-."),
-    "cholesky": Look("#56b4e9", "X", ":"),
-    "pca_cor": Look("#d55e00", "<", "--"),
-    "zca_cor": Look("#7a4f9e", ">", "-."),
-    "ledoit_wolf": Look("#8c510a", "p", "--"),
-    "minmax": Look("#a39a00", "h", "-."),
-    "maxabs": Look("#4f7d22", "*", ":"),
-    "robust": Look("#a50f3c", "d", "--"),
-    "quantile": Look("#2b4f77", "H", "-."),
-    "power": Look("#e35fae", "8", ":"),
-    "unit_norm": Look("#4d4d4d", "$+$", "--"),
-    "chain": Look("#138086", "$\\times$", "-."),
+    "centre": Look("#a6a1c9", "D", "-"),
+    "pca": Look("#d47ef8", "P", "-."),
+    "cholesky": Look("#4e0191", "X", ":"),
+    "pca_cor": Look("#da5b0a", "<", "--"),
+    "zca_cor": Look("#87074d", ">", "-."),
+    "ledoit_wolf": Look("#562c03", "p", "--"),
+    "minmax": Look("#02c46c", "h", "-."),
+    "maxabs": Look("#293066", "*", ":"),
+    "robust": Look("#be1ea7", "d", "--"),
+    "quantile": Look("#0b3aca", "H", "-."),
+    "power": Look("#9b56fa", "8", ":"),
+    "unit_norm": Look("#aa6f3c", "$+$", "--"),
+    "chain": Look("#1bacff", "$\\times$", "-."),
 }
 SPARE = [
     Look("#6a3d9a", "$\\circ$", ":"),
     Look("#b15928", "$\\diamond$", "--"),
     Look("#2c8a24", "$\\bullet$", "-."),
-    Look("#e8584a", "$\\star$", ":"),
+    Look("#c26a9e", "$\\star$", ":"),
 ]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 KINDS = ("png", "svg", "pdf")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LINES = ("-", "--", "-.", ":")
 
-# Of a verdict: its colour, its marker, and the word that a legend has.
+# Of a verdict: its colour and its marker.
+BAD = "#c1121f"  # the one red
 VERDICTS = {
-    names.LEVELLED: ("#0072b2", "o"),
-    names.UNSETTLED: ("#9ecae1", "D"),
-    names.CYCLING: ("#f0a202", "s"),
-    names.DIVERGED: ("#8c1c13", "X"),
-    names.FAILED: ("#bdbdbd", "P"),
+    names.LEVELLED: ("#3d3d3d", "o"),
+    names.UNSETTLED: ("#cfcfcf", "D"),
+    names.CYCLING: ("#8c8c8c", "s"),
+    names.DIVERGED: (BAD, "X"),
+    names.FAILED: ("#f4f4f4", "P"),
 }
+# Of classes, in their order: light colours, drawn with a dark edge.
+CLASSES = (
+    *("#a7d3fe", "#d4ce69", "#dfa8c8", "#bad895", "#a2ffce"),
+    *("#68d6de", "#f0a1aa", "#fae795", "#a9b5f7", "#b1bd8e"),
+)
+EDGE = "#333333"  # of a class's mark
 
 
 def look(normalizer: str) -> Look:
@@ -119,6 +128,13 @@ def _shade(first: Look, number: int, taken: set[str]) -> Look:
     color = to_hex((red, green, blue))
     free = [marker for marker in MARKERS if marker not in taken] or list(MARKERS)
     return Look(str(color), free[0], LINES[(LINES.index(first.line) + number) % len(LINES)])
+
+
+def class_mark(color: str, marker: str, name: str) -> Any:
+    """Return a legend's entry for a class."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], ls="", color=color, marker=marker, mec=EDGE, mew=0.5, label=plain(name))
 
 
 def dark(color: str) -> str:
@@ -170,31 +186,52 @@ def pad(figure: Figure, width: float, height: float) -> None:
 
 
 def log_ticks(axis: Any, most: int = 8) -> None:
-    """Set readable ticks on a logarithmic axis: 0.1 or 10⁻⁵, and 2 and 5 where it is short.
+    """Set readable ticks on a logarithmic axis, 3 or more, all as 0.01 or all as 10⁻².
 
     axis: an x or y axis of a panel whose limits stand. most: of the powers of ten. The text is
     plain: matplotlib draws a formula much more slowly.
     """
-    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, NullLocator
 
     low, high = sorted(axis.get_view_interval())
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    every = max(1, -(-(last - first) // most))
-    units = (1, 2, 5) if last - first <= min(3, most // 2) else (1,)
-    ticks = [unit * 10.0**power for power in range(first, last + 1, every) for unit in units]
-    shown = [tick for tick in ticks if low <= tick <= high]
+    ticks = _log_places(low, high, most)
     axis.set_minor_locator(NullLocator())
-    # Within less than a decade, even steps are the readable ones.
-    axis.set_major_locator(FixedLocator(shown) if len(shown) > 1 else MaxNLocator(4))
-    axis.set_major_formatter(lambda value, _: power_text(value))
+    axis.set_major_locator(FixedLocator(ticks))
+    powers = any(not 1e-3 <= tick < 1e4 for tick in ticks)
+    axis.set_major_formatter(lambda value, _: power_text(value) if powers else f"{value:g}")
+
+
+def _log_places(low: float, high: float, most: int) -> list[float]:
+    """Return powers of ten within limits, evenly spaced; where few, with others between."""
+    from matplotlib.ticker import MaxNLocator
+
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    for every in range(max(1, -(-(last - first) // most)), 0, -1):
+        powers = [10.0**power for power in range(first, last + 1) if power % every == 0]
+        if len(powers) > 2:
+            return powers
+    for units in ((1, 3), (1, 2, 5)):
+        places = [unit * 10.0**power for power in range(first - 1, last + 1) for unit in units]
+        shown = [place for place in places if low <= place <= high]
+        if len(shown) > 2:
+            return shown
+    even = MaxNLocator(4, min_n_ticks=3).tick_values(low, high)
+    return [float(tick) for tick in even if low <= tick <= high and tick > 0]
+
+
+def even_ticks(axis: Any, most: int = 5) -> None:
+    """Set ticks in even steps on a linear axis, 3 or more."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(most, min_n_ticks=3))
 
 
 def power_text(value: float) -> str:
-    """Return a tick's number: 0.02, 500, or 10⁻⁵ where that is shorter."""
-    if value <= 0 or 1e-3 <= value < 1e4 or f"{value:.0e}" != f"{value:.4e}".replace(".0000", ""):
+    """Return a tick's number on an axis of powers: 10⁻⁵, 2·10⁶, 10⁰."""
+    if value <= 0 or f"{value:.0e}" != f"{value:.4e}".replace(".0000", ""):
         return f"{value:g}"
-    unit = round(value / 10.0 ** math.floor(math.log10(value) + 1e-9))
-    raised = str(math.floor(math.log10(value) + 1e-9)).translate(SUPERSCRIPTS)
+    power = math.floor(math.log10(value) + 1e-9)
+    unit, raised = round(value / 10.0**power), str(power).translate(SUPERSCRIPTS)
     return f"10{raised}" if unit == 1 else f"{unit}·10{raised}"
 
 
@@ -231,9 +268,22 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def short(value: float) -> str:
+    """Return a number of three digits, its power of ten raised: 4.52·10⁻⁶."""
+    if 1e-3 <= abs(value) < 1e4 or not value:
+        return f"{value:.3g}"
+    digits, power = f"{value:.2e}".split("e")
+    return f"{float(digits):g}·10{str(int(power)).translate(SUPERSCRIPTS)}"
+
+
+def say(axis: Any, words: str) -> None:
+    """Write in the middle of a panel."""
+    axis.text(0.5, 0.5, words, ha="center", va="center", transform=axis.transAxes, wrap=True)
+
+
 def say_nothing(axis: Any, words: str) -> None:
     """Write on an empty panel why it is empty."""
-    axis.text(0.5, 0.5, words, ha="center", va="center", transform=axis.transAxes)
+    say(axis, words)
     axis.set_xticks([])
     axis.set_yticks([])
 

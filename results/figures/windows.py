@@ -238,7 +238,7 @@ def _excess(axis: Any, own: pd.DataFrame, row: dict[Any, Any]) -> None:
             clip_on=False,
             zorder=4,
         )
-    axis.set_yticks([1e-6, 1e-4, 1e-2, 1.0], ["under 10⁻⁶", "10⁻⁴", "0.01", "1"])
+    axis.set_yticks([1e-6, 1e-4, 1e-2, 1.0], ["under 10⁻⁶", "10⁻⁴", "10⁻²", "10⁰"])
     axis.minorticks_off()
 
 
