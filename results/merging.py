@@ -21,7 +21,7 @@ OF_THE_GRID = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Merged(Sweep):
     """A sweep with one run a scheme, which stands for the runs of all its splits and seeds.
 
@@ -29,8 +29,8 @@ class Merged(Sweep):
     them. Histories are medians with quartiles; arrays and series are of the first split alone.
     """
 
-    source: Sweep = field(repr=False, kw_only=True)
-    members: Mapping[str, Sequence[str]] = field(repr=False, kw_only=True)
+    source: Sweep = field(repr=False)
+    members: Mapping[str, Sequence[str]] = field(repr=False)
 
     def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORIES) -> pd.DataFrame:
         """Return one row a run and iteration, as `Sweep.histories`, over each run's members."""

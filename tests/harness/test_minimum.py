@@ -114,6 +114,24 @@ def test_a_stop_at_the_allowance_is_said():
     assert "theory=full" in found.source
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_the_gradients_norm_is_relative(noise):
+    def hundredfold(scores, targets):
+        return 100 * costs.softmax.formula(scores, targets)
+
+    hundredfold.traits = costs.softmax.traits
+    x, rng = points()
+    y = np.where(x[:, 0] - 3 + noise * rng.standard_normal(len(x)) > 0, 1.0, -1.0)
+    one, other = (minimum(cost, sphere(x)[0], y, 1) for cost in (costs.softmax, hundredfold))
+    assert one.at_infinity == (noise == 0)
+    # Of a gradient that is down to rounding, measured: 1 digit.
+    assert other.gradient_norm == pytest.approx(one.gradient_norm, rel=1e-6, abs=1e-11)
+
+
+def test_constant_points_have_no_basis():
+    assert sphere(np.full((5, 3), 7.0))[0].shape == (5, 0)
+
+
 def test_only_invertible_affine_schemes_share_the_minimum():
     x, _ = points()
     basis, _ = sphere(x)
@@ -121,6 +139,13 @@ def test_only_invertible_affine_schemes_share_the_minimum():
         assert spans_the_same(basis, same)
     for other in (x[:, :3], np.tanh(x), np.column_stack([x, x[:, 0] ** 2]), 0 * x):
         assert not spans_the_same(basis, other)
+
+
+def test_without_curvature_a_step_goes_down_the_gradient():
+    right = np.array([3.0, -1.0])
+    solution, products = _conjugate_gradients(np.zeros_like, right, 0.5)
+    np.testing.assert_array_equal(solution, right)
+    assert products == 1
 
 
 def test_conjugate_gradients_take_a_product_for_each_different_eigenvalue():

@@ -34,6 +34,24 @@ def test_at_zero_weights_the_curvature_is_the_hessians_largest(name, l2, monkeyp
     assert found.at_start == pytest.approx(wanted, rel=1e-9)
 
 
+@pytest.mark.parametrize(("most", "seen"), [(2000, {0, 2, 3}), (5, {0, 1})])
+def test_a_spectrum_is_as_much_work_whatever_the_scores_of_a_point(most, seen, monkeypatch):
+    """A pass over points of C scores is the work of C passes; more of them tell more digits."""
+    monkeypatch.setattr(spectra, "MOST_FEATURES", most)
+    x = points(30, 500)
+
+    def told(work, classes):
+        train = Objective(costs.multiclass_softmax, x, np.arange(500) % classes, True, 0.0, classes)
+        budget = Budget(Work(work / classes, np.inf))
+        found = theorize(train, np.ones(train.shape), budget).spectrum
+        return 0 if found is None else 1 + found.whole + (found.root is not None)
+
+    works = np.geomspace(1, 1000, 20)
+    kinds = [[told(work, classes) for work in works] for classes in (2, 20)]
+    assert kinds[0] == kinds[1] == sorted(kinds[0])
+    assert set(kinds[0]) == seen
+
+
 def test_the_gram_matrix_is_that_of_points_with_a_bias():
     x = points()
     full = np.column_stack([np.ones(len(x)), x])
@@ -56,6 +74,15 @@ def test_the_four_ways_to_a_spectrum_agree(monkeypatch):
     np.testing.assert_allclose(whole.values, dual.values, rtol=1e-8)
     assert lanczos.largest == pytest.approx(whole.largest, rel=1e-8)
     assert not lanczos.whole
+
+
+@pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
+@pytest.mark.parametrize("count", [2, 100])
+def test_a_feature_of_two_neighbouring_numbers_has_their_variance(way, count):
+    """No float64 is their mean: what it leaves over is taken off."""
+    apart = np.spacing(1e8)
+    x = 1e8 + apart * np.tile([0, 1], count)[:, None].repeat(3, 1)
+    assert way(x).variances[0] == pytest.approx(3 * apart**2 / 4, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])

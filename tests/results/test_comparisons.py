@@ -193,6 +193,8 @@ def test_settings_are_not_pooled():
     pairs = comparisons.paired(both)
     assert pairs["setting"].tolist() == ["optimizer=adam", "optimizer=newton"]
     assert pairs["conclusion"].tolist() == ["faster", "slower"]
+    few = comparisons.assurance(comparisons.paired(both[both["split"] < 6]))
+    assert few.startswith("no conclusion: 2 pairs are compared, for which 7 splits are needed")
     spread = comparisons.spread(both).set_index(["setting", "scheme"])["median"]
     assert spread["optimizer=newton", "b"] == spread["optimizer=adam", "b"] / 4
     assert "setting" not in comparisons.paired(table(a=[1], b=[2]))

@@ -100,12 +100,13 @@ def test_what_shares_its_data_is_one_split_and_its_starts_one_value():
             {1.0: (value, 1e-3 * value)},
             {"dataset.split_seed": draw[0], "seed": draw[1], "data": f"digest {draw[0]}"},
         )
-        for scheme in "ab"
+        for scheme in "ba"
         for draw, value in grids.items()
     ]
     sweep = runs(*jobs)
     assert splits(sweep) == [0, 0, 1, 1] * 2
     table = reached.reached([sweep])
+    assert table["scheme"].tolist() == ["b", "b", "a", "a"]  # in the order that they ran in
     assert table["value"].tolist() == [8, 6, 8, 6]  # the upper median of two starts
     # A split seed that held nothing out drew the same data.
     same = [(*job[:3], {**job[3], "data": "digest"}) for job in jobs]
