@@ -1,6 +1,6 @@
 """normbench: what a normalization scheme does to gradient descent, and why.
 
-`compare` is loaded when it is asked for, so that `normbench --help` stays quick.
+`compare` and `load` are loaded when they are asked for, so that `normbench --help` stays quick.
 """
 
 import importlib.util
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from normbench.comparison import compare
+    from normbench.results.notebook import load
 
-__all__ = ["compare"]
+__all__ = ["compare", "load"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 if (CHECKOUT / "pyproject.toml").is_file():
@@ -34,4 +35,8 @@ def __getattr__(name: str) -> Any:
         from normbench.comparison import compare
 
         return compare
+    if name == "load":
+        from normbench.results.notebook import load
+
+        return load
     raise AttributeError(f"module 'normbench' has no attribute {name!r}")

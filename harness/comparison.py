@@ -1,4 +1,4 @@
-"""The comparison from Python: the engine that the command line runs, on arrays, without a store."""
+"""The comparison from Python: what the command line runs, on arrays, without a store."""
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
@@ -14,8 +14,14 @@ from normbench.datasets.files import Options, table_dataset
 from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run, with_default_start
+from normbench.recording import memory
+from normbench.recording.records import Place, of_outcome
 from normbench.results import names
+from normbench.results.notebook import Comparison
 from normbench.verdicts.convergence import Rules
+
+# The settings that are recorded under their own names.
+RECORDED = ("iterations", "start_scale", "starts", "seed", "precision", "theory")
 
 
 def compare(
@@ -40,17 +46,18 @@ def compare(
     encode: Sequence[str | int] = (),
     fill: str | None = None,
     missing: Sequence[str | float] = (),
-) -> pd.DataFrame:
-    """Descend one cost under every normalizer and step size; return one row a run and iteration.
+    record: Sequence[str] = (),
+    name: str = "x",
+) -> Comparison:
+    """Descend one cost under every normalizer and step size; return what was found.
 
     x: points (P, N), an array or a pandas frame, one point per row. y: targets (P,); labels of
     any kind for a cost of classes, numbers for `least_squares` on more than two distinct values.
     cost: a name under `conf/cost`, or a function of scores and targets. normalizers: names under
     `conf/normalizer`, or scikit-learn transformers, pipelines among them. drop, encode, fill,
-    missing: what is done with the columns of a frame, as `dataset.drop` of a file's. The other
-    settings are those of the command line. Columns: normalizer, step_size, iteration, cost (mean
-    over points), misclassifications (NaN for regression), verdict. A diverged run has rows up to
-    its last finite iteration.
+    missing: what is done with the columns of a frame, as `dataset.drop` of a file's. record: what
+    some figures need, such as `contours`. name: what the data are called. The other settings are
+    those of the command line.
     Raises `UserError`, a ValueError, on a value that is out of its range.
     """
     function = locate("cost", options("cost", cost)["_target_"]) if isinstance(cost, str) else cost
@@ -63,9 +70,10 @@ def compare(
         seed=seed,
         precision=precision,
         theory=theory,
+        record=tuple(record),
     )
-    data = _dataset(x, y, function, Options(drop, encode, fill, missing))
-    frames, shared = [], Shared()
+    data = _dataset(name, x, y, function, Options(drop, encode, fill, missing))
+    records, shared = [], Shared()
     for normalizer in normalizers:
         scheme = (
             build("normalizer", options("normalizer", normalizer))
@@ -82,27 +90,53 @@ def compare(
             l2_in=l2_in,
             rules=rules or Rules(),
         )
-        name = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
         job = with_default_start(job) if start is None else job
-        for step in run(job, shared=shared).steps:
-            costs = step.histories[names.TRAIN_COST.key]
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "normalizer": name,
-                        "step_size": step.step_size,
-                        "iteration": np.arange(len(costs)),
-                        "cost": costs,
-                        "misclassifications": step.histories.get(
-                            names.TRAIN_MISCLASSIFICATIONS.key, np.full(len(costs), np.nan)
-                        ),
-                        "verdict": step.verdict,
-                    }
-                )
-            )
-    if not frames:
+        called = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
+        words = (called, cost if isinstance(cost, str) else _name(cost), optimizer)
+        place = _place(job, len(records), start is None, *words)
+        records.append(of_outcome(place, data, run(job, shared=shared)))
+    if not records:
         raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")
-    return pd.concat(frames, ignore_index=True)
+    return Comparison(memory.sweep(records, {names.COMMAND.key: "normbench.compare(...)"}))
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _place(
+    job: Job, number: int, start_follows: bool, normalizer: str, cost: str, optimizer: str
+) -> Place:
+    """Return what is known of a job, by the names that the command line records it under."""
+    settings = job.settings
+    own = job.normalizer.get_params() if hasattr(job.normalizer, "get_params") else {}
+    params = {
+        "dataset": job.dataset.name,
+        "cost": cost,
+        "cost.l2": job.l2,
+        "cost.l2_in": job.l2_in,
+        "normalizer": normalizer,
+        **{f"normalizer.{key}": value for key, value in own.items() if _is_plain(value)},
+        "optimizer": optimizer,
+        "step_sizes": list(settings.step_sizes),
+        "start": settings.start,
+        **{key: getattr(settings, key) for key in RECORDED},
+    }
+    tags = {
+        names.DATASET.key: job.dataset.name,
+        names.COST.key: cost,
+        names.NORMALIZER.key: normalizer,
+        names.OPTIMIZER.key: optimizer,
+        names.SWEEP_ID.key: memory.SWEEP,
+        names.membership(memory.SWEEP).key: str(number),
+    }
+    if start_follows and settings.start == "normal":
+        tags[names.STANDS_IN.key] = "true"
+    return Place(memory.STORE, f"{job.dataset.name}-{cost}", "", params, tags)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def _clone(normalizer: Any) -> Any:
@@ -113,7 +147,7 @@ def _clone(normalizer: Any) -> Any:
     return clone(normalizer) if hasattr(normalizer, "get_params") else deepcopy(normalizer)
 
 
-def _dataset(x: Any, y: Any, cost: Any, columns: Options) -> Dataset:
+def _dataset(name: str, x: Any, y: Any, cost: Any, columns: Options) -> Dataset:
     """Return arrays or frames as a data set: labels are encoded, numbers of regression kept."""
     targets = np.asarray(y)
     tasks = getattr(cost, "traits", Traits(tasks=())).tasks
@@ -122,7 +156,7 @@ def _dataset(x: Any, y: Any, cost: Any, columns: Options) -> Dataset:
     task = "regression" if real else "classes"
     if isinstance(x, pd.DataFrame) and targets.shape == (len(x),):
         table = pd.concat([x.reset_index(drop=True), pd.Series(targets, name="y")], axis=1)
-        return table_dataset("x", table, -1, task, columns, source="arrays")
+        return table_dataset(name, table, -1, task, columns, source="arrays")
     if columns != Options():
         raise UserError("drop, encode, fill, missing: are for the columns of a pandas frame")
-    return label_dataset("x", x, targets, task, source="arrays")
+    return label_dataset(name, x, targets, task, source="arrays")

@@ -82,7 +82,8 @@ def _merged(sweep: Sweep) -> Sweep:
         for run_id, ids in zip(rows["run_id"], rows["members"])
     }
     runs = runs.drop(columns=["members", "group"])
-    return Merged(sweep.store, sweep.sweep_id, runs, source=sweep, members=members)
+    place = (sweep.store, sweep.sweep_id, runs, sweep.client)
+    return Merged(*place, source=sweep, members=members)
 
 
 def whole(sweep: Sweep) -> Sweep:

@@ -33,12 +33,13 @@ class Sweep:
 
     `runs` holds one row a run: run_id, experiment, role, name, status, seconds, label, `tags.*`,
     `params.*`, and the last value of each metric under `metrics.*`. A query's sweep_id is
-    `query`.
+    `query`. client: of runs that no store holds.
     """
 
     store: str
     sweep_id: str
     runs: pd.DataFrame
+    client: Any = None
 
     def of_role(self, role: str, experiment: str | None = None) -> pd.DataFrame:
         """Return the rows of one role, in one experiment or in all; not to be changed.
@@ -93,7 +94,7 @@ class Sweep:
 
     @cached_property
     def _client(self) -> Any:
-        return connect(self.store)
+        return self.client or connect(self.store)
 
     def histories(self, runs: pd.DataFrame, metrics: Sequence[str] = HISTORIES) -> pd.DataFrame:
         """Return one row a run and iteration.
@@ -264,6 +265,11 @@ def query(store: str, where: str) -> Sweep:
             if of_scheme or run.info.run_id in parents:
                 runs.append(run)
     return Sweep(absolute(store), QUERY, _table(client, runs))
+
+
+def held(client: Any, found: Sequence[Any], store: str, sweep_id: str) -> Sweep:
+    """Return a sweep that a client of its own holds, all of whose runs were found."""
+    return Sweep(store, sweep_id, _table(client, found, sweep_id), client)
 
 
 def scheme(store: str, run_id: str) -> Sweep:

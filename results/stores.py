@@ -16,6 +16,7 @@ from normbench.results import clean, mlflows_own, secrets
 from normbench.results.errors import ResultsError
 
 SQLITE = "sqlite:///"
+DEFAULT_STORE = f"{SQLITE}mlflow.db"
 PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
 PLACE = 4  # folders of a run's artifacts below the database's: mlartifacts/EXPERIMENT/RUN/artifacts
 

@@ -54,7 +54,7 @@ MAY = {
         NUMPY,
     ),
     "comparison": (
-        (*BELOW, "costs", "choices", "engine", "verdicts", "job"),
+        (*BELOW, "costs", "choices", "engine", "verdicts", "job", "recording", "results"),
         NUMPY | {"pandas", "sklearn"},
     ),
     "recording": (

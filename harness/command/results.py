@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from normbench.results import clean, names
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
+from normbench.results.stores import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from normbench.results.figures.material import Options
     from normbench.results.runs import Sweep
 
-DEFAULT_STORE = "sqlite:///mlflow.db"
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
 SHAPES = ("page", "slide", "screen")
 SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from normbench.results.figures import style
 from normbench.results.figures.components import is_image, side
 from normbench.results.figures.material import fitting, of_arrays
 from normbench.results.figures.material import schemes as rows_of
+from normbench.results.figures.shown import Figure
 from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.merging import merged
 from normbench.results.runs import Sweep

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from normbench.results import names
+from normbench.results.figures.shown import Figure
 
 
 class Look(NamedTuple):

@@ -35,8 +35,8 @@ def test_frames_and_labels_of_any_kind_are_taken(two_classes):
     named = pd.DataFrame(x, columns=["length", "width", "depth"])
     words = pd.Series(np.where(y == 1, "yes", "no"))
     pd.testing.assert_frame_equal(
-        compare(named, words, step_sizes=[1], iterations=3),
-        compare(x, y, step_sizes=[1], iterations=3),
+        compare(named, words, step_sizes=[1], iterations=3).frame,
+        compare(x, y, step_sizes=[1], iterations=3).frame,
     )
 
 
@@ -61,7 +61,7 @@ def test_regression_has_no_misclassifications():
 def test_starts_of_their_own_seed_repeat(two_classes):
     settings = {"start": "normal", "starts": 3, "step_sizes": [1], "iterations": 5}
     first = compare(*two_classes, seed=1, **settings)
-    pd.testing.assert_frame_equal(first, compare(*two_classes, seed=1, **settings))
+    pd.testing.assert_frame_equal(first.frame, compare(*two_classes, seed=1, **settings).frame)
     assert not first.cost.equals(compare(*two_classes, seed=2, **settings).cost)
 
 

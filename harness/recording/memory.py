@@ -1,0 +1,86 @@
+"""Jobs that no store holds, as the reader wants them: one path from a job to its figures."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from normbench.recording.records import JobRecord, RunRecord
+from normbench.results import names, runs
+
+STORE = "memory"
+SWEEP = "compare"  # stands for the id of a sweep
+
+
+class Point(NamedTuple):
+    """A metric's value, as MLflow's client gives it."""
+
+    step: int
+    value: float
+
+
+class Held:
+    """What the reader asks of MLflow's client, answered from jobs' records of one experiment."""
+
+    def __init__(self, records: Sequence[JobRecord], tags: Mapping[str, str]) -> None:
+        self.experiment = records[0].experiment
+        self.runs: list[Any] = []
+        self._series: dict[tuple[str, str], list[Point]] = {}
+        self._arrays: dict[str, Mapping[str, Mapping[str, Any]]] = {}
+        sweep = self._add(RunRecord(SWEEP, {**tags, names.SWEEP_ID.key: SWEEP}), names.SWEEP)
+        for record in records:
+            scheme = self._add(record.scheme, names.SCHEME, sweep, record)
+            self._arrays[scheme] = record.arrays
+            for step in record.steps:
+                self._add(step, names.STEP, scheme)
+
+    def _add(
+        self, run: RunRecord, role: str, parent: str = "", job: JobRecord | None = None
+    ) -> str:
+        """Keep a run; return its id."""
+        run_id = str(len(self.runs))
+        last: dict[str, float] = {}
+        for key, value, step in run.metrics:
+            self._series.setdefault((run_id, key), []).append(Point(step, value))
+            last[key] = value
+        tags = {**run.tags, names.ROLE.key: role} | ({names.PARENT.key: parent} if parent else {})
+        now = int(time.time() * 1000)
+        given = [SimpleNamespace(dataset=SimpleNamespace(**job.dataset))] if job else []
+        self.runs.append(
+            SimpleNamespace(
+                info=SimpleNamespace(
+                    run_id=run_id,
+                    experiment_id=self.experiment,
+                    run_name=run.name,
+                    status="FINISHED",
+                    start_time=now,
+                    end_time=now,
+                ),
+                data=SimpleNamespace(tags=tags, params=job.params if job else {}, metrics=last),
+                inputs=SimpleNamespace(dataset_inputs=given),
+            )
+        )
+        return run_id
+
+    def search_experiments(self) -> list[Any]:
+        """Return the one experiment."""
+        return [SimpleNamespace(experiment_id=self.experiment, name=self.experiment)]
+
+    def get_metric_history(self, run_id: str, key: str) -> list[Point]:
+        """Return a metric of a run, by its steps; empty for none of that name."""
+        return self._series.get((run_id, key), [])
+
+    def download_artifacts(self, run_id: str, path: str, folder: str) -> str:
+        """Write arrays of a run, `arrays/<word>.npz`, into a folder; return the file."""
+        file = Path(folder) / Path(path).name
+        np.savez(file, **self._arrays[run_id][file.stem])
+        return str(file)
+
+
+def sweep(records: Sequence[JobRecord], tags: Mapping[str, str]) -> runs.Sweep:
+    """Return jobs of one experiment as a sweep; tags: those of its own run."""
+    client = Held(records, tags)
+    return runs.held(client, client.runs, STORE, SWEEP)

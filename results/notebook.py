@@ -1,0 +1,123 @@
+"""A comparison as an object, for Python and notebooks: what was found, and it shows itself."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from normbench.results import answer, drawing, names, report, runs, tables
+from normbench.results.errors import ResultsError
+from normbench.results.figures import NAMES
+from normbench.results.stores import DEFAULT_STORE
+
+COST, WRONG = names.TRAIN_COST.key, names.TRAIN_MISCLASSIFICATIONS.key
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Schemes, compared: of `normbench.compare`, or as a store has them.
+
+    In a notebook it shows its sentence, its table and its histories. What a pandas frame can do,
+    it does with its `frame`.
+    """
+
+    sweep: runs.Sweep
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Every run: one row a run and iteration.
+
+        Columns: normalizer, step_size, iteration, cost (mean over points), misclassifications (NaN
+        for regression), verdict. A diverged run has rows up to its last finite iteration.
+        """
+        steps = self.sweep.of_role(names.STEP)
+        found = self.sweep.histories(steps, [COST, WRONG])
+        sizes = steps.set_index("run_id")[names.STEP_SIZE.column].astype(float)
+        found = found.assign(step_size=found["run_id"].map(sizes))
+        found = found.rename(columns={COST: "cost", WRONG: "misclassifications"})
+        kept = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]
+        return found.reindex(columns=kept)
+
+    @cached_property
+    def histories(self) -> pd.DataFrame:
+        """The best run of each scheme: one row a run and iteration, as `results table` has it."""
+        return tables.histories(self.sweep)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row a scheme, at its best step size."""
+        return tables.summary(self.sweep)
+
+    @cached_property
+    def sentence(self) -> str:
+        """The answer: which scheme is lowest, at which step size, and what else the numbers say."""
+        return answer.overall(self.sweep)
+
+    def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
+        """Return a figure by its name, such as `windows`; experiment: where there are several.
+
+        Raises ResultsError for a figure that there is not, or of which nothing was recorded.
+        """
+        if name not in NAMES:
+            raise ResultsError(f"figure {name}: there is none; there are {', '.join(NAMES)}")
+        experiment = experiment or self.sweep.experiments[0]
+        if experiment not in self.sweep.experiments:
+            there = ", ".join(self.sweep.experiments)
+            raise ResultsError(f"experiment {experiment}: is not here; there are {there}")
+        drawn = drawing.figure(self.sweep, experiment, name)
+        if drawn is None:
+            raise ResultsError(f"figure {name}: nothing was recorded for it; it is {NAMES[name]}")
+        return drawn
+
+    def report(self, file: str | Path) -> Path:
+        """Write the report, one page that stands alone; return its file."""
+        place = Path(file)
+        try:
+            place.write_text(report.render(self.sweep), encoding="utf-8")
+        except OSError as error:
+            raise ResultsError(f"report {file}: cannot be written ({error.strerror})") from error
+        return place
+
+    def __repr__(self) -> str:
+        return f"{self.sentence}\n\n{tables.text(self.table)}"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the sentence, the table, and the histories."""
+        rows = pd.DataFrame(tables.cells(self.table)).to_html(index=False, border=0)
+        return f"<p>{escape(self.sentence)}</p>{rows}{''.join(self._pictures())}"
+
+    def _pictures(self) -> Iterator[str]:
+        with TemporaryDirectory() as folder:
+            drawn = drawing.write(self.sweep, Path(folder), ["histories"], kinds=["svg"])
+            for file in chain.from_iterable(drawn.values()):
+                yield report.inline(file.read_text(encoding="utf-8"), f"{file.stem}-")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or (not hasattr(pd.DataFrame, name) and name not in self.frame):
+            raise AttributeError(f"a Comparison has no {name}; its table of all runs is .frame")
+        return getattr(self.frame, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.frame[key]
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.frame)
+
+
+def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:
+    """Return what was recorded, as `compare` returns it; sweep: its id, or `last`.
+
+    Raises ResultsError where there is no such store or sweep.
+    """
+    wanted = runs.last_sweep_id(store) if sweep == "last" else sweep
+    return Comparison(runs.load(store, wanted))

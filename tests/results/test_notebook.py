@@ -1,0 +1,128 @@
+"""A comparison as an object: from Python and from a store alike."""
+
+import re
+import subprocess
+import sys
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from nbclient import NotebookClient
+
+import normbench
+from normbench.datasets.bundled import breast_cancer, diabetes
+from normbench.results.errors import ResultsError
+from normbench.results.figures import NAMES
+from tests.conftest import ROOT
+
+GRID = {"step_sizes": [0.1, 1.0, 1e6], "iterations": 20}
+
+
+@pytest.fixture(scope="module")
+def compared():
+    data = breast_cancer()
+    wanted = {"record": ["contours", "points", "spectrum"], "name": "breast_cancer", **GRID}
+    return normbench.compare(data.x, data.y, **wanted)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("recorded")
+    words = ["record=[contours,points,spectrum]", "iterations=20", "step_sizes=[0.1,1.0,1e6]"]
+    subprocess.run([sys.executable, "-m", "normbench", *words], cwd=folder, check=True)
+    return normbench.load(store=f"sqlite:///{folder / 'mlflow.db'}")
+
+
+def test_what_is_compared_in_python_is_what_a_store_has(compared, recorded):
+    columns = ["normalizer", "step_size", "iteration"]
+    ours, theirs = (
+        one.frame.sort_values(columns, ignore_index=True) for one in (compared, recorded)
+    )
+    pd.testing.assert_frame_equal(ours, theirs, rtol=1e-12)
+    assert compared.sentence == recorded.sentence
+    assert str(compared).splitlines()[0] == str(recorded).splitlines()[0]
+    timed = ["seconds"]
+    pd.testing.assert_frame_equal(
+        compared.table.drop(columns=timed), recorded.table.drop(columns=timed), rtol=1e-9
+    )
+
+
+def test_every_figure_is_drawn_of_both_or_of_none(compared, recorded):
+    drawn = []
+    for name in NAMES:
+        try:
+            figures = [one.figure(name) for one in (compared, recorded)]
+        except ResultsError as error:
+            with pytest.raises(ResultsError, match=re.escape(str(error))):
+                recorded.figure(name)
+            continue
+        assert all(isinstance(one, Figure) for one in figures)
+        drawn.append(name)
+    assert {"windows", "histories", "phase_diagram", "contours", "data", "spectrum"} <= set(drawn)
+    assert "fit" not in drawn
+
+
+def test_it_shows_itself_and_writes_its_report(compared, tmp_path):
+    page = compared._repr_html_()
+    assert compared.sentence.split(";")[0] in page
+    assert "<svg" in page
+    assert page.count("<tr") == 1 + 3
+    report = compared.report(tmp_path / "report.html").read_text()
+    assert compared.sentence in report.replace("&#39;", "'")
+    with pytest.raises(ResultsError, match="cannot be written"):
+        compared.report(tmp_path / "no" / "report.html")
+
+
+def test_a_hostile_name_is_inert():
+    x = np.arange(20.0).reshape(10, 2) % 7
+    found = normbench.compare(x, [0, 1] * 5, name="<script>alert(1)</script>", iterations=2)
+    assert "<script" not in found._repr_html_()
+
+
+def test_old_uses_of_the_frame_go_on_working(compared):
+    last = compared[compared.iteration == 20]
+    assert set(last.groupby("normalizer")["cost"].min().index) == {
+        *("identity", "standard", "pca_sphere")
+    }
+    assert len(compared) == len(compared.frame)
+    assert list(compared) == list(compared.frame.columns)
+    assert compared.shape == compared.frame.shape
+    with pytest.raises(AttributeError, match=r"has no frames; its table of all runs is \.frame"):
+        compared.frames  # noqa: B018
+
+
+def test_a_mistake_is_told_with_what_there_is(compared, tmp_path):
+    with pytest.raises(ResultsError, match=r"figure window: there is none; there are windows, "):
+        compared.figure("window")
+    with pytest.raises(ResultsError, match=r"figure fit: .*record=\[fit\]"):
+        compared.figure("fit")
+    with pytest.raises(ResultsError, match="experiment y: is not here; there are breast_cancer-so"):
+        compared.figure("histories", "y")
+    with pytest.raises(ResultsError, match=r"mlflow\.db"):
+        normbench.load(store=f"sqlite:///{tmp_path / 'mlflow.db'}")
+
+
+def test_schemes_of_one_class_are_told_apart_by_their_settings():
+    from normbench.normalizers import PCASphere
+
+    data = diabetes()
+    schemes = [PCASphere(ridge=0.0), PCASphere(ridge=0.1)]
+    found = normbench.compare(data.x, data.y, "least_squares", schemes, iterations=3)
+    assert list(found.table["scheme"]) == ["PCASphere, ridge=0.0", "PCASphere, ridge=0.1"]
+    assert set(found.frame["normalizer"]) == {"PCASphere"}
+
+
+def test_the_notebook_runs_in_an_empty_folder_and_has_no_output(tmp_path):
+    text = (ROOT / "results" / "notebooks" / "compare.ipynb").read_text()
+    book = nbformat.reads(text, as_version=4)
+    codes = [cell for cell in book.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs for cell in codes)
+    kernel = {"kernel_name": "python3", "resources": {"metadata": {"path": str(tmp_path)}}}
+    NotebookClient(book, timeout=120, **kernel).execute()
+    shown = [output["data"] for cell in codes for output in cell.outputs if "data" in output]
+    assert len(shown) == len(codes)
+    assert "<svg" in shown[0]["text/html"]
+    assert all("image/png" in data for data in shown[1:3])
+    assert (tmp_path / "report.html").is_file()
