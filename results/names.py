@@ -214,7 +214,12 @@ RIDGE_TOUCHED = Metric("theory/ridge_touched", "directions that the ridge touche
 RIDGE_SMALLEST = Metric("theory/ridge_smallest_variance", "smallest variance after the ridge")
 RIDGE_VARIANCE = Metric("theory/ridge_variance", "variance after the ridge", axis=DIRECTION)
 IDENTITY_GAP = Metric("theory/identity_gap", "largest |SS'/P - I|")
+COVARIANCE_CONDITION = Metric(
+    "theory/covariance_condition", "condition of the points' covariance over live directions"
+)
 VARIANCE_LOST = Metric("theory/variance_lost", "variance lost", "share")
+
+PRINCIPAL = ("principal direction 1", "principal direction 2")  # coordinates that are drawn
 
 # Seconds.
 FIT_SECONDS = Metric("time/fit_seconds", "fitting the scheme", "seconds")

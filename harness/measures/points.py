@@ -4,6 +4,8 @@ import numpy as np
 
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.measures.inputs import names_of, principal, some
+from normbench.results import names
+from normbench.theory import spectra
 
 
 def take(made: Finished) -> Findings:
@@ -12,12 +14,15 @@ def take(made: Finished) -> Findings:
     `points` (p, 2): the two features of the scheme, or the two leading principal directions of
     more; of a single feature, feature and target. `names` (2,); `mean` (2,); `axes` (2, 2), a
     principal axis a row, one standard deviation long, or (0, 2) of a single feature; `target`
-    (p,), class indices, real targets, or zeros; `class_names` (C,).
+    (p,), class indices, real targets, or zeros; `class_names` (C,). The number
+    `theory/covariance_condition`: the largest variance over the smallest, of live directions; 1
+    where the points are sphered, whatever rotates or scales them all.
     """
     dataset, z = made.dataset, made.z
     kept = some(len(z))
     target = dataset.y if len(dataset.y) else np.zeros(len(z))
     labels = list(names_of(made))
+    spread, axes_of_all = principal(z)
     if z.shape[1] == 1:
         flat = np.column_stack([z[:, 0], target]).astype(np.float64)
         labels += ["target" if len(dataset.y) else ""]
@@ -25,11 +30,14 @@ def take(made: Finished) -> Findings:
         flat = z.astype(np.float64)
     else:
         # Not centred: where the points lie is part of what a scheme does.
-        flat = z @ principal(z)[1][:2].T
-        labels = ["principal direction 1", "principal direction 2"]
+        flat = z @ axes_of_all[:2].T
+        labels = list(names.PRINCIPAL)
     deviations, directions = principal(flat)
     axes = deviations[:, None] * directions
+    variances = spectra.live((spread / (spread[0] or 1.0)) ** 2, len(spread))
+    condition = float(variances[0] / variances[-1]) if len(variances) else float("nan")
     return Findings(
+        {names.COVARIANCE_CONDITION.key: condition},
         arrays={
             "points": flat[kept],
             "names": np.array(labels[:2]),
@@ -37,7 +45,7 @@ def take(made: Finished) -> Findings:
             "axes": axes if z.shape[1] > 1 else axes[:0],
             "target": target[kept],
             "class_names": np.array(dataset.class_names, dtype=np.str_),
-        }
+        },
     )
 
 

@@ -15,7 +15,7 @@ from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
-GAP = names.IDENTITY_GAP.column
+CONDITION = names.COVARIANCE_CONDITION.column
 MANY = 300  # points that are drawn as pixels in SVG and PDF: those files stay small
 
 
@@ -31,7 +31,7 @@ def draw(
     arrays: by label, `points` (p, 2), `names` (2,), `mean` (2,), `axes` (2, 2), or (0, 2)
     of a single feature, `target` (p,),
     `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`; where known
-    `metrics.theory/identity_gap`), in order.
+    `metrics.theory/covariance_condition`), in order.
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     with style.drawn(shape):
@@ -41,8 +41,10 @@ def draw(
             return figure
         looks = style.looks([row["normalizer"] for row in rows])
         for axis, row, look in zip(axes, rows, looks):
-            dots = _panel(axis, arrays[row["label"]], shape)
-            style.name_panel(axis, row["label"] + _gap(row), look)
+            own = _turned(arrays[rows[0]["label"]], arrays[row["label"]])
+            scaled = row.get(names.SCALES.column) == "true"
+            dots = _panel(axis, own, shape, ", scaled" if scaled else "")
+            style.name_panel(axis, row["label"] + _condition(row), look)
         classes = arrays[rows[0]["label"]]["class_names"]
         handles = [
             style.class_mark(color, marker, str(name))
@@ -62,10 +64,25 @@ def draw(
     return figure
 
 
-def _gap(row: Mapping[Any, Any]) -> str:
-    """Return how far points are from sphered: the largest entry, where it was recorded."""
-    gap = row.get(GAP)
-    return "" if gap is None or pd.isna(gap) else f", |SSᵀ/P - I| = {float(gap):.2g}"
+def _condition(row: Mapping[Any, Any]) -> str:
+    """Return how far the points are from round, where it was recorded: 1 is sphered."""
+    known = row.get(CONDITION)
+    if known is None or pd.isna(known):
+        return ""
+    return f", condition of the covariance {style.short(float(known))}"
+
+
+def _turned(first: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a scheme's arrays with the signs of principal directions as in the first panel.
+
+    An eigenvector's sign means nothing: the points lie on the side on which they lie there.
+    """
+    found, model = dict(parts), first["points"]
+    if tuple(parts["names"]) != names.PRINCIPAL or model.shape != parts["points"].shape:
+        return found
+    centred = [each - each.mean(axis=0) for each in (model, parts["points"])]
+    signs = np.where((centred[0] * centred[1]).sum(axis=0) < 0, -1.0, 1.0)
+    return found | {key: parts[key] * signs for key in ("points", "mean", "axes")}
 
 
 def class_looks(count: int) -> list[tuple[str, str]]:
@@ -73,8 +90,11 @@ def class_looks(count: int) -> list[tuple[str, str]]:
     return [(style.CLASSES[n % 10], MARKERS[(n + n // 10) % 10]) for n in range(count)]
 
 
-def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
-    """Draw one scheme's points; return the coloured dots of a regression's targets, else None."""
+def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape, units: str) -> Any:
+    """Draw one scheme's points; return the coloured dots of a regression's targets, else None.
+
+    units: what the scheme made of those of the data, behind the coordinates' names.
+    """
     points, target = parts["points"], parts["target"]
     kwargs: Any = {"s": (0.32 * shape.font) ** 2, "lw": 0, "rasterized": len(points) > MANY}
     dots = None
@@ -108,8 +128,11 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> Any:
         axis.set_aspect("equal")
     style.even_ticks(axis.xaxis, 4)
     style.even_ticks(axis.yaxis)
-    axis.set_xlabel(style.plain(str(parts["names"][0])), fontsize="small")
-    axis.set_ylabel(style.plain(str(parts["names"][1])), fontsize="small")
+    for set_label, name in (
+        (axis.set_xlabel, parts["names"][0]),
+        (axis.set_ylabel, parts["names"][1]),
+    ):
+        set_label(style.plain(f"{name}{units}"), fontsize="small")
     axis.tick_params(labelsize="small")
     return dots
 

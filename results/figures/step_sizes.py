@@ -46,6 +46,7 @@ def draw(
     return figure
 
 
+TRIED = "largest of those tried"
 ABOVE = 0.22  # room for what is off the scale, as a share of what is on it
 STAR: Any = {"marker": "*", "ls": "", "color": "white", "mec": "black", "mew": 0.7, "ms": 11}
 ARROW: Any = {"marker": "$\\uparrow$", "ls": "", "color": "black", "ms": 8}
@@ -158,7 +159,7 @@ def _limits_of_theory(axis: Any, scheme: Any, look: style.Look) -> set[str]:
             label="_largest",
             zorder=5,
         )
-        drawn.add("censored" if censored else LARGEST)
+        drawn.add(TRIED if censored else LARGEST)
     style.name_panel(axis, scheme["label"], look)
     return drawn
 
@@ -180,7 +181,7 @@ def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape
         "above": mark("off the scale", **ARROW),
         THRESHOLD: mark("2/L, predicted", color="black", ls=":", lw=1.2),
         LARGEST: mark("largest step that levels", marker="^", color="black", ls=""),
-        "censored": mark(">= , of those tried", marker="$\\rightarrow$", color="black", ls=""),
+        TRIED: mark(">= , of those tried", marker="$\\rightarrow$", color="black", ls=""),
     }
     handles += [handle for word, handle in others.items() if word in drawn]
     columns = min(len(handles), 5 if shape.width > 8 else 2)

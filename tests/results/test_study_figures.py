@@ -12,7 +12,7 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCARotation
 from normbench.results import drawing
-from normbench.results.figures import closer, histories, material
+from normbench.results.figures import closer, data, histories, material, style
 from tests.results.conftest import write_sweep
 from tests.results.test_figures import draw, marked, named, texts
 
@@ -33,12 +33,35 @@ def test_a_shorter_run_is_led_to_its_label():
 
 
 def test_data_shows_how_far_from_sphered_the_points_are(three):
-    titles = [axis.get_title() for axis in draw(three, "data").axes]
-    assert titles[2].startswith("pca_sphere, |SSᵀ/P - I| = ")
+    axes = draw(three, "data").axes
+    rows = material.schemes(three.sweep, three.name)
+    for axis, known in zip(axes, rows["metrics.theory/covariance_condition"], strict=True):
+        words = axis.get_title().replace("\n", ", ")
+        assert words.endswith(f"condition of the covariance {style.short(known)}")
+    # Sphered but for the ridge of 1e-7, against variances of 0.1 and more: measured 8e-7 off.
+    assert known == pytest.approx(1, abs=1e-5)
+    assert "scaled" in axes[2].get_xlabel()
+    assert "scaled" not in axes[0].get_xlabel()
     ellipse = draw(three, "data").axes[2].patches[0]
     # Sphered: the ellipse is the unit circle, but for the ridge of 1e-7.
     assert (ellipse.width, ellipse.height) == pytest.approx((2, 2), abs=1e-5)
     assert ellipse.center == pytest.approx((0, 0), abs=1e-12)
+
+
+def test_the_signs_of_principal_directions_are_those_of_the_first_panel():
+    points = np.random.default_rng(3).normal([1, 0], 1, (20, 2))
+    kept = {"points": points, "mean": points.mean(axis=0), "axes": np.eye(2)}
+    kept |= {"target": np.arange(20) % 2, "class_names": np.array(["a", "b"])}
+    for labels, same in ((["principal direction 1", "principal direction 2"], True), ("xy", False)):
+        first = kept | {"names": np.array(list(labels))}
+        turned = first | {key: 3 * first[key] * [-1, 1] for key in ("points", "mean", "axes")}
+        rows = pd.DataFrame({"label": ["a", "b"], "normalizer": ["a", "b"]})
+        one, other = (
+            np.concatenate([dots.get_offsets() for dots in axis.collections])
+            for axis in data.draw({"a": first, "b": turned}, rows, "").axes
+        )
+        assert np.allclose(other, 3 * one) == same
+        assert np.allclose(other, 3 * one * [-1, 1]) != same
 
 
 def test_contours_tell_the_condition_number_of_their_own_slice(three):
