@@ -43,6 +43,13 @@ def test_the_kinds_of_mistakes():
     assert len(after) == 11  # nothing of annotations, errors' words and docstrings
 
 
+def test_what_numpy_takes_for_the_same_is_no_mutant():
+    assert [mutant.after for mutant in of("x.sort(axis=-1)\nx.reshape(-1, 2)\n")] == [
+        "x.sort(axis=0)",
+        "x.reshape(-1, 3)",
+    ]
+
+
 def test_every_room_has_mutants():
     assert all(len(cases(room)) >= 20 for room in ROOMS)
 

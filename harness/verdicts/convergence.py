@@ -122,9 +122,7 @@ def judge(
     return Judgement(names.UNSETTLED, reason, down, sinks=low)
 
 
-def levelled(
-    history: History, minimum: float, rules: Rules = Rules(), rounding: float = 0.0
-) -> bool:
+def levelled(history: History, minimum: float, rules: Rules, rounding: float) -> bool:
     """Return whether the cost has fallen, its tail is flat, and little of the excess is left.
 
     Little: less than the share `rules.excess` of the start's excess over the minimum.
@@ -134,7 +132,7 @@ def levelled(
     return bool(fallen and low and flat(history, rules))
 
 
-def flat(history: History, rules: Rules = Rules()) -> bool:
+def flat(history: History, rules: Rules) -> bool:
     """Return whether the tail varies by less than `rules.variation` of the run's total drop.
 
     The tail is the last `rules.tail` of the run, and `rules.least_tail` iterations at least.
@@ -144,7 +142,7 @@ def flat(history: History, rules: Rules = Rules()) -> bool:
     return bool(np.ptp(tail) < rules.variation * (history[0] - history.min()))
 
 
-def cycling(history: History, rules: Rules = Rules(), rounding: float = 0.0) -> bool:
+def cycling(history: History, rules: Rules, rounding: float) -> bool:
     """Return whether the cost rises in the last part of the run and finds no new low there.
 
     The last part is the share `rules.last` of the iterations. No new low: its lowest cost is no

@@ -38,6 +38,7 @@ def test_a_flat_tail_high_above_the_minimum_is_not_levelled():
     assert found.verdict == "unsettled"
     assert "not under 0.5 of the start's excess" in found.reason
     assert verdict(np.r_[1.0, np.full(100, 0.8)], minimum=0.7) == "levelled"
+    assert verdict(np.r_[1.0, np.full(99, 0.501), 0.499]) == "levelled"  # by its last cost
 
 
 def test_a_curve_that_rises_and_falls_for_ever_is_cycling():
@@ -296,6 +297,7 @@ def test_a_history_ends_where_the_first_start_stopped_being_finite(stops, left):
     bench = Bench(Rules(), 0.0, 4.0, None, 1e-16, 0.0, 0.0)
     (step,) = steps({names.TRAIN_COST.key: costs}, np.array(stops), [0.1], bench)
     assert len(step.histories[names.TRAIN_COST.key]) == left
+    assert step.quartiles[names.TRAIN_COST.key].shape == (2, left)
     assert (step.final_cost < np.inf) == (left > 0)
     assert (step.verdict == names.DIVERGED) == (left < 4)
 
@@ -306,5 +308,5 @@ def test_one_iteration_is_judged_and_none_is_not():
 
 
 def test_a_flat_tail_is_no_cycle():
-    assert not convergence.cycling(np.r_[1.0, np.full(100, 0.8)])
-    assert convergence.cycling(np.r_[1.0, np.full(99, 0.8), 0.9])
+    assert not convergence.cycling(np.r_[1.0, np.full(100, 0.8)], Rules(), 0.0)
+    assert convergence.cycling(np.r_[1.0, np.full(99, 0.8), 0.9], Rules(), 0.0)

@@ -36,7 +36,7 @@ def positive(t):
 
 
 def own(scores, y):
-    return anp.stack([scores[i, k] for i, k in enumerate(y)])
+    return anp.sum(scores * np.eye(scores.shape[1])[y], axis=1)
 
 
 PLAIN = {

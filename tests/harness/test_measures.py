@@ -336,8 +336,9 @@ def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
     assert names.RIDGE_VARIANCE.key not in few.series
 
 
-def test_directions_that_are_copies_are_dead(data):
-    twice = np.column_stack([data.x, data.x[:, 0], np.full(80, 3.0)])
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+def test_directions_that_are_copies_are_dead(data, unit):
+    twice = unit * np.column_stack([data.x, data.x[:, 0], np.full(80, 3.0)])
     found = run(job(make_dataset("x", twice, data.y, source="-", class_names=["a", "b"]))).findings
     assert found.metrics[names.DEAD_DIRECTIONS.key] == 2
     assert found.metrics[names.DEAD_VARIANCE.key] < 1e-12

@@ -12,6 +12,7 @@ from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.measures import contract
+from normbench.measures.contours import _window
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 
@@ -125,6 +126,35 @@ def test_a_least_cost_that_no_weights_have_is_not_marked():
     assert parts["least"] == 0
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_window_whose_axes_have_their_own_scales_shows_costs_of_one_size(axis):
+    curved = np.roll([1e6, 10.0], axis)
+    path = np.zeros((2, 2))
+    path[1, axis] = 1.0  # along the stiff axis alone
+    grid = _window(path, np.diag(curved), 21)
+    reach = [h * (line[-1] - line[0]) ** 2 for h, line in zip(curved, grid)]
+    assert reach[1 - axis] == pytest.approx(0.01 * reach[axis])  # a tenth of the extent
+    square = _window(path, np.diag([10.0, 10.0]), 21)
+    assert np.ptp(square[0]) == pytest.approx(np.ptp(square[1]))
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e5])
+def test_the_unit_of_the_targets_chooses_no_plane(unit):
+    x = np.random.default_rng(2).standard_normal((60, 4)) * [0.2, 0.5, 1, 2]
+    y = x @ [1.0, 0.5, -1.0, 0.1]
+    one, other = (
+        run(job(x, scale * y, least_squares, FunctionTransformer(), None, record=("contours",)))
+        for scale in (1.0, unit)
+    )
+    parts = [made.arrays["contours"] for made in (one, other)]
+    assert parts[0]["names"].tolist() == parts[1]["names"].tolist()
+    assert "left" in parts[0]["names"][1]
+    # Sphered, all directions are as stiff, and the path is straight: the plane is along it.
+    sphered = run(job(x, unit * y, least_squares, PCASphere(ridge=0), None, record=("contours",)))
+    path = sphered.arrays["contours"]["path"]
+    assert np.ptp(path, axis=0).min() <= 1e-9 * np.ptp(path, axis=0).max()
+
+
 def test_a_cost_without_curvature_still_has_contours(two_classes):
     from autograd import numpy as anp
 
@@ -180,6 +210,9 @@ def test_components_are_the_principal_ones_and_build_the_point_up(two_classes):
 def test_spectrum_counts_dead_directions(two_classes):
     x, y = two_classes
     x = np.column_stack([x, x[:, 0], np.full(60, 7.0)])
+    for unit in (1e-4, 1e4):
+        scaled = run(job(unit * x, y, record=("spectrum",))).arrays["spectrum"]
+        assert scaled["dead"] == 2
     parts = run(job(x, y, scheme=PCASphere())).arrays["spectrum"]
     assert parts["dead"] == 2
     assert parts["ridge"] == 1e-7

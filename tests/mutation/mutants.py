@@ -77,6 +77,9 @@ def _changes(tree: ast.Module, raw: bytes, starts: list[int]) -> Iterator[tuple[
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Not)):
             first, sign = span(node)[0], 1 if isinstance(node.op, ast.USub) else len("not ")
             yield first, first + sign, ""
+        elif _is_last_axis(node):
+            assert isinstance(node, ast.keyword)
+            yield *span(node.value), "0"
         elif isinstance(node, ast.Constant):
             first, last = span(node)
             if isinstance(node.value, bool):
@@ -105,5 +108,20 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
                 continue
             if isinstance(node, (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)):
                 continue
+            if _is_open_size(tree, node):
+                continue
             yield node
-            yield from _code(node)
+            if not _is_last_axis(node):
+                yield from _code(node)
+
+
+def _is_last_axis(node: ast.AST) -> bool:
+    """Return whether a node is `axis=-1`: -2 and 1 may well be the same axis, and 0 is not."""
+    last = isinstance(node, ast.keyword) and isinstance(node.value, ast.UnaryOp)
+    return last and node.arg == "axis"
+
+
+def _is_open_size(call: ast.AST, node: ast.AST) -> bool:
+    """Return whether a node is the -1 of `reshape(-1)`, for which numpy takes -2, too."""
+    reshapes = isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "reshape"
+    return reshapes and isinstance(node, ast.UnaryOp)
