@@ -1,6 +1,6 @@
 """The verdict on a history, and what follows from the verdicts of a grid."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -305,6 +305,18 @@ def test_a_history_ends_where_the_first_start_stopped_being_finite(stops, left):
 def test_one_iteration_is_judged_and_none_is_not():
     assert convergence.judge(np.array([1.0]), False, 0.0).reason == "no step was made"
     assert convergence.judge(np.array([1.0, 0.5]), False, 0.0).falls
+
+
+@pytest.mark.parametrize("end", [0.12, 0.5])
+def test_a_constant_that_is_added_to_the_cost_changes_no_verdict(end):
+    history = np.r_[1.0, np.linspace(end, 0.1, 100)]
+    assert judge(history + 100, minimum=100.0) == judge(history)
+
+
+def test_a_target_of_counts_is_a_share_of_the_points():
+    bench = Bench(Rules(), 3.0, 4.0, None, 1e-16, 0.0, 0.0, points=50)
+    assert bench.targets["1e-1"] == 5
+    assert replace(bench, points=0).targets["1e-1"] == pytest.approx(3.1)
 
 
 def test_a_flat_tail_is_no_cycle():
