@@ -15,7 +15,7 @@ from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run, with_default_start
 from normbench.recording import memory
-from normbench.recording.records import Place, of_outcome
+from normbench.recording.records import JobRecord, Place, of_outcome
 from normbench.results import names
 from normbench.results.notebook import Comparison
 from normbench.verdicts.convergence import Rules
@@ -73,7 +73,8 @@ def compare(
         record=tuple(record),
     )
     data = _dataset(name, x, y, function, Options(drop, encode, fill, missing))
-    records, shared = [], Shared()
+    records: list[JobRecord] = []
+    shared = Shared()
     for normalizer in normalizers:
         scheme = (
             build("normalizer", options("normalizer", normalizer))

@@ -34,13 +34,14 @@ class Comparison:
     def frame(self) -> pd.DataFrame:
         """Every run: one row a run and iteration.
 
-        Columns: normalizer, step_size, iteration, cost (mean over points), misclassifications (NaN
-        for regression), verdict. A diverged run has rows up to its last finite iteration.
+        Columns: normalizer (with what tells it from others of that name), step_size, iteration, cost
+        (mean over points), misclassifications (NaN for regression), verdict. A diverged run has
+        rows up to its last finite iteration.
         """
         steps = self.sweep.of_role(names.STEP)
         found = self.sweep.histories(steps, [COST, WRONG])
         sizes = steps.set_index("run_id")[names.STEP_SIZE.column].astype(float)
-        found = found.assign(step_size=found["run_id"].map(sizes))
+        found = found.assign(step_size=found["run_id"].map(sizes), normalizer=found["label"])
         found = found.rename(columns={COST: "cost", WRONG: "misclassifications"})
         kept = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]
         return found.reindex(columns=kept)

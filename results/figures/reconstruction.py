@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-from normbench.results.figures import style
+from normbench.results.figures import shown, style
 from normbench.results.figures.components import is_image, side
 from normbench.results.figures.material import fitting, of_arrays
 from normbench.results.figures.material import schemes as rows_of
-from normbench.results.figures.shown import Figure
 from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.merging import merged
 from normbench.results.runs import Sweep
@@ -37,7 +37,7 @@ def draw(
         columns = STAGES + 1
         head = 2.5 * shape.font / 72
         height = max(len(rows), 1) * (shape.width / (columns + 1) + 1.6 * shape.font / 72) + head
-        figure = Figure((shape.width, height), dpi=shape.dpi, layout="constrained")
+        figure = shown.Figure((shape.width, height), dpi=shape.dpi, layout="constrained")
         figure.suptitle(style.plain(title), fontsize=1.1 * shape.font)
         if not rows:
             style.say_nothing(figure.subplots(), "no scheme has recorded components")

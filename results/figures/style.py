@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from normbench.results import names
-from normbench.results.figures.shown import Figure
+from normbench.results.figures import shown
 
 
 class Look(NamedTuple):
@@ -167,7 +168,7 @@ def panels(
     columns = -(-count // rows)  # rows of one length, where that can be
     head = 3.5 * shape.font / 72
     size = (shape.width, rows * height * shape.width / columns + head)
-    figure = Figure(figsize=size, dpi=shape.dpi, layout="constrained")
+    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
     figure.suptitle(plain(title), fontsize=1.1 * shape.font)
     pad(figure, 0.06, 0.08)
     axes = list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)

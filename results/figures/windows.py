@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.collections import PatchCollection
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from normbench.results import names
-from normbench.results.figures import material, style
-from normbench.results.figures.shown import Figure
+from normbench.results.figures import material, shown, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 from normbench.results.reached import excess_left
 from normbench.results.runs import Sweep
@@ -148,7 +148,7 @@ def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[An
     deep = max(1, -(-count // shape.columns))
     wide = -(-count // deep)
     height = min(1.25, 2.6 / wide * 1.25) * shape.width / wide
-    figure = Figure(
+    figure = shown.Figure(
         figsize=(shape.width, deep * max(height, 3.2) + 6 * shape.font / 72),
         dpi=shape.dpi,
         layout="constrained",
