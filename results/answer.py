@@ -80,7 +80,8 @@ def sentence(sweep: Sweep, experiment: str) -> str:
         return _nothing(sweep, experiment)
     by, ranked = _by(known), _ranked(known)
     after = tables.budget(schemes).replace("in ", "After ", 1) or "At the end"
-    places = "; ".join(_place(rows, by) for rows in ranked)
+    whose = "its own" if _own_least(known) else "the"
+    places = "; ".join(_place(rows, by, whose) for rows in ranked)
     name = f"by_{by}" if len(ranked) > 1 else "one_place"
     answer = said(name, after=after, places=places, medians=_medians(known))
     return paragraph([answer, *_lost(sweep, experiment)])
@@ -304,8 +305,19 @@ def _finite(schemes: pd.DataFrame) -> pd.DataFrame:
     return schemes[schemes[COST].notna() & ~lost].sort_values(COST, kind="stable")
 
 
-def _place(rows: Sequence[Mapping[Any, Any]], by: str) -> str:
-    """Return equal schemes, what they are ranked by, their step sizes, verdicts and the rest."""
+def _own_least(known: pd.DataFrame) -> bool:
+    """Return whether a scheme has a least cost of its own, as one that drops directions has."""
+    rows = known.to_dict("records")
+    solved = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
+    least = [row[names.MINIMUM.column] for row in solved]
+    return len(least) > 1 and max(least) - min(least) > 1e-3 * max(map(_start, solved))
+
+
+def _place(rows: Sequence[Mapping[Any, Any]], by: str, whose: str) -> str:
+    """Return equal schemes, what they are ranked by, their step sizes, verdicts and the rest.
+
+    whose: excess it is of which a share is left.
+    """
     sizes = list(dict.fromkeys(row.get(names.STEP_TAG.column) for row in rows))
     told = [size for size in sizes if isinstance(size, str)]
     at = f" at step size{'s' if len(told) > 1 else ''} {listed(told)}" if told else ""
@@ -319,7 +331,7 @@ def _place(rows: Sequence[Mapping[Any, Any]], by: str) -> str:
         rest = f"{share(left)} of its excess left" if solved else "of unknown excess"
         return PARTS[by].format(**about, left=rest)
     if solved:
-        about["told"] = f"{verdicts}, {share(left)} of the excess left"
+        about["told"] = f"{verdicts}, {share(left)} of {whose} excess left"
     cost, told_apart = rows[0][COST], names.TIED * _start(rows[0])
     name = "low" if abs(cost) < told_apart else by
     return PARTS[name].format(**about, cost=told_apart if name == "low" else cost)

@@ -145,7 +145,8 @@ def assurance(pairs: pd.DataFrame) -> str:
             f"(2 x 0.5^{needed} <= 0.05 / {count}); there are {most}"
         )
     together = "intervals by Holm's correction: " if count > 1 else ""
-    return f"{together}all conclusions hold together with 95 percent; {needed} splits allow one"
+    fewest = f"it takes {needed} splits to conclude anything"
+    return f"{together}all conclusions hold together with 95 percent; {fewest}"
 
 
 def _wide(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:

@@ -159,11 +159,26 @@ def _splits(count: int) -> str:
 
 
 def rises(splits: pd.DataFrame) -> str:
-    """Return the sentence that names the schemes whose test cost rises again; empty for none."""
-    middle = splits.groupby("scheme", sort=False)[["cost", "best cost", "at", "start"]].median()
+    """Return the sentence that names the schemes whose test cost rises again; empty for none.
+
+    Those of which it does on most of the splits, each judged by itself.
+    """
     parts = [
-        f"{name} (from {row['best cost']:.4g} at iteration {row['at']:.0f} to {row['cost']:.4g})"
-        for name, row in middle.iterrows()
-        if row["cost"] - row["best cost"] > RISES * max(row["start"] - row["best cost"], 0)
+        f"{name} ({told})"
+        for name, own in splits.groupby("scheme", sort=False)
+        if (told := _rise(own))
     ]
     return said("rises", schemes="; ".join(parts)).text if parts else ""
+
+
+def _rise(own: pd.DataFrame) -> str:
+    """Return how far a scheme's test cost rises from its lowest; empty where it mostly does not."""
+    by = own["cost"] - own["best cost"]
+    rising = by > RISES * (own["start"] - own["best cost"]).clip(lower=0)
+    if 2 * rising.sum() <= len(own):
+        return ""
+    if len(own) > 1:
+        return f"on {rising.sum()} of {len(own)} splits, by {by[rising].median():.3g}, their median"
+    row = own.iloc[0]
+    where = f"iteration {row['at']:.0f}" if row["at"] else "its start"
+    return f"from {row['best cost']:.4g} at {where} to {row['cost']:.4g}"

@@ -34,9 +34,9 @@ class Comparison:
     def frame(self) -> pd.DataFrame:
         """Every run: one row a run and iteration.
 
-        Columns: normalizer (with what tells it from others of that name), step_size, iteration, cost
-        (mean over points), misclassifications (NaN for regression), verdict. A diverged run has
-        rows up to its last finite iteration.
+        Columns: normalizer (with what tells it from others of that name), step_size, iteration,
+        cost (mean over points), misclassifications (NaN for regression), verdict. A diverged run
+        has rows up to its last finite iteration.
         """
         steps = self.sweep.of_role(names.STEP)
         found = self.sweep.histories(steps, [COST, WRONG])

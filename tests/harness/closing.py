@@ -180,7 +180,7 @@ def _ranking(jury, said):
         checks.append(set(re.split(r", | and ", one["sizes"])) == sizes)
         words = {jury.best[label].verdict for label in labels}
         checks.append(words == {word for word in WORDS if word in one["told"]})
-        if "of the excess left" in one["told"]:
+        if "excess left" in one["told"]:
             checks.append(_left(one["told"], jury.left(labels[0])))
     return checks
 
@@ -244,8 +244,9 @@ def _rises(jury, said):
     checks, named = [], set()
     for one in said["schemes"].split("; "):
         label, low, at, end = re.fullmatch(
-            rf"(\w+) \(from ({NUMBER}) at iteration (\d+) to ({NUMBER})\)", one
+            rf"(\w+) \(from ({NUMBER}) at (its start|iteration \d+) to ({NUMBER})\)", one
         ).groups()
+        at = at.split()[-1].replace("start", "0")
         costs = jury.best[label].histories["test/cost"]
         named.add(label)
         checks += [near(low, costs.min(), 1e-3), near(end, costs[-1], 1e-3)]

@@ -83,6 +83,14 @@ def test_the_answer_says_the_budget_and_what_is_left():
     assert "a = b" not in answer.sentence(known((1e-9, 1e-5)), "e")
 
 
+def test_an_excess_over_a_least_cost_of_its_own_is_called_its_own():
+    sweep = known((0.3, 0.1))
+    least = sweep.runs["normalizer"].map({"a": 0.3, "b": 0.0})
+    own = Sweep("-", "s", sweep.runs.assign(**{names.MINIMUM.column: least}))
+    assert "under 0.0001% of its own excess left" in answer.sentence(own, "e")
+    assert "of the excess left" in answer.sentence(sweep, "e")
+
+
 def test_costs_of_other_functions_are_not_ranked():
     said = answer.sentence(known(**{"cost.l2": "0.1"}), "e")
     assert said == (

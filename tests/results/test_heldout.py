@@ -57,6 +57,17 @@ def test_a_test_cost_that_rises_again_is_told(end, told):
         assert said == ("The test cost rises again under a (from 0.08 at iteration 12 to 0.18).")
 
 
+def test_a_rise_is_told_of_most_splits_and_not_of_their_medians():
+    """Medians of the lowest, the end and where it was belong to no split."""
+    table = splits(a=[0.1] * 4).assign(start=1.0)
+    table["best cost"], table["cost"] = [0.1, 0.3, 0.5, 0.7], [0.1, 0.5, 0.6, 0.9]
+    assert "under a (on 3 of 4 splits, by 0.2, their median)" in heldout.rises(table)
+    table["cost"] = [0.1, 0.3, 0.6, 0.9]  # on half of them
+    assert heldout.rises(table) == ""
+    untrained = splits(a=[0.1]).assign(start=1.0, at=0.0, cost=1.2, **{"best cost": 1.0})
+    assert "under a (from 1 at its start to 1.2)" in heldout.rises(untrained)
+
+
 def test_pairs_of_test_errors_have_verdicts_by_holm():
     few = splits(a=[0.01] * 6, b=[0.02] * 6, c=[0.03] * 6)
     assert (heldout.paired(few)["conclusion"] == "none").all()  # three pairs need seven splits
