@@ -208,6 +208,7 @@ RIDGE_SHARE = Metric("theory/ridge_share", "ridge", "share of the largest eigenv
 LIVE_DIRECTIONS = Metric("theory/live_directions", "directions that the scheme keeps")
 EFFECTIVE_RANK = Metric("theory/effective_rank", "effective rank")
 DEAD_DIRECTIONS = Metric("theory/dead_directions", "dead directions")
+LOST_DIRECTIONS = Metric("theory/lost_directions", "live directions lost in rounding")
 DEAD_VARIANCE = Metric("theory/dead_variance_share", "variance of the dead directions", "share")
 VARIANCE = Metric("theory/variance", "variance", axis=DIRECTION)
 RIDGE_TOUCHED = Metric("theory/ridge_touched", "directions that the ridge touched")

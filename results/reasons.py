@@ -142,7 +142,9 @@ def _ridge(found: Found) -> list[Said]:
         least = found.number(names.RIDGE_SMALLEST)
         values = {"ridge": ridge, "share": share, "live": live, "touched": touched, "least": least}
         sentences = [said("ridge_holds", **values)]
-    dead = found.number(names.DEAD_DIRECTIONS)
+    dead, lost = found.number(names.DEAD_DIRECTIONS), found.number(names.LOST_DIRECTIONS)
+    if lost:
+        return [*sentences, said("lost", lost=lost, all=lost + live)]
     return [*sentences, said("dropped", dead=dead)] if dead else sentences
 
 
@@ -213,7 +215,12 @@ def least_cost(found: Found) -> list[Said]:
 
 def of_comparison(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     """Return what is said of schemes together, `(label, found)` each."""
-    return [*_thresholds(schemes), *_convergent(schemes), *_least_of_all(schemes)]
+    return [
+        *_thresholds(schemes),
+        *_convergent(schemes),
+        *_least_of_all(schemes),
+        *_lost(schemes),
+    ]
 
 
 def _known(
@@ -259,6 +266,14 @@ def _least_of_all(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     told = {one.text: one for _, each in schemes for one in least_cost(each)}
     cases = {each.word(names.MINIMUM_CASE) for _, each in schemes if each.tags}
     return list(told.values()) if len(told) == 1 and len(cases) == 1 else []
+
+
+def _lost(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
+    """Say which schemes lost directions that the features, scaled, have."""
+    known = [(label, each.number(names.LOST_DIRECTIONS)) for label, each in schemes]
+    labels = [label for label, lost in known if lost]
+    most = max((lost or 0 for _, lost in known), default=0)
+    return [said("lost_by", labels="; ".join(labels), lost=most)] if labels else []
 
 
 def _equal(one: float | None, other: float) -> bool:

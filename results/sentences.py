@@ -37,6 +37,8 @@ TEMPLATES = {
     "ridge_holds": "The ridge of {ridge:.2g}, {share:.2g} of the largest eigenvalue, holds live "
     "directions down: it took more than 1 percent of the variance of {touched:.0f} of {live:.0f}, "
     "and left {least:.3g} of it in the smallest.",
+    "lost": "{lost:.0f} of {all:.0f} directions were lost in rounding, for the scales of features "
+    "differ too much; scaled to variance 1 first, they live.",
     "dropped": "{dead:.0f} directions that carry only rounding were dropped.",
     # what the grid showed
     "falling": "On the grid the cost fell throughout up to step {falling:g}{end}{ratio}.",
@@ -72,6 +74,8 @@ TEMPLATES = {
     "none_convergent": "No step size of the grid levels under any scheme.",
     "largest_convergent": "The largest step size of the grid that levels is {step:g} "
     "({labels}){end}.",
+    "lost_by": "Rounding hid up to {lost:.0f} directions from {labels}: the scales of features "
+    "differ too much for that, and pca_cor, or a chain with standard first, keeps them.",
     # theory that is not there, and jobs that were judged again
     "none_ran": "No step was made: every job failed.",
     "no_step": "No step was made: what the schemes did to the points is in the figures.",

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.measures.contract import Findings, Finished, Measure
+from normbench.normalizers.decomposition import rounding
 from normbench.results import names
 from normbench.theory import spectra
 from normbench.theory.analysis import facts_work
@@ -21,8 +22,9 @@ def take(made: Finished) -> Findings:
     """Return the spectrum of the data's own points, and what the scheme drops and its ridge does.
 
     Dropped directions as the scheme itself says (`dropped_`); without that the dead directions
-    are those at rounding level. `theory/gram_largest_*`: the largest eigenvalue of the points' Gram
-    matrix as they are, centred, and centred and scaled.
+    are those at rounding level. Live directions are lost where the scales of features differ so
+    much that rounding of the largest hides the smallest. `theory/gram_largest_*`: the largest
+    eigenvalue of the points' Gram matrix as they are, centred, and centred and scaled.
     """
     facts = made.known.facts
     values = facts.variances
@@ -30,6 +32,7 @@ def take(made: Finished) -> Findings:
     dead = _dead(facts, made.scheme)
     metrics = {
         names.DEAD_DIRECTIONS.key: float(np.count_nonzero(dead)),
+        names.LOST_DIRECTIONS.key: float(_lost(facts, made.scheme)),
         names.DEAD_VARIANCE.key: float(values[dead].sum()) / total if total else float("nan"),
         names.LARGEST_RAW.key: facts.raw,
         names.LARGEST_CENTRED.key: facts.centred,
@@ -48,6 +51,15 @@ def _dead(facts: Facts, scheme: Any) -> NDArray[np.bool_]:
         return np.asarray(dropped, dtype=bool)
     bound = len(facts.variances) * np.finfo(np.float64).eps * facts.variances[0]
     return np.asarray(facts.variances <= bound)
+
+
+def _lost(facts: Facts, scheme: Any) -> int:
+    """Return how many live directions are at rounding level of what a scheme decomposes."""
+    values = getattr(scheme, "eigenvalues_", None)
+    if values is None or np.shape(values) != facts.variances.shape:
+        return 0
+    seen = np.count_nonzero(values > rounding(len(values)) * np.max(values))
+    return max(0, facts.live - int(seen))
 
 
 def _applies(made: Finished) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.normalizers.decomposition import Decompositions
+from normbench.normalizers.decomposition import Decompositions, rounding
 from normbench.theory import spectra
 from normbench.theory.minimum import sphere
 
@@ -23,13 +23,14 @@ class Facts(NamedTuple):
 
     raw, centred, standard: the largest eigenvalue of the Gram matrix of the points as they are,
     centred, and centred and scaled to variance 1. variances `(N,)`: the covariance's eigenvalues,
-    decreasing, rounding included.
+    decreasing, rounding included. live: how many directions the points have, scaled to variance 1.
     """
 
     raw: float
     centred: float
     standard: float
     variances: Array
+    live: int
 
 
 class OfPoints:
@@ -96,10 +97,11 @@ def _facts(x: NDArray[Any]) -> Facts:
     scale = np.sqrt(np.diag(covariance))
     tiny = len(x) * np.finfo(np.float64).eps * (np.abs(mean) + scale)
     scale = np.where(scale > tiny, scale, 1.0)
-    correlation = np.linalg.eigvalsh(covariance / np.outer(scale, scale))[-1]
+    correlation = np.linalg.eigvalsh(covariance / np.outer(scale, scale))
     return Facts(
         raw=float(np.linalg.eigvalsh(gram)[-1]),
         centred=max(1.0, float(variances[0])),
-        standard=max(1.0, float(correlation)),
+        standard=max(1.0, float(correlation[-1])),
         variances=np.maximum(variances, 0.0),
+        live=int(np.count_nonzero(correlation > rounding(len(scale)) * correlation[-1])),
     )

@@ -190,6 +190,13 @@ def _ridge(see, said):
     return checks
 
 
+def lost_directions(see):
+    """How many directions of standardized points, by singular values, the scheme has not."""
+    spread = see.x.std(axis=0)
+    scaled = (see.x - see.x.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    return np.linalg.matrix_rank(scaled) - np.count_nonzero(~see.outcome.scheme.dropped_)
+
+
 def _falling(see, said):
     size = next(one for one in see.costs if near(said["falling"], one, 1e-9))
     below = [one for one in see.costs if one <= size]
@@ -280,8 +287,10 @@ CHECKS = {
     ],
     "ridge_idle": _ridge,
     "ridge_holds": _ridge,
+    "lost": lambda see, said: [lost_directions(see) == int(said["lost"])],
     "dropped": lambda see, said: [
-        int(said["dead"]) == np.count_nonzero(see.outcome.scheme.dropped_)
+        lost_directions(see) == 0,
+        int(said["dead"]) == np.count_nonzero(see.outcome.scheme.dropped_),
     ],
     "falling": _falling,
     "convergent": _convergent,

@@ -14,7 +14,7 @@ from normbench.recording import records
 from normbench.results import answer, heldout, names, profile, theory
 from normbench.results.runs import Sweep
 from tests.harness.claims import CHECKS as OF_A_SCHEME
-from tests.harness.claims import Witness, near, sentences
+from tests.harness.claims import Witness, lost_directions, near, sentences
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 PLACE = re.compile(
@@ -274,6 +274,12 @@ def _same_threshold(jury, said):
     ]
 
 
+def _lost_by(jury, said):
+    lost = {label: lost_directions(see) for label, see in jury.see.items()}
+    named = {label for label, see in jury.see.items() if lost[label]}
+    return [set(said["labels"].split("; ")) == named, int(said["lost"]) == max(lost.values())]
+
+
 def _largest(jury, said):
     named = said["labels"].split("; ")
     checks = []
@@ -343,6 +349,7 @@ CHECKS = {
         "levelled" not in see.verdicts.values() for see in jury.see.values()
     ],
     "largest_convergent": _largest,
+    "lost_by": _lost_by,
     "counts": _counts,
     "one_function": lambda jury, said: [_equal(_starts(jury, jury.see))],
     "other_functions": lambda jury, said: [not _equal(_starts(jury, jury.see), 1e-6)],

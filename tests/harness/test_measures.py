@@ -19,9 +19,9 @@ from normbench.job import Job, Shared, run
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.measures.judged import _without_mistake as without_mistake
 from normbench.measures.judged import judged
-from normbench.normalizers import PCASphere
+from normbench.normalizers import PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.results import names
+from normbench.results import names, reasons
 from normbench.theory import budget, shared
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.convergence import Rules
@@ -342,6 +342,20 @@ def test_directions_that_are_copies_are_dead(data, unit):
     found = run(job(make_dataset("x", twice, data.y, source="-", class_names=["a", "b"]))).findings
     assert found.metrics[names.DEAD_DIRECTIONS.key] == 2
     assert found.metrics[names.DEAD_VARIANCE.key] < 1e-12
+
+
+@pytest.mark.parametrize(("scale", "lost"), [(1e9, 2), (1e4, 0)])
+def test_directions_that_a_large_feature_hides_are_lost(data, scale, lost):
+    """The covariance has 16 digits, the large feature's square has 18 more than the others'."""
+    wide = make_dataset("x", data.x * [scale, 1, 1], data.y, source="-", class_names=["a", "b"])
+    found = run(job(wide, scheme=PCASphere())).findings
+    assert found.metrics[names.LOST_DIRECTIONS.key] == lost
+    assert found.metrics[names.DEAD_DIRECTIONS.key] == lost
+    kept = run(job(wide, scheme=PCACorSphere())).findings
+    assert kept.metrics[names.LOST_DIRECTIONS.key] == 0
+    told = [said.name for said in reasons.of_scheme(reasons.Found(found.metrics, found.tags))]
+    assert ("lost" in told) == (lost > 0)
+    assert "dropped" not in told
 
 
 def test_the_effective_rank_is_of_the_points_descended_on(data):

@@ -49,6 +49,7 @@ FAR = {names.STEP_TAG.key: "8", names.VERDICT.key: "levelled"}
 CURVED = {names.LIPSCHITZ_START.key: 0.1, names.THRESHOLD_START.key: 20.0}
 AT_BEST = {names.THRESHOLD_BEST.key: 20.0}
 # Of each sentence of a scheme: what makes it true, and the nearest thing that does not.
+LOST = {names.DEAD_DIRECTIONS.key: 2.0, names.LOST_DIRECTIONS.key: 2.0}
 OF_SCHEME = {
     "no_threshold": (found(), found(BOUND, PLAIN)),
     "start_only": (found({names.THRESHOLD.key: 20.0}, CURVED, PLAIN), found(BOUND, PLAIN)),
@@ -76,6 +77,7 @@ OF_SCHEME = {
     ),
     "ridge_idle": (found(RIDGE), found(RIDGE, {names.RIDGE_TOUCHED.key: 1.0})),
     "ridge_holds": (found(RIDGE, {names.RIDGE_TOUCHED.key: 1.0}), found(RIDGE)),
+    "lost": (found(RIDGE, LOST), found(RIDGE)),
     "dropped": (found(RIDGE, {names.DEAD_DIRECTIONS.key: 2.0}), found(RIDGE)),
     "falling": (found({names.LARGEST_FALLING.key: 0.1}), found()),
     "convergent": (found({names.LARGEST_CONVERGENT.key: 0.1}), found()),
@@ -126,6 +128,7 @@ OF_COMPARISON = {
     "thresholds": ([("a", LOW), ("b", HIGH)], [("a", LOW), ("b", LOW)]),
     "none_convergent": ([("a", LOW)], [("a", SETTLES)]),
     "largest_convergent": ([("a", SETTLES)], [("a", LOW)]),
+    "lost_by": ([("a", found(RIDGE, LOST)), ("b", LOW)], [("a", found(RIDGE)), ("b", LOW)]),
 }
 
 
