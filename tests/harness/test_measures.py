@@ -3,7 +3,7 @@
 import sys
 import time
 from dataclasses import replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from normbench.normalizers import PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results import names, reasons
 from normbench.theory import budget, shared
+from normbench.theory.analysis import facts_work
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
@@ -316,6 +317,17 @@ def test_theory_may_take_half_of_the_passes_and_a_tenth_of_a_second():
     assert budget.allowance("auto", 10**6, 100, 10).passes == 5e5
     assert budget.allowance("auto", 0, 100, 10).passes == budget.SMALL / 4000
     assert budget.allowance("full", 0, 100, 10) == (np.inf, np.inf)
+
+
+@pytest.mark.parametrize(("points", "power"), [(50, 3), (10**6, 2)])
+def test_the_facts_of_a_data_set_are_work_by_its_features(points, power):
+    """A matrix of the features from the points, and its eigenvalues: of few points they count."""
+    few, many = (
+        facts_work(SimpleNamespace(shape=(1, 11)), np.broadcast_to(1.0, (points, width))).passes
+        for width in (99, 199)
+    )
+    assert many / few == pytest.approx(2**power, rel=0.1)
+    assert few > 0
 
 
 def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):

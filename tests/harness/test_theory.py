@@ -93,6 +93,7 @@ def test_the_condition_number_is_over_nonzero_eigenvalues(way):
     assert way(twice).condition_number < 10
     assert not way(twice).lost
     assert np.isnan(spectra.Spectrum(np.empty(0)).condition_number)
+    assert spectra.Spectrum(np.empty(0)).largest == 0
 
 
 @pytest.mark.parametrize("mean", [0.0, 1e3, 1e5, 1e7, 1e8])
