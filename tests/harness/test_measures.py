@@ -354,6 +354,8 @@ def test_directions_that_are_copies_are_dead(data, unit):
     found = run(job(make_dataset("x", twice, data.y, source="-", class_names=["a", "b"]))).findings
     assert found.metrics[names.DEAD_DIRECTIONS.key] == 2
     assert found.metrics[names.DEAD_VARIANCE.key] < 1e-12
+    wanted = np.linalg.eigvalsh(np.corrcoef(twice[:, :-1].T))[-1]  # without the constant
+    assert found.metrics[names.LARGEST_STANDARD.key] == pytest.approx(wanted, rel=1e-9)
 
 
 @pytest.mark.parametrize(("scale", "lost"), [(1e9, 2), (1e4, 0)])

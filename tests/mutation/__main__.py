@@ -50,7 +50,8 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["harness/engine"],
         _harness(
             *("objective", "products", "columns", "plain_route", "curvature", "penalty", "start"),
-            *("scheme", "kernels", "measures", "compare", "verdicts", "descent"),
+            *("settings", "probed", "scheme", "kernels", "measures", "compare"),
+            *("verdicts", "descent"),
         ),
     ),
     "theory": (

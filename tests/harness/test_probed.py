@@ -1,0 +1,51 @@
+"""A fitted scheme's map, found by trying it, and what it does to the points."""
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer
+
+from normbench.choices import build, options
+from normbench.engine.probed import Effects, effects, probe
+
+POINTS = np.random.default_rng(3).standard_normal((80, 3)) @ np.triu(np.ones((3, 3))) * 5 + 7
+
+
+def probed(scheme):
+    made = build("normalizer", options("normalizer", scheme)) if isinstance(scheme, str) else scheme
+    z = made.fit(POINTS).transform(POINTS)
+    return probe(made, POINTS, z), z
+
+
+@pytest.mark.parametrize(
+    ("scheme", "effect"),
+    [
+        ("identity", Effects(False, False, False, False)),
+        ("centre", Effects(True, True, False, False)),
+        ("standard", Effects(True, True, True, False)),
+        ("minmax", Effects(False, True, True, False)),
+        ("maxabs", Effects(False, False, True, False)),
+        ("pca", Effects(True, True, False, True)),
+        ("pca_sphere", Effects(True, True, True, True)),
+        ("zca_sphere", Effects(True, True, True, True)),
+    ],
+)
+def test_a_map_gives_the_points_and_is_told_by_what_it_does(scheme, effect):
+    found, z = probed(scheme)
+    np.testing.assert_allclose((POINTS - found.centre) @ found.matrix.T + found.image, z, atol=1e-9)
+    assert effects(found, z) == effect
+
+
+def test_a_direction_that_is_scaled_down_is_no_dropped_one():
+    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
+    for factor, scales in ((1e-6, True), (0.0, False)):
+        small = FunctionTransformer(lambda x, by=factor: (x @ turn) * [1.0, 1.0, by])
+        assert effects(*probed(small)) == Effects(False, False, scales, True)
+
+
+@pytest.mark.parametrize("bent", [0, 1, 2])
+def test_a_scheme_that_bends_one_feature_is_not_affine(bent):
+    def bend(x):
+        return np.where(np.arange(3) == bent, x**3, x)
+
+    assert probed(FunctionTransformer(bend))[0] is None
+    assert probed("quantile")[0] is None
