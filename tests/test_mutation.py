@@ -50,6 +50,12 @@ def test_what_numpy_takes_for_the_same_is_no_mutant():
     ]
 
 
+def test_numbers_are_broken_so_that_it_can_matter():
+    after = [mutant.after for mutant in of("a = [3, 200, 0.5, 1e-8, 2e6, True]\n")]
+    numbers = [ast.literal_eval(text.removeprefix("a = ")) for text in after]
+    assert [numbers[place][place] for place in range(6)] == [4, 20, 1.0, 1e8, 5e-7, False]
+
+
 def test_every_room_has_mutants():
     assert all(len(cases(room)) >= 20 for room in ROOMS)
 

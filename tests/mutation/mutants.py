@@ -85,8 +85,7 @@ def _changes(tree: ast.Module, raw: bytes, starts: list[int]) -> Iterator[tuple[
             if isinstance(node.value, bool):
                 yield first, last, str(not node.value)
             elif isinstance(node.value, (int, float)):
-                whole = isinstance(node.value, int)
-                yield first, last, str(node.value + 1) if whole else repr(2 * node.value or 1.0)
+                yield first, last, _slip(node.value)
         elif isinstance(node, (ast.If, ast.IfExp)):
             first, last = span(node.test)
             yield first, last, f"(not ({raw[first:last].decode()}))"
@@ -113,6 +112,19 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
             yield node
             if not _is_last_axis(node):
                 yield from _code(node)
+
+
+def _slip(number: float) -> str:
+    """Return a number with a mistake: one more, or twice as much.
+
+    Of a long one a digit is lost, and of a very small or large one the sign of its exponent: nobody
+    could tell a limit of 201 steps from one of 200, or a tolerance of 2e-10 from one of 1e-10.
+    """
+    if isinstance(number, int):
+        return str(number + 1 if number < 50 else number // 10)
+    if number and not 1e-3 <= number < 1e3:
+        return repr(1 / number)
+    return repr(2 * number or 1.0)
 
 
 def _is_last_axis(node: ast.AST) -> bool:
