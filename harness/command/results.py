@@ -223,6 +223,12 @@ def _drawing_options() -> _Parser:
         default="",
         help="histories of these step sizes, such as 0.1,1; each scheme's best without",
     )
+    drawn.add_argument(
+        "--components",
+        type=int,
+        metavar="N",
+        help="how many components of a scheme are drawn as images, up to 64; 16 without",
+    )
     return drawn
 
 
@@ -244,6 +250,8 @@ def _options(options: argparse.Namespace) -> "Options":
 
     if options.first_iteration < 0:
         raise ResultsError(f"--first-iteration {options.first_iteration}: must be 0 or more")
+    if options.components is not None and options.components < 1:
+        raise ResultsError(f"--components {options.components}: must be 1 or more")
     try:
         steps = tuple(float(word) for word in options.steps.split(",") if word)
         if not all(0 < step < float("inf") for step in steps):
@@ -252,7 +260,8 @@ def _options(options: argparse.Namespace) -> "Options":
         raise ResultsError(
             f"--steps {options.steps}: must be positive numbers with commas, such as 0.1,1"
         ) from None
-    return Options(FORMATS[options.format], options.first_iteration, options.scale, steps)
+    shape, first = FORMATS[options.format], options.first_iteration
+    return Options(shape, first, options.scale, steps, options.components)
 
 
 def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:

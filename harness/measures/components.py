@@ -1,4 +1,4 @@
-"""What each coordinate of the scheme adds to a point, and a point built up from them."""
+"""What each coordinate of the scheme adds to a point, and points under the scheme as images."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import refuse_wide
 
 MOST_COMPONENTS = 64
+MOST_POINTS = 8  # that are kept whole
 
 
 def check(dataset: Dataset, scheme: Any) -> None:
@@ -23,25 +24,35 @@ def check(dataset: Dataset, scheme: Any) -> None:
 
 
 def take(made: Finished) -> Findings:
-    """Return components and the first training point, built up.
+    """Return components, the first training point, built up, and a few points under the scheme.
 
-    `components` (m, N): the point of the inputs that a unit along coordinate i adds, scaled to
-    length 1; m at most 64. `count` (K,) numbers of coordinates, `built` (K, N) the first training
-    point from so many of them, `original` (N,).
+    Coordinates stand in the order of the variance that each adds to the points, the largest first.
+    `components` (m, N): the point of the inputs that a unit along a coordinate adds, scaled to
+    length 1; m at most 64. `variance` (m,): the share of the variance that it adds, all together 1.
+    `count` (K,) numbers of coordinates, `built` (K, N) the first training point from so many of
+    them, `original` (N,). `points` (p, N) the first 8 training points, `under` (p, M) the same
+    under the scheme, its coordinates in its own order.
     """
     width = made.z.shape[1]
-    first = min(width, MOST_COMPONENTS)
     origin = _back(made.scheme, np.zeros((1, width)))
-    added = _back(made.scheme, np.eye(first, width)) - origin
-    lengths = np.linalg.norm(added, axis=1, keepdims=True)
+    added = _back(made.scheme, np.eye(width)) - origin
+    lengths = np.linalg.norm(added, axis=1)
+    variance = lengths**2 * made.z.var(axis=0, dtype=np.float64)
+    order = np.argsort(-variance, kind="stable")
+    first = order[:MOST_COMPONENTS]
     count = np.unique(np.concatenate([[0], np.geomspace(1, width, 24).round().astype(int)]))
-    masked = np.where(np.arange(width) < count[:, None], made.z[0].astype(np.float64), 0.0)
+    rank = np.argsort(order)
+    masked = np.where(rank < count[:, None], made.z[0].astype(np.float64), 0.0)
+    scale = np.where(lengths > 0, lengths, 1.0)[first, None]
     return Findings(
         arrays={
-            "components": (added / np.where(lengths > 0, lengths, 1.0)).astype(np.float32),
+            "components": (added[first] / scale).astype(np.float32),
+            "variance": variance[first] / (variance.sum() or 1.0),
             "count": count,
             "built": _back(made.scheme, masked).astype(np.float32),
             "original": made.dataset.x[0].astype(np.float32),
+            "points": made.dataset.x[:MOST_POINTS].astype(np.float32),
+            "under": made.z[:MOST_POINTS].astype(np.float32),
         }
     )
 

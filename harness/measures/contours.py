@@ -20,8 +20,10 @@ GRID = (21, 61)  # cells along one side, by what they cost
 GRID_PRODUCTS = 1e11  # multiplications that a grid may take
 AT_ONCE = 64  # models that are evaluated together
 DENSE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
+TRIED, HALVED = 24, 20  # directions whose excess is measured, and how near it is looked for
 ALIKE = 1e-3  # relative: curvatures that a picture does not tell apart
 NOTHING = 1e-9  # of the start's excess: what is left of it is rounding
+ZERO = 1e-12  # of the start's gradient, as well
 ROUND = 100.0  # condition number: beyond, the axes have scales of their own
 END, LEAST = "the end of the path", "the least cost"
 MARGIN = 0.65  # of the window's extent, to either side of its middle
@@ -124,30 +126,63 @@ def _chosen(
 
     Where nothing is left at the end, the one with most excess at the start.
     """
-    slopes = [_slope(here, hessian, one, minimum) for one in (weights[-1], weights[0])]
+    slopes = [_slope(here, hessian, one, minimum) for one in (weights[0], weights[-1])]
+    done = _done(here, slopes)
+    slope, point = (slopes[0], weights[0]) if done else (slopes[1], weights[-1])
     if hessian.size <= DENSE:
         values, vectors = np.linalg.eigh(hessian.matrix())
     else:
-        values, vectors = hessian.near(slopes[0] + slopes[1])
+        values, vectors = hessian.near(slope)
     count = len(spectra.live(values, hessian.size))
     values, vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
     first = np.flatnonzero(np.r_[True, values[1:] < values[:-1] * (1 - ALIKE)])
-    parts = [vectors.T @ slope for slope in slopes]
-    left, began = (np.add.reduceat(part**2 / (2 * values), first) for part in parts)
-    done = left.sum() <= NOTHING * began.sum()
-    shares, part = (began, parts[1]) if done else (left, parts[0])
-    spaces = np.split(np.arange(len(values)), first[1:])
-    stiffest = _along(vectors, spaces[0], part)
+    spaces = np.split(vectors, first[1:], axis=1)
+    stiffest = _along(spaces[0], slope)
     if len(spaces) == 1:
         across = np.vstack([vectors.T, np.eye(2, len(stiffest))])
         across = across - np.outer(across @ stiffest, stiffest)
         other = across[np.argmax(np.linalg.norm(across, axis=1) > 0.5)]
-        name = "another direction, as stiff" if len(values) > 1 else "a direction without curvature"
+        name = "another direction, as stiff" if count > 1 else "a direction without curvature"
     else:
-        other = _along(vectors, spaces[1 + int(np.argmax(shares[1:]))], part)
+        rest = np.array([_along(space, slope) for space in spaces[1:]])
+        other = _most(here, rest, values[first[1:]], slope, None if minimum is not None else point)
         name = f"direction with most excess {'at the start' if done else 'left'}"
     rows = np.array([stiffest, other / np.linalg.norm(other)])
     return fix_signs(rows), ("stiffest direction", name)
+
+
+def _done(here: Descended, slopes: list[Array]) -> bool:
+    """Return whether nothing is left at the end of the path: by the least cost, where it is known.
+
+    slopes: the gradients at the start and at the end.
+    """
+    assert here.walk is not None
+    if not here.least.reached:
+        return bool(np.linalg.norm(slopes[1]) <= ZERO * np.linalg.norm(slopes[0]))
+    began, left = here.walk.cost[[0, -1]] - here.bench.minimum
+    return bool(left <= NOTHING * began)
+
+
+def _most(
+    here: Descended, directions: Array, values: Array, slope: Array, point: Array | None
+) -> Array:
+    """Return that of k eigendirections (k, n), of eigenvalues (k,), which holds most excess.
+
+    `g^2 / (2 h)` in the quadratic model. From a point (n,), of those that the model gives most, the
+    one along which the cost falls most: a cost may grow no faster than a line, and the model's
+    least cost then lies too far away. It is halved as often as needed.
+    """
+    along = directions @ slope
+    shares = along**2 / (2 * values)
+    if point is None:
+        return directions[np.argmax(shares)]
+    some = np.argsort(-shares, kind="stable")[:TRIED]
+    near = np.r_[0.0, 0.5 ** np.arange(HALVED)]
+    costs = [
+        _evaluated(here, point - np.outer(near * along[n] / values[n], directions[n])) for n in some
+    ]
+    falls = [np.nanmax(cost[0] - cost) for cost in costs]
+    return directions[some[int(np.argmax(falls))]]
 
 
 def _slope(here: Descended, hessian: Hessian, weights: Array, minimum: Array | None) -> Array:
@@ -160,11 +195,11 @@ def _slope(here: Descended, hessian: Hessian, weights: Array, minimum: Array | N
     return gradient.ravel().astype(np.float64)
 
 
-def _along(vectors: Array, space: Array, part: Array) -> Array:
-    """Return a unit direction of an eigenspace: the one that the gradient has in it, if any."""
-    made = vectors[:, space] @ part[space]
+def _along(space: Array, slope: Array) -> Array:
+    """Return a unit direction of an eigenspace (n, k): along a gradient, if that has any in it."""
+    made = space @ (space.T @ slope)
     length = float(np.linalg.norm(made))
-    return made / length if length > 0 else vectors[:, space[0]]
+    return made / length if length > 0 else space[:, 0]
 
 
 def _curved(here: Descended, plane: Plane, at: Array) -> Array:
@@ -198,15 +233,16 @@ def _costs(here: Descended, plane: Plane, a: Array, b: Array) -> Array:
     """Return the costs on the grid, `(len(b), len(a))`."""
     grid = np.stack(np.meshgrid(a, b), axis=-1).reshape(-1, 2)
     costs = [
-        here.train.evaluate(
-            (plane.origin + part @ plane.directions)
-            .astype(here.start.dtype)
-            .reshape(-1, *here.train.shape),
-            with_gradient=False,
-        ).costs
+        _evaluated(here, plane.origin + part @ plane.directions)
         for part in np.array_split(grid, max(1, len(grid) // AT_ONCE))
     ]
     return np.concatenate(costs).reshape(len(b), len(a))
+
+
+def _evaluated(here: Descended, weights: Array) -> Array:
+    """Return the costs (k,) of weights (k, n)."""
+    models = weights.astype(here.start.dtype).reshape(-1, *here.train.shape)
+    return here.train.evaluate(models, with_gradient=False).costs
 
 
 def _work(made: Finished) -> Work:

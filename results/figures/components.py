@@ -1,4 +1,4 @@
-"""The coordinates of each scheme as images: what one unit of each adds to a point."""
+"""The coordinates of each scheme as images, and points as they are and under the scheme."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import style
-from normbench.results.figures.material import of_arrays
+from normbench.results.errors import ResultsError
+from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.runs import Sweep
 
-SHOWN = 16  # components of a scheme, four by four
+SHOWN = 16  # components of a scheme, unless more or fewer are asked for
 GAP = 1  # pixels between two images
 
 
@@ -26,50 +27,81 @@ def draw(
     schemes: pd.DataFrame,
     title: str,
     *,
+    shown: int = SHOWN,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: a panel a scheme, its first 16 components, row by row.
+    """Return the figure: a panel a scheme, its first components, row by row; points below.
 
-    arrays: by label, `components` (m, N) with N a square. schemes: one row a scheme (`label`,
-    `normalizer`), in order. Red adds to a pixel, blue takes away; each image has its own scale.
+    arrays: by label, `components` (m, N) with N a square; where known `points` (p, N) and `under`
+    (p, M). schemes: one row a scheme (`label`, `normalizer`), in order. Red adds to a pixel, blue
+    takes away; each image has its own scale.
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     with style.drawn(shape):
-        figure, axes = style.panels(max(len(rows), 1), shape, title, 1.05)
         if not rows:
+            figure, axes = style.panels(1, shape, title, 1.05)
             style.say_nothing(axes[0], "no scheme has recorded components")
             return figure
-        style.pad(figure, 0.12, 0.08)  # more than between two images
+        deep = -(-len(rows) // shape.columns)
+        wide = -(-len(rows) // deep)
+        ratios = [1.0, 0.3] * deep
+        figure, axes = style.panels(2 * deep * wide, shape, title, 0.72, wide, height_ratios=ratios)
+        style.pad(figure, 0.12, 0.05)  # more than between two images
         looks = style.looks([row["normalizer"] for row in rows])
-        for axis, row, look in zip(axes, rows, looks):
-            axis.imshow(
-                mosaic(arrays[row["label"]]["components"][:SHOWN]),
-                cmap="RdBu_r",
-                vmin=-1,
-                vmax=1,
-                interpolation="nearest",
-            )
-            style.name_panel(axis, row["label"], look)
+        for place, axis in enumerate(axes):
+            number = place // (2 * wide) * wide + place % wide
             axis.set_axis_off()
+            if number >= len(rows):
+                axis.remove()
+            elif place // wide % 2:
+                _points(axis, arrays[rows[number]["label"]])
+            else:
+                parts = arrays[rows[number]["label"]]
+                _images(axis, mosaic(parts["components"][:shown]), "RdBu_r", (-1, 1))
+                style.name_panel(axis, rows[number]["label"], looks[number])
         figure.supxlabel(
-            f"the first {SHOWN} components, left to right and down; red adds, blue takes away",
+            f"the {shown} components that add most variance, left to right and down; "
+            "red adds, blue takes away\n"
+            "below: points as they are, and under the scheme where it has as many coordinates",
             fontsize="small",
         )
     return figure
 
 
-def mosaic(components: Any) -> Any:
-    """Return images (m, N) as one image, four in a row, each scaled to its largest entry."""
-    width = side(components.shape[1])
+def _points(axis: Any, parts: Mapping[str, Any]) -> None:
+    """Draw points as they are, and below each the same point under the scheme."""
+    if "under" not in parts:  # of an older store
+        return
+    images = [parts["points"]]
+    if parts["under"].shape[1] == parts["points"].shape[1]:
+        images.append(parts["under"])
+    flat = np.concatenate([_stretched(part) for part in images])
+    _images(axis, mosaic(flat, len(parts["points"])), "gray", (-1, 1))
+
+
+def _stretched(images: Any) -> Any:
+    """Return images (m, N), each from -1 to 1."""
+    low, high = (edge(axis=1, keepdims=True) for edge in (images.min, images.max))
+    return 2 * (images - low) / np.where(high > low, high - low, 1.0) - 1
+
+
+def _images(axis: Any, whole: Any, colors: str, limits: tuple[float, float]) -> None:
+    axis.imshow(whole, cmap=colors, vmin=limits[0], vmax=limits[1], interpolation="nearest")
+
+
+def mosaic(images: Any, columns: int = 0) -> Any:
+    """Return images (m, N) as one, each scaled to its largest entry: a square, or in columns."""
+    width = side(images.shape[1])
     if width is None:
-        raise ValueError(f"{components.shape[1]} features are not the pixels of a square image")
-    lines = -(-len(components) // 4)
+        raise ValueError(f"{images.shape[1]} features are not the pixels of a square image")
+    across = columns or int(np.ceil(np.sqrt(len(images))))
+    lines = -(-len(images) // across)
     cell = width + GAP
-    whole = np.full((lines * cell - GAP, 4 * cell - GAP), np.nan)
-    for number, component in enumerate(components):
-        top, left = (number // 4) * cell, (number % 4) * cell
-        largest = np.abs(component).max() or 1.0
-        whole[top : top + width, left : left + width] = component.reshape(width, width) / largest
+    whole = np.full((lines * cell - GAP, across * cell - GAP), np.nan)
+    for number, image in enumerate(images):
+        top, left = (number // across) * cell, (number % across) * cell
+        largest = np.abs(image).max() or 1.0
+        whole[top : top + width, left : left + width] = image.reshape(width, width) / largest
     return whole
 
 
@@ -78,4 +110,18 @@ def is_image(parts: Mapping[str, Any]) -> bool:
     return side(len(parts["original"])) is not None
 
 
-make = of_arrays("components", draw, is_image)
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of an experiment; None where no images are recorded.
+
+    Raises ResultsError where more components are asked for than are recorded.
+    """
+    rows = material.schemes(sweep, experiment)
+    arrays = material.fitting(sweep, rows, "components", is_image)
+    if not arrays:
+        return None
+    most = max(len(parts["components"]) for parts in arrays.values())
+    shown = options.components or min(SHOWN, most)
+    if shown > most:
+        raise ResultsError(f"--components {shown}: {most} are recorded of a scheme; ask for fewer")
+    title = material.of_first(experiment, rows)
+    return draw(arrays, rows, title, shown=shown, shape=options.shape)

@@ -5,6 +5,7 @@ under a scheme, those points.
 """
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from normbench.results.figures.style import SCREEN, Shape
 
 LEVELS = 8  # from the least cost to the start's
 FAR = 2.0  # times the start's distance from the least cost: beyond, levels double
+LETTERS = 20  # of a line beside a panel
 FEW = 4  # contours of a panel: it has those between them, too
 CASE = names.MINIMUM_CASE.column
 
@@ -67,12 +69,16 @@ def _panels(
     count: int, shape: Shape, title: str, above: bool
 ) -> tuple[Figure, list[Any], list[Any]]:
     """Return a figure, its panels of points (none, if not `above`), and those of contours."""
-    if not above:
-        figure, axes = style.panels(count, shape, title, 1.25)
-        return figure, [], axes
     deep = -(-count // shape.columns)
     wide = -(-count // deep)
-    figure, axes = style.panels(2 * deep * wide, shape, title, 1.15, wide)
+    lines = deep * (2 if above else 1)
+    # Beside the square panels, in lines of text: names and titles, the colour bar and notes.
+    text = (3 + 9 / lines) * 1.25 * shape.font / 72
+    height = 0.85 + text / (shape.width / wide)
+    if not above:
+        figure, axes = style.panels(count, shape, title, height)
+        return figure, [], axes
+    figure, axes = style.panels(2 * deep * wide, shape, title, height, wide)
     numbers = np.arange(2 * deep * wide).reshape(deep, 2, wide)
     uppers, lowers = ([axes[n] for n in numbers[:, part].ravel()] for part in (0, 1))
     for spare in (*uppers[count:], *lowers[count:]):
@@ -178,7 +184,7 @@ def _is_square(parts: Mapping[str, Any]) -> bool:
 
 def _name_axes(axis: Any, words: Any) -> None:
     axis.set_xlabel(style.plain(str(words[0])), fontsize="small")
-    axis.set_ylabel(style.plain(str(words[1])), fontsize="small")
+    axis.set_ylabel(style.plain(fill(str(words[1]), LETTERS)), fontsize="small")
     axis.grid(False)
     for direction in (axis.xaxis, axis.yaxis):
         direction.set_major_locator(MaxNLocator(3))

@@ -23,13 +23,14 @@ class Options:
 
     shape: see `style.FORMATS`. first: the iteration that histories begin at. scale: `linear`,
     `log`, or None to choose by the range. steps: the step sizes whose histories are drawn; the
-    best of each scheme where it is empty.
+    best of each scheme where it is empty. components: how many of a scheme; None for a few.
     """
 
     shape: style.Shape = style.SCREEN
     first: int = 0
     scale: str | None = None
     steps: tuple[float, ...] = ()
+    components: int | None = None
 
 
 Maker = Callable[[Sweep, str, Options], Figure | None]
@@ -133,12 +134,17 @@ def of_arrays(
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
         rows = schemes(sweep, experiment)
         arrays = fitting(sweep, rows, word, fits)
-        over = set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
-        words = title(experiment, rows)
-        words = f"{words}, the first of {max(over)}" if over else words
+        words = of_first(experiment, rows)
         return draw(arrays, rows, words, shape=options.shape) if arrays else None
 
     return make
+
+
+def of_first(experiment: str, rows: pd.DataFrame) -> str:
+    """Return a title that says of how many splits and seeds the first is shown."""
+    over = set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
+    words = title(experiment, rows)
+    return f"{words}, the first of {max(over)}" if over else words
 
 
 def fitting(

@@ -13,7 +13,7 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.measures import contract
 from normbench.measures.contours import _window
-from normbench.normalizers import PCASphere
+from normbench.normalizers import PCASphere, ZCASphere
 from normbench.optimizers import gradient_descent
 
 EVERY = ("path", "contours", "points", "components", "spectrum")
@@ -92,6 +92,19 @@ def test_contours_take_the_stiffest_direction_and_the_one_with_most_excess_left(
         )
     assert list(parts["names"]) == ["stiffest direction", "direction with most excess left"]
     assert parts["condition"] == pytest.approx(values[-1] / values[most], rel=1e-9)
+
+
+def test_a_flat_direction_does_not_pass_for_one_with_much_excess():
+    """Separable classes: the model's least cost along flat directions is where no model holds."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((40, 6)) * np.geomspace(1e-3, 1, 6)
+    y = (x @ np.ones(6) > 0).astype(int)
+    outcome = run(job(x, y, scheme=FunctionTransformer(), iterations=100, record=("contours",)))
+    parts = outcome.arrays["contours"]
+    assert parts["minimum"].shape == (0,)
+    # Along the second axis the cost falls by 0.0103; where the model alone chooses, by 0.0019.
+    middle = parts["cost"][:, len(parts["a"]) // 2]
+    assert parts["path_cost"][-1] - middle.min() > 0.009
 
 
 @pytest.mark.parametrize("cost", [least_squares, softmax])
@@ -205,6 +218,29 @@ def test_components_are_the_principal_ones_and_build_the_point_up(two_classes):
         assert agree == pytest.approx([1, 1, 1], abs=1e-5)
         assert parts["built"][0] == pytest.approx(x.mean(axis=0), rel=1e-5)
         assert parts["built"][-1] == pytest.approx(x[0], rel=1e-4)
+
+
+def test_components_stand_in_the_order_of_the_variance_that_they_add(two_classes):
+    x, y = two_classes
+    x = x / x.std(axis=0) * [1.0, 3.0, 20.0]  # the first feature adds least
+    for scheme in (ZCASphere(ridge=0), FunctionTransformer(), PCASphere(ridge=0)):
+        parts = run(job(x, y, scheme=scheme, record=("components",))).arrays["components"]
+        share = parts["variance"]
+        assert np.array_equal(share, np.sort(share)[::-1])
+        assert share.sum() == pytest.approx(1, rel=1e-12)
+        assert np.argmax(np.abs(parts["components"]), axis=1).tolist() == [2, 1, 0]
+        # The shares are those of the points built from one coordinate more: measured 2e-16 off.
+        assert share[0] == pytest.approx(_added(scheme, x), rel=1e-9)
+        assert parts["points"] == pytest.approx(x[:8], rel=1e-6)
+        assert parts["under"] == pytest.approx(scheme.transform(x[:8]), rel=1e-4, abs=1e-6)
+
+
+def _added(scheme, x):
+    """Return the largest share of the variance that one coordinate adds to points."""
+    z = scheme.transform(x)
+    back = [scheme.inverse_transform(np.where(np.arange(3) == n, z, 0.0)) for n in range(3)]
+    each = [part.var(axis=0).sum() for part in back]
+    return max(each) / sum(each)
 
 
 def test_spectrum_counts_dead_directions(two_classes):

@@ -404,9 +404,17 @@ def test_a_sharpness_of_period_2_is_a_band():
 
 def test_components_and_reconstruction_of_images(images, tmp_path):
     figure = draw(images, "components")
-    assert [axis.get_title() for axis in figure.axes] == ["standard", "pca_sphere"]
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == ["standard", "pca_sphere", "", ""]
     mosaic = figure.axes[0].images[0].get_array()
     assert mosaic.shape == (4 * 4 + 3, 4 * 4 + 3)
+    pairs = figure.axes[2].images[0].get_array()
+    assert pairs.shape == (2 * 4 + 1, 8 * 4 + 7)  # 8 images, and the same below them
+    few = draw(images, "components", components=4)
+    assert few.axes[0].images[0].get_array().shape == (9, 9)
+    assert few.get_supxlabel().startswith("the 4 components")
+    with pytest.raises(ResultsError, match="--components 17: 16 are recorded of a scheme"):
+        draw(images, "components", components=17)
     built = draw(images, "reconstruction").axes
     shown = {axis.get_title(): axis.images[0].get_array() for axis in built if axis.images}
     # float32 images: measured 6e-8 off.
