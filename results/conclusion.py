@@ -91,7 +91,8 @@ def _print_comparisons(sweep: Sweep, compared: Compared) -> None:
         title = "iterations to 1e-2 of the excess, paired: ratio is how much longer the other takes"
         _print_table(f"{title}\n({comparisons.assurance(pairs)})", pairs)
     if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
-        _print_table(f"test points at the end, paired\n({comparisons.assurance(judged)})", judged)
+        title = f"test points at the end, paired; {heldout.unit(splits)}"
+        _print_table(f"{title}\n({comparisons.assurance(judged)})", judged)
 
 
 def _print_table(title: str, table: pd.DataFrame) -> None:

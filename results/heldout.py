@@ -123,6 +123,12 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "conclusion"])
 
 
+def unit(splits: pd.DataFrame) -> str:
+    """Return what the difference of a pair is, in words."""
+    what = "test cost" if measure(splits) == "cost" else "percent of the test points misclassified"
+    return f"difference: {what}, of `against` minus of `scheme`"
+
+
 def predicts_best(splits: pd.DataFrame) -> list[str]:
     """Return the schemes with the lowest median error at the end; of real targets, cost."""
     by = splits.groupby("scheme", sort=False)[measure(splits)].median()

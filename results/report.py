@@ -208,8 +208,8 @@ def _held_out(splits: pd.DataFrame) -> list[Table]:
     pairs = heldout.paired(splits)
     found = [Table.of(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
-        caption = f"Test points at the end, in pairs ({comparisons.assurance(pairs)})"
-        found.append(Table.of(caption, pairs))
+        caption = f"Test points at the end, in pairs; {heldout.unit(splits)}"
+        found.append(Table.of(f"{caption} ({comparisons.assurance(pairs)})", pairs))
     return found
 
 

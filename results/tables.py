@@ -105,10 +105,12 @@ def _shared(rows: pd.DataFrame, column: str, default: str) -> str:
 def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
     """Return the tidy table: one row a run and iteration.
 
-    role: `scheme` for the best step size of each scheme, `step` for every step size. Columns: the
-    run's id, sweep, experiment, data set, cost, optimizer, scheme, label, step size, verdict,
-    then iteration and the metrics, with quartiles where there are several starts.
+    role: `scheme` for the best step size of each scheme, over its splits and seeds as in `summary`;
+    `step` for every step size of every job. Columns: the run's id, sweep, experiment, data set,
+    cost, optimizer, scheme, label, step size, verdict, then iteration and the metrics, with
+    quartiles where there are several starts, splits or seeds.
     """
+    sweep = merged(sweep) if role == names.SCHEME else sweep
     runs = sweep.of_role(role)
     table = sweep.histories(runs, (*HISTORIES, *QUARTILES))
     about = runs.set_index("run_id")
@@ -220,7 +222,9 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
             return clean.line(str(value))
         if name in COSTS and abs(value) >= LARGE:
             return f"{value:.6g}"
-        return formats.get(name, "{}").format(value)
+        if name == "excess left" and abs(value) >= LARGE:
+            return f"{100 * value:.3g}%"
+        return formats.get(name, "{:.6g}" if isinstance(value, float) else "{}").format(value)
 
     return {
         str(name): [written(str(name), value) for value in table[name]] for name in table.columns

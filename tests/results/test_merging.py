@@ -69,6 +69,15 @@ def test_a_scheme_is_one_curve_with_a_band(splits):
         assert ends.loc[scheme, "train/cost_q3"] == pytest.approx(summary.loc[scheme, "cost q3"])
 
 
+def test_the_table_of_histories_is_at_the_steps_of_the_summary(splits):
+    table = tables.histories(splits)
+    shown = tables.summary(splits).set_index("scheme")["best step"].astype(float)
+    assert dict(table.groupby("label")["step_size"].unique().map(list)) == {
+        label: [step] for label, step in shown.items()
+    }
+    assert not table.duplicated(["label", "iteration"]).any()
+
+
 def test_test_points_have_a_row_a_split_and_rates(splits):
     table = heldout.by_split(splits)
     assert len(table) == 2 * COUNT

@@ -164,6 +164,15 @@ def test_a_cost_that_shot_up_has_six_digits():
     }
 
 
+def test_numbers_of_any_size_are_short():
+    table = pd.DataFrame({"excess left": [0.1234, 7.7e10], "mean": [10 / 7, 1e9], "count": [3, 4]})
+    assert tables.cells(table) == {
+        "excess left": ["12.34%", "7.7e+12%"],
+        "mean": ["1.42857", "1e+09"],
+        "count": ["3", "4"],
+    }
+
+
 def test_a_bar_in_a_name_does_not_end_a_cell():
     table = pd.DataFrame({"scheme": ["a|b"], "cost": [0.5]})
     assert tables.markdown(table).splitlines()[2] == r"| a\|b | 0.500000 |"
