@@ -145,7 +145,7 @@ def draw(
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
     """Return a figure with an upper and a lower panel for each scheme."""
-    deep = max(1, -(-count // shape.columns))
+    deep = max(1, -(-count // min(shape.columns, 3)))  # a panel's title takes a third
     wide = -(-count // deep)
     height = min(1.25, 2.6 / wide * 1.25) * shape.width / wide
     figure = shown.Figure(
@@ -260,12 +260,18 @@ def _name(axis: Any, row: dict[Any, Any], found: Bars, end: Bars | None, look: s
         return
     count, share = found.served(float(best))
     exact = str(row.get(names.BASIS.column, "")).startswith("exact")
+    total = found.times.sum()
     lines = [
-        f"step {row[names.STEP_TAG.column]} serves {count} of {found.times.sum()} directions",
+        f"step {row[names.STEP_TAG.column]} serves {count} of {total} directions",
         f"{'' if exact else 'at the start, '}holding {share:.0%} of the excess",
     ]
+    if not exact and best > found.high.max():  # what it serves is flatter than the start is
+        lines = [
+            f"step {row[names.STEP_TAG.column]} lies above all",
+            f"{total} windows of the start",
+        ]
     if end is not None:
-        lines.append(f"and {end.served(float(best))[0]} of {len(end.low)} at the end")
+        lines.append(f"and serves {end.served(float(best))[0]} of {len(end.low)} at the end")
     axis.set_title("\n".join([axis.get_title(), *lines]), fontsize="small")
 
 

@@ -93,7 +93,11 @@ def test_the_windows_at_the_best_weights_are_outlined(three):
     assert len(outlined.get_paths()) == 3
     assert not len(outlined.get_facecolor())
     assert "serves 0 of 1 directions" in upper.get_title()
-    assert "2 of 3 at the end" in upper.get_title()
+    assert "serves 2 of 3 at the end" in upper.get_title()
+    bent = rows.assign(**{names.BASIS.column: "a bound"})  # the curvature may fall on the way
+    figure = windows.draw({rows["label"].iloc[0]: kept}, bent, steps, "title")
+    upper = next(axis for axis in figure.axes if axis.collections)
+    assert "lies above all\n1 windows of the start" in upper.get_title()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 12])
