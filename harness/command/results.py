@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from normbench.results.runs import Sweep
 
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
-SHAPES = ("page", "slide", "screen")
+SHAPES = ("column", "page", "slide", "screen")
 SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
 
 EXAMPLES = """examples:
@@ -203,7 +203,7 @@ def _drawing_options() -> _Parser:
         "--format",
         choices=SHAPES,
         default="screen",
-        help="6.5 inches of a page, a 13-inch slide, or a screen (%(default)s)",
+        help="3.3 inches of a column, 6.5 of a page, a 13-inch slide, or a screen (%(default)s)",
     )
     drawn.add_argument(
         "--first-iteration",

@@ -61,7 +61,7 @@ def draw(
             style.name_panel(axis, row["label"], look)
         bar = figure.colorbar(dots, ax=[*uppers, *axes], location="bottom", shrink=0.5, aspect=40)
         bar.set_label("iteration")
-        figure.supxlabel(_notes(rows, every), fontsize="small", x=0.01, ha="left")
+        style.note(figure, shape, _notes(rows, every))
     return figure
 
 

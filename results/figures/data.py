@@ -58,9 +58,7 @@ def draw(
             ]
         if dots is not None:
             figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
-        if handles:
-            columns = min(len(handles), 7 if shape.width > 8 else 4)
-            figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+        style.legend(figure, shape, handles)
     return figure
 
 

@@ -50,7 +50,7 @@ def draw(
         panel for panel in PANELS if panel[0].key in shown and shown[panel[0].key].notna().any()
     ]
     columns = 1 if shape.width < 8 else max(len(wanted), 1)
-    height = max(0.62 * shape.width / 2, (len(runs) + 2) * 1.25 * shape.font / 72)
+    height = max(0.62 * max(shape.width / 2, 3.3), (len(runs) + 2) * 1.25 * shape.font / 72)
     with style.drawn(shape):
         figure, axes = style.panels(
             max(len(wanted), 1), shape, title, height / (shape.width / columns), columns
@@ -64,7 +64,7 @@ def draw(
             axis.set_ylabel(RATE if counts and rates else panel[0].words)
         notes = _notes(shown, runs)
         if notes:
-            figure.supxlabel(notes, fontsize="small", x=0.01, ha="left")
+            style.note(figure, shape, notes)
     return figure
 
 

@@ -224,8 +224,7 @@ def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape
         if column in drawn:
             words.append(word)
             handles.append(Line2D([], [], color="black", **line))
-    columns = min(len(handles), 4 if shape.width > 8 else 2)
-    figure.legend(handles, words, loc="outside lower center", ncols=columns)
+    style.legend(figure, shape, handles, words)
 
 
 def _mark(marker: str, color: str, size: float) -> Line2D:

@@ -59,7 +59,7 @@ def draw(
             Line2D([], [], ls="", color="0.7", marker="o", label="points"),
             Line2D([], [], ls="", color="black", marker="o", label="what the scheme keeps of them"),
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 6))
+        style.legend(figure, shape, handles)
     return figure
 
 

@@ -68,7 +68,7 @@ def draw(
             ends.append(End(text, float(axis.lines[-1].get_ydata()[-1]), look))
         _axes(axis, scale)
         if any(np.diff(band.get_paths()[0].vertices[:, 1]).any() for band in axis.collections):
-            figure.supxlabel(BANDS, fontsize="small", x=0.01, ha="left")
+            style.note(figure, shape, BANDS)
         end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
     return figure
 

@@ -184,8 +184,7 @@ def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape
         TRIED: mark(">= , of those tried", marker="$\\rightarrow$", color="black", ls=""),
     }
     handles += [handle for word, handle in others.items() if word in drawn]
-    columns = min(len(handles), 5 if shape.width > 8 else 2)
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+    style.legend(figure, shape, handles)
 
 
 def _finite(steps: pd.DataFrame) -> bool:

@@ -7,6 +7,7 @@ and the one red. They are told apart by the colour-blind; markers and lines add 
 import hashlib
 import io
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ class Shape(NamedTuple):
 
 
 FORMATS = {
+    "column": Shape(3.3, 7.0, 0.9, 600, 1),
     "page": Shape(6.5, 8.0, 1.2, 300, 3),
     "slide": Shape(13.0, 14.0, 2.2, 150, 4),
     "screen": Shape(10.0, 10.0, 1.5, 120, 4),
@@ -166,10 +168,11 @@ def panels(
     """Return a figure of `count` panels, 1 or more, each `height` times as high as it is wide."""
     rows = max(1, -(-count // (columns or shape.columns)))
     columns = -(-count // rows)  # rows of one length, where that can be
-    head = 3.5 * shape.font / 72
+    words = heading(title, shape)
+    head = (2.2 + 1.3 * (words.count("\n") + 1)) * shape.font / 72
     size = (shape.width, rows * height * shape.width / columns + head)
     figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
-    figure.suptitle(plain(title), fontsize=1.1 * shape.font)
+    figure.suptitle(words, fontsize=1.1 * shape.font)
     pad(figure, 0.06, 0.08)
     axes = list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
     for spare in axes[count:]:
@@ -241,15 +244,52 @@ def name_panel(axis: Any, text: str, look: Look) -> None:
     import matplotlib
 
     width = axis.figure.get_figwidth() / axis.get_subplotspec().get_gridspec().ncols
-    letters = int(0.85 * width * 72 / (0.58 * matplotlib.rcParams["font.size"]))
-    first, *others = text.split(", ")
+    words = broken(text, 0.85 * width, matplotlib.rcParams["font.size"])
+    axis.set_title(plain(words), color=dark(look.color))
+
+
+def heading(title: str, shape: Shape) -> str:
+    """Return a figure's title, on several lines where it is long."""
+    return plain(broken(title, shape.width, 1.1 * shape.font))
+
+
+def broken(text: str, width: float, font: float) -> str:
+    """Return a text that is broken behind commas and the like to fit a width in inches.
+
+    font: its size in points.
+    """
+    letters = int(width * 72 / (0.58 * font))
+    first, *others = re.split(r"(?<=[,;:]) ", text)
     lines = [first]
     for part in others:
-        if len(f"{lines[-1]}, {part}") <= letters:
-            lines[-1] += f", {part}"
+        if len(f"{lines[-1]} {part}") <= letters:
+            lines[-1] += f" {part}"
         else:
             lines.append(part)
-    axis.set_title(plain("\n".join(lines)), color=dark(look.color))
+    return "\n".join(line.rstrip(",") for line in lines)
+
+
+def note(figure: Figure, shape: Shape, text: str) -> None:
+    """Write small lines below a figure."""
+    small = 0.833 * shape.font
+    lines = [broken(line, shape.width, small) for line in text.split("\n")]
+    figure.supxlabel("\n".join(lines), fontsize="small", x=0.01, ha="left")
+
+
+def legend(figure: Figure, shape: Shape, handles: Sequence[Any], words: Sequence[str] = ()) -> None:
+    """Put a legend below a figure, in as many columns as there is room for.
+
+    words: of handles without labels. The figure grows by each row of it but the first.
+    """
+    words = list(words) or [handle.get_label() for handle in handles]
+    if not words:
+        return
+    font = shape.font * 0.833  # "small"
+    wide = (0.56 * max(map(len, words)) + 4.5) * font / 72
+    columns = min(len(words), max(1, int(shape.width / wide)))
+    rows = -(-len(words) // columns)
+    figure.set_figheight(figure.get_figheight() + (rows - 1) * 1.6 * font / 72)
+    figure.legend(handles, words, loc="outside lower center", ncols=columns)
 
 
 def outer_labels(axes: Sequence[Any], x: str, y: str) -> None:

@@ -104,7 +104,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     if not arrays:
         return None
     table = material.steps(sweep, experiment)
-    title = f"{material.with_budget(experiment, rows)}: which directions a step size trains"
+    title = f"{material.with_budget(experiment, rows)}, which directions a step size trains"
     return draw(arrays, rows, table, title, shape=options.shape)
 
 
@@ -139,7 +139,7 @@ def draw(
             upper.set_xlim(low, high)
             style.log_ticks(upper.xaxis, most=5)
         _label(axes)
-        _legend(figure, steps, rows, any(ends.values()))
+        _legend(figure, shape, steps, rows, any(ends.values()))
     return figure
 
 
@@ -153,7 +153,7 @@ def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[An
         dpi=shape.dpi,
         layout="constrained",
     )
-    figure.suptitle(style.plain(title), fontsize=1.1 * shape.font)
+    figure.suptitle(style.heading(title, shape), fontsize=1.1 * shape.font)
     style.pad(figure, 0.06, 0.05)
     grid = figure.subplots(2 * deep, wide, squeeze=False, sharex=True, height_ratios=[3, 2] * deep)
     pairs = [
@@ -289,7 +289,7 @@ def _label(pairs: list[tuple[Any, Any]]) -> None:
 
 
 def _legend(
-    figure: Figure, steps: pd.DataFrame, rows: list[dict[Any, Any]], outlined: bool
+    figure: Figure, shape: Shape, steps: pd.DataFrame, rows: list[dict[Any, Any]], outlined: bool
 ) -> None:
     present = set(steps["verdict"])
     handles = [
@@ -307,4 +307,4 @@ def _legend(
         handles.append(
             Line2D([], [], marker="s", ls="", mfc="none", mec="0.3", label="outlined: at the end")
         )
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 4))
+    style.legend(figure, shape, handles)
