@@ -63,10 +63,13 @@ def number(
     return float(value)
 
 
-def did_you_mean(word: Any, known: Iterable[str]) -> str:
-    """Return `; did you mean X` where a known word is like a word; empty where none is."""
+def did_you_mean(word: Any, known: Iterable[str], before: str = "") -> str:
+    """Return `; did you mean X` where a known word is like a word; empty where none is.
+
+    before: what stands before all of them, so that it is no likeness.
+    """
     near = get_close_matches(str(word), list(known), 1)
-    return f"; did you mean {near[0]}" if near else ""
+    return f"; did you mean {before}{near[0]}" if near else ""
 
 
 def one_of(name: str, value: Any, choices: Sequence[str]) -> str:

@@ -148,17 +148,6 @@ def test_files_beside_a_folder_of_the_users_stay_as_they_are(command, tmp_path):
     assert found == {"pending", "a.draft", "b.npz"}
 
 
-def test_a_mistake_in_a_resolver_is_one_jobs(command, tmp_path):
-    sizes = "step_sizes='${per_scheme:{identity:[1e-6]}}'"
-    for order, numbers in (("identity,centre", 1), ("centre,identity", 2)):
-        done = command(f"normalizer={order}", sizes, f"iterations={numbers}")
-        assert done.returncode == 2
-        assert "Traceback" not in done.stderr
-        assert "has no value for normalizer=centre" in done.stderr
-        schemes = of_role(client(tmp_path), NAME, "scheme")
-        assert sum(run.info.status == "FINISHED" for run in schemes) == numbers
-
-
 def test_a_password_in_a_word_that_hydra_cannot_read_is_not_told(command, tmp_path):
     done = command("tracking.uri=postgresql://me:s3#ret!@h/db")
     assert done.returncode == 2

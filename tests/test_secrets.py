@@ -41,25 +41,29 @@ def test_the_stores_is_not_told(command, tmp_path, form):
 
 @pytest.mark.parametrize("launcher", [(), ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")])
 def test_a_paths_is_told_and_kept_nowhere(command, tmp_path, launcher):
-    """It is no such file, beside a job that runs."""
-    (tmp_path / "good.csv").write_text("a,y\n0,0\n1,1\n2,0\n3,1\n")
+    """Files of these names are there; one of two schemes refuses their points."""
     paths = f"https://me:{SECRET}@h/x.csv?password={SECRET}", f"https://{SECRET}@h/y.csv"
     paths += (f"https://me:x {SECRET}@h/z.csv",)
+    for path in paths:
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text("a,y\n-1,0\n1,1\n2,0\n3,1\n")
     listed = ",".join(f'"{path}"' for path in paths)
     mixed = command(
-        "-m",
         "dataset=csv",
-        f"dataset.path=good.csv,{listed}",
+        f"dataset.path={listed}",
         "dataset.target=y",
         *QUICK,
+        "normalizer=standard,power",
+        "normalizer.method=box-cox",
         *launcher,
     )
     assert mixed.returncode == 2, mixed.stderr
-    assert "3 of 4 jobs failed" in mixed.stdout
+    assert "3 of 6 jobs failed" in mixed.stdout
     again = command("results", "table", "--format", "csv")
     assert again.returncode == 0
-    assert SECRET not in again.stdout
-    nowhere(tmp_path, mixed)
+    assert SECRET not in again.stdout + mixed.stdout + mixed.stderr
+    assert b"https://me:***@h" in (tmp_path / "mlflow.db").read_bytes()
+    nowhere(tmp_path)
 
 
 BROKEN = """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from normbench.command.grid import GROUPS
+from normbench.command.grid import GROUPS, Grid
 from normbench.results import clean, names
 
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
@@ -42,18 +42,47 @@ def resolved(config: DictConfig) -> dict[str, Any]:
         return {}
 
 
-def check_setting(plain: Mapping[str, Any], key: str, value: Any) -> None:
-    """Raise `UserError` where a setting of otherwise plain settings breaks its rule."""
+def wrong_settings(grid: Grid) -> set[str]:
+    """Return the words of swept settings that do not fit the first job.
+
+    Raises `UserError` for one that is a mistake in every job that has it.
+    """
+    from normbench.datasets import UserError
+
+    plain, wrong = resolved(grid.config(grid.jobs[0])), set()
+    for word, key, value in grid.settings():
+        try:
+            check_settings(plain, {key: value})
+        except UserError:
+            if not any(_pass(plain, settings) for settings in grid.beside(word)):
+                raise
+            wrong.add(word)
+    return wrong
+
+
+def _pass(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+    from normbench.datasets import UserError
+
+    try:
+        check_settings(plain, settings)
+    except UserError:
+        return False
+    return True
+
+
+def check_settings(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Raise `UserError` where some settings of otherwise plain settings break their rules."""
     from normbench.engine.settings import number, whole
 
-    if not plain or "${" in str(value):  # checked with the job itself
+    if not plain or "${" in str(settings):  # checked with the job itself
         return
     changed: dict[str, Any] = copy.deepcopy(dict(plain))
-    place = changed
-    *folders, name = key.split(".")
-    for folder in folders:
-        place = place[folder]
-    place[name] = value
+    for key, value in settings.items():
+        place = changed
+        *folders, name = key.split(".")
+        for folder in folders:
+            place = place[folder]
+        place[name] = value
     _check_parts(changed)
     _settings(changed)
     number("cost.l2", changed["cost"]["l2"], least=0)

@@ -16,6 +16,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from normbench import choices
 from normbench.datasets.values import UserError, did_you_mean
 
 GROUPS = ("dataset", "cost", "normalizer", "optimizer")
@@ -91,7 +92,14 @@ class Grid:
             if len(part.values) > 1 and _is_setting(part.key):
                 yield from ((word, part.key, self._parse(word)) for word in part.words)
 
-    def representatives(self, wrong: set[str]) -> list[Words]:
+    def beside(self, word: str) -> Iterator[dict[str, Any]]:
+        """Yield what the swept settings are in the jobs that have a word, each once."""
+        swept = {known: (key, value) for known, key, value in self.settings()}
+        having = (words for words in self.jobs if word in words)
+        for words in dict.fromkeys(tuple(filter(swept.__contains__, each)) for each in having):
+            yield dict(swept[known] for known in words)
+
+    def representatives(self, wrong: set[str]) -> dict[Words, Words]:
         """Return a job of each combination of choices, one without wrong words where there is one.
 
         Jobs are alike where they differ in settings alone that are checked by themselves.
@@ -105,7 +113,7 @@ class Grid:
             )
             if alike not in found or wrong.intersection(found[alike]):
                 found[alike] = words
-        return list(found.values())
+        return found
 
     def notes(self) -> list[str]:
         """Return a line for each option that some of the choices have and others have not."""
@@ -121,15 +129,15 @@ class Grid:
         """Return a new config of a job."""
         swept = {word for part in self.parts if len(part.values) > 1 for word in part.words}
         made = copy.deepcopy(self._compose(()))
-        choices = [word for word in words if word.split("=")[0] in GROUPS and word in swept]
-        for word in choices:
+        chosen = [word for word in words if word.split("=")[0] in GROUPS and word in swept]
+        for word in chosen:
             group = word.split("=")[0]
             option = self._compose((word,))
             with open_dict(made):
                 made[group] = copy.deepcopy(option[group])
                 made.hydra.runtime.choices[group] = option.hydra.runtime.choices[group]
         for word in words:
-            if word not in choices and word not in self._fixed:
+            if word not in chosen and word not in self._fixed:
                 OmegaConf.update(made, word.split("=")[0], self._parse(word))
         with open_dict(made):
             made.hydra.overrides.task = list(words)
@@ -161,9 +169,9 @@ class Grid:
         has = [name for name in names if _has(self._option(group, name), part.key)]
         if not has:
             known = {key for name in names for key in _keys(self._option(group, name), group)}
-            remedy = f"; choose of {', '.join(sorted(known))}" if known else "; leave it out"
-            remedy = did_you_mean(part.key, known) or remedy
-            raise UserError(f"{part.key}: no such setting of {', '.join(names)}{remedy}")
+            raise UserError(
+                f"{part.key}: no such setting of {', '.join(names)}{_remedy(part.key, known)}"
+            )
         return has
 
     def _option(self, group: str, name: str) -> DictConfig:
@@ -215,6 +223,16 @@ def _refuse_many(overrides: Sequence[Override]) -> None:
                 f"{override.input_line}: makes more than {MOST_JOBS:,} jobs; sweep fewer values at "
                 "a time"
             )
+
+
+def _remedy(key: str, known: set[str]) -> str:
+    """Return what is meant by an option that no choice has: another choice's, or a known one."""
+    group, option = key.split(".")[:2]
+    others = [name for name in choices.names(group) if option in choices.options(group, name)]
+    if others:
+        return f"; it is a setting of {group}={', '.join(others)}"
+    listed = f"; choose of {', '.join(sorted(known))}" if known else "; there are none: leave it out"
+    return did_you_mean(option, [one.split(".")[1] for one in known], f"{group}.") or listed
 
 
 def _is_setting(key: str) -> bool:

@@ -77,25 +77,20 @@ class Sweep(Sweeper):
             raise SystemExit(code)
 
     def _check(self, grid: Grid) -> list[str]:
-        """Return the names of the sweep's experiments, once one job can run.
+        """Return the names of the sweep's experiments, once every word can run in some job.
 
-        Every combination of choices is tried, and every swept setting by its own rule. Where every
-        job is a user's mistake the first is raised and nothing is recorded.
+        Every swept setting is tried by its own rule, and every combination of choices. A word that
+        is a mistake in all of its jobs is raised, and nothing is recorded. Of words that only do
+        not fit one another those jobs fail, and the others run.
         """
         from normbench.command.rehearsal import rehearse
         from normbench.datasets import UserError
 
-        mistakes: dict[str, UserError] = {}
-        plain = configs.resolved(grid.config(grid.jobs[0]))
-        for word, key, value in grid.settings():
-            try:
-                configs.check_setting(plain, key, value)
-            except UserError as error:
-                mistakes[word] = error
         experiments: dict[str, None] = {}
         notes: dict[str, None] = {}
-        fits = False
-        for words in grid.representatives(set(mistakes)):
+        fitting: set[str] = set()
+        mistakes: dict[tuple[str, ...], UserError] = {}
+        for choices, words in grid.representatives(configs.wrong_settings(grid)).items():
             with reading():
                 config = grid.config(words)
             HydraConfig.instance().set_config(config)
@@ -103,13 +98,14 @@ class Sweep(Sweeper):
                 experiments[configs.experiment_name(config)] = None
                 job = configs.prepare(configs.without_hydra(config))
                 notes.update(dict.fromkeys(job.dataset.notes))
-                if not fits:
+                if not fitting:
                     rehearse(job)
-                fits = True
+                fitting.update(words)
             except UserError as error:
-                mistakes[" ".join(words)] = error
-        if not fits:
-            raise next(iter(mistakes.values()))
+                mistakes[choices] = error
+        for choices, error in mistakes.items():
+            if not fitting or not fitting.issuperset(choices):
+                raise error
         for note in (*grid.notes(), *notes):
             print(note, file=sys.stderr)
         return list(experiments)

@@ -288,12 +288,12 @@ def server_away(folder: Path) -> Told:
 
 
 def job_failing(folder: Path) -> Told:
-    """One job's setting is a mistake; it fails again, the other is reused."""
-    words = ("-m", "normalizer=standard", "iterations=20,-3", STEPS)
+    """One job's scheme refuses its points; it fails again, the other is reused."""
+    words = ("normalizer=standard,power", "normalizer.method=box-cox", "iterations=20", STEPS)
     first = bench.run(folder, *words)
     before = len(bench.recorded(folder))
     again = bench.run(folder, *words)
-    row = expect(told(folder, "job failing: iterations=-3", first, before, again, 1), (2,), 2)
+    row = expect(told(folder, "job failing: box-cox", first, before, again, 1), (2,), 2)
     if "reused 1 of 2" not in again.out:
         row.complaints.append("the finished job is not reused")
     return row

@@ -74,8 +74,22 @@ def test_an_option_that_none_has_is_refused_with_the_nearest(grid):
         UserError, match=r"normalizer\.rige: no such .*standard, pca_sphere; did you"
     ):
         grid("normalizer=standard,pca_sphere", "normalizer.rige=0")
-    with pytest.raises(UserError, match="no such setting of standard"):
-        grid("normalizer=standard", "normalizer.ridge=0")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("normalizer=standard", "normalizer.ridge=0"),
+            "standard; it is a setting of normalizer=cholesky, ",
+        ),
+        (("dataset.path=a.csv",), "breast_cancer; it is a setting of dataset=csv, npz, parquet$"),
+        (("optimizer=momentum", "optimizer.zzz=1"), r"momentum; choose of optimizer\.momentum$"),
+    ],
+)
+def test_the_choices_that_have_an_option_are_named(grid, words, told):
+    with pytest.raises(UserError, match=f"no such setting of {told}"):
+        grid(*words)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +126,16 @@ def test_choices_are_composed_once_however_many_jobs_there_are(grid):
 def test_a_wrong_setting_is_not_what_a_combination_is_tried_with(grid):
     made = grid("normalizer=standard,pca", "iterations=-3,5")
     tried = made.representatives({"iterations=-3"})
-    assert [words[1] for words in tried] == ["iterations=5", "iterations=5"]
-    plain = configs.resolved(made.config(made.jobs[0]))
-    for word, key, value in made.settings():
-        if word == "iterations=-3":
-            with pytest.raises(UserError, match="iterations=-3"):
-                configs.check_setting(plain, key, value)
-        else:
-            configs.check_setting(plain, key, value)
+    assert [words[1] for words in tried.values()] == ["iterations=5", "iterations=5"]
+    with pytest.raises(UserError, match="iterations=-3"):
+        configs.wrong_settings(made)
+
+
+def test_a_setting_that_fits_some_of_its_jobs_is_no_mistake(grid):
+    made = grid("start=zeros,normal", "starts=1,5", "seed=range(3)")
+    assert configs.wrong_settings(made) == {"starts=5"}
+    with pytest.raises(UserError, match="starts=5"):
+        configs.wrong_settings(grid("start=zeros,[1]", "starts=1,5"))
 
 
 def test_the_tracking_of_a_sweep_is_one(grid):

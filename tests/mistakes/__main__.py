@@ -4,7 +4,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.mistakes import files, programs, settings, stores
+from tests.mistakes import files, programs, schemes, settings, stores
 from tests.mistakes.bench import ask, emptied
 
 
@@ -12,7 +12,8 @@ def main() -> int:
     """Print a row a mistake; return how many were answered wrongly."""
     wrong = 0
     print("| mistake | seconds | answer |\n|---|---|---|")
-    for case in (*programs.CASES, *settings.CASES, *files.CASES, *files.SLOW, *stores.CASES):
+    usual = (*programs.CASES, *schemes.CASES, *settings.CASES, *files.CASES, *stores.CASES)
+    for case in (*usual, *files.SLOW):
         top = Path(tempfile.mkdtemp())
         told = ask(case, top)
         emptied(top)

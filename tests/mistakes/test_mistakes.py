@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.mistakes import files, programs, settings, stores
+from tests.mistakes import files, programs, schemes, settings, stores
 from tests.mistakes.bench import Case, ask, typed
 
-CASES = (*programs.CASES, *settings.CASES, *files.CASES, *stores.CASES)
+CASES = (*programs.CASES, *schemes.CASES, *settings.CASES, *files.CASES, *stores.CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind[:60])
