@@ -103,9 +103,9 @@ class Sweep(Sweeper):
                 fitting.update(words)
             except UserError as error:
                 mistakes[choices] = error
-        for choices, error in mistakes.items():
+        for choices, mistake in mistakes.items():
             if not fitting or not fitting.issuperset(choices):
-                raise error
+                raise mistake
         for note in (*grid.notes(), *notes):
             print(note, file=sys.stderr)
         return list(experiments)
