@@ -1,5 +1,8 @@
 """What MLflow's page says of a comparison, in Markdown: question, answer, table, links."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from normbench.results import answer, clean, dashboard, names, tables
 from normbench.results.runs import Sweep
 
@@ -11,6 +14,7 @@ def write(sweep: Sweep, experiment: str) -> str:
     """Return the description of one experiment of a sweep, and of its sweep run."""
     part = sweep.only(experiment)
     head = [
+        f"Sweep {clean.markdown(sweep.sweep_id)}: "
         f"**{clean.markdown(answer.question(sweep, experiment))}**",
         clean.markdown(answer.sentence(sweep, experiment)),
     ]
@@ -20,10 +24,20 @@ def write(sweep: Sweep, experiment: str) -> str:
         f"[Charts of the schemes]({dashboard.path(sweep, experiment)}), "
         f"[of every step size]({dashboard.path(sweep, experiment, 'step')}), "
         f"[the report]({report_path(sweep, experiment)}).",
-        f"*{SIGNED} at the end of sweep {clean.markdown(sweep.sweep_id)}.*",
+        f"*{SIGNED}.*",
     ]
     whole = "\n\n".join([*head, table, *foot])
     return whole if len(whole) <= LONGEST else "\n\n".join([*head, *foot])[:LONGEST]
+
+
+def of_scheme(row: Mapping[Any, Any]) -> str:
+    """Return the description of a scheme's run, a row of a sweep's runs."""
+    step, told = row.get(names.STEP_TAG.column), row.get(names.EXPLANATION.column)
+    at = f" at step size {step}" if isinstance(step, str) else ""
+    words = [f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "]
+    words[0] += clean.markdown(f"{row['verdict']}{at}, in sweep {row[names.SWEEP_ID.column]}.")
+    words += [clean.markdown(told)] if isinstance(told, str) else []
+    return "\n\n".join([*words, f"*{SIGNED}.*"])[:LONGEST]
 
 
 def report_path(sweep: Sweep, experiment: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from mlflow import MlflowClient
 
 from normbench.choices import build, names, options
+from normbench.results import names as result_names
 from normbench.results import view
 from tests.conftest import ROOT
 
@@ -78,6 +79,11 @@ def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(defaul
         assert scheme.data.params["iterations"] == "30"
         data = scheme.inputs.dataset_inputs[0].dataset
         assert data.name == "breast_cancer"
+        note = scheme.data.tags[result_names.DESCRIPTION.key]
+        assert f"**{scheme.data.tags['normalizer']}** on breast" in note.replace("\\", "")
+        assert "The best step is" in note
+        files = [file.path for file in client.list_artifacts(scheme.info.run_id)]
+        assert "windows.png" in files
         columns = json.loads(data.schema)["mlflow_colspec"]
         assert [column["name"] for column in columns][:2] == ["mean radius", "mean texture"]
         assert len(columns) == 30

@@ -13,7 +13,7 @@ from typing import Any
 from normbench.datasets import UserError
 from normbench.recording import leftovers, rejudge, reuse
 from normbench.recording.identity import job_of
-from normbench.recording.pages import publish
+from normbench.recording.pages import attach, publish
 from normbench.recording.recorded import Recorded
 from normbench.recording.records import Place
 from normbench.recording.store import Store
@@ -46,6 +46,7 @@ def run(store: str, sweep_id: str, words: Sequence[str], folder: Path | None) ->
         found = load(store, work.sweep_id)
         publish(work.writer, found, parents)
         written = present(found, folder)
+        attach(work.writer, found, written)
         for experiment, parent in parents.items():
             for file in written.get(experiment, ()):
                 work.writer.log_file(parent, file)

@@ -207,7 +207,7 @@ class Sweep(Sweeper):
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
         from normbench.recording.drawn import Known
         from normbench.recording.leftovers import is_held
-        from normbench.recording.pages import publish
+        from normbench.recording.pages import attach, publish
         from normbench.results.conclusion import present
         from normbench.results.errors import ResultsError
         from normbench.results.runs import load
@@ -249,6 +249,7 @@ class Sweep(Sweeper):
         for experiment, files in written.items():
             for file in files:
                 self.writer.log_file(self.parents[experiment], file)
+        attach(self.writer, found, written)
         known.remember(written)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():

@@ -1,6 +1,7 @@
 """What a sweep leaves in MLflow's pages at its end: chart views, colours, descriptions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.recording.writer import Writer
@@ -8,6 +9,8 @@ from normbench.results import names
 
 if TYPE_CHECKING:
     from normbench.results.runs import Sweep
+
+WINDOWS = "windows"  # the figure that says why
 
 
 def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
@@ -22,6 +25,25 @@ def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
         _color(writer, sweep, experiment)
         writer.tag_experiment(experiment, view.tags(sweep, experiment))
         _describe(writer, sweep, experiment, parent)
+
+
+def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]) -> None:
+    """Put a description, and the figure of step-size windows, on each scheme's run of a sweep.
+
+    written: the figures' files by experiment. Runs that the sweep took in have their own.
+    """
+    from normbench.results import description, drawing
+
+    for experiment, files in written.items():
+        if drawing.crowded(sweep, experiment):
+            continue  # some 30 ms a run
+        schemes = sweep.of_role(names.SCHEME, experiment)
+        own = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
+        for row in own.to_dict("records"):
+            writer.tag_run(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
+            for file in files:
+                if file.name.startswith(WINDOWS) and file.suffix == ".png":
+                    writer.log_file(row["run_id"], file)
 
 
 def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
