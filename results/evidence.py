@@ -56,7 +56,7 @@ def median(values: Array) -> Array:
     size = np.sum(~np.isnan(values), axis=-1, keepdims=True)
     last = np.maximum(size, 1)
     low = np.take_along_axis(ordered, (last - 1) // 2, axis=-1)[..., 0]
-    high = np.take_along_axis(ordered, last // 2 - (size == 0), axis=-1)[..., 0]
+    high = np.take_along_axis(ordered, last // 2, axis=-1)[..., 0]
     with np.errstate(invalid="ignore"):
         middle = (low + high) / 2
     opposite = np.isinf(low) & np.isinf(high) & (low != high)
@@ -103,7 +103,7 @@ def interval(values: Array, level: Array | float = LEVEL) -> tuple[Array, Array]
     count = np.sum(~np.isnan(values), axis=-1, keepdims=True)
     below = np.arange(values.shape[-1])
     half = np.broadcast_to(np.asarray(level, dtype=float), count.shape[:-1])[..., None] / 2
-    place = np.sum((bdtr(below, np.maximum(count, 1), 0.5) <= half) & (below < count), axis=-1)
+    place = np.sum((bdtr(below, count, 0.5) <= half) & (below < count), axis=-1)
     ordered = np.sort(values, axis=-1)
 
     def at(index: NDArray[np.int64]) -> Array:

@@ -34,7 +34,7 @@ def reached(
     schemes = schemes.join(_goals(schemes, target))
     every = _at_each_step(sweeps, schemes, target, measure)
     parts = [_at_best(rows) for _, rows in every.groupby(problems.SCHEME, sort=False)]
-    return pd.concat(parts, ignore_index=True).dropna(subset="value", ignore_index=True)[COLUMNS]
+    return pd.concat(parts).dropna(subset="value", ignore_index=True)[COLUMNS]
 
 
 def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:

@@ -319,6 +319,12 @@ def test_a_target_of_counts_is_a_share_of_the_points():
     assert replace(bench, points=0).targets["1e-1"] == pytest.approx(3.1)
 
 
+def test_the_tail_is_a_share_of_the_iterations():
+    half = Rules(tail=0.5, least_tail=1)
+    assert convergence.flat(np.r_[np.linspace(2, 1, 10), np.full(11, 0.9)], half)  # 20 iterations
+    assert not convergence.flat(np.r_[np.linspace(2, 1, 11), np.full(10, 0.9)], half)
+
+
 def test_a_flat_tail_is_no_cycle():
     assert not convergence.cycling(np.r_[1.0, np.full(100, 0.8)], Rules(), 0.0)
     assert convergence.cycling(np.r_[1.0, np.full(99, 0.8), 0.9], Rules(), 0.0)

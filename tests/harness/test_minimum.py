@@ -9,7 +9,7 @@ from normbench.engine import hessian
 from normbench.engine.problem import Objective
 from normbench.normalizers import PCASphere
 from normbench.results.names import PARTLY
-from normbench.theory.minimum import _conjugate_gradients, spans_the_same, sphere
+from normbench.theory.minimum import _conjugate_gradients, _stopped, spans_the_same, sphere
 from normbench.theory.minimum import minimum as least
 from normbench.theory.separability import by_program
 
@@ -96,6 +96,17 @@ def test_classes_that_touch_have_their_minimum_at_infinity_too():
     found = minimum(costs.softmax, sphere(x)[0], y, 1)
     assert by_program(Objective(costs.softmax, sphere(x)[0], y, False)) == PARTLY
     assert found.value == pytest.approx(2 * np.log(2) / 6, rel=1e-6)
+    assert "still growing" in found.source
+
+
+@pytest.mark.parametrize(
+    ("norm", "step", "reached"),
+    [(1e-8, 1e-9, True), (5e-7, 1e-2, True), (5e-7, 1e-9, False), (1e-5, 1e-2, False)],
+)
+def test_a_solver_that_stops_early_has_reached_what_its_gradient_says(norm, step, reached):
+    found = _stopped(0.5, norm, step)
+    assert found.reached == reached
+    assert ("still growing" in found.source) == (reached and step > 1e-4)
 
 
 def test_an_l2_brings_the_minimum_of_separable_classes_back():
@@ -114,16 +125,19 @@ def test_a_stop_at_the_allowance_is_said():
     assert "theory=full" in found.source
 
 
+@pytest.mark.parametrize("factor", [100.0, 1e-6])
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_the_gradients_norm_is_relative(noise):
-    def hundredfold(scores, targets):
-        return 100 * costs.softmax.formula(scores, targets)
+def test_the_gradients_norm_is_relative(noise, factor):
+    def multiple(scores, targets):
+        return factor * costs.softmax.formula(scores, targets)
 
-    hundredfold.traits = costs.softmax.traits
+    multiple.traits = costs.softmax.traits
     x, rng = points()
     y = np.where(x[:, 0] - 3 + noise * rng.standard_normal(len(x)) > 0, 1.0, -1.0)
-    one, other = (minimum(cost, sphere(x)[0], y, 1) for cost in (costs.softmax, hundredfold))
+    one, other = (minimum(cost, sphere(x)[0], y, 1) for cost in (costs.softmax, multiple))
     assert one.at_infinity == (noise == 0)
+    assert one.reached
+    assert other.reached
     # Of a gradient that is down to rounding, measured: 1 digit.
     assert other.gradient_norm == pytest.approx(one.gradient_norm, rel=1e-6, abs=1e-11)
 

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 
@@ -20,18 +21,30 @@ def points(features=5, count=60):
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.5])
-@pytest.mark.parametrize("name", ["softmax", "multiclass_softmax", "least_squares"])
+@pytest.mark.parametrize("name", ["softmax", "multiclass_softmax", "least_squares", "weighted"])
 def test_at_zero_weights_the_curvature_is_the_hessians_largest(name, l2, monkeypatch):
-    x, cost = points(), getattr(costs, name)
+    def weighted(scores, targets):  # its second derivatives are others for each class
+        return anp.sum((3 + 2 * targets) * anp.log1p(anp.exp(-targets * scores[:, 0])), axis=-1)
+
+    x, cost = points(), getattr(costs, name, weighted)
     classes = 3 if name == "multiclass_softmax" else 1
     y = np.random.default_rng(4).integers(0, max(classes, 2), len(x))
     train = Objective(cost, x, y if classes > 1 else 2.0 * y - 1, True, l2, classes)
     start = np.zeros(train.shape)
     wanted = train.hessian(start).largest()
-    if not l2:  # then the Gram matrix's largest eigenvalue gives it
+    if not l2 and cost is not weighted:  # then the Gram matrix's largest eigenvalue gives it
         monkeypatch.setattr(Objective, "hessian", None)
     found = theorize(train, start, Budget(Work(np.inf, np.inf)))
     assert found.at_start == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_points_whose_squares_overflow_have_no_theory(sign):
+    train = Objective(costs.softmax, sign * 1e160 * np.abs(points()), np.ones(60), True)
+    found = theorize(train, np.zeros(train.shape), Budget(Work(np.inf, np.inf)))
+    assert "too large to be squared" in found.note
+    assert not found.more
+    assert found.threshold is None
 
 
 @pytest.mark.parametrize(("most", "seen"), [(2000, {0, 2, 3}), (5, {0, 1})])

@@ -50,6 +50,18 @@ def test_each_file_is_named_once_and_by_its_kind(told):
     assert "figure     a.svg\nreport     report.html\ndashboard" in text
 
 
+@pytest.mark.parametrize("columns", [["scheme"], ["scheme", "2/L"], ["scheme", "2/L", "ratio"]])
+def test_what_theory_predicted_stands_beside_where_there_is_something(told, columns, monkeypatch):
+    table = pd.DataFrame([["a", 0.5, 1.5][: len(columns)]], columns=columns)
+    monkeypatch.setattr(conclusion.theory, "predictions", lambda sweep: table)
+    monkeypatch.setattr(conclusion.profile, "notes", lambda sweeps: ["a long note " * 12])
+    text = told(runs(*TWO))
+    assert ("theory against observation" in text) == ("2/L" in columns)
+    assert (conclusion.RATIO in text) == ("ratio" in columns)
+    lines = [line for line in text.splitlines() if line.startswith("a long note")]
+    assert max(map(len, lines)) in range(80, 101)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(told, count, monkeypatch):
     held = splits(a=[0.1, 0.1], b=[0.2, 0.2]).query("split < @count")

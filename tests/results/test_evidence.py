@@ -59,6 +59,8 @@ def test_an_unreached_value_is_infinite_and_two_have_no_order():
     assert evidence.median(logs) == pytest.approx(np.log(8))
     assert evidence.median(np.array([-np.inf, np.inf])) == 0
     assert np.isnan(evidence.median(np.full(3, np.nan)))
+    assert evidence.median(np.array([np.nan, 5.0, np.nan])) == 5
+    assert np.isnan(evidence.interval(np.full((2, 9), np.nan))).all()
     assert evidence.collapse(np.array([1.0, np.inf, 2.0, np.inf])) == np.inf
 
 

@@ -81,6 +81,12 @@ def test_the_table_of_histories_is_at_the_steps_of_the_summary(splits):
 def test_test_points_have_a_row_a_split_and_rates(splits):
     table = heldout.by_split(splits)
     assert len(table) == 2 * COUNT
+    summary = tables.summary(splits).set_index("scheme")["best step"]
+    every = splits.of_role("step")
+    for scheme, own in table.groupby("scheme"):
+        same = (every["normalizer"] == scheme) & (every[names.STEP_TAG.column] == summary[scheme])
+        ends = every.loc[same, names.FINAL_TEST_COST.column]
+        assert sorted(own["cost"]) == pytest.approx(sorted(ends), rel=1e-9)
     row = splits.of_role("scheme").iloc[0]
     assert (row["train_points"], row["test_points"]) == (427, 142)
     counts = 142 * table["rate"]
