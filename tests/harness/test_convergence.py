@@ -94,6 +94,7 @@ def test_rounding_at_rest_is_no_rise():
     costs[50:] += 1e-15 * (np.arange(51) % 2)
     assert judge(costs, minimum=0.1).falls
     assert not judge(costs + np.r_[np.zeros(100), 1e-6], minimum=0.1).falls
+    assert judge(np.r_[1e16, np.full(50, 1.0), np.full(50, 2.0)]).falls  # relative to the start
 
 
 def test_thresholds_are_rules():

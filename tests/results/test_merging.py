@@ -40,6 +40,7 @@ def test_a_scheme_is_one_row_with_medians_and_quartiles_over_its_splits(splits):
     assert len(splits.of_role("scheme")) == 2 * COUNT
     table = tables.summary(splits).set_index("scheme")
     assert list(table.index) == ["standard", "pca_sphere"]
+    assert merging.merged(splits).runs.index.is_unique
     assert (table["medians of"] == "4 splits").all()
     every = splits.of_role("step")
     for scheme, row in table.iterrows():
