@@ -19,6 +19,7 @@ GAP = "(missing)"  # the category of a gap in an encoded column
 FEW = 3  # entries of a column that are no numbers, and may stand for gaps
 # What the options come to that settle a column.
 MEANS = {
+    "target": "target: the column to be predicted",
     "encode": "encode: one column a category",
     "missing": "missing: these entries are gaps",
     "fill": "fill: drop leaves points with gaps out",
@@ -40,6 +41,21 @@ class Columns:
     frame: "pd.DataFrame"
     encoded: frozenset[int]
     fill: str | None
+
+    def notes(self, index: "Trouble | None") -> tuple[str, ...]:
+        """Return a line on a column that may be an index, and on each encoded one with gaps."""
+        said = []
+        if index:
+            remedy = f"if it is an index, leave it out: 'dataset.drop=[{_quoted(index.label)}]'"
+            said.append(f"data of {self.name}: the first column, {index}; {remedy}")
+        for place in sorted(self.encoded):
+            gaps, label = int(self.frame.iloc[:, place].isna().sum()), self.frame.columns[place]
+            if gaps:
+                said.append(
+                    f"data of {self.name}: column '{label}' has no entry in {gaps} of "
+                    f"{len(self.frame)} points; they are a category, {label}={GAP}"
+                )
+        return tuple(said)
 
     def numbers(self, train: NDArray[np.bool_]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         """Return all points (P, M) as numbers, and the names of their features.
@@ -111,10 +127,13 @@ def columns(
     frame: "pd.DataFrame",
     encode: Sequence[int] = (),
     fill: str | None = None,
+    index: "Trouble | None" = None,
+    last: bool = False,
 ) -> Columns:
     """Return the feature columns of a table, once every one of them is numbers or is made so.
 
-    encode: positions. fill: `median`, or None where no gaps may be left. Raises one `UserError`
+    encode: positions. fill: `median`, or None where no gaps may be left. index: what `index_of`
+    says. last: whether no target is named, and the last column may be meant. Raises one `UserError`
     that lists every column with its trouble, and the options that settle all of them.
     """
     kinds, gaps = list(frame.dtypes), frame.isna().sum().to_numpy()
@@ -129,7 +148,9 @@ def columns(
                 troubles.append(Trouble(label, said, "fill"))
         else:
             troubles.append(_trouble(frame.iloc[:, position], label))
-    _refuse(name, troubles)
+    if troubles:
+        troubles = [*([index] if index else []), *troubles]
+        _refuse(name, _with_target(troubles, str(frame.columns[-1])) if last else troubles)
     for place in encode:
         _refuse_ids(frame.iloc[:, place], str(frame.columns[place]))
     return Columns(name, frame, frozenset(encode), fill)
@@ -143,6 +164,16 @@ class Trouble:
     words: str
     option: str
     values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.label!r} {self.words}"
+
+
+def _with_target(troubles: Sequence[Trouble], label: str) -> list[Trouble]:
+    """Return the troubles of a table without a target, first that of the column that may be it."""
+    words = "is the last and may be the target: dataset.target names none"
+    others = [trouble for trouble in troubles if trouble.label != label]
+    return [Trouble(label, words, "target", (label,)), *others]
 
 
 def _is_of_numbers(kind: Any) -> bool:
@@ -196,16 +227,16 @@ def _are_dates(entries: "pd.Series[Any]") -> bool:
 
 
 def _refuse(name: str, troubles: Sequence[Trouble]) -> None:
-    """Raise one error for all columns that are not numbers; nothing where there are none."""
-    if not troubles:
-        return
-    said = [f"column {trouble.label!r} {trouble.words}" for trouble in troubles[:SHOWN]]
+    """Raise one error for all columns with a trouble."""
+    said = [f"column {trouble}" for trouble in troubles[:SHOWN]]
     if len(troubles) > SHOWN:
         said.append(f"{len(troubles) - SHOWN} more columns")
     settled = {each.option for each in troubles}
     if "missing" in settled:
         settled.add("fill")
-    options = []
+    options = [
+        f"'dataset.target={_quoted(each.label)}'" for each in troubles if each.option == "target"
+    ]
     for option in ("encode", "missing", "drop"):
         values = [value for each in troubles if each.option == option for value in each.values]
         if values:
@@ -269,20 +300,30 @@ def _numeric(column: "pd.Series[Any]") -> "pd.Series[Any]":
         return column
 
 
-def counted(name: str, frame: "pd.DataFrame") -> tuple[str, ...]:
-    """Return a note where the first column counts the points, as a saved frame's index does."""
+def index_of(frame: "pd.DataFrame") -> Trouble | None:
+    """Return the first column where it counts the points, as a saved frame's index does."""
     import pandas as pd
 
     if not frame.shape[1]:
-        return ()
+        return None
     first = frame.iloc[:, 0]
     if not pd.api.types.is_integer_dtype(first.dtype) or first.isna().any() or len(first) < 3:
-        return ()
+        return None
     numbers = first.to_numpy(dtype=np.int64)
     if numbers[0] not in (0, 1) or (np.diff(numbers) != 1).any():
-        return ()
+        return None
     label = str(frame.columns[0])
-    return (
-        f"data of {name}: the first column, {label!r}, counts the points ({numbers[0]} to "
-        f"{numbers[-1]}); if it is an index, leave it out: 'dataset.drop=[{_quoted(label)}]'",
-    )
+    return Trouble(label, f"counts the points ({numbers[0]} to {numbers[-1]})", "drop", (label,))
+
+
+def plain(column: "pd.Series[Any]") -> Any:
+    """Return a target column as an array (P,): numbers, or objects with None for a gap."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(column.dtype) and not column.isna().any():
+        return column.to_numpy(dtype=bool)
+    if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
+        return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
+    if column.isna().any():
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return column.to_numpy()

@@ -195,17 +195,19 @@ def table_dataset(
             raise UserError(f"dataset.encode={column}: {what}; leave it out of dataset.encode")
     kept = [n for n in range(table.shape[1]) if n not in (where, *left_out)]
     used = kept if where is None else [*kept, where]
-    notes = columns.counted(name, table.iloc[:, kept])
+    index = columns.index_of(table.iloc[:, kept])
     table, left = _without_gaps(name, columns.with_gaps(table, options.missing), used, options)
-    targets = None if where is None else _plain(table.iloc[:, where])
+    targets = None if where is None else columns.plain(table.iloc[:, where])
     if targets is not None and kind_of(targets):
         raise UserError(f"dataset.target={target}: is a column of {kind_of(targets)}; {TARGETS}")
-    found = columns.columns(
-        name, table.iloc[:, kept], [kept.index(position) for position in coded], options.fill
-    )
+    places = [kept.index(position) for position in coded]
+    last = kept[-1:] == [table.shape[1] - 1] and where is None
+    found = columns.columns(name, table.iloc[:, kept], places, options.fill, index, last)
     x, names = found.numbers(np.ones(len(table), dtype=bool))
     made = label_dataset(name, x, targets, task, source=source, feature_names=list(names))
-    return replace(made, columns=found if options.fitted else None, notes=(*notes, *left))
+    return replace(
+        made, columns=found if options.fitted else None, notes=(*found.notes(index), *left)
+    )
 
 
 def _without_gaps(
@@ -381,19 +383,6 @@ def _refuse_doubled(option: str, column: Any, names: list[str]) -> None:
             f"{', '.join(map(str, places[:SHOWN]))}; give the position of one, and leave out the "
             "others with dataset.drop"
         )
-
-
-def _plain(column: "pd.Series[Any]") -> Any:
-    """Return a target column as an array (P,): numbers, or objects with None for a gap."""
-    import pandas as pd
-
-    if pd.api.types.is_bool_dtype(column.dtype) and not column.isna().any():
-        return column.to_numpy(dtype=bool)
-    if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
-        return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
-    if column.isna().any():
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return column.to_numpy()
 
 
 def _first_line(error: BaseException) -> str:

@@ -121,7 +121,7 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
         raise UserError(
             f"data of {name}: the target of {part}point {place} (counted from 0) is "
             f"{'missing' if labels[place] is None else labels[place]} ({gaps.sum()} in all); "
-            "drop the points without a target"
+            "leave the points without a target out (dataset.fill=drop does, of csv and parquet)"
         )
     return labels
 

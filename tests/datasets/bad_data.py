@@ -200,7 +200,7 @@ CASES = (
     Case(
         "a label missing",
         csv("a,label\n1,no\n3,\n4,yes\n"),
-        ("target of point 1", "missing", "without a target"),
+        ("target of point 1", "missing", "dataset.fill=drop"),
     ),
     Case(
         "a number for a target missing",

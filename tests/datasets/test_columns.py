@@ -42,6 +42,7 @@ def test_one_refusal_names_every_column_and_what_settles_it():
     ):
         assert words in said
     assert "label" not in said
+    assert "target" not in said
     told = dict(re.findall(r"'dataset\.(\w+)=\[(.*?)\]'", said))
     lists = {name: text.replace('"', "").split(",") for name, text in told.items()}
     assert lists == {"encode": ["city", "sex"], "missing": ["?"], "drop": ["when", "note"]}
@@ -113,6 +114,32 @@ def test_a_column_that_counts_the_points_is_told(first, noted):
     assert bool(notes) == noted
     if noted:
         assert "'dataset.drop=[\"Unnamed: 0\"]'" in notes[0]
+
+
+def test_a_target_that_nobody_named_is_told_first():
+    with pytest.raises(
+        UserError, match=r"column 'label' is the last.* add 'dataset.target=label' '"
+    ):
+        read(TABLE, Options(), None)
+    with pytest.raises(UserError) as caught:
+        read(TABLE.drop(columns="label"), Options(), None)
+    assert "add 'dataset.target=note' 'dataset.encode=[city,sex]'" in str(caught.value)
+    assert "'dataset.drop=[when]'" in str(caught.value)
+
+
+def test_an_index_is_left_out_by_the_remedy_of_another_trouble():
+    counted = TABLE.assign(age=1.0, income=2.0, when=3)
+    counted.insert(0, "Unnamed: 0", range(8))
+    with pytest.raises(UserError, match=r"'dataset\.drop=\[\"Unnamed: 0\",note\]'"):
+        read(counted, Options())
+
+
+def test_gaps_in_a_column_that_is_encoded_are_told():
+    notes = read(TABLE).notes
+    assert notes == (
+        "data of my: column 'city' has no entry in 1 of 8 points; "
+        "they are a category, city=(missing)",
+    )
 
 
 @pytest.mark.parametrize(
