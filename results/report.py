@@ -9,10 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from normbench.results import (
     answer,
+    captions,
     clean,
     comparisons,
     drawing,
@@ -26,6 +28,7 @@ from normbench.results.answer import Compared
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES, style
 from normbench.results.merging import merged
+from normbench.results.reached import excess_left
 from normbench.results.runs import Sweep
 
 FILE = "report.html"
@@ -84,6 +87,7 @@ class Section:
     shared: list[tuple[str, str]]
     varied: Table | None
     lost: Table | None
+    steps: Table | None
 
 
 def write(
@@ -197,6 +201,7 @@ def _section(
         shared=shared,
         varied=varied,
         lost=_lost(part),
+        steps=_steps(part),
     )
 
 
@@ -254,6 +259,35 @@ def _lost(part: Sweep) -> Table | None:
     return Table.of("Failed and diverged runs", frame)
 
 
+def _steps(part: Sweep) -> Table | None:
+    """Return what every step size of every scheme came to: the figures, for those who hear them."""
+    schemes = merged(part).of_role(names.SCHEME).set_index("label").to_dict("index")
+    steps = merged(part).of_role(names.STEP)
+    if steps.empty:
+        return None
+    rows = [
+        {
+            "scheme": row["label"],
+            "step size": row.get(names.STEP_TAG.column),
+            "verdict": row["verdict"],
+            "cost": row.get(names.FINAL_COST.column),
+            "excess left": _left(row, schemes[row["label"]]),
+            "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
+        }
+        for row in steps.to_dict("records")
+        if row["label"] in schemes
+    ]
+    frame = pd.DataFrame(rows)
+    diverged = frame["verdict"] == names.DIVERGED  # which have no final cost
+    frame[["cost", "misclassified"]] = frame[["cost", "misclassified"]].mask(diverged)
+    return Table.of("Every step size", frame.dropna(axis="columns", how="all"))
+
+
+def _left(step: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:
+    left = excess_left(step, scheme)
+    return max(left, 0.0) if np.isfinite(left) else None
+
+
 def _pairs(pairs: pd.DataFrame) -> Table | None:
     if pairs.empty:
         return None
@@ -287,9 +321,9 @@ def _pictures(
         if name not in by_name:
             continue
         caption = what[0].upper() + what[1:].split(" (record")[0]
-        words = f"Figure: {caption}, {experiment}. The numbers stand in the tables."
-        if name == "histories":
-            words = f"Figure: {caption}, {experiment}. {answer.sentence(part, experiment)}"
+        found = captions.finding(part, experiment, name)
+        words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
+        caption = f"{found} ({caption}.)" if found else f"{caption}."
         svg = by_name[name].with_suffix(".svg").read_text(encoding="utf-8")
         if len(svg) <= LARGEST:
             yield Picture(caption, words, svg=inline(svg, f"{section}-{name}-"))

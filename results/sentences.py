@@ -123,6 +123,13 @@ TEMPLATES = {
     "faster_predicts_worse": "The faster descent predicts worse, {how}: {theirs} under {faster}, "
     "against {least} under {best}.",
     "rises": "The test cost rises again under {schemes}.",
+    # what a figure shows
+    "goes_from": "{what} goes from {least:.4g} under {low} to {most:.4g} under {high}.",
+    "is_one": "{what} is {value:.4g} under {schemes}.",
+    "levelling": "So many of {steps:d} step sizes level: {counts}.",
+    "serving": "Step {step} serves {count:d} of {every:d} directions of {scheme}, which hold "
+    "{share} of the excess{model}.",
+    "losing": "Of the variance of {scheme}, {share} is lost.",
 }
 # What stands in sentences: the places of a ranking, with semicolons between them, and doubts.
 PARTS = {

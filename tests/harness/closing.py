@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from normbench.recording import records
-from normbench.results import answer, heldout, names, profile, theory
+from normbench.results import answer, captions, heldout, names, profile, theory
 from normbench.results.runs import Sweep
 from tests.harness.claims import CHECKS as OF_A_SCHEME
 from tests.harness.claims import Witness, lost_directions, near, sentences
@@ -321,6 +321,46 @@ def _counts(jury, said):
     return [np.allclose(2 * once, twice, rtol=1e-12), see.at_zero() == 0]
 
 
+WHAT = {
+    captions.CONDITION: names.CONDITION,
+    captions.COVARIANCE: names.COVARIANCE_CONDITION,
+    captions.SHARPEST: names.SHARPNESS,
+}
+
+
+def _numbers(jury, what):
+    """The numbers that a caption is about, by scheme: steps as found, others as recorded."""
+    if what.endswith(" step size"):
+        return {label: step.step_size for label, step in jury.best.items()}
+    known = {label: one.findings.metrics for label, one in jury.outcomes.items()}
+    key = WHAT[what].key
+    return {label: own[key] for label, own in known.items() if np.isfinite(own.get(key, np.nan))}
+
+
+def _goes_from(jury, said):
+    found = _numbers(jury, said["what"])
+    checks = [near(said["least"], min(found.values())), near(said["most"], max(found.values()))]
+    for part, end in (("low", min), ("high", max)):
+        value = end(found.values())
+        checks += [near(str(found[label]), value, 1e-5) for label in _split(said[part])]
+    return [*checks, float(said["least"]) <= float(said["most"])]
+
+
+def _is_one(jury, said):
+    found = _numbers(jury, said["what"])
+    named = set(_split(said["schemes"]))
+    return [named == set(found), *(near(said["value"], value) for value in found.values())]
+
+
+def _levelling(jury, said):
+    counts = dict(re.findall(r"([\w]+) (\d+)", said["counts"]))
+    found = {label: list(see.verdicts.values()) for label, see in jury.see.items()}
+    return [
+        counts == {label: str(own.count("levelled")) for label, own in found.items()},
+        {len(own) for own in found.values()} == {int(said["steps"])},
+    ]
+
+
 def _of_all(name):
     return lambda jury, said: [
         check for see in jury.see.values() for check in OF_A_SCHEME[name](see, said)
@@ -351,6 +391,9 @@ CHECKS = {
     "largest_convergent": _largest,
     "lost_by": _lost_by,
     "counts": _counts,
+    "goes_from": _goes_from,
+    "is_one": _is_one,
+    "levelling": _levelling,
     "one_function": lambda jury, said: [_equal(_starts(jury, jury.see))],
     "other_functions": lambda jury, said: [not _equal(_starts(jury, jury.see), 1e-6)],
     "few_functions": _few,
@@ -371,6 +414,7 @@ def said(sweep):
     splits = heldout.by_split(sweep)
     parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
     parts += [answer.sentence(sweep, experiment), *answer.answers(sweep, experiment, splits)]
+    parts += [one.text for one in captions.numbers(sweep, experiment)]
     return [one for part in parts for one in sentences(part)]
 
 

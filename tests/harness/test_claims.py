@@ -94,6 +94,8 @@ WRONG = {
     "fastest": [(r"identity", "standard"), (r"^(\d)", r"9\1"), (r"1e-1", "1e-2")],
     "largest_convergent": [(r"10+", "0.001")],
     "thresholds": [(r"standard", "identity"), (r"1\.", "2.")],
+    "goes_from": [(r"identity", "standard"), (r"^(\d)", r"9\1")],
+    "levelling": [(r"standard (\d)", r"standard 9\1"), (r"^6$", "5")],
 }
 
 

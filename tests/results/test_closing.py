@@ -1,10 +1,13 @@
 """Each closing sentence is said where it is true, and not where it is false."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import answer, heldout, names, problems, profile, reached, theory
+from normbench.results import answer, captions, heldout, names, problems, profile, reached, theory
 from normbench.results.runs import Sweep
 from normbench.results.sentences import TEMPLATES
 from tests.harness.claims import sentences
@@ -100,8 +103,45 @@ def diverging():
     return sweep
 
 
+@dataclass(frozen=True)
+class Kept(Sweep):
+    """A sweep whose schemes keep the directions of their cost."""
+
+    curvature: Any = ()
+
+    def arrays(self, runs, name):
+        values = np.array(self.curvature)
+        kept = {"window_curvature": values, "window_share": values**0}
+        kept["window_times"] = np.ones(len(values), dtype=int)
+        return dict.fromkeys(runs["label"], kept) if len(values) else {}
+
+
+def windows(*curvature):
+    made = runs(("x", "a", FAST), iterations="10")
+    return captions.finding(Kept("-", "s", made.runs, curvature=curvature), "x", "windows")
+
+
+def steps(*sizes):
+    jobs = [("x", name, {size: (3, 0.001)}) for name, size in zip("abc", sizes)]
+    return captions.finding(runs(*jobs), "x", "step_sizes")
+
+
+def levelling(*sizes):
+    jobs = [("x", name, dict.fromkeys(own, (3, 0.001))) for name, own in zip("ab", sizes)]
+    return captions.finding(runs(*jobs), "x", "phase_diagram")
+
+
+def losing(share):
+    return captions.finding(with_tags(runs(*BOTH), VARIANCE_LOST=share), "x", "projection")
+
+
 # Of each sentence: a text that has it, and the nearest one that has not.
 CASES = {
+    "goes_from": (steps(0.1, 1.0, 10.0), steps(1.0, 1.0, 1.0)),
+    "is_one": (steps(1.0, 1.0, 1.0), steps(0.1, 1.0, 10.0)),
+    "levelling": (levelling([0.1, 1.0], [1.0, 10.0]), levelling([0.1, 1.0], [1.0])),
+    "serving": (windows(1.0, 0.01), windows()),
+    "losing": (losing(0.2), losing(np.nan)),
     "none_ran": (explained(runs(FAILED)), explained(runs(("x", "a", FAST), FAILED))),
     "no_step": (
         explained(Sweep("-", "s", runs(("x", "a", FAST)).runs.query("role != 'step'"))),
@@ -158,6 +198,18 @@ def test_a_closing_sentence_is_said_only_where_it_is_true(name):
     true, false = (told(text) for text in CASES[name])
     assert name in true
     assert name not in false
+
+
+def test_captions_say_what_the_numbers_show():
+    assert steps(0.1, 1.0, 0.1) == ("The best step size goes from 0.1 under a = c to 1 under b.")
+    assert levelling([0.1, 1.0], [1.0, 10.0]) == "So many of 2 step sizes level: a 0, b 0."
+    # In 10 iterations step 1 shrinks along h = 1 at once, along h = 0.01 to 0.99^10 = 0.904.
+    assert windows(1.0, 0.01) == (
+        "Step 1 serves 1 of 2 directions of a, which hold 50% of the excess at the start."
+    )
+    assert losing(0.0123) == (
+        "Of the variance of a, 1.230% is lost. Of the variance of b, 1.230% is lost."
+    )
 
 
 def test_counts_are_ranked_by_counts_and_equal_ones_stand_together():

@@ -11,7 +11,7 @@ from normbench.command.results import main
 from normbench.recording import records
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import answer, heldout, report
+from normbench.results import answer, captions, heldout, report
 from normbench.results.conclusion import present
 from normbench.results.runs import Sweep, load
 
@@ -103,6 +103,26 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
     for reason in lost[lost["verdict"] == "diverged"]["reason"]:
         assert reason in page.text
     assert "secret" not in page.text
+
+
+def test_captions_and_alternative_texts_say_what_was_found(page, three):
+    told = {
+        name: captions.finding(three.sweep, three.name, name)
+        for name in ("histories", "step_sizes", "phase_diagram", "contours", "data", "sharpness")
+    }
+    words = [card["aria-label"] for card in page.all("div") if card.get("role") == "img"]
+    for name, text in told.items():
+        assert text, name
+        assert text in page.text, name
+        assert any(text in each for each in words), name
+
+
+def test_every_step_size_stands_in_a_folded_table(page, three):
+    assert len(page.all("details")) == len(page.all("summary")) == 1
+    inside = [tag for tag, _, open_tags in page.elements if "details" in open_tags]
+    steps = three.sweep.of_role("step")
+    assert inside.count("tr") == 1 + len(steps)
+    assert inside.count("caption") == 1
 
 
 def test_a_step_that_was_chosen_is_not_called_the_best(page, three):

@@ -1,0 +1,123 @@
+"""What each figure shows, in sentences made from recorded numbers: captions, and texts to read."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from normbench.results import answer, names
+from normbench.results.figures import material, windows
+from normbench.results.merging import merged
+from normbench.results.reasons import EQUAL
+from normbench.results.runs import Sweep
+from normbench.results.sentences import Said, paragraph, said
+
+MOST = 4  # schemes that have a sentence each; of more, the first and the last
+CONDITION = "The condition number of the cost's curvature"
+COVARIANCE = "The condition number of the points' covariance"
+SHARPEST = "At the end, step size x L / 2"
+
+
+def finding(sweep: Sweep, experiment: str, figure: str) -> str:
+    """Return what a figure of an experiment shows; empty where no number is recorded for it."""
+    made = merged(sweep)
+    if figure in ("histories", "closer", "fit"):
+        return answer.sentence(sweep, experiment)
+    found = FINDINGS.get(figure)
+    return paragraph(found(made, experiment)) if found else ""
+
+
+def numbers(sweep: Sweep, experiment: str) -> list[Said]:
+    """Return what captions say of an experiment from its numbers alone, without arrays."""
+    tell = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
+    return [one for figure in tell for one in FINDINGS[figure](merged(sweep), experiment)]
+
+
+def _windows(made: Sweep, experiment: str) -> list[Said]:
+    """Say how many directions each scheme's step size serves, and how much they hold."""
+    rows = material.schemes(made, experiment)
+    arrays = material.fitting(made, rows, names.KEPT, lambda parts: windows.CURVATURE in parts)
+    found = []
+    for row in rows.to_dict("records"):
+        step = pd.to_numeric(row[names.STEP_TAG.column])
+        if row["label"] not in arrays or pd.isna(step):
+            continue
+        bars = windows.bars(arrays[row["label"]], int(row[names.setting("iterations")]))
+        count, share = bars.served(float(step))
+        exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
+        told = {"step": f"{step:g}", "count": count, "every": int(bars.times.sum())}
+        told |= {"scheme": row["label"], "share": f"{share:.0%}"}
+        found.append((count, said("serving", **told, model="" if exact else " at the start")))
+    if len(found) > MOST:
+        found = sorted(found, key=lambda pair: pair[0])
+        found = [found[0], found[-1]]
+    return [one for _, one in found]
+
+
+def _best_steps(made: Sweep, experiment: str) -> list[Said]:
+    """Say from where to where the step sizes that stand for the schemes reach."""
+    rows = material.schemes(made, experiment)
+    which = f"The {made.which_step(experiment)} step size"
+    return _range(which, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
+
+
+def _levelling(made: Sweep, experiment: str) -> list[Said]:
+    """Say how many step sizes of each scheme level."""
+    steps = made.of_role(names.STEP, experiment)
+    if steps.empty:
+        return []
+    tried = steps.groupby("label", sort=False)["verdict"]
+    if tried.size().nunique() > 1:
+        return []
+    counts = tried.agg(lambda own: int((own == names.LEVELLED).sum())).items()
+    words = ", ".join(f"{label} {count}" for label, count in counts)
+    return [said("levelling", steps=int(tried.size().iloc[0]), counts=words)]
+
+
+def _of(what: str, metric: names.Metric) -> Callable[[Sweep, str], list[Said]]:
+    def tell(made: Sweep, experiment: str) -> list[Said]:
+        rows = material.schemes(made, experiment)
+        return _range(what, rows["label"], rows[metric.column]) if metric.column in rows else []
+
+    return tell
+
+
+def _range(what: str, labels: "pd.Series[str]", values: "pd.Series[float]") -> list[Said]:
+    """Say the least and the most of a number over the schemes; nothing where none has it."""
+    known = [
+        (float(value), label)
+        for value, label in zip(values, labels)
+        if pd.notna(value) and np.isfinite(value)
+    ]
+    if not known:
+        return []
+    least, most = min(known)[0], max(known)[0]
+    low, high = (
+        " = ".join(label for value, label in known if abs(value - end) <= EQUAL * abs(end))
+        for end in (least, most)
+    )
+    if most - least <= EQUAL * abs(most):
+        return [said("is_one", what=what, value=most, schemes=high)]
+    return [said("goes_from", what=what, least=least, low=low, most=most, high=high)]
+
+
+def _projection(made: Sweep, experiment: str) -> list[Said]:
+    rows = material.schemes(made, experiment)
+    lost = rows.get(names.VARIANCE_LOST.column, pd.Series(dtype=float))
+    told = zip(rows["label"], lost) if len(lost) else ()
+    return [
+        said("losing", scheme=label, share=f"{value:.3%}")
+        for label, value in told
+        if pd.notna(value)
+    ]
+
+
+FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
+    "windows": _windows,
+    "step_sizes": _best_steps,
+    "phase_diagram": _levelling,
+    "contours": _of(CONDITION, names.CONDITION),
+    "data": _of(COVARIANCE, names.COVARIANCE_CONDITION),
+    "sharpness": _of(SHARPEST, names.SHARPNESS),
+    "projection": _projection,
+}
