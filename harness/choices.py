@@ -3,11 +3,13 @@
 import importlib
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ class Place:
     """
 
     rule: str
+    example: str
     takes: Callable[[Any], bool]
     is_made: Callable[[Any], bool]
 
@@ -65,20 +68,27 @@ def _is_optimizer(found: Any) -> bool:
 
 
 PLACES = {
-    "cost": Place("cost: a function of scores and targets", _is_cost, _is_cost),
+    "cost": Place(
+        "cost: a function of scores and targets", "normbench.costs.softmax", _is_cost, _is_cost
+    ),
     "dataset": Place(
         "loader: a function that gives a data set, as normbench.datasets.make_dataset makes it",
+        "normbench.datasets.files.csv",
         callable,
         lambda found: isinstance(found, Dataset),
     ),
     "normalizer": Place(
         "scheme: a class with fit and transform, or a function that gives one, "
         "such as sklearn.preprocessing.StandardScaler",
+        "sklearn.preprocessing.StandardScaler",
         _makes_a_scheme,
         lambda found: _transforms(found) and not isinstance(found, type),
     ),
     "optimizer": Place(
-        "function that gives a normbench.optimizers.Optimizer", callable, _is_optimizer
+        "function that gives a normbench.optimizers.Optimizer",
+        "normbench.optimizers.momentum",
+        callable,
+        _is_optimizer,
     ),
 }
 _named: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
@@ -113,7 +123,8 @@ def options(group: str, name: str) -> dict[str, Any]:
 def allowing(packages: Any) -> Iterator[None]:
     """Let a `_target_` name these packages too, as long as the context lasts.
 
-    packages: a list of top-level names. Raises `UserError` where it is anything else.
+    packages: a list of top-level names. Raises `UserError` where it is anything else, or where
+    there is no package of a name.
     """
     names = [] if isinstance(packages, str) or not hasattr(packages, "__iter__") else list(packages)
     if not all(isinstance(name, str) and name.isidentifier() for name in names) or (
@@ -122,6 +133,13 @@ def allowing(packages: Any) -> Iterator[None]:
         raise UserError(
             f"packages={packages}: must be a list of packages' names, such as packages=[mypackage]"
         )
+    for name in names:
+        if name not in sys.modules and find_spec(name) is None:
+            raise UserError(
+                f"packages=[{name}]: there is no package or module {name} in the working folder "
+                f"({Path.cwd()}) or in this environment; work in the folder that holds it, or "
+                "install it"
+            )
     token = _named.set(tuple(names))
     try:
         yield
@@ -160,6 +178,11 @@ def locate(group: str, target: Any) -> Any:
     scikit-learn, the public classes that transform; otherwise only packages that the user has
     named. Raises `UserError`.
     """
+    if not target:
+        raise UserError(
+            f"{group}._target_: is missing; the option's file says what it stands for in a line "
+            f"such as _target_: {PLACES[group].example}"
+        )
     target = _present(str(target), _named.get())
     module_name, _, attribute = target.rpartition(".")
     package = target.split(".")[0]
@@ -169,7 +192,7 @@ def locate(group: str, target: Any) -> Any:
         _refuse_inside(group, target)
     elif package not in _named.get():
         raise UserError(
-            f"{group}._target_={target}: is of {package or 'no package'}; a _target_ is of this "
+            f"{group}._target_={target}: is of {package}; a _target_ is of this "
             "project, of scikit-learn or of a package that the setting packages names; where you "
             f"trust that code, add packages=[{package}]"
         )
@@ -179,7 +202,7 @@ def locate(group: str, target: Any) -> Any:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
             f"{group}._target_={target}: cannot be imported ({reason}); "
-            "give the dotted path of a function or class, such as normbench.costs.softmax"
+            f"give the dotted path of a function or class, such as {PLACES[group].example}"
         ) from error
     if not PLACES[group].takes(found) or (package == "sklearn" and not _is_scheme_class(found)):
         raise UserError(f"{group}._target_={target}: is no {PLACES[group].rule}")

@@ -8,7 +8,7 @@ from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.choices import CONF, names, no_option
+from normbench.choices import CONF, PLACES, names, no_option
 from normbench.datasets.values import UserError, did_you_mean
 
 HELP = "normbench --help shows what there is"
@@ -39,6 +39,12 @@ def reading(word: str = "the command") -> Iterator[None]:
         raise
     except Exception as error:
         reason = str(error).partition("See https://hydra.cc")[0].strip()
+        mark = getattr(error, "problem_mark", None)  # of a YAML file
+        if mark:
+            said = (
+                f"{mark.name}, line {mark.line + 1}: is no YAML ({getattr(error, 'problem', '')})"
+            )
+            raise UserError(f"{said}; correct the file") from error
         if isinstance(error, OverrideParseException):
             raise UserError(_plain(f"{word}: {_unread(word, reason)}")) from error
         told = one_line(error) or _plain(f"{word}: cannot be read ({reason}); {HELP}")
@@ -51,7 +57,13 @@ def _unread(word: str, reason: str) -> str:
     if word.count("[") != word.count("]") or word.count("{") != word.count("}"):
         name = word.partition("=")[0] if "=" in word else "NAME"
         return f"its brackets do not close; quote a value with spaces: '{name}=[1, 10]'"
+    if word.strip(",") != word:
+        return "begins or ends with a comma; write no space beside a comma, as in NAME=A,B"
     if "=" not in word:
+        name, _, option = word.rpartition(":")
+        groups = [found for found in PLACES if option in names(found) and name in ("", found)]
+        if groups:
+            return f"is no setting; write {groups[0]}={option}"
         near = did_you_mean(word, ("results", "dashboard", *_settings()))
         return f"is no setting, which is written NAME=VALUE; {HELP}{near}"
     return f"cannot be read ({reason}); {quoted}"

@@ -35,6 +35,15 @@ def hold_back(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return [word for word in words if word not in held], held
 
 
+def overridden(words: Sequence[str]) -> list[str]:
+    """Return a line for each word of a command line that another one of its key follows."""
+    last = {word.partition("=")[0]: word for word in words}
+    pairs = ((word, last[word.partition("=")[0]]) for word in words if "=" in word)
+    return [
+        f"{word}: does not count; {later} comes after it" for word, later in pairs if later != word
+    ]
+
+
 @dataclass(frozen=True)
 class Part:
     """What the command line says of one key: its values, as Hydra writes them."""

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override
@@ -13,7 +13,7 @@ from normbench.choices import names
 from normbench.command import hydras_own, sweep
 from normbench.command.errors import HELP, reading
 from normbench.command.grid import GROUPS, hold_back
-from normbench.datasets.values import UserError
+from normbench.datasets.values import UserError, did_you_mean
 
 CONFIG = "config"  # the file that every command starts from
 INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -25,6 +25,7 @@ def run(words: Sequence[str], job: TaskFunction) -> None:
     Raises `UserError` on a flag or a setting that there is not.
     """
     parser = _parser()
+    _refuse_flags(words)
     asked = parser.parse_intermixed_args(list(words))
     with hydras_own.started(_folder(asked.config_dir)) as hydra:
         if asked.help:
@@ -45,8 +46,27 @@ def run(words: Sequence[str], job: TaskFunction) -> None:
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, as every other mistake's."""
 
+    flags: ClassVar[set[str]] = set()
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        """Add an argument, and remember how it is written."""
+        self.flags.update(name for name in names if name.startswith("-"))
+        return super().add_argument(*names, **options)
+
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message}; {HELP}")
+
+
+def _refuse_flags(words: Sequence[str]) -> None:
+    """Raise `UserError` for a flag that there is not; argparse would take `-cn` for `-c n`."""
+    for word in words:
+        flag = word.partition("=")[0]
+        if flag.startswith("-") and flag.strip("-") and flag not in _Parser.flags:
+            raise UserError(f"{word}: there is no such flag; {HELP}{_near(flag)}")
+
+
+def _near(flag: str) -> str:
+    return did_you_mean(flag, [known for known in _Parser.flags if known.startswith("--")])
 
 
 def _parser() -> _Parser:

@@ -26,7 +26,7 @@ from omegaconf import DictConfig
 from normbench.command import config as configs
 from normbench.command import hydras_own, output
 from normbench.command.errors import SweepError, reading
-from normbench.command.grid import Grid, hold_back
+from normbench.command.grid import Grid, hold_back, overridden
 from normbench.results import names
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
@@ -106,7 +106,7 @@ class Sweep(Sweeper):
         for choices, mistake in mistakes.items():
             if not fitting or not fitting.issuperset(choices):
                 raise mistake
-        for note in (*grid.notes(), *notes):
+        for note in (*overridden(self.words), *grid.notes(), *notes):
             print(note, file=sys.stderr)
         return list(experiments)
 

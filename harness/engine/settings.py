@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from normbench.datasets.values import NUMBER, refuse_larger
+from normbench.datasets.values import NUMBER, did_you_mean, refuse_larger
 from normbench.datasets.values import UserError as UserError
 from normbench.datasets.values import number as number
 from normbench.datasets.values import one_of as one_of
@@ -122,9 +122,10 @@ def _shown_step(value: Any, step_sizes: tuple[float, ...]) -> float | None:
 def _start(value: Any) -> Any:
     if isinstance(value, str) and value in STARTS:
         return value
-    remedy = "must be zeros, normal, same_function, or a list of weights with the bias first"
+    remedy = f"must be null, {', '.join(STARTS)}, or a list of weights with the bias first"
     if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-        raise UserError(f"start={value}: {remedy}")
+        near = did_you_mean(value, ("null", *STARTS))
+        raise UserError(f"start={value}: {remedy}{near}")
     rows = [list(row) if hasattr(row, "__iter__") else row for row in value]
     flat = [entry for row in rows for entry in (row if isinstance(row, list) else [row])]
     for entry in flat:

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from normbench.choices import CONF
 from normbench.command import config as configs
-from normbench.command.grid import Grid, hold_back
+from normbench.command.grid import Grid, hold_back, overridden
 from normbench.datasets import UserError
 
 
@@ -66,7 +66,11 @@ def test_an_option_goes_to_the_choices_that_have_it_and_equal_jobs_are_one(grid)
 
 
 def test_what_stands_last_counts(grid):
-    assert grid("iterations=1", "iterations=2,3", "iterations=4").jobs == [("iterations=4",)]
+    words = ("iterations=1", "iterations=2,3", "-m", "seed=1", "iterations=4")
+    assert grid(*words[:2], words[-1]).jobs == [("iterations=4",)]
+    assert overridden(words) == [
+        f"{word}: does not count; iterations=4 comes after it" for word in words[:2]
+    ]
 
 
 def test_an_option_that_none_has_is_refused_with_the_nearest(grid):

@@ -122,7 +122,11 @@ CASES = (
     target("optimizer", "normbench.optimizers.Optimizer"),
     target("dataset", "normbench.datasets.idx.read_idx", "dataset=iris"),
     target("normalizer", "normbench.normalizers.decomposition.blocks", IDENTITY),
-    Case("no target", typed("cost._target_=null"), ("cost._target_=None: is of",)),
+    Case(
+        "no target",
+        typed("cost._target_=null"),
+        ("cost._target_: is missing", "normbench.costs.softmax"),
+    ),
     mine("cost", "three"),
     mine("cost", "nothing", said="cost nothing: gives shape ()"),
     mine("cost", "breaks", said="cost breaks: cannot be taken (IndexError"),

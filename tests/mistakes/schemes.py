@@ -44,6 +44,20 @@ CASES = (
         scheme("_target_: mylab.Tahn", *ALLOWED),
         ("_target_=mylab.Tahn: cannot be imported",),
     ),
+    Case(
+        "a scheme of another folder",
+        scheme("_target_: theirs.Tanh", "packages=[theirs]", *BESIDE),
+        ("no package or module theirs in the working folder (/",),
+    ),
+    Case(
+        "no scheme in its module",
+        scheme("_target_: mylab.schemes.Tanh", *ALLOWED),
+        ("cannot be imported", "such as sklearn.preprocessing.StandardScaler"),
+    ),
+    Case("a scheme of no class", scheme("width: 2", *BESIDE), ("_target_: is missing",)),
+    Case(
+        "a key twice", scheme(f"{MINE}width: 2\nwidth: 3", *ALLOWED), ("tanh.yaml, line 3: is no",)
+    ),
     Case("one of two numbers", typed("-m", "iterations=5,x"), ("iterations=x: must be a whole",)),
     Case(
         "a scheme without a step size",
