@@ -124,6 +124,9 @@ def test_the_best_is_first_at_the_lowest_cost_and_stays_there():
     assert convergence.to_lowest([slow, touches], 0.5)[1] == 51
     # A cost that ends above by more than a millionth of the start's excess is not as good.
     higher = convergence.to_lowest([slow, quick + 1e-5], 0.5)
+    assert convergence.to_lowest([slow + 100, quick + 100 + 1e-5], 100.5) == pytest.approx(
+        higher, nan_ok=True
+    )
     assert np.isnan(higher[1])
     assert convergence.best(higher, [1.0, 0.1]) == 0
 

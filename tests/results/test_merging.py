@@ -82,6 +82,7 @@ def test_the_table_of_histories_is_at_the_steps_of_the_summary(splits):
 def test_test_points_have_a_row_a_split_and_rates(splits):
     table = heldout.by_split(splits)
     assert len(table) == 2 * COUNT
+    assert list(table["scheme"].unique()) == ["standard", "pca_sphere"]
     summary = tables.summary(splits).set_index("scheme")["best step"]
     every = splits.of_role("step")
     for scheme, own in table.groupby("scheme"):
