@@ -107,7 +107,7 @@ def judge(
         return Judgement(names.UNSETTLED, "tie: the cost neither falls nor rises", tied=True)
     down = falls(history, rounding)
     low = sinks(history, rules, rounding)
-    if levelled(history, minimum, rules, rounding):
+    if levelled(history, minimum, rules):
         return Judgement(names.LEVELLED, "", down, sinks=low)
     if cycling(history, rules, rounding):
         above = ", and it ends above the start"
@@ -122,14 +122,13 @@ def judge(
     return Judgement(names.UNSETTLED, reason, down, sinks=low)
 
 
-def levelled(history: History, minimum: float, rules: Rules, rounding: float) -> bool:
-    """Return whether the cost has fallen, its tail is flat, and little of the excess is left.
+def levelled(history: History, minimum: float, rules: Rules) -> bool:
+    """Return whether the tail is flat, and little of the excess is left.
 
     Little: less than the share `rules.excess` of the start's excess over the minimum.
     """
-    fallen = history[0] - history[-1] > rounding
     low = history[-1] - minimum < rules.excess * (history[0] - minimum)
-    return bool(fallen and low and flat(history, rules))
+    return bool(low and flat(history, rules))
 
 
 def flat(history: History, rules: Rules) -> bool:
@@ -254,14 +253,13 @@ def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]
 def _from_the_first_that_moves(
     step_sizes: Sequence[float], judgements: Sequence[Judgement]
 ) -> list[tuple[float, Judgement]]:
-    """Return step sizes, increasing, and judgements, without ties below a run that falls.
+    """Return step sizes, increasing, and judgements, without ties below the first that moves.
 
     There a step moves the cost by less than rounding; a tie above runs that fall is one at `2/L`.
     """
     pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
     moving = [number for number, (_, each) in enumerate(pairs) if not each.tied]
-    first = moving[0] if moving else 0
-    return pairs[first:] if pairs and not pairs[first][1].fails else pairs
+    return pairs[moving[0] if moving else 0 :]
 
 
 def targets(minimum: float, reference: float) -> dict[str, float]:

@@ -49,7 +49,10 @@ def test_a_curve_that_grows_and_is_finite_is_cycling_and_nothing_is_foretold():
     found = judge(1.1 ** np.arange(101))
     assert found.verdict == "cycling"
     assert found.reason.endswith("and it ends above the start")
-    assert judge(np.r_[1.0, np.tile([1.5, 0.5], 50)]).reason.endswith("finds no new low")
+    for falls_back in ([1.5, 0.5], [0.5, 1.0]):
+        found = judge(np.r_[1.0, np.tile(falls_back, 50)])
+        assert found.reason.endswith("finds no new low")
+    assert judge(np.r_[1.0, 9.0, np.tile([2.0, 3.0], 50)]).reason.endswith("above the start")
 
 
 def test_a_curve_that_rises_and_falls_while_it_sinks_is_unsettled():
@@ -85,6 +88,7 @@ def test_a_cost_that_neither_falls_nor_rises_is_a_tie_and_fails(jitter):
     found = judge(3.0 * (1 + jitter * (np.arange(101) % 2)))
     assert found.verdict == "unsettled"
     assert found.reason.startswith("tie")
+    assert found.tied
     assert found.fails
     assert not found.falls
 
@@ -122,6 +126,11 @@ def test_the_best_is_first_at_the_lowest_cost_and_stays_there():
     touches = quick.copy()
     touches[50] = 0.7  # it leaves the lowest cost once more
     assert convergence.to_lowest([slow, touches], 0.5)[1] == 51
+    lasts = [(1.0, 0.5), (0.1, 0.7), (1.0, 0.50005), (1.0, 0.5002)]
+    for unit in (1.0, 1e-4):
+        ends = [unit * np.array([100.0, *last]) for last in lasts]
+        wanted = [2, np.nan, 2, np.nan]  # within a millionth of 100
+        assert convergence.to_lowest(ends, 0.0) == pytest.approx(wanted, nan_ok=True)
     # A cost that ends above by more than a millionth of the start's excess is not as good.
     higher = convergence.to_lowest([slow, quick + 1e-5], 0.5)
     assert convergence.to_lowest([slow + 100, quick + 100 + 1e-5], 100.5) == pytest.approx(
@@ -160,6 +169,7 @@ TIED = Judgement("unsettled", "tie", tied=True)
         ([RISES, LEVELLED, LEVELLED, CYCLES], 3.0, False),  # what is smaller was not too large
         ([SLOW, SLOW], None, True),
         ([CYCLES, CYCLES], None, False),
+        ([SLOW, CYCLES], None, False),
         ([TIED, TIED, SLOW, LEVELLED, CYCLES], 4.0, False),  # too small to move the cost
         ([SLOW, LEVELLED, TIED, LEVELLED], 2.0, False),  # at exactly 2/L
         ([TIED, CYCLES], None, False),
@@ -202,6 +212,8 @@ def test_several_starts_are_as_good_as_the_worst():
     assert found.verdict == "cycling"
     assert "2 levelled, 1 cycling" in found.reason
     assert convergence.together([LEVELLED, LEVELLED]) == LEVELLED
+    assert convergence.together([HOVERS]) == HOVERS
+    assert not convergence.together([LEVELLED, HOVERS]).falls
 
 
 @pytest.mark.parametrize("first", [1e-6, 0.9, 1e7])
@@ -311,10 +323,22 @@ def test_one_iteration_is_judged_and_none_is_not():
     assert convergence.judge(np.array([1.0, 0.5]), False, 0.0).falls
 
 
-@pytest.mark.parametrize("end", [0.12, 0.5])
-def test_a_constant_that_is_added_to_the_cost_changes_no_verdict(end):
-    history = np.r_[1.0, np.linspace(end, 0.1, 100)]
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+@pytest.mark.parametrize(
+    "history",
+    [
+        np.r_[1.0, np.linspace(0.12, 0.1, 100)],
+        np.r_[1.0, np.linspace(0.5, 0.1, 100)],
+        np.r_[1.0, np.full(100, 0.8)],
+        np.r_[1.0, np.tile([0.2, 0.6], 50)],
+        1.1 ** np.arange(101),
+        np.linspace(1, 0.1, 101) + 0.1 * (np.arange(101) == 30),
+        np.linspace(1, 0.1, 101) * np.where(np.arange(101) % 2, 1.5, 1.0),
+    ],
+)
+def test_the_unit_of_a_cost_and_a_constant_in_it_change_no_verdict(history, scale):
     assert judge(history + 100, minimum=100.0) == judge(history)
+    assert judge(history * scale) == judge(history)
 
 
 def test_a_target_of_counts_is_a_share_of_the_points():
@@ -323,12 +347,37 @@ def test_a_target_of_counts_is_a_share_of_the_points():
     assert replace(bench, points=0).targets["1e-1"] == pytest.approx(3.1)
 
 
+@pytest.mark.parametrize(("last", "length"), [(0.05, 1), (0.2, 4), (0.49, 9)])
+def test_the_last_part_is_a_share_of_the_iterations(last, length):
+    """Of 20: a step into it is of it, the one before is not; as long before, lows are compared."""
+    rules, flat = Rules(last=last), np.full(21, 0.5)
+    into = np.r_[flat[:-length], np.full(length, 0.6)]
+    assert convergence.cycling(into, rules, 0.0)
+    assert not convergence.cycling(np.r_[into[1:], 0.6], rules, 0.0)
+    if length > 1:
+        low = np.r_[flat[:-length], 0.4, np.full(length - 1, 0.45)]
+        low[-2 * length - 1] = 0.1
+        assert not convergence.cycling(low, rules, 0.0)
+        low[-2 * length] = 0.1
+        assert convergence.cycling(low, rules, 0.0)
+
+
+def test_what_is_rounding_is_neither_a_fall_nor_a_move():
+    assert convergence.tie(np.array([0.0, 1.0]), 1.0)
+    assert not convergence.tie(np.array([0.0, 1.0, 2.0]), 1.0)
+    for lower in (convergence.falls, lambda costs, least: convergence.sinks(costs, Rules(), least)):
+        assert lower(np.array([3.0, 3.0, 1.5]), 1.0)
+        assert not lower(np.array([3.0, 2.5, 2.0]), 1.0)
+
+
 def test_the_tail_is_a_share_of_the_iterations():
-    half = Rules(tail=0.5, least_tail=1)
-    assert convergence.flat(np.r_[np.linspace(2, 1, 10), np.full(11, 0.9)], half)  # 20 iterations
-    assert not convergence.flat(np.r_[np.linspace(2, 1, 11), np.full(10, 0.9)], half)
+    most = Rules(tail=0.9, least_tail=1)  # of 20 iterations 18
+    assert convergence.flat(np.r_[2.0, 1.0, np.full(19, 0.9)], most)
+    assert not convergence.flat(np.r_[2.0, 1.5, 1.0, np.full(18, 0.9)], most)
 
 
 def test_a_flat_tail_is_no_cycle():
     assert not convergence.cycling(np.r_[1.0, np.full(100, 0.8)], Rules(), 0.0)
+    risen = np.r_[1.0, np.full(40, 0.5), np.full(60, 0.8)]  # before its last part
+    assert not convergence.cycling(risen, Rules(), 0.0)
     assert convergence.cycling(np.r_[1.0, np.full(99, 0.8), 0.9], Rules(), 0.0)

@@ -40,7 +40,9 @@ def test_at_zero_weights_the_curvature_is_the_hessians_largest(name, l2, monkeyp
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_points_whose_squares_overflow_have_no_theory(sign):
-    train = Objective(costs.softmax, sign * 1e160 * np.abs(points()), np.ones(60), True)
+    x = points()
+    x[3, 1] = sign * 1e160
+    train = Objective(costs.softmax, x, np.ones(60), True)
     found = theorize(train, np.zeros(train.shape), Budget(Work(np.inf, np.inf)))
     assert "too large to be squared" in found.note
     assert not found.more
@@ -63,6 +65,13 @@ def test_a_spectrum_is_as_much_work_whatever_the_scores_of_a_point(most, seen, m
     kinds = [[told(work, classes) for work in works] for classes in (2, 20)]
     assert kinds[0] == kinds[1] == sorted(kinds[0])
     assert set(kinds[0]) == seen
+
+
+def test_few_points_of_many_features_have_a_whole_spectrum(monkeypatch):
+    monkeypatch.setattr(spectra, "MOST_FEATURES", 25)
+    train = Objective(costs.softmax, points(30, 20), np.ones(20), True)
+    found = theorize(train, np.ones(train.shape), Budget(Work(np.inf, np.inf)))
+    assert found.spectrum.whole
 
 
 def test_the_gram_matrix_is_that_of_points_with_a_bias():
