@@ -11,7 +11,7 @@ from normbench.engine.settings import Settings
 from normbench.results import names
 from normbench.verdicts import convergence
 from normbench.verdicts.convergence import Judgement, Rules
-from normbench.verdicts.judging import Bench, steps
+from normbench.verdicts.judging import Bench, shown, steps
 from normbench.verdicts.search import Search, critical_step
 
 
@@ -339,6 +339,45 @@ def test_one_iteration_is_judged_and_none_is_not():
 def test_the_unit_of_a_cost_and_a_constant_in_it_change_no_verdict(history, scale):
     assert judge(history + 100, minimum=100.0) == judge(history)
     assert judge(history * scale) == judge(history)
+
+
+FALLING = np.linspace(1, 0.1, 30)
+
+
+@pytest.mark.parametrize(
+    ("share", "at", "tied"),
+    [(1.0, -1, True), (1 + 1e-8, -1, True), (1.01, -1, False), (0.5, -1, False), (1.0, 5, False)],
+)
+def test_at_exactly_the_threshold_a_run_that_stays_finite_is_a_tie(share, at, tied):
+    bench = Bench(Rules(), 0.0, 1.0, 20.0, 1e-16, 0.0, 0.0)
+    found = bench.judge(FALLING, 20.0 * share, at)
+    assert found.tied == tied
+    assert found.reason.startswith("tie: at exactly 2/L") == tied
+    assert (found.verdict == names.DIVERGED) == (at >= 0)
+    assert not replace(bench, tie=None).judge(FALLING, 20.0, -1).tied
+
+
+def test_starts_stand_together_and_the_first_size_at_the_lowest_cost_is_the_best():
+    bench = Bench(Rules(), 0.0, 1.0, None, 1e-16, 0.0, 0.0)
+    scaled = np.array([1.0, 3.0, 2.0, 9.0, 8.0, 7.0, 6.0, 5.0])[:, None]  # of four starts each
+    made = steps({names.TRAIN_COST.key: scaled * FALLING}, np.full(8, -1), [0.1, 0.2], bench)
+    for step, middle, ends in zip(made, (2.5, 6.5), ((1.75, 4.5), (5.75, 7.25))):
+        np.testing.assert_allclose(step.histories[names.TRAIN_COST.key], middle * FALLING)
+        np.testing.assert_allclose(
+            step.quartiles[names.TRAIN_COST.key], np.outer(ends, FALLING), rtol=1e-12
+        )
+        assert step.final_cost == pytest.approx(middle * FALLING[-1])
+        assert len(step.verdicts) == 4
+    assert [step.metrics[names.TO_LOWEST.key] for step in made] == pytest.approx(
+        [29, np.nan], nan_ok=True
+    )
+    assert shown(made, None) == (0, False)
+    assert shown(made, 0.2) == (1, True)
+    assert shown(made, 0.7) == (0, False)
+    lost = steps({names.TRAIN_COST.key: scaled * FALLING}, np.full(8, 4), [0.1, 0.2], bench)
+    assert shown(lost, 0.2) == (None, False)
+    (alone,) = steps({names.TRAIN_COST.key: FALLING[None]}, np.array([-1]), [0.1], bench)
+    assert not alone.quartiles
 
 
 def test_a_target_of_counts_is_a_share_of_the_points():
