@@ -9,7 +9,13 @@ from normbench.engine import hessian
 from normbench.engine.problem import Objective
 from normbench.normalizers import PCASphere
 from normbench.results.names import PARTLY
-from normbench.theory.minimum import _conjugate_gradients, _stopped, spans_the_same, sphere
+from normbench.theory.minimum import (
+    _conjugate_gradients,
+    _stopped,
+    spans_the_same,
+    sphere,
+    weights_of,
+)
 from normbench.theory.minimum import minimum as least
 from normbench.theory.separability import by_program
 
@@ -160,6 +166,36 @@ def test_without_curvature_a_step_goes_down_the_gradient():
     solution, products = _conjugate_gradients(np.zeros_like, right, 0.5)
     np.testing.assert_array_equal(solution, right)
     assert products == 1
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1, 1e-3])
+def test_conjugate_gradients_end_at_the_first_residual_that_is_small_enough(share, monkeypatch):
+    rng = np.random.default_rng(3)
+    half = rng.standard_normal((30, 30)) * np.geomspace(0.1, 10, 30)
+    matrix, right = half.T @ half, rng.standard_normal(30)
+
+    def residual():
+        solution, made = _conjugate_gradients(lambda v: matrix @ v, right, share)
+        return np.linalg.norm(matrix @ solution - right) / np.linalg.norm(right), made
+
+    end, made = residual()
+    assert end <= share * (1 + 1e-6)
+    monkeypatch.setattr("normbench.theory.minimum.MOST_PRODUCTS", made - 1)
+    assert residual()[0] > share
+
+
+@pytest.mark.parametrize("copies", [0, 2])
+def test_weights_are_found_from_the_scores_that_they_give(copies):
+    x, rng = points()
+    z = np.column_stack([x, x[:, :copies]])
+    weights = rng.standard_normal((3, z.shape[1] + 1))
+    scores = weights[:, 1:] @ z.T + weights[:, :1]
+    found = weights_of(scores, z)
+    np.testing.assert_allclose(
+        found[:, 1:] @ z.T + found[:, :1], scores, atol=1e-8 * abs(scores).max()
+    )
+    lengths = [np.linalg.norm(one[:, 1:]) for one in (found, weights)]
+    assert lengths[0] <= lengths[1] * (1 + 1e-9)  # of several, the shortest
 
 
 def test_conjugate_gradients_take_a_product_for_each_different_eigenvalue():

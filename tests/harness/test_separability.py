@@ -10,7 +10,7 @@ from normbench.engine.problem import Objective
 from normbench.results.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory import separability
 from normbench.theory.analysis import least
-from normbench.theory.minimum import sphere
+from normbench.theory.minimum import Minimum, sphere
 from normbench.theory.separability import MOST_ROWS, by_program, by_rule, separates, work
 from normbench.theory.shared import OfPoints
 
@@ -108,6 +108,10 @@ def test_with_a_penalty_or_pieces_it_is_attained():
     y = np.minimum(y, 1)
     assert by_rule(problem(x, y, l2=0.1)) == ATTAINED
     assert by_rule(problem(x, y)) == UNDECIDED
+    for l2, case in (([0.1, 0.1], ATTAINED), ([0.1, 0.0], UNDECIDED), ([0.0, 0.0], UNDECIDED)):
+        wide = np.column_stack([x[:, 0], x[:, 0] ** 2])
+        assert by_rule(problem(wide, y, l2=np.array(l2))) == case
+        assert by_rule(problem(wide, y, l2=np.diag(l2))) == case
     assert by_rule(problem(x, np.zeros(len(x)), l2=0.1)) == UNDECIDED
     for cost in (costs.perceptron, costs.squared_margin, costs.least_squares):
         assert by_rule(Objective(cost, x, 2.0 * y - 1, True)) == ATTAINED
@@ -149,6 +153,17 @@ def test_a_margin_within_rounding_proves_nothing(classes, by):
             weights[2, 0] = -1e3
         y = (above if classes == 2 else ~above).astype(int)
         assert not separates(problem(x, y, classes), weights)
+
+
+@pytest.mark.parametrize("lowest", [0.1, 0.9])
+def test_where_the_solver_did_not_arrive_the_lowest_cost_of_both_counts(lowest, monkeypatch):
+    monkeypatch.setattr(
+        "normbench.theory.analysis.minimum", lambda *of: Minimum(0.5, 1e-3, "stopped", False)
+    )
+    x, y = load_iris(return_X_y=True)
+    found = least(problem(x, y, 3), OfPoints(x), lowest, "full", 0)
+    assert found.value == min(lowest, 0.5)
+    assert not found.reached
 
 
 def test_too_many_margins_are_not_decided_by_a_program(monkeypatch):
