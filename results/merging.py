@@ -40,7 +40,7 @@ class Merged(Sweep):
             own = every.loc[members_of(self, row["run_id"])]
             found = self.source.histories(own, metrics)
             if len(found):
-                parts.append(_over_members(found, row, len(own)))
+                parts.append(over_members(found, row, len(own)))
         return pd.concat(parts, ignore_index=True) if parts else super().histories(runs.iloc[:0])
 
     def only(self, experiment: str) -> "Merged":
@@ -262,7 +262,7 @@ def _standing(
     return best_step(upper, unreached, left[steps.index].groupby(by).median())
 
 
-def _over_members(found: pd.DataFrame, row: Mapping[Any, Any], count: int) -> pd.DataFrame:
+def over_members(found: pd.DataFrame, row: Mapping[Any, Any], count: int) -> pd.DataFrame:
     """Return the histories of several runs as one: medians, with quartiles over the runs.
 
     It ends where the first of them does.

@@ -214,8 +214,9 @@ def _drawing_options() -> _Parser:
     )
     drawn.add_argument(
         "--scale",
-        choices=("linear", "log"),
-        help="of histories' vertical axes; by the range of the values without",
+        choices=("linear", "log", "excess"),
+        help="of histories' vertical axes; by the range of the values without; excess: cost minus "
+        "least cost, logarithmic, with the slopes that theory predicts",
     )
     drawn.add_argument(
         "--steps",
@@ -321,6 +322,10 @@ def _figure(options: argparse.Namespace) -> int:
             f"figure {options.name}: no such figure; choose one of {', '.join(NAMES)}"
             f"{_near(options.name, NAMES)}"
         )
+    if options.scale == "excess" and options.name not in ("histories", "closer"):
+        raise ResultsError(
+            f"--scale excess: is of histories and closer; leave it out of figure {options.name}"
+        )
     from normbench.results import drawing
 
     sweep = _sweep(options)
@@ -329,8 +334,10 @@ def _figure(options: argparse.Namespace) -> int:
     written = drawing.write(sweep, folder, [options.name], drawing_options, kinds)
     files = [file for group in written.values() for file in group]
     if not files:
+        verdicts = set(sweep.of_role(names.SCHEME)["verdict"])
+        why = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
         raise ResultsError(
-            f"figure {options.name}: {sweep.sweep_id} has nothing recorded for it; "
+            f"figure {options.name}: {sweep.sweep_id} has nothing recorded for it{why}; "
             f"it shows {NAMES[options.name]}"
         )
     print("\n".join(str(file) for file in files))

@@ -1,5 +1,7 @@
 """The histories of a few schemes from iteration 1 on: what the start's cost hides."""
 
+from dataclasses import replace
+
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -16,9 +18,6 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     named = rows.get(CLOSER, pd.Series(dtype=str)).dropna()
     wanted = [word for text in named[:1] for word in text.strip("[]").replace("'", "").split(", ")]
     runs = rows[rows["normalizer"].isin(wanted)]
-    table = material.histories(sweep, runs)
-    if table.empty:
-        return None
     first = max(options.first, 1)
     title = f"{material.title(experiment, rows)}, from iteration {first}"
-    return histories.draw(table, runs, title, first=first, scale=options.scale, shape=options.shape)
+    return histories.of_runs(sweep, experiment, runs, title, replace(options, first=first))

@@ -1,5 +1,6 @@
 """The textbook's figure: cost histories, and misclassification histories beside or below them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from normbench.results import names
 from normbench.results.errors import ResultsError
-from normbench.results.figures import material, style
+from normbench.results.figures import excess, material, style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Look, Shape
 from normbench.results.merging import REPEATS
@@ -24,6 +25,10 @@ Panel = tuple[names.Metric, ...]
 SAME = 1e-8  # relative: full whitenings trace the same costs to rounding
 STEP = names.STEP_SIZE.column
 READ = 1e-5  # relative: a step size that was read off a table has six digits
+MANY = 6  # curves: with more, panels stand below each other
+DECADES = "cost, decades above its start"
+EXCESS = "excess"  # of the scales
+LOST = "lost"  # marks the curve of a run that diverged
 
 
 def draw(
@@ -39,17 +44,22 @@ def draw(
 
     histories: one row a run and iteration (`run_id`, `iteration`, `train/cost` ...). runs: one
     row a curve (`run_id`, `label`, `normalizer`, `tags.step_size`, `verdict`). first: the
-    iteration to begin at. scale: `linear` or `log`; None chooses by the range. Misclassified points
-    of a training and a test part, of different sizes, are shown in percent of each.
+    iteration to begin at. scale: `linear`, `log`, or `excess`: the costs are excess, as `excess`
+    makes them, with the runs' slopes; None chooses by the range. Misclassified points of a training
+    and a test part, of different sizes, are shown in percent of each.
     """
     shown = histories[histories["iteration"] >= first]
     rates = _shares_an_axis(shown, runs)
     if rates:
         shown = _as_rates(shown, runs)
+    lost = bool(len(runs)) and bool((runs["verdict"] == names.DIVERGED).all())
+    if lost:  # matplotlib draws no axis of 300 decades
+        shown, scale = _as_decades(shown), "linear"
     wanted = [
         panel for panel in PANELS if panel[0].key in shown and shown[panel[0].key].notna().any()
     ]
-    columns = 1 if shape.width < 8 else max(len(wanted), 1)
+    stacked = shape.width < 8 or len(runs) > MANY or lost  # long names leave curves no room
+    columns = 1 if stacked else max(len(wanted), 1)
     height = max(0.62 * max(shape.width / 2, 3.3), (len(runs) + 2) * 1.25 * shape.font / 72)
     with style.drawn(shape):
         figure, axes = style.panels(
@@ -58,11 +68,12 @@ def draw(
         if not wanted:
             style.say_nothing(axes[0], f"no run has a history from iteration {first} on")
         for axis, panel in zip(axes, wanted):
-            _panel(axis, shown, runs, panel, scale, shape, height)
+            _panel(axis, shown, runs, panel, scale, shape, height, lost)
             axis.set_xlabel(panel[0].axis)
             counts = panel[0] == names.TRAIN_MISCLASSIFICATIONS
-            axis.set_ylabel(RATE if counts and rates else panel[0].words)
-        notes = _notes(shown, runs)
+            cost = excess.LABEL if scale == EXCESS else DECADES if lost else panel[0].words
+            axis.set_ylabel(RATE if counts and rates else panel[0].words if counts else cost)
+        notes = _notes(shown, runs, scale)
         if notes:
             style.note(figure, shape, notes)
     return figure
@@ -94,6 +105,7 @@ def _panel(
     scale: str | None,
     shape: Shape,
     height: float,
+    lost: bool,
 ) -> None:
     by_run = dict(list(histories.groupby("run_id")))
     ends = []
@@ -107,7 +119,10 @@ def _panel(
         axis.lines[-1].set_label(text)
         values = rows[panel[0].key].dropna()
         if run["verdict"] == names.DIVERGED:
-            text += f" diverged at {int(rows.loc[values.index[-1], 'iteration']) + 1}"
+            text += _overflow(rows, panel[0], lost and panel[0] == names.TRAIN_COST)
+            _lost(axis, rows, panel[0], look)
+        elif panel[0] == names.TRAIN_COST and scale == EXCESS:
+            _slope(axis, rows, run, look)
         ends.append(End(text, float(values.iloc[-1]), look))
     last = max(line.get_xdata().max() for line in axis.lines)
     start = min(line.get_xdata().min() for line in axis.lines)
@@ -118,11 +133,53 @@ def _panel(
     end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
 
 
+def _as_decades(histories: pd.DataFrame) -> pd.DataFrame:
+    """Return histories whose costs are logarithms of what they are to the run's first."""
+    found = histories.copy()
+    cost = names.TRAIN_COST.key
+    first = histories.groupby("run_id")[cost].transform("first")
+    quartiles = [names.quartile(names.TRAIN_COST, part).key for part in names.QUARTILES]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for key in {cost, names.TEST_COST.key, *quartiles} & set(found):
+            found[key] = np.log10(histories[key]) - np.log10(first)
+    return found.replace(-np.inf, np.nan)
+
+
+def _overflow(rows: pd.DataFrame, metric: names.Metric, lost: bool) -> str:
+    """Return when a run diverged, and, in decades, how far its cost had come."""
+    values = rows[metric.key].dropna()
+    words = f" diverged at {int(rows.loc[values.index[-1], 'iteration']) + 1}"
+    return f"{words}, {values.iloc[-1]:.0f} decades up" if lost else words
+
+
+def _lost(axis: Any, rows: pd.DataFrame, metric: names.Metric, look: Look) -> None:
+    """Mark where a run was finite for the last time: no line leads on from there."""
+    axis.lines[-1].set_gid(LOST)
+    end = rows[metric.key].dropna().index[-1]
+    place = rows.loc[end, "iteration"], rows.loc[end, metric.key]
+    color, marker = style.dark(look.color), style.VERDICTS[names.DIVERGED][1]
+    axis.plot(*place, marker=marker, color=color, ls="", label="_lost", zorder=4)
+
+
+def _slope(axis: Any, rows: pd.DataFrame, run: Mapping[Any, Any], look: Look) -> None:
+    """Draw the slope that theory predicts beside a curve's last half."""
+    cost = rows[names.TRAIN_COST.key].to_numpy(dtype=float)
+    iterations, factor = rows["iteration"].to_numpy(), run.get(excess.SLOPE, float("nan"))
+    known = np.flatnonzero(np.isfinite(cost))
+    if len(known) < 2 or not 0 < factor < 1:
+        return
+    last = known[-1]
+    ends = iterations[[last - max(1, last // 2), last]]
+    beside = 1.6 * cost[last] * factor ** (ends - ends[-1]).astype(float)
+    axis.plot(ends, beside, color=style.dark(look.color), ls=(0, (1, 1)), label="_slope", zorder=3)
+
+
 def _lead_to_labels(axis: Any, last: float) -> None:
     """Lead a curve of fewer iterations than the others to its label, with dots."""
     for line in list(axis.lines):
         x, y = (np.asarray(data, dtype=float) for data in line.get_data())
-        if line.get_label()[0] != "_" and len(x) and x[-1] < last:
+        led = line.get_label()[0] != "_" and line.get_gid() != LOST
+        if led and len(x) and x[-1] < last:
             color = line.get_color()
             axis.plot([x[-1], last], [y[-1]] * 2, color=color, ls=":", lw=0.8, label="_lead")
 
@@ -161,16 +218,17 @@ def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None
     start = max(float(line.get_ydata()[0]) for line in curves)
     if metric == names.TRAIN_COST:
         log = values.min() > 0 and values.max() > 10 * values.min()
-        if scale == "log" or (scale is None and log):
+        if scale in ("log", EXCESS) or (scale is None and log):
             # A run that shoots up leaves the panel; what the others do stays readable. Before the
             # scale is set: margins of 300 decades overflow.
             if values.max() > 1e3 * start > 0:
-                axis.set_ylim(values.min() / 2, 1e3 * start)
+                axis.set_ylim(values[values > 0].min() / 2, 1e3 * start)
             axis.set_yscale("log", nonpositive="mask")
             style.log_ticks(axis.yaxis)
         elif values.max() > 3 * start > 0:
             axis.set_ylim(top=1.5 * start)
         return
+    scale = None if scale == EXCESS else scale
     squashed = max(ends) > BAD * max(float(np.median(ends)), 1.0) or max(values) > 10 * max(ends)
     if scale == "log" or (scale is None and squashed):
         axis.set_yscale("symlog", linthresh=1, linscale=0.5)
@@ -189,16 +247,43 @@ def _powers(top: float) -> list[float]:
     return [float(step) for step in steps if step <= top]
 
 
-def _notes(histories: pd.DataFrame, runs: pd.DataFrame) -> str:
+def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> str:
     """Return what else the figure has to say: dashed lines, bands, curves that coincide."""
     notes = []
-    if _has(histories, names.TEST_COST):
+    if _has(histories, names.TEST_COST) or _has(histories, names.TEST_MISCLASSIFICATIONS):
         notes.append("solid: training points, dashed and pale: test points")
     if _has(histories, names.quartile(names.TRAIN_COST, names.QUARTILES[0])):
-        over = sorted(set(runs.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""})
-        notes.append(f"bands: quartiles over {', '.join(over) or 'the starts'}")
+        notes.append(f"curves: medians, bands: quartiles, over {_over(runs)}")
+    if scale == EXCESS:
+        notes += _on_excess(runs)
     notes += [f"the same curve: {', '.join(same)}" for same in coinciding(histories, runs)]
     return "\n".join(notes)
+
+
+def _over(runs: pd.DataFrame) -> str:
+    """Return what medians and quartiles are over, and how many there are."""
+    repeats = runs.get(REPEATS, pd.Series(dtype=str)).dropna()
+    words = sorted(set(repeats) - {""})
+    column = names.setting("starts")
+    starts = pd.to_numeric(runs[column], errors="coerce").max() if column in runs else float("nan")
+    if starts > 1:  # of a split its starts are one value, their median
+        return (
+            f"{words[0]}, each the median of {starts:.0f} starts"
+            if words
+            else f"{starts:.0f} starts"
+        )
+    return ", ".join(words) or "the starts"
+
+
+def _on_excess(runs: pd.DataFrame) -> list[str]:
+    """Return what dotted slopes are, and where the least cost is none that was solved for."""
+    notes = []
+    if (pd.to_numeric(runs.get(excess.SLOPE), errors="coerce") > 0).any():
+        notes.append("dotted: the slope that theory predicts")
+    reached = runs.get(names.MINIMUM_REACHED.column, pd.Series(dtype=str)).dropna()
+    if (reached == "false").any():
+        notes.append("the least cost is not known: the lowest that was seen stands for it")
+    return notes
 
 
 def _has(histories: pd.DataFrame, metric: names.Metric) -> bool:
@@ -228,12 +313,23 @@ def coinciding(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None without a descent."""
     runs = _curves(sweep, experiment, options.steps)
-    table = material.histories(sweep, runs)
+    title = material.title(experiment, material.schemes(sweep, experiment))
+    return of_runs(sweep, experiment, runs, title, options)
+
+
+def of_runs(
+    sweep: Sweep, experiment: str, runs: pd.DataFrame, title: str, options: material.Options
+) -> Figure | None:
+    """Return the figure of runs of an experiment, with slopes where it is of excess."""
+    if options.scale == EXCESS:
+        table = excess.histories(sweep, runs)
+        runs = excess.with_slopes(sweep, material.schemes(sweep, experiment), runs)
+    else:
+        table = material.histories(sweep, runs)
     if table.empty:
         return None
-    return draw(
-        table, runs, experiment, first=options.first, scale=options.scale, shape=options.shape
-    )
+    first, scale = options.first, options.scale
+    return draw(table, runs, title, first=first, scale=scale, shape=options.shape)
 
 
 def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataFrame:

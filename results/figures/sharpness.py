@@ -124,6 +124,6 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     table = sweep.histories(runs, (METRIC,))
     if table.empty:
         return None
-    return draw(
-        table, runs, experiment, first=options.first, scale=options.scale, shape=options.shape
-    )
+    scale = None if options.scale == "excess" else options.scale  # which is of histories
+    title = material.of_first(experiment, runs)
+    return draw(table, runs, title, first=options.first, scale=scale, shape=options.shape)

@@ -255,6 +255,8 @@ MISTAKES = {
     "figure components": "figure components: sweep-1 has nothing recorded for it",
     "figure histories --first-iteration -1": "--first-iteration -1: must be 0 or more",
     "figure histories --first-iteration x": "invalid int value: 'x'",
+    "figure contours --scale excess": "--scale excess: is of histories and closer; leave it out",
+    "figure histories --scale exces": "argument --scale: invalid choice: 'exces'",
     "figure components --components 0": "--components 0: must be 1 or more",
     "figure histories --steps 0,1": "--steps 0,1: must be positive numbers",
     "figure histories --steps a": "--steps a: must be positive numbers",
