@@ -28,6 +28,7 @@ READ = 1e-5  # relative: a step size that was read off a table has six digits
 MANY = 6  # curves: with more, panels stand below each other
 DECADES = "cost, decades above its start"
 EXCESS = "excess"  # of the scales
+MARKS = ("_lead", "_lost", "_slope")  # lines that are no curves
 LOST = "lost"  # marks the curve of a run that diverged
 
 
@@ -214,7 +215,9 @@ def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None
     """Choose the vertical scale and limits, so that no curve makes the others unreadable."""
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
     values = values[np.isfinite(values)]
-    curves = [line for line in axis.lines if line.get_label() != "_lead" and len(line.get_ydata())]
+    curves = [
+        line for line in axis.lines if line.get_label() not in MARKS and len(line.get_ydata())
+    ]
     start = max(float(line.get_ydata()[0]) for line in curves)
     if metric == names.TRAIN_COST:
         log = values.min() > 0 and values.max() > 10 * values.min()
