@@ -354,6 +354,7 @@ def test_at_exactly_the_threshold_a_run_that_stays_finite_is_a_tie(share, at, ti
     assert found.tied == tied
     assert found.reason.startswith("tie: at exactly 2/L") == tied
     assert (found.verdict == names.DIVERGED) == (at >= 0)
+    assert found.reason.endswith("at step 5") == (at == 5)
     assert not replace(bench, tie=None).judge(FALLING, 20.0, -1).tied
 
 

@@ -67,6 +67,16 @@ def test_a_spectrum_is_as_much_work_whatever_the_scores_of_a_point(most, seen, m
     assert set(kinds[0]) == seen
 
 
+@pytest.mark.parametrize(
+    ("l2", "largest"), [(0.1, 2.7), ([1.0, 2.0], 6.5), ([[2.0, 1.0], [1.0, 2.0]], 8.5)]
+)
+def test_where_the_largest_alone_is_known_a_penalty_adds_its_own_largest(l2, largest):
+    known = spectra.Spectrum(np.array([5.0]), whole=False)
+    found = spectra.penalized(known, 0.5, np.array(l2), points(2))
+    assert found.largest == pytest.approx(largest)
+    assert not found.whole
+
+
 def test_few_points_of_many_features_have_a_whole_spectrum(monkeypatch):
     monkeypatch.setattr(spectra, "MOST_FEATURES", 25)
     train = Objective(costs.softmax, points(30, 20), np.ones(20), True)

@@ -37,6 +37,7 @@ def test_a_scheme_that_is_always_twice_as_fast_is_faster():
 def test_an_unreached_split_is_infinite_in_a_median():
     found = comparisons.spread(table(a=[1, 2, 3], b=[4, np.inf, np.inf])).set_index("scheme")
     assert found.loc["a", ["median", "q1", "q3"]].tolist() == [2, 2, 3]
+    assert found["tied steps"].isna().all()
     assert found.loc["b", ["median", "q1", "q3"]].tolist() == [np.inf, np.inf, np.inf]
 
 
