@@ -77,6 +77,16 @@ def test_where_the_largest_alone_is_known_a_penalty_adds_its_own_largest(l2, lar
     assert not found.whole
 
 
+@pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
+def test_a_penalty_on_every_feature_leaves_no_direction_dead(way):
+    x = points(3)
+    twice = np.column_stack([x, x[:, 0]])
+    found = spectra.penalized(way(twice), 2.0, 0.1, twice)
+    whole = 2 * spectra.gram(twice) + np.diag([0.0, 0.2, 0.2, 0.2, 0.2])
+    assert way(twice).rank == 4
+    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(whole)[::-1], rtol=1e-9)
+
+
 def test_few_points_of_many_features_have_a_whole_spectrum(monkeypatch):
     monkeypatch.setattr(spectra, "MOST_FEATURES", 25)
     train = Objective(costs.softmax, points(30, 20), np.ones(20), True)

@@ -95,6 +95,8 @@ def test_the_one_that_arrives_wins_and_two_that_do_not_have_no_order():
         [6, 1, 1.0, "none"]
     ]
     assert some["ends lower"].tolist() == ["b, 1 of 1"]
+    equal = comparisons.paired(table({"a": [0.2] * 6, "b": [0.2] * 6}, a=lost, b=lost))
+    assert equal["ends lower"].tolist() == ["equal"]
 
 
 def test_exchanging_the_schemes_exchanges_the_conclusion():
