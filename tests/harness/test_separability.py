@@ -129,6 +129,8 @@ def test_a_descent_without_a_mistake_is_proof_enough():
     found = least(penalized, OfPoints(x), 0.6, "auto", 1000, good)
     assert (found.case, found.at_infinity) == (ATTAINED, False)
     assert found.value > 0
+    of_one = problem(x, (y == 0).astype(int), l2=np.array([0.0, 0.0, 0.1, 0.0]))
+    assert least(of_one, OfPoints(x), 0.6, "auto", 1000, good).case != STRICTLY
     virginica = problem(x, (y == 2).astype(int))
     assert least(virginica, OfPoints(x), 0.1, "auto", 1000, good).case == ATTAINED
 
