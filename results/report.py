@@ -27,6 +27,7 @@ from normbench.results import (
 from normbench.results.answer import Compared
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES, style
+from normbench.results.figures.material import Options
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left
 from normbench.results.runs import Sweep
@@ -59,13 +60,21 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A figure as an SVG element, or, of many points, as the address of embedded PNG data."""
+
+    svg: str = ""
+    png: str = ""
+
+
+@dataclass(frozen=True)
 class Picture:
-    """A figure: SVG or the address of embedded PNG data, its caption, and it in words."""
+    """A figure: its caption, and it in words; narrow: with its panels stacked, for a phone."""
 
     caption: str
     words: str
-    svg: str = ""
-    png: str = ""
+    broad: Drawn
+    narrow: Drawn
 
 
 @dataclass(frozen=True)
@@ -325,19 +334,26 @@ def _pictures(
         words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
         caption = f"{found} ({caption}.)" if found else f"{caption}."
         svg = by_name[name].with_suffix(".svg").read_text(encoding="utf-8")
-        if len(svg) <= LARGEST:
-            yield Picture(caption, words, svg=inline(svg, f"{section}-{name}-"))
-        else:
-            yield Picture(caption, words, png=_png(part, experiment, name))
+        broad = _drawn(part, experiment, name, f"{section}-{name}-", style.SCREEN, svg)
+        column = style.FORMATS["column"]._replace(dpi=240)
+        narrow = _drawn(part, experiment, name, f"{section}-{name}-narrow-", column)
+        yield Picture(caption, words, broad, narrow)
 
 
-def _png(part: Sweep, experiment: str, name: str) -> str:
-    """Return a figure as the address of embedded PNG data."""
-    figure = drawing.figure(part, experiment, name)
+def _drawn(
+    part: Sweep, experiment: str, name: str, prefix: str, shape: style.Shape, svg: str = ""
+) -> Drawn:
+    """Return a figure for a page; svg: its file's text, where it is drawn already."""
+    if svg and len(svg) <= LARGEST:
+        return Drawn(svg=inline(svg, prefix))
+    figure = drawing.figure(part, experiment, name, Options(shape=shape))
     assert figure is not None
+    if not svg and len(svg := style.svg(figure)) <= LARGEST:
+        return Drawn(svg=inline(svg, prefix))
     with TemporaryDirectory() as folder:
         (file,) = style.save(figure, Path(folder) / name, {}, ("png",))
-        return f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}"
+        data = base64.b64encode(file.read_bytes()).decode()
+    return Drawn(png=f"data:image/png;base64,{data}")
 
 
 def inline(svg: str, prefix: str) -> str:

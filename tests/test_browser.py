@@ -194,7 +194,7 @@ def test_the_report_opens_inside_the_artifact_viewer(served, page):
     inside.locator("h1").wait_for(timeout=PATIENCE)
     _keep(page, "artifact")
     assert "Which of identity, standard and pca_sphere" in inside.locator("h1").inner_text()
-    assert inside.locator("figure svg").count() == 4
+    assert inside.locator("figure svg:visible").count() == 4
     assert inside.locator("figure svg").first.bounding_box()["width"] > 400
     assert "normbench iterations=30" in inside.locator("body").inner_text()
 
@@ -215,6 +215,11 @@ def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width
     shades = page.evaluate(
         "['body', '.card'].map(of => getComputedStyle(document.querySelector(of)).backgroundColor)"
     )
+    for card in page.locator(".card").all():  # panels are stacked where it is narrow: none is cut
+        assert card.locator("svg:visible, img:visible").count() == 1
+        assert card.evaluate("card => card.scrollWidth <= card.clientWidth")
+    broad = page.locator(".broad:visible").count()
+    assert broad == (0 if width < 500 else page.locator(".card").count())
     # A figure stays on white in the dark: its text is black.
     assert shades == ["rgb(18, 22, 28)" if scheme == "dark" else WHITE, WHITE]
     if name == "screen":
