@@ -54,6 +54,8 @@ def tell(
     print("best step size for it, one for all splits, and a split's starts as their median\n")
     for note in notes(loaded):
         print(f"{note}\n")
+    board = comparisons.leaderboard(table)  # the answer: the rest says how it came about
+    _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN)
     _show("prediction against observation", _predictions(loaded), NO_PROBLEM)
     spread = comparisons.spread(table)
     _show("median and quartiles over splits", spread, NO_PROBLEM, TIED)
@@ -65,13 +67,21 @@ def tell(
     share = "performance profile: share of problems within a factor of the fastest"
     lost = f"without {count} of {every} splits, on which no scheme reaches it" if count else ""
     _show(share, wide(table), NOBODY if count else NOT_ALL, lost)
-    _show("leaderboard", comparisons.leaderboard(table), NOT_ALL, MEDIAN)
     if folder is not None:
-        title = f"{measure} to {target} of the excess"
+        title = f"{measure} to {target} of the excess{_over(board)}"
         if not (drawn := comparisons.profile(table)).empty:
             _draw(drawn, title, folder, shape, {"sweep": ", ".join(ids)})
             return
         raise ResultsError(f"--out {folder}: nothing to draw; {NOBODY if count else NOT_ALL}")
+
+
+def _over(board: pd.DataFrame) -> str:
+    """Return how many problems and splits a leaderboard is over."""
+    if board.empty:
+        return ""
+    count, splits = int(board["problems"].max()), int(board["splits"].max())
+    words = [f"{count} problem{'s' * (count > 1)}", f"{splits} split{'s' * (splits > 1)}"]
+    return f", n = {words[0]}" + (f", {words[1]}" if splits > count else "")
 
 
 def notes(loaded: Sequence[Sweep]) -> list[str]:

@@ -35,6 +35,23 @@ def test_without_ids_the_latest_of_all_sweeps_counts(told):
     assert text == told(found, ids=["old", "new"]) != told(found, ids=["new", "old"])
 
 
+def test_the_answer_comes_first_with_the_number_of_problems(told, tmp_path, monkeypatch):
+    jobs = [(name, s, {1.0: n}) for name in "xy" for s, n in (("a", 5.0), ("b", 1.0))]
+    titles = []
+    draw = profile.profiles.draw
+    monkeypatch.setattr(
+        profile.profiles,
+        "draw",
+        lambda *given, **more: titles.append(given[1]) or draw(*given, **more),
+    )
+    text = told({"s": runs(*jobs)}, folder=tmp_path)
+    first = text.split("\n\n")[1]
+    assert first.startswith("leaderboard, n = 2 problems\n")
+    assert first.splitlines()[3].split()[0] == "b"
+    assert titles == ["iterations to 1e-2 of the excess, n = 2 problems"]
+    assert "n = 1 problem\n" in told({"s": sweep(a=5.0, b=1.0)})
+
+
 def test_a_figure_has_three_files_and_needs_a_problem(told, tmp_path):
     text = told({"s": sweep(a=5.0, b=1.0)}, folder=tmp_path / "new")
     files = [tmp_path / "new" / f"profiles.{kind}" for kind in ("png", "svg", "pdf")]
