@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results import names
+from normbench.results import merging, names
 from normbench.results.figures import material, style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Shape
@@ -15,7 +15,7 @@ from normbench.results.runs import Sweep
 
 LEAST = 1e-9  # below, there is no curvature to speak of
 FLAT = 1e-2  # below, a run that is there for a moment leaves the panel
-METRIC = names.SHARPNESS.key
+METRIC, STEP = names.SHARPNESS.key, names.STEP_TAG.column
 BANDS = "bands: the lowest and the highest of three consecutive iterations"
 
 
@@ -52,7 +52,7 @@ def draw(
             rows = by_run.get(run["run_id"])
             if rows is None:
                 continue
-            text = f"{run['label']}{style.step_text(run.get(names.STEP_TAG.column))}"
+            text = f"{run['label']}{style.step_text(run.get(STEP))}"
             low, high = bands(rows["iteration"], rows[METRIC])
             axis.fill_between(rows["iteration"], low, high, color=look.color, alpha=0.2, lw=0)
             axis.plot(
@@ -121,7 +121,10 @@ def _axes(axis: Any, scale: str | None) -> None:
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no sharpness is recorded."""
     runs = material.schemes(sweep, experiment)
-    table = sweep.histories(runs, (METRIC,))
+    first = merging.whole(sweep)  # of several splits the first: its own path, its own step size
+    own = first.runs.set_index("run_id").get(STEP, pd.Series(dtype=str))
+    runs = runs.assign(**{STEP: runs["run_id"].map(own)})
+    table = first.histories(runs, (METRIC,))
     if table.empty:
         return None
     scale = None if options.scale == "excess" else options.scale  # which is of histories

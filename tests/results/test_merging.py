@@ -59,7 +59,7 @@ def test_a_scheme_is_one_curve_with_a_band(splits):
     assert rates.get_ylabel() == "misclassified points, percent"
     texts = [text.get_text() for text in cost.figure.texts]
     notes = [*texts, cost.figure.get_supxlabel()]
-    assert any("bands: quartiles over 4 splits" in note for note in notes)
+    assert any("bands: quartiles, over 4 splits" in note for note in notes)
     runs_of = merging.merged(splits).of_role("scheme")
     table = merging.merged(splits).histories(runs_of)
     assert table.index.is_unique
@@ -193,5 +193,15 @@ def test_many_iterations_that_end_early_end_the_median():
         {"run_id": list("aaab"), "iteration": [0, 1, 2, 0], "train/cost": [4.0, 3.0, 2.0, 2.0]}
     )
     row = {"run_id": "a", "experiment": "x", "normalizer": "n", "label": "l", "verdict": "diverged"}
-    table = merging._over_members(found, row, 2)
+    table = merging.over_members(found, row, 2)
     assert table["train/cost"].tolist() == [3.0]
+
+
+def test_the_sharpness_of_splits_is_that_of_the_first_at_its_own_step(splits, monkeypatch):
+    first = merging.merged(splits).of_role("scheme").iloc[0]["run_id"]
+    own = splits.runs.set_index("run_id")["tags.step_size"][first]
+    path = {"run_id": first, "iteration": range(3), "theory/sharpness": 0.5}
+    monkeypatch.setattr(Sweep, "histories", lambda self, runs, metrics: pd.DataFrame(path))
+    (axis,) = drawing.figure(splits, "cancer", "sharpness").axes
+    labels = [line.get_label() for line in axis.lines if line.get_label()[0] != "_"]
+    assert labels == [f"standard, step {own}"]
