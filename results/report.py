@@ -18,6 +18,7 @@ from normbench.results import (
     clean,
     comparisons,
     drawing,
+    explorer,
     heldout,
     names,
     profile,
@@ -89,6 +90,7 @@ class Section:
     summary: Table
     held_out: list[Table]
     pictures: list[Picture]
+    explored: str
     theory: str
     explanations: list[tuple[str, str]]
     predictions: Table | None
@@ -147,6 +149,9 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
         command=sweep.command,
         store=sweep.store,
         environment=_environment(sweep),
+        script=explorer.SCRIPT,
+        script_hash=explorer.HASH,
+        points=explorer.POINTS,
         verdicts=names.VERDICTS,
     )
 
@@ -199,6 +204,7 @@ def _section(
         ),
         held_out=_held_out(splits),
         pictures=list(_pictures(name, part, experiment, files)),
+        explored=explorer.data(part, experiment),
         theory=theory.explanation(part, experiment),
         explanations=_explanations(schemes),
         predictions=(

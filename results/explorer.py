@@ -1,0 +1,95 @@
+"""What the report's explorer plays with: every step size's history and windows, as JSON."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from normbench.results import names
+from normbench.results.figures import material, style, windows
+from normbench.results.merging import merged
+from normbench.results.runs import Sweep
+
+SCRIPT = (resources.files("normbench.results") / "explorer.js").read_text(encoding="utf-8")
+# What a page's policy allows to run: this text and no other.
+HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+POINTS = 50  # of a history: evenly on a log axis, first and last kept
+DIRECTIONS = 100  # of least squares, whose histories follow from them at every step size
+MOST = 12  # schemes that lines tell apart
+COST = names.TRAIN_COST.key
+
+
+def data(sweep: Sweep, experiment: str) -> str:
+    """Return what is known of an experiment's step sizes, as JSON that may stand in a page.
+
+    Of several splits, seeds and starts the first. Empty where no histories are kept.
+    """
+    runs = merged(sweep)
+    rows = material.schemes(runs, experiment)
+    kept = material.fitting(runs, rows, names.KEPT, lambda parts: COST in parts)
+    if not kept or len(kept) > MOST:
+        return ""
+    shown = [row for row in rows.to_dict("records") if row["label"] in kept]
+    looks = style.looks([row["normalizer"] for row in shown])
+    steps = runs.of_role(names.STEP, experiment)
+    schemes = []
+    for row, look in zip(shown, looks):
+        own = steps[steps["label"] == row["label"]]
+        verdicts = dict(zip(own[names.STEP_TAG.column].astype(float), own["verdict"]))
+        scheme = {
+            "label": row["label"],
+            "color": look.color,
+            **_steps(kept[row["label"]], verdicts),
+        }
+        schemes.append({**scheme, **_theory(row, kept[row["label"]])})
+    iterations = max(kept[row["label"]][COST].shape[-1] for row in shown) - 1
+    text = json.dumps({"iterations": iterations, "schemes": schemes}, separators=(",", ":"))
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _steps(parts: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str, Any]:
+    """Return the step sizes, their verdicts, and their histories, thinned."""
+    costs = parts[COST][:, 0]
+    last = costs.shape[-1] - 1
+    at = np.unique(np.r_[0, np.geomspace(1, max(last, 1), POINTS).round().astype(int)])
+    at = at[at <= last]
+    told = {float(f"{size:.6g}"): verdict for size, verdict in verdicts.items()}
+    sizes = [float(f"{size:.6g}") for size in parts["step_sizes"]]
+    return {
+        "sizes": sizes,
+        "verdicts": [told.get(size, "") for size in sizes],
+        "at": at.tolist(),
+        "costs": [_short(cost[at], 5) for cost in costs],
+    }
+
+
+def _theory(row: Mapping[Any, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the least cost, 2/L, the best step and the windows, as far as they are known."""
+    numbers = {
+        "least": row.get(names.MINIMUM.column),
+        "threshold": row.get(names.THRESHOLD.column),
+        "best": row.get(names.STEP_TAG.column),
+    }
+    found: dict[str, Any] = {
+        name: float(value)
+        for name, value in numbers.items()
+        if value is not None and np.isfinite(float(value))
+    }
+    if windows.CURVATURE not in parts:
+        return found
+    bars = windows.grouped(windows.bars(parts, parts[COST].shape[-1] - 1))
+    found["windows"] = [_short(part, 4) for part in (bars.low, bars.high, bars.share)]
+    exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
+    if exact and len(parts[windows.CURVATURE]) <= DIRECTIONS:
+        found["curvature"] = _short(parts[windows.CURVATURE], 14)
+        found["excess"] = _short(parts[windows.SHARE], 14)
+    return found
+
+
+def _short(values: Any, digits: int) -> list[float | None]:
+    """Return numbers of so many digits; None for what is not finite."""
+    return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]
