@@ -134,8 +134,9 @@
         let y = points[points.length - 1][1];
         while (used.some((other) => Math.abs(other - y) < 14)) y += 14;
         used.push(y);
-        make("text", { x: points[points.length - 1][0] + 6, y: Math.min(y + 4, 296),
-          fill: "currentColor" }, svg, scheme.label.slice(0, 14));
+        const [x, low] = [points[points.length - 1][0] + 6, Math.min(y + 4, 296)];
+        make("text", { x, y: low, fill: scheme.color }, svg, "■");
+        make("text", { x: x + 12, y: low, fill: "currentColor" }, svg, scheme.label.slice(0, 12));
       });
     };
 
@@ -157,7 +158,7 @@
       section.querySelector("output").textContent = each ? "" : short(chosen());
       slider.setAttribute("aria-valuetext", short(chosen()));
       section.querySelector(".said").textContent = said();
-      const [first, second] = section.querySelectorAll(".card");
+      const [first, second] = section.querySelectorAll(".board");
       first.replaceChildren();
       second.replaceChildren();
       strips(first);

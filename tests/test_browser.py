@@ -229,3 +229,36 @@ def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width
         assert page.evaluate("getComputedStyle(document.querySelector('.wide')).overflowX") == (
             "visible"
         )
+
+
+def test_the_explorer_answers_a_student_in_three_moves(served, page, tmp_path):
+    """Why can I not take step 1 on raw data?"""
+    from normbench.results import report
+
+    page.goto(report.write(served.sweep, tmp_path).as_uri())
+    box = page.locator("section.explore").first
+    said, slider = box.locator(".said"), box.locator("input[type=range]")
+    slider.focus()
+    for _ in range(12):
+        page.keyboard.press("ArrowLeft")
+    assert said.inner_text().startswith("Step 1e-7 for all.")
+    for _ in range(7):
+        page.keyboard.press("ArrowRight")
+    assert said.inner_text().startswith("Step 1 for all. identity: cycling")
+    lines = box.locator("line.chosen")
+    assert lines.count() == 3
+    assert len({lines.nth(n).get_attribute("x1") for n in range(3)}) == 1
+    box.get_by_label("each at its best").check()
+    assert said.inner_text().startswith("Each at its best step. identity at ")
+    assert len({lines.nth(n).get_attribute("x1") for n in range(3)}) > 1
+    box.get_by_label("identity").uncheck()
+    assert lines.count() == 2
+    assert "identity" not in said.inner_text()
+    _keep(page, "explorer", full_page=True)
+    page.emulate_media(media="print")
+    assert not box.is_visible()
+    page.evaluate(
+        "const one = document.createElement('script'); one.text = 'window.bad = 1';"
+        "document.body.append(one)"
+    )
+    assert page.evaluate("window.bad") is None  # the page's policy lets no other script run

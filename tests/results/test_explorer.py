@@ -1,0 +1,89 @@
+"""The report's explorer: its data, its script, and what the page allows."""
+
+import base64
+import hashlib
+import json
+import re
+
+import numpy as np
+import pytest
+
+import normbench
+from normbench.datasets.bundled import diabetes
+from normbench.results import explorer, report
+
+JSON = re.compile(r'<script type="application/json" class="explored">(.*?)</script>', re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def squares():
+    data = diabetes()
+    grid = {"step_sizes": [0.01, 0.1, 0.3, 1e3], "iterations": 200}
+    return normbench.compare(data.x, data.y, "least_squares", ["standard", "pca_sphere"], **grid)
+
+
+def explored(found):
+    (text,) = JSON.findall(report.render(found.sweep, {}))
+    return json.loads(text)
+
+
+def test_of_least_squares_the_closed_form_is_what_was_recorded(squares):
+    """So that it is exact between the step sizes of the grid, too."""
+    data = explored(squares)
+    assert [scheme["label"] for scheme in data["schemes"]] == ["standard", "pca_sphere"]
+    frame = squares.frame.set_index(["normalizer", "step_size", "iteration"])["cost"]
+    for scheme in data["schemes"]:
+        curvature, excess = np.array(scheme["curvature"]), np.array(scheme["excess"])
+        start = frame[scheme["label"], 0.01, 0]
+        for size, costs in zip(scheme["sizes"][:3], scheme["costs"]):
+            for k, cost in zip(scheme["at"], costs):
+                told = start + (excess * ((1 - size * curvature) ** (2 * k) - 1)).sum()
+                assert told == pytest.approx(frame[scheme["label"], size, k], rel=1e-9)
+                assert cost == pytest.approx(told, rel=1e-4)  # of five digits
+    assert data["iterations"] == 200
+
+
+def test_a_run_that_diverged_has_no_cost_from_there(squares):
+    scheme = explored(squares)["schemes"][0]
+    assert scheme["verdicts"][-1] == "diverged"
+    assert scheme["costs"][-1][-1] is None
+
+
+def test_the_page_runs_this_script_and_no_other(squares):
+    page = report.render(squares.sweep, {})
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy == (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"script-src 'sha256-{digest}'"
+    )
+    assert len(script.splitlines()) <= 300
+
+
+def test_a_hostile_name_cannot_leave_its_data():
+    bad = "</script><script>alert(1)</script>"
+    x = np.arange(20.0).reshape(10, 2) % 7
+    found = normbench.compare(x, [0, 1] * 5, name=bad, iterations=2)
+    text = explorer.data(found.sweep, found.sweep.experiments[0])
+    assert "<" not in text
+    assert json.loads(text)["iterations"] == 2
+    assert report.render(found.sweep, {}).count("<script") == 2
+
+
+def test_many_schemes_and_steps_stay_small():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((40, 30)), np.arange(40) % 2
+    names = [
+        "identity",
+        "standard",
+        "pca_sphere",
+        "minmax",
+        "maxabs",
+        "robust",
+        "centre",
+        "zca_sphere",
+    ]
+    steps = list(10.0 ** np.arange(-7, 3))
+    found = normbench.compare(x, y, "softmax", names, steps, 1000)
+    assert len(explorer.data(found.sweep, found.sweep.experiments[0])) < 80_000
