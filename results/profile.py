@@ -10,6 +10,7 @@ import pandas as pd
 from normbench.results import comparisons, names, problems, reached, tables, theory
 from normbench.results.errors import ResultsError
 from normbench.results.figures import profiles, style
+from normbench.results.merging import merged
 from normbench.results.runs import Sweep, load, sweeps
 from normbench.results.sentences import Said, said
 
@@ -143,13 +144,24 @@ def _draw(
 
 
 def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
+    """Return theory and observation of each scheme, by setting where there are several."""
+    placed = problems.placed(loaded)
+    settings = dict(zip(placed["run_id"], placed["setting"]))
     parts = []
     for sweep in loaded:
         part = theory.predictions(sweep)
-        if "experiment" not in part and len(part):
+        if part.empty:
+            continue
+        if "experiment" not in part:
             part.insert(0, "experiment", sweep.experiments[0])
+        rows = merged(sweep).of_role(names.SCHEME)
+        told = rows.loc[rows["verdict"] != names.FAILED, "run_id"]  # a row each, in this order
+        part.insert(1, "setting", [settings.get(run, "") for run in told])
         parts.append(part)
-    return pd.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)
+    if not parts:
+        return pd.DataFrame()
+    table = pd.concat(parts, ignore_index=True).drop_duplicates(ignore_index=True)
+    return table if table["setting"].any() else table.drop(columns="setting")
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:

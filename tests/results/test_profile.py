@@ -52,6 +52,15 @@ def test_the_answer_comes_first_with_the_number_of_problems(told, tmp_path, monk
     assert "n = 1 problem\n" in told({"s": sweep(a=5.0, b=1.0)})
 
 
+def test_predictions_have_a_setting_where_there_are_several():
+    few = runs(("x", "a", {1.0: 2.0}), iterations="10")
+    many = runs(("y", "a", None), ("x", "a", {1.0: 2.0}), iterations="20")  # another id
+    table = profile._predictions([few, many])
+    assert table["setting"].tolist() == ["iterations=10", "iterations=20"]
+    assert "setting" not in profile._predictions([few])
+    assert profile._predictions([runs(("x", "a", None))]).empty
+
+
 def test_a_figure_has_three_files_and_needs_a_problem(told, tmp_path):
     text = told({"s": sweep(a=5.0, b=1.0)}, folder=tmp_path / "new")
     files = [tmp_path / "new" / f"profiles.{kind}" for kind in ("png", "svg", "pdf")]
