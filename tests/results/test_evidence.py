@@ -41,6 +41,16 @@ def test_holm_tests_the_smallest_first_and_stops_where_one_is_not_rejected():
     assert evidence.holm(np.full(3, 0.02)) == pytest.approx([0.05 / 3] * 3)
 
 
+def test_many_tables_at_once_are_each_as_alone():
+    rng = np.random.default_rng(4)
+    logs = rng.standard_normal((20, 3, 12)) + rng.choice([0.0, 1.5], (20, 3, 1))
+    together = evidence.judge(logs)
+    for place, table in enumerate(logs):
+        for whole, alone in zip(together, evidence.judge(table), strict=True):
+            np.testing.assert_array_equal(whole[place], alone)
+    assert len(np.unique(together.direction.sum(axis=-1))) > 2
+
+
 def test_a_verdict_is_given_exactly_where_the_sign_test_rejects():
     rng = np.random.default_rng(1)
     logs = np.round(rng.standard_normal((500, 3, 15)) + rng.choice([0, 0.8], (500, 3, 1)), 1)

@@ -95,6 +95,7 @@ def test_test_points_have_a_row_a_split_and_rates(splits):
     assert counts.to_numpy() == pytest.approx(np.round(counts))
     assert (table["best cost"] <= table["cost"]).all()
     assert (table["best rate"] <= table["rate"]).all()
+    assert (table[["rate", "train rate"]] < 0.5).all(axis=None)
 
 
 def test_a_sweep_without_repeats_is_itself(three):
