@@ -39,7 +39,7 @@ class Decompositions:
         self.saved = 0.0
         self._found: dict[tuple[bool, bool], tuple[Decomposition, float]] = {}
 
-    def get(self, correlation: bool = False, complete: bool = False) -> Decomposition:
+    def get(self, correlation: bool, complete: bool) -> Decomposition:
         """Return the decomposition of the points' covariance, or of their correlation.
 
         In float64 whatever the type of x. With fewer points than features it comes from the small

@@ -372,6 +372,11 @@ def test_directions_that_a_large_feature_hides_are_lost(data, scale, lost):
     assert "dropped" not in told
 
 
+def test_of_sphered_points_every_curvature_is_one(data):
+    facts = shared.OfPoints(PCASphere(ridge=0.0).fit_transform(data.x)).facts
+    assert facts[:3] == pytest.approx((1.0, 1.0, 1.0), rel=1e-9)
+
+
 def test_the_effective_rank_is_of_the_points_descended_on(data):
     found = run(job(data, scheme=PCASphere(ridge=0.0))).findings
     assert found.metrics[names.EFFECTIVE_RANK.key] == pytest.approx(3, rel=1e-9)

@@ -29,6 +29,7 @@ def told(monkeypatch, capsys):
 
 def test_several_experiments_end_in_one_sentence_over_all(told):
     one, two = told(runs(*TWO)), told(runs(*TWO, ("y", "a", {1.0: 1.0}), ("y", "b", {1.0: 2.0})))
+    assert one.count("After gradient descent") == 1
     assert "the lowest cost on how many" not in one
     assert two.count("Of 2 problems, ") == 1
     assert [line for line in two.splitlines() if line.startswith("dashboard")] == [

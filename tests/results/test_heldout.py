@@ -45,6 +45,8 @@ def test_real_targets_are_compared_by_their_cost():
     assert heldout.told(table, ["b"]) == "test cost 2"
     (row,) = heldout.paired(table).to_dict("records")
     assert row["difference"] == -1
+    assert heldout.unit(table).startswith("difference: test cost, of")
+    assert "percent of the test points" in heldout.unit(splits(a=[0.1], b=[0.2]))
 
 
 @pytest.mark.parametrize(("end", "told"), [(0.18, True), (0.105, False)])
@@ -81,6 +83,8 @@ def test_a_summary_has_medians_and_no_quartiles_of_one_split():
     one = heldout.summary(splits(a=[0.05]))
     assert one[["test error, %", "best test error, %"]].to_numpy().tolist() == [[5, 5]]
     assert "q1" not in one
+    some = heldout.summary(splits(a=[0.05], b=[0.01, 0.03]))
+    assert some["splits"].tolist() == [1, 2]
     more = heldout.summary(splits(a=[0.05, 0.01, 0.03]))
     assert more[["splits", "test error, %", "q1", "q3"]].to_numpy().tolist() == [[3, 3, 2, 4]]
 

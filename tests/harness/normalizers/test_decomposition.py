@@ -50,3 +50,13 @@ def test_a_comparison_finds_one_decomposition_a_data_set(two_classes, found):
     compare(x, y, **options)
     compare(2 * x, y, **options)
     assert len(found) == 2
+
+
+@pytest.mark.parametrize("correlation", [True, False])
+def test_a_feature_that_varies_by_a_millionth_of_a_percent_is_not_constant(correlation):
+    noise = np.random.default_rng(1).standard_normal((60, 2))
+    x = np.column_stack([1 + 1e-8 * noise[:, 0], 1e-8 * noise[:, 1]])
+    found = Decompositions(x).get(correlation, False)
+    # The first feature is stored to 1e-16, a hundred-millionth of how far it varies.
+    wanted = np.corrcoef(noise.T) if correlation else 1e-16 * np.cov(noise.T, bias=True)
+    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(wanted)[::-1], rtol=1e-6)
