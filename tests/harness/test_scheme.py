@@ -232,3 +232,9 @@ def test_a_scaler_learns_from_block_after_block_of_single_precision(scheme, monk
     np.testing.assert_allclose(z, scheme().fit_transform(x.astype(float)), rtol=1e-10, atol=1e-12)
     assert learns_by_blocks(scheme())
     assert not learns_by_blocks(PowerTransformer())
+
+
+def test_finite_points_whose_sum_overflows_are_taken():
+    x = np.full((4, 2), 1e308)
+    z, _ = normalize(FunctionTransformer(), x, x[:0], np.float64)
+    assert np.isfinite(z).all()

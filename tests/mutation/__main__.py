@@ -50,7 +50,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["harness/engine"],
         _harness(
             *("objective", "products", "columns", "plain_route", "curvature", "penalty", "start"),
-            *("settings", "probed", "scheme", "kernels", "measures", "compare"),
+            *("settings", "targets", "probed", "scheme", "kernels", "measures", "compare"),
             *("verdicts", "descent"),
         ),
     ),
