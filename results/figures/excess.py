@@ -13,7 +13,10 @@ LABEL = "excess: cost minus least cost"
 SLOPE = "slope"  # column of the runs: by what the excess is multiplied at each iteration
 COST = names.TRAIN_COST.key
 COSTS = (COST, *(names.quartile(names.TRAIN_COST, part).key for part in names.QUARTILES))
-OF_TEST = ("test/cost", *(names.quartile(names.TEST_COST, part).key for part in names.QUARTILES))
+OF_TEST = (
+    names.TEST_COST.key,
+    *(names.quartile(names.TEST_COST, part).key for part in names.QUARTILES),
+)
 ROUNDING = 1e-14  # of the start's cost: an excess below is none
 BEST, START, SHARE = "window_best", "window_curvature", "window_share"
 
