@@ -8,6 +8,7 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.manifold import TSNE
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
