@@ -61,7 +61,7 @@ def present(
     for file in dict.fromkeys(file for files in written.values() for file in files):
         print(f"{'report' if file.suffix == '.html' else 'figure':10} {file}")
     for name in sweep.experiments if not sweep.is_query else ():
-        print(f"dashboard  {dashboard.link(sweep, name)}  (make dashboard serves it)")
+        print(f"dashboard  {dashboard.link(sweep, name)}  (normbench dashboard serves it)")
     print(f"store      {clean.line(sweep.store)}")
     return written
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from normbench.results import clean
-from normbench.results.errors import ResultsError
+from normbench.results import clean, names
+from normbench.results.errors import unwritable
 from normbench.results.figures import NAMES, style
 from normbench.results.figures.material import Options, schemes
 from normbench.results.merging import merged
@@ -26,6 +26,21 @@ def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT)
     """Return one figure of an experiment; None where nothing was recorded for it."""
     found: Figure | None = _module(name).make(merged(sweep), experiment, options)
     return found
+
+
+def lacking(sweep: Sweep, name: str) -> str:
+    """Return that a sweep has nothing for a figure, why, and which figures it has."""
+    verdicts = set(sweep.of_role(names.SCHEME)["verdict"])
+    why = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
+    there = [
+        other
+        for other in NAMES
+        if any(figure(sweep, experiment, other) is not None for experiment in sweep.experiments)
+    ]
+    return (
+        f"figure {name}: {sweep.sweep_id} has nothing recorded for it{why}; "
+        f"it shows {NAMES[name]}; there are {', '.join(there) or 'none'}"
+    )
 
 
 def _module(name: str) -> Any:
@@ -62,7 +77,7 @@ def write(
                     file = folder / f"{stem}.gif"
                     files.append(_module(name).moving(sweep, experiment, file, facts))
     except OSError as error:
-        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise unwritable(folder, error) from error
     return written
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from normbench.results import comparisons, names, problems, reached, tables, theory
-from normbench.results.errors import ResultsError
+from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import profiles, style
 from normbench.results.merging import merged
 from normbench.results.runs import Sweep, load, sweeps
@@ -138,7 +138,7 @@ def _draw(
         folder.mkdir(parents=True, exist_ok=True)
         files = style.save(figure, folder / FILE, facts, ("png", "svg", "pdf"))
     except OSError as error:
-        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise unwritable(folder, error) from error
     for file in files:
         print(f"{'figure':10} {file}")
 

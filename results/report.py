@@ -26,7 +26,7 @@ from normbench.results import (
     theory,
 )
 from normbench.results.answer import Compared
-from normbench.results.errors import ResultsError
+from normbench.results.errors import unwritable
 from normbench.results.figures import NAMES, style
 from normbench.results.figures.material import Options
 from normbench.results.merging import merged
@@ -115,7 +115,7 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(render(sweep, drawn, compared), encoding="utf-8")
     except OSError as error:
-        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise unwritable(folder, error) from error
     return file
 
 

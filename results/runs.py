@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from normbench.results import clean, inputs, names
 from normbench.results.errors import ResultsError
+from normbench.results.filters import remedy
 from normbench.results.labels import labels
 from normbench.results.stores import absolute, beside, connect, first_line
 
@@ -255,7 +256,9 @@ def query(store: str, where: str) -> Sweep:
         name=f"--where {where}",
     )
     if not schemes:
-        raise ResultsError(f"--where {where}: finds no scheme run in {clean.line(store)}")
+        others = _search(client, f"{names.ROLE.equals(names.SCHEME)} and {OURS}", most=1000)
+        said = remedy(where, ({"params": run.data.params, "tags": run.data.tags} for run in others))
+        raise ResultsError(clean.line(f"--where {where}: finds no scheme run in {store}; {said}"))
     known = {run.info.run_id for run in schemes}
     parents = {run.data.tags.get(names.PARENT.key) for run in schemes}
     runs = list(schemes)

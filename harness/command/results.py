@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from normbench.results import clean, names
-from normbench.results.errors import ResultsError
+from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import NAMES
 from normbench.results.stores import DEFAULT_STORE
 
@@ -310,7 +310,7 @@ def _table(options: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_bytes(made if isinstance(made, bytes) else f"{made}\n".encode())
     except OSError as error:
-        raise ResultsError(f"--out {folder}: cannot be written ({error.strerror})") from error
+        raise unwritable(folder, error) from error
     print(file)
     return 0
 
@@ -334,12 +334,7 @@ def _figure(options: argparse.Namespace) -> int:
     written = drawing.write(sweep, folder, [options.name], drawing_options, kinds)
     files = [file for group in written.values() for file in group]
     if not files:
-        verdicts = set(sweep.of_role(names.SCHEME)["verdict"])
-        why = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
-        raise ResultsError(
-            f"figure {options.name}: {sweep.sweep_id} has nothing recorded for it{why}; "
-            f"it shows {NAMES[options.name]}"
-        )
+        raise ResultsError(drawing.lacking(sweep, options.name))
     print("\n".join(str(file) for file in files))
     return 0
 

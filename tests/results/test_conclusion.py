@@ -33,7 +33,7 @@ def test_several_experiments_end_in_one_sentence_over_all(told):
     assert "the lowest cost on how many" not in one
     assert two.count("Of 2 problems, ") == 1
     assert [line for line in two.splitlines() if line.startswith("dashboard")] == [
-        f"dashboard  to {name}  (make dashboard serves it)" for name in "xy"
+        f"dashboard  to {name}  (normbench dashboard serves it)" for name in "xy"
     ]
     assert "failed" not in two
 

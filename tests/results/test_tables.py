@@ -115,7 +115,10 @@ def test_a_query_finds_runs_and_what_belongs_to_them(three):
     assert len(found.of_role("step")) == 3
     assert found.experiments == [three.name]
     for where, words in {
-        "params.normalizer = 'none'": "finds no scheme run",
+        "params.normalizer = 'none'": "params.normalizer is identity or",
+        "params.normaliser = 'standard'": "no run has params.normaliser; did you mean params.norm",
+        "tags.zzz = '1'": "finds no scheme run in .*; no run has tags.zzz; there are ",
+        "attributes.status = 'KILLED'": r"write it as in \"params\.dataset",
         "params.normalizer = 3": "Expected a quoted string",
     }.items():
         with pytest.raises(ResultsError, match=words):
@@ -252,7 +255,7 @@ def test_runs_of_others_in_a_store_are_left_alone(three):
 
 MISTAKES = {
     "figure nothing": "figure nothing: no such figure; choose one of windows",
-    "figure components": "figure components: sweep-1 has nothing recorded for it",
+    "figure components": "(record=[components]); there are windows, histories, step_sizes, ",
     "figure histories --first-iteration -1": "--first-iteration -1: must be 0 or more",
     "figure histories --first-iteration x": "invalid int value: 'x'",
     "figure contours --scale excess": "--scale excess: is of histories and closer; leave it out",
@@ -261,7 +264,7 @@ MISTAKES = {
     "figure histories --steps 0,1": "--steps 0,1: must be positive numbers",
     "figure histories --steps a": "--steps a: must be positive numbers",
     "figure histories --steps 7": "--steps 7: was not tried; choose of 0.01, 0.1",
-    "figure histories --out /proc/none": "--out /proc/none: cannot be written",
+    "figure histories --out /proc/none": "name a folder that can, such as --out figures",
     "table --format word": "invalid choice: 'word'",
     "table none": "sweep none: is not in",
     "table a'b": "sweep a'b: is not in",
