@@ -78,7 +78,7 @@ def test_starts_of_their_own_seed_repeat(two_classes):
         ({"seed": -1}, "seed=-1: must be 0 or more"),
         ({"l2": -1}, "l2=-1: must be a finite number, 0 or more"),
         ({"start": [1, 2]}, "has 2 weights; it takes 1 x 4"),
-        ({"start": "ones"}, "must be zeros, normal, same_function, or a list"),
+        ({"start": "ones"}, "zeros, normal, same_function, or a list"),
         ({"starts": 3}, "use start=normal"),
         ({"precision": "float16"}, "must be one of float64, float32"),
         ({"cost": "hinge"}, "cost=hinge: no such option; choose one of"),
