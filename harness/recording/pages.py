@@ -30,7 +30,8 @@ def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
 def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]) -> None:
     """Put a description, and the figure of step-size windows, on each scheme's run of a sweep.
 
-    written: the figures' files by experiment. Runs that the sweep took in have their own.
+    written: the figures' files by experiment. Runs that the sweep took in have their own, and those
+    that failed have their traceback.
     """
     from normbench.results import description, drawing
 
@@ -39,6 +40,7 @@ def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]
             continue  # some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
         own = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
+        own = own[own["verdict"] != names.FAILED]
         for row in own.to_dict("records"):
             writer.tag_run(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
             for file in files:

@@ -14,6 +14,7 @@ NAMES = {
     "contours": "the cost over two weights, with the descent's path (record=[contours])",
     "fit": "the fitted model over one feature (record=[fit])",
     "data": "the points under each scheme, with principal axes (record=[points])",
+    "biplot": "points and features in the plane of two components (record=[biplot])",
     "features": "the distribution of each feature (record=[features])",
     "projection": "points, and what a scheme keeps of them (record=[projection])",
     "spectrum": "eigenvalues before and after each scheme (record=[spectrum])",

@@ -1,0 +1,55 @@
+"""Points and features in the plane of the two leading principal directions."""
+
+import numpy as np
+
+from normbench.datasets import Dataset
+from normbench.datasets.values import UserError
+from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.inputs import names_of, principal, refuse_wide, some
+
+LONGEST = 60  # arrows that are kept
+
+
+def take(made: Finished) -> Findings:
+    """Return at most 2,000 points, and the features as arrows.
+
+    `points` (p, 2): along the two leading principal directions of the points under the scheme,
+    centred, in standard deviations. `loadings` (m, 2): of each feature, its entries in those
+    directions times the roots of their eigenvalues, so that over all directions the cosine between
+    two arrows is the correlation of their features; the longest 60. `names` (m,); `shares` (2,) of
+    the variance; `target` (p,), `class_names` (C,). Source: Gabriel, "The biplot graphic display of
+    matrices", Biometrika 58 (1971).
+    """
+    dataset, z = made.dataset, made.z
+    deviations, directions = principal(z)
+    deviations, total = deviations[:2], float((deviations**2).sum())
+    scores = (z - z.mean(axis=0, dtype=np.float64)) @ directions[:2].T
+    loadings = directions[:2].T * deviations
+    kept = some(len(z))
+    longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:LONGEST])
+    target = dataset.y if len(dataset.y) else np.zeros(len(z))
+    return Findings(
+        arrays={
+            "points": scores[kept] / np.where(deviations > 0, deviations, 1.0),
+            "loadings": loadings[longest],
+            "names": np.array(names_of(made), dtype=np.str_)[longest],
+            "shares": deviations**2 / (total or 1.0),
+            "target": target[kept],
+            "class_names": np.array(dataset.class_names, dtype=np.str_),
+        }
+    )
+
+
+def _check(dataset: Dataset, scheme: object) -> None:
+    if dataset.x.shape[1] < 2:
+        raise UserError(
+            f"record=biplot: is of two features and more; {dataset.name} has one; leave biplot out"
+        )
+    refuse_wide("biplot", dataset)
+
+
+def _applies(made: Finished) -> bool:
+    return bool(made.z.shape[1] > 1)
+
+
+MEASURE = Measure(take, record="biplot", of_descent=False, check=_check, applies=_applies)

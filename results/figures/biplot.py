@@ -1,0 +1,98 @@
+"""Points and features in one plane: principal components with the features as arrows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from normbench.results.figures import style
+from normbench.results.figures.data import class_looks
+from normbench.results.figures.labels import spread
+from normbench.results.figures.material import of_arrays
+from normbench.results.figures.style import SCREEN, Shape
+
+NAMED = 12  # arrows: more cannot be read
+REACH = 2.6  # of the longest arrow, in standard deviations of the points
+HEIGHT = 0.62  # of a panel, over its width: there is room for names on both sides
+
+
+def draw(
+    arrays: Mapping[str, Mapping[str, Any]],
+    schemes: pd.DataFrame,
+    title: str,
+    *,
+    shape: Shape = SCREEN,
+) -> Figure:
+    """Return the figure: a panel a scheme, points pale, the longest arrows named.
+
+    arrays: by label, `points` (p, 2), `loadings` (m, 2), `names` (m,), `shares` (2,), `target`
+    (p,), `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`), in order.
+    """
+    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    with style.drawn(shape):
+        figure, axes = style.panels(len(rows), shape, title, HEIGHT, columns=min(2, shape.columns))
+        for axis, row, look in zip(axes, rows, style.looks([row["normalizer"] for row in rows])):
+            _panel(axis, arrays[row["label"]], shape)
+            style.name_panel(axis, row["label"], look)
+        classes = arrays[rows[0]["label"]]["class_names"]
+        looks = class_looks(len(classes))
+        marks = [style.class_mark(*look, str(name)) for name, look in zip(classes, looks)]
+        if marks:
+            style.legend(figure, shape, marks)
+    return figure
+
+
+def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
+    """Draw one scheme's points, and its features as arrows."""
+    points, target = parts["points"], parts["target"]
+    size = (0.3 * shape.font) ** 2
+    if len(parts["class_names"]):
+        for number, (color, marker) in enumerate(class_looks(len(parts["class_names"]))):
+            some = points[target == number].T
+            axis.scatter(*some, s=size, color=color, marker=marker, alpha=0.6, lw=0)
+    else:
+        axis.scatter(*points.T, s=size, color="0.5", alpha=0.6, lw=0)
+    lengths = np.hypot(*parts["loadings"].T)
+    arrows = parts["loadings"] * (REACH / (lengths.max() or 1.0))
+    named = np.argsort(-lengths, kind="stable")[:NAMED]
+    for number in named:
+        tip = arrows[number]
+        axis.annotate(
+            "", tip, (0, 0), arrowprops={"arrowstyle": "->", "color": "black", "lw": 1}, zorder=4
+        )
+    half = max(1.7 * REACH, 1.1 * float(np.quantile(np.abs(points), 0.995)))
+    axis.set_xlim(-half / HEIGHT, half / HEIGHT)
+    axis.set_ylim(-half, half)
+    axis.set_aspect("equal")  # angles between arrows tell of correlations
+    _write(axis, arrows[named], parts["names"][named], 0.7 * shape.font, half)
+    for n, put in enumerate((axis.set_xlabel, axis.set_ylabel)):
+        put(f"component {n + 1}, {parts['shares'][n]:.0%} of the variance")
+
+
+def _write(axis: Any, tips: Any, words: Any, font: float, half: float) -> None:
+    """Write names beside the tips of arrows, moved apart on each side, with a line to the tip.
+
+    half: of the panel's height, in the units of its axes.
+    """
+    for side in (-1, 1):
+        own = [n for n in np.argsort(tips[:, 1]) if (tips[n, 0] >= 0) == (side > 0)]
+        if not own:
+            continue
+        heights = spread([(tips[n, 1] / half + 1) / 2 for n in own], 0.06)
+        out = max(abs(tips[n, 0]) for n in own) + 0.12 * half
+        for n, height in zip(own, heights):
+            axis.annotate(
+                style.plain(str(words[n])[:22]),
+                tips[n],
+                (side * out, (2 * height - 1) * half),
+                ha="left" if side > 0 else "right",
+                va="center",
+                fontsize=font,
+                zorder=5,
+                arrowprops={"arrowstyle": "-", "color": "0.6", "lw": 0.6, "shrinkA": 1},
+            )
+
+
+make = of_arrays("biplot", draw)

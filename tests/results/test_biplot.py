@@ -1,0 +1,72 @@
+"""The biplot: what its arrows mean, and that it is drawn."""
+
+import numpy as np
+import pytest
+
+import normbench
+from normbench.datasets import UserError, make_dataset
+from normbench.datasets.bundled import iris
+from normbench.measures import biplot, inputs
+from normbench.results.errors import ResultsError
+
+SETTINGS = {"cost": "multiclass_softmax", "iterations": 1, "step_sizes": [0.1]}
+
+
+@pytest.fixture(scope="module")
+def found():
+    data = iris()
+    return normbench.compare(
+        data.x, data.y, normalizers=["standard", "pca"], record=["biplot"], **SETTINGS
+    )
+
+
+def arrays(found, label):
+    rows = found.sweep.of_role("scheme")
+    return found.sweep.arrays(rows, "biplot")[label]
+
+
+def test_over_all_directions_the_cosines_between_arrows_are_correlations():
+    """And over two within what the other two directions leave: 0.14 on iris."""
+    z = (iris().x - iris().x.mean(axis=0)) / iris().x.std(axis=0)
+    deviations, directions = inputs.principal(z)
+
+    def cosines(loadings):
+        unit = loadings / np.linalg.norm(loadings, axis=1)[:, None]
+        return unit @ unit.T
+
+    correlation = np.corrcoef(iris().x.T)
+    assert cosines(directions.T * deviations) == pytest.approx(correlation, abs=1e-12)
+    assert np.abs(cosines(directions[:2].T * deviations[:2]) - correlation).max() < 0.14
+
+
+def test_what_is_kept_is_of_the_two_leading_directions(found):
+    parts = arrays(found, "standard")
+    assert parts["shares"] == pytest.approx([0.72962, 0.22851], abs=5e-6)  # of iris, known
+    assert parts["points"].std(axis=0) == pytest.approx([1, 1], rel=1e-12)
+    lengths = np.hypot(*parts["loadings"].T)
+    assert (lengths <= 1 + 1e-12).all()  # of features of variance 1: at most all of it
+    assert list(parts["names"]) == ["x0", "x1", "x2", "x3"]
+
+
+def test_the_figure_has_a_panel_a_scheme_and_names_its_arrows(found):
+    figure = found.figure("biplot")
+    assert len(figure.axes) == 2
+    for axis in figure.axes:
+        words = [text.get_text() for text in axis.texts if text.get_text()]
+        assert len(words) == 4
+        assert axis.get_aspect() == 1  # angles are seen as they are
+
+
+def test_one_feature_is_refused_and_many_are_cut():
+    rng = np.random.default_rng(0)
+    one = make_dataset("one", rng.standard_normal((9, 1)), np.arange(9) % 2, source="-")
+    with pytest.raises(UserError, match="record=biplot: is of two features and more; one has one"):
+        biplot.MEASURE.check(one, None)
+    wide = rng.standard_normal((80, 70))
+    found = normbench.compare(
+        wide, np.arange(80) % 2, normalizers=["identity"], record=["biplot"], iterations=1
+    )
+    assert len(arrays(found, "identity")["loadings"]) == biplot.LONGEST
+    assert len([text for text in found.figure("biplot").axes[0].texts if text.get_text()]) == 12
+    with pytest.raises(ResultsError, match="biplot"):
+        normbench.compare(wide, np.arange(80) % 2, iterations=1).figure("biplot")
