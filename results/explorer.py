@@ -42,13 +42,18 @@ def data(sweep: Sweep, experiment: str) -> str:
         verdicts = dict(zip(own[names.STEP_TAG.column].astype(float), own["verdict"]))
         scheme = {
             "label": row["label"],
-            "color": look.color,
+            "color": _ink(look.color),
             **_steps(kept[row["label"]], verdicts),
         }
         schemes.append({**scheme, **_theory(row, kept[row["label"]])})
     iterations = max(kept[row["label"]][COST].shape[-1] for row in shown) - 1
     text = json.dumps({"iterations": iterations, "schemes": schemes}, separators=(",", ":"))
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+def _ink(color: str) -> str:
+    """Return a line's colour: black is the text's, which is light in the dark."""
+    return "currentColor" if set(color) <= set("#0") else color
 
 
 def _steps(parts: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str, Any]:

@@ -87,3 +87,10 @@ def test_many_schemes_and_steps_stay_small():
     steps = list(10.0 ** np.arange(-7, 3))
     found = normbench.compare(x, y, "softmax", names, steps, 1000)
     assert len(explorer.data(found.sweep, found.sweep.experiments[0])) < 80_000
+
+
+def test_black_is_the_colour_of_the_text_which_is_light_in_the_dark():
+    found = normbench.compare(np.eye(4), [0, 1, 0, 1], iterations=2, step_sizes=[0.1, 1])
+    data = json.loads(explorer.data(found.sweep, "x-softmax"))
+    assert data["schemes"][0]["color"] == "currentColor"
+    assert all(scheme["color"][0] == "#" for scheme in data["schemes"][1:])
