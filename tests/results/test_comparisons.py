@@ -70,6 +70,10 @@ def test_more_pairs_need_more_splits_and_the_table_says_how_many():
     enough = of(8, 11)
     assert (enough["conclusion"] == "faster").all()
     assert "Holm's correction" in comparisons.assurance(enough)
+    one = comparisons.assurance(enough.iloc[:1])
+    assert "Holm" not in one
+    lone = comparisons.assurance(few.iloc[:1].assign(splits=3))
+    assert lone.startswith("no conclusion: 1 pair is compared")
     assert "it takes 11 splits to conclude anything" in comparisons.assurance(enough)
 
 

@@ -21,6 +21,10 @@ def splits(**schemes):
 def test_a_faster_scheme_that_predicts_worse_is_told():
     table = splits(fast=[0.04, 0.05, 0.06], slow=[0.02, 0.03, 0.01])
     assert heldout.predicts_best(table) == ["slow"]
+    (pair,) = heldout.paired(table).to_dict("records")
+    assert (pair["scheme"], pair["wins"]) == ("fast", 0.0)
+    tied = splits(fast=[0.04, 0.05], slow=[0.02, 0.05])
+    assert heldout.paired(tied)["wins"].tolist() == [0.25]  # a tie is half a win
     assert heldout.worse_though_faster(table, ["fast"]) == (
         "The faster descent predicts worse, though 3 splits are too few to be sure: "
         "5.0% of the test points misclassified under fast, "

@@ -89,6 +89,8 @@ def test_test_points_have_a_row_a_split_and_rates(splits):
         same = (every["normalizer"] == scheme) & (every[names.STEP_TAG.column] == summary[scheme])
         ends = every.loc[same, names.FINAL_TEST_COST.column]
         assert sorted(own["cost"]) == pytest.approx(sorted(ends), rel=1e-9)
+        wrong = every.loc[same, names.FINAL_TEST_MISCLASSIFICATIONS.column]
+        assert sorted(142 * own["rate"]) == pytest.approx(sorted(wrong))
     row = splits.of_role("scheme").iloc[0]
     assert (row["train_points"], row["test_points"]) == (427, 142)
     counts = 142 * table["rate"]
