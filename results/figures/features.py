@@ -12,7 +12,8 @@ from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Look, Shape
 
 SPREAD = 0.16  # of the points of one feature, to both sides
-LONG = 4  # letters of a feature's name, above which names stand upright
+NAMED = 15  # rows of a panel that have room for a name
+LONGEST = 18  # letters of a name
 
 
 def draw(
@@ -22,7 +23,7 @@ def draw(
     *,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: a panel a scheme, a box over the points of each feature.
+    """Return the figure: a panel a scheme, a row a feature, a box over its points.
 
     The box holds the middle half, the line is the median, the whiskers hold all. arrays: by
     label, `values` (p, m), `names` (m,), `all` (): how many features there are. schemes: one row
@@ -41,7 +42,8 @@ def draw(
             left_out = int(parts["all"]) - len(parts["names"])
             more = f", and {left_out} more features" if left_out else ""
             style.name_panel(axis, row["label"] + more, look)
-        axes[0].set_ylabel("value; each panel its own scale")
+        for axis in axes:
+            axis.set_xlabel("value")
     return figure
 
 
@@ -51,8 +53,8 @@ def _panel(axis: Any, parts: Mapping[str, Any], look: Look, shape: Shape) -> Non
     places = np.arange(1, count + 1)
     beside = np.random.default_rng(0).uniform(-SPREAD, SPREAD, values.shape)
     axis.scatter(
-        (places + beside).ravel(),
         values.ravel(),
+        (places + beside).ravel(),
         s=(0.2 * shape.font) ** 2,
         color=look.color,
         alpha=0.3,
@@ -66,20 +68,20 @@ def _panel(axis: Any, parts: Mapping[str, Any], look: Look, shape: Shape) -> Non
         positions=places,
         widths=0.6,
         whis=(0, 100),
+        orientation="horizontal",
         showfliers=False,
         boxprops=line,
         whiskerprops=line,
         capprops=line,
         medianprops={**line, "linewidth": 2},
     )
-    axis.axhline(0, color="0.4", lw=0.8, ls=":", label="_zero")
-    names = [style.plain(str(name)) for name in parts["names"]]
-    upright = max(map(len, names)) > LONG
-    every = max(1, -(-count // 12))
-    axis.set_xticks(places[::every], names[::every], rotation=90 if upright else 0)
-    axis.set_xlim(0.4, count + 0.6)
+    axis.axvline(0, color="0.4", lw=0.8, ls=":", label="_zero")
+    names = [style.plain(str(name))[:LONGEST] for name in parts["names"]]
+    every = max(1, -(-count // NAMED))
+    axis.set_yticks(places[::every], names[::every])
+    axis.set_ylim(count + 0.6, 0.4)
     axis.tick_params(labelsize="small")
-    axis.grid(False, axis="x")
+    axis.grid(False, axis="y")
 
 
 make = of_arrays("features", draw)

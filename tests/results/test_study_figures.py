@@ -109,13 +109,17 @@ def test_fit_draws_a_curve_a_scheme_over_the_points(one_feature):
         assert np.allclose(np.diff(line.get_ydata(), 2), 0, atol=1e-12)
 
 
-def test_features_have_a_box_each(one_feature, space):
+def test_features_have_a_box_each_and_names_to_be_read(one_feature, space):
+    for axis in draw(space, "features").axes:
+        assert {text.get_rotation() for text in axis.get_yticklabels()} == {0.0}
+        low, high = axis.get_ylim()
+        assert low > high  # the first feature is on top
     assert len(draw(one_feature, "features").axes) == 2
     axes = draw(space, "features").axes
-    assert [len(axis.get_xticks()) for axis in axes] == [2, 1]
+    assert [len(axis.get_yticks()) for axis in axes] == [2, 1]
     for axis in axes:
         (dots,) = axis.collections
-        assert len(dots.get_offsets()) == 30 * len(axis.get_xticks())
+        assert len(dots.get_offsets()) == 30 * len(axis.get_yticks())
 
 
 def test_projection_draws_points_images_and_the_plane(space):
