@@ -221,7 +221,7 @@ def ranked(table: pd.DataFrame) -> pd.DataFrame:
 def _ordered(values: Array, excess: Array) -> Array:
     """Return numbers in the order of values `(n,)`, the infinite ones by their excess."""
     lost = np.isinf(values)
-    order = np.zeros(len(values))
+    order = np.empty(len(values))
     order[~lost] = values[~lost]
     groups = evidence.tied(excess[lost], names.TIED)
     order[lost] = 1 + (values[~lost].max() if (~lost).any() else 0) + groups

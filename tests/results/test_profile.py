@@ -62,8 +62,8 @@ def test_predictions_have_a_setting_where_there_are_several():
 
 
 def test_a_figure_has_three_files_and_needs_a_problem(told, tmp_path):
-    text = told({"s": sweep(a=5.0, b=1.0)}, folder=tmp_path / "new")
-    files = [tmp_path / "new" / f"profiles.{kind}" for kind in ("png", "svg", "pdf")]
+    text = told({"s": sweep(a=5.0, b=1.0)}, folder=tmp_path / "a" / "new")
+    files = [tmp_path / "a" / "new" / f"profiles.{kind}" for kind in ("png", "svg", "pdf")]
     assert all(file.is_file() for file in files)
     assert "".join(f"figure     {file}\n" for file in files) in text
     with pytest.raises(ResultsError, match="nothing to draw; no problem on which every scheme"):
@@ -126,3 +126,10 @@ def test_what_a_drawn_start_is_to_the_schemes_is_told(starts, words):
     notes = profile.notes([runs(*jobs)])
     assert len(notes) == (words is not None)
     assert words is None or words in notes[0]
+
+
+def test_a_leaderboard_is_over_the_most_problems_and_splits_of_a_scheme():
+    board = pd.DataFrame({"problems": [2, 2], "splits": [6, 5]})  # a job of one failed
+    assert profile._over(board) == ", n = 2 problems, 6 splits"
+    assert profile._over(board.assign(problems=1, splits=1)) == ", n = 1 problem"
+    assert profile._over(board.iloc[:0]) == ""

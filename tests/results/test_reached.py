@@ -127,3 +127,23 @@ def test_a_target_counts_where_it_is_held():
     assert reached.first_held({0: 1.0, 1: 1.0}, 2.0) == 0
     assert reached.first_held({0: 9.0, 1: 3.0}, 2.0) == np.inf
     assert reached.first_held({}, 2.0) == np.inf
+
+
+def test_a_step_size_has_all_digits_where_its_metric_is_known():
+    tag, metric = names.STEP_TAG.column, names.STEP_SIZE.column
+    assert reached.step_size({tag: "0.333333", metric: 1 / 3}) == 1 / 3
+    assert reached.step_size({tag: "0.333333", metric: np.nan}) == 0.333333
+    assert reached.step_size({tag: "0.333333"}) == 0.333333
+
+
+@pytest.mark.parametrize(
+    ("costs", "first"),
+    [
+        ({0: 1.0, 1: 0.5, 2: 0.4}, 1.0),  # at the goal is there
+        ({0: 1.0, 1: 0.5, 2: 0.6}, np.inf),  # it did not stay
+        ({0: 0.5, 1: 0.5}, 0.0),
+        ({0: 1.0, 1: np.nan}, np.inf),
+    ],
+)
+def test_a_goal_is_held_from_the_first_cost_at_or_below_it(costs, first):
+    assert reached.first_held(costs, 0.5) == first
