@@ -35,7 +35,8 @@ def of_scheme(row: Mapping[Any, Any]) -> str:
     step, told = row.get(names.STEP_TAG.column), row.get(names.EXPLANATION.column)
     at = f" at step size {step}" if isinstance(step, str) else ""
     words = [f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "]
-    words[0] += clean.markdown(f"{row['verdict']}{at}, in sweep {row[names.SWEEP_ID.column]}.")
+    came_to = row["verdict"] or "no descent"
+    words[0] += clean.markdown(f"{came_to}{at}, in sweep {row[names.SWEEP_ID.column]}.")
     words += [clean.markdown(told)] if isinstance(told, str) else []
     return "\n\n".join([*words, f"*{SIGNED}.*"])[:LONGEST]
 

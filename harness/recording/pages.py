@@ -40,7 +40,7 @@ def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]
             continue  # some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
         own = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
-        own = own[own[names.VERDICT.column] != names.FAILED]
+        own = own[own[names.VERDICT.key] != names.FAILED]
         for row in own.to_dict("records"):
             writer.tag_run(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
             for file in files:
