@@ -75,7 +75,7 @@ def effects(found: Probed, z: NDArray[Any]) -> Effects:
     else:
         scales = bool(np.abs(diagonal - 1).max(initial=0.0) > 1e-6)
     origin = found.image - found.matrix @ found.centre
-    spread = z.std(axis=0, dtype=np.float64) + np.finfo(np.float64).tiny
+    spread = z.std(axis=0, dtype=np.float64)
     reach = np.abs(found.matrix) @ np.abs(found.centre)
     shifts = bool(np.any(np.abs(origin) > 1e-6 * np.maximum(spread, reach)))
     centres = shifts and bool(np.all(np.abs(found.image) <= 1e-6 * np.maximum(spread, reach)))

@@ -125,7 +125,7 @@ class Descended:
             return None
         start, last = self.start[:1], self.settings.iterations
         room = max(2, PATH_NUMBERS // start.size)
-        kept = np.unique(np.linspace(0, last, min(last + 1, room)).round().astype(int))
+        kept = np.unique(np.linspace(0, last, room).round().astype(int))
         wanted, seen = set(kept.tolist()), []
 
         def observe(k: int, alive: NDArray[np.int64], weights: Array) -> None:

@@ -120,7 +120,8 @@ def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum
     if size <= spectra.MOST_FEATURES and budget.allows(singular):
         budget.affords("singular values", singular)
         return spectra.spectrum(x)
-    eigen = Work((size + 30 * cubes) / classes, 48.0 * size**2)
+    copies = 24.0 * x.size if x.shape[1] >= len(x) else 0.0  # of few points, products of their own
+    eigen = Work((size + 30 * cubes) / classes, copies + 48.0 * size**2)
     if size <= spectra.MOST_FEATURES and budget.affords("rank and condition number", eigen):
         return spectra.gram_spectrum(x)
     if budget.affords("L", Work(LANCZOS / classes, 8.0 * x.size if x.itemsize < 8 else 0.0)):
@@ -205,7 +206,7 @@ def _solved(train: Objective, known: OfPoints, lowest: float, allowed: Work) -> 
     if train.effort.memory > allowed.memory:
         return _lowest(lowest, TOO_MUCH_MEMORY)
     classes = train.shape[0]
-    if _piecewise_linear(train.cost, classes, len(train.targets)):
+    if _piecewise_linear(train.cost, classes):
         return _lowest(lowest, NO_CURVATURE)
     if np.any(train.l2):
         basis, variances = sphere(train.x)
@@ -251,9 +252,8 @@ def _lowest(value: float, why: str, norm: float = float("nan")) -> Minimum:
     return Minimum(value, norm, f"the lowest cost seen in this job; {why}", False)
 
 
-def _piecewise_linear(cost: Cost, classes: int, points: int) -> bool:
+def _piecewise_linear(cost: Cost, classes: int) -> bool:
     """Return whether the cost has no curvature at a few scores that lie on no kink."""
     rng = np.random.default_rng(0)
-    scores = rng.standard_normal((classes, min(8, points)))
-    drawn = np.asarray(rng.integers(0, 2, scores.shape[1]))
+    scores, drawn = rng.standard_normal((classes, 8)), rng.integers(0, 2, 8)
     return not blocks(cost, scores, drawn if classes > 1 else np.where(drawn, 1.0, -1.0)).any()

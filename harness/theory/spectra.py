@@ -267,10 +267,10 @@ def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> 
 
 
 def _logarithms(problem: Quadratic, step_size: float) -> Array:
-    """Return `log |1 - a h|` `(n,)`, to the last digit where a h is small."""
+    """Return `log |1 - a h|` `(n,)`, to the last digit where a h is near 0 or 2."""
     product = step_size * problem.values
     with np.errstate(divide="ignore"):
-        return np.where(product < 1, np.log1p(-np.minimum(product, 1)), np.log(np.abs(product - 1)))
+        return np.asarray(np.log1p(np.maximum(-product, product - 2)))
 
 
 def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> float:

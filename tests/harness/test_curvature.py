@@ -151,6 +151,14 @@ def test_directions_near_a_vector_hold_all_that_it_has():
     assert excess == pytest.approx(whole, rel=1e-9)  # measured 2e-16
 
 
+def test_directions_near_a_vector_are_few(monkeypatch):
+    x = np.random.default_rng(0).standard_normal((300, 60))
+    times, made = LinearHessian.times, []
+    monkeypatch.setattr(LinearHessian, "times", lambda *of: made.append(1) or times(*of))
+    _, vectors = LinearHessian(x, np.ones((1, 1, 300))).near(np.ones(61))
+    assert vectors.shape[1] == len(made) == 40
+
+
 @pytest.mark.parametrize("name", sorted(FLAT))
 def test_flat_pieces_have_no_second_derivative_not_even_rounding(name):
     cost, x, targets, classes = problem(name)

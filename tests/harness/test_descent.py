@@ -281,6 +281,18 @@ def test_a_run_of_a_grid_is_the_run_alone(name, classes, optimizer):
         assert single.diverged_at[0] == together.diverged_at[run] == -1
 
 
+def test_a_gradient_is_made_where_a_step_follows_and_nowhere_else(monkeypatch):
+    asked, evaluate = [], Blocked.evaluate
+    monkeypatch.setattr(
+        Blocked, "evaluate", lambda self, *of: asked.append(of[1]) or evaluate(self, *of)
+    )
+    x, y = data("softmax", 1, np.random.default_rng(8))
+    train = Blocked(COSTS["softmax"], x, y, True)
+    rule = build("optimizer", options("optimizer", "gradient_descent"))
+    descend(train, train, rule, np.zeros((1, 1, FEATURES + 1)), np.array([0.1]), 3)
+    assert asked == [True, False] * 3 + [False, False]  # of training and test points
+
+
 CURVED = [("least_squares", 1), ("least_squares", 3), ("softmax", 1), ("squared_margin", 1)]
 
 

@@ -16,6 +16,7 @@ from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import Evaluation
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
+from normbench.measures import windows
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.measures.judged import _without_mistake as without_mistake
 from normbench.measures.judged import judged
@@ -293,6 +294,30 @@ def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
     assert all(outcome.fit_seconds > 0.2 for outcome in made)
 
 
+def test_the_seconds_of_a_search_that_was_asked_for_are_counted_apart(data):
+    found = [
+        run(replace(job(data), search=Search(critical=asked))).findings for asked in (False, True)
+    ]
+    assert found[0].search_seconds == 0 < found[1].search_seconds
+    assert found[0].seconds > 0
+
+
+def test_the_median_of_several_starts_is_predicted(data):
+    own = {"start": "normal", "start_scale": 3.0, "starts": 3}
+    made = run(job(data, costs.least_squares, **own)).steps[0]
+    history = made.histories[names.TRAIN_COST.key]
+    np.testing.assert_allclose(made.predicted, history, rtol=1e-12)  # measured: 1e-14
+    assert made.metrics[names.PREDICTION_ERROR.key] < 1e-12
+
+
+def test_a_matrix_of_twice_the_weights_is_eight_times_the_work(data):
+    made = Finished(data, None, data.x, None, SimpleNamespace(train=Bowl()))
+    one, two = (windows.decomposition(size, made) for size in (10, 20))
+    assert (two.passes / one.passes, two.memory / one.memory) == (8, 4)
+    twice = replace(made, z=np.tile(data.x, (2, 1)))  # a pass over twice the points takes twice
+    assert windows.decomposition(10, twice).passes == one.passes / 2
+
+
 def test_targets_are_above_no_cost_that_was_seen(data, monkeypatch):
     from normbench.measures import judged as room
     from normbench.theory.minimum import Minimum
@@ -402,8 +427,8 @@ def test_a_run_without_a_mistake_at_its_end_is_a_proof(data):
 
 
 def test_histories_must_fit_into_a_share_of_the_memory(monkeypatch):
-    """Four histories of 100 numbers of 8 bytes; a quarter of the memory is for them."""
-    monkeypatch.setattr("normbench.datasets.values.available", lambda: 4 * 3200)
-    Settings((0.1,), iterations=99)
-    with pytest.raises(UserError, match="iterations=100, starts=1, 1 step_sizes"):
-        Settings((0.1,), iterations=100)
+    """Four histories of 100 numbers of 8 bytes a run; a quarter of the memory is for them."""
+    monkeypatch.setattr("normbench.datasets.values.available", lambda: 4 * 6 * 3200)
+    Settings((0.1, 1.0), iterations=99, starts=3, start="normal")
+    with pytest.raises(UserError, match="iterations=100, starts=3, 2 step_sizes"):
+        Settings((0.1, 1.0), iterations=100, starts=3, start="normal")

@@ -192,8 +192,9 @@ def test_the_points_and_weights_are_left_as_they_were(rng):
 def test_threads_over_parts_of_the_points_sum_the_same(name, classes, dtype, rng, monkeypatch):
     train, weights = problem(COSTS[name], classes, rng, dtype=dtype)
     alone = train.evaluate(weights)
-    monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
     monkeypatch.setattr(blocked.threads, "available", lambda: 3)
+    assert len(train._parts(weights)) == 1  # little work, which several threads make no quicker
+    monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
     assert len(train._parts(weights)) == (3 if hasattr(COSTS[name], "fused") else 1)
     together = train.evaluate(weights)
     # Measured: 2e-15 and 8e-7.

@@ -40,9 +40,10 @@ def test_the_path_is_that_of_the_best_step(two_classes):
 
 def test_a_long_path_is_thinned_to_its_ends(two_classes, monkeypatch):
     monkeypatch.setattr(contract, "PATH_NUMBERS", 4 * 5)
-    outcome = run(job(*two_classes))
-    path = outcome.arrays["path"]
-    assert list(path["iteration"]) == [0, 5, 10, 15, 20]
+    for own in ({"start": "normal", "starts": 2}, {}):  # of several starts, the first
+        outcome = run(job(*two_classes, **own))
+        path = outcome.arrays["path"]
+        assert list(path["iteration"]) == [0, 5, 10, 15, 20]
     assert path["cost"][-1] == pytest.approx(outcome.steps[outcome.best].final_cost, rel=1e-12)
 
 
@@ -67,6 +68,7 @@ def test_contours_are_the_cost_on_a_plane_that_holds_the_path(features, classes,
     assert around == pytest.approx(path["cost"][-1], rel=0.05)
     assert parts["cost"].shape == (61, 61)
     assert len(parts["names"]) == 2
+    assert ("points" in parts) == (features == 2)
 
 
 def test_contours_take_the_stiffest_direction_and_the_one_with_most_excess_left():
@@ -143,12 +145,12 @@ def test_a_least_cost_that_no_weights_have_is_not_marked():
 def test_a_window_whose_axes_have_their_own_scales_shows_costs_of_one_size(axis):
     curved = np.roll([1e6, 10.0], axis)
     path = np.zeros((2, 2))
-    path[1, axis] = 1.0  # along the stiff axis alone
+    path[1, axis] = 2.0  # along the stiff axis alone
     grid = _window(path, np.diag(curved), 21)
     reach = [h * (line[-1] - line[0]) ** 2 for h, line in zip(curved, grid)]
     assert reach[1 - axis] == pytest.approx(0.01 * reach[axis])  # a tenth of the extent
     square = _window(path, np.diag([10.0, 10.0]), 21)
-    assert np.ptp(square[0]) == pytest.approx(np.ptp(square[1]))
+    assert [np.ptp(line) for line in square] == pytest.approx([2.6, 2.6])  # 0.3 more a side
 
 
 @pytest.mark.parametrize("unit", [1e-8, 1e5])
@@ -252,7 +254,8 @@ def test_spectrum_counts_dead_directions(two_classes):
     parts = run(job(x, y, scheme=PCASphere())).arrays["spectrum"]
     assert parts["dead"] == 2
     assert parts["ridge"] == 1e-7
-    assert np.array_equal(parts["before"], np.sort(parts["before"])[::-1])
+    before = np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1]
+    assert parts["before"] == pytest.approx(before, abs=1e-12 * before[0])
     assert np.isnan(run(job(x, y)).arrays["spectrum"]["ridge"])
 
 

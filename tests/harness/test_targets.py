@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from normbench.engine.targets import encoded
+from normbench import costs
+from normbench.datasets import UserError
+from normbench.engine.targets import check_cost, encoded
 
 
 @pytest.mark.parametrize(
@@ -13,3 +15,18 @@ def test_classes_are_signs_of_one_score_and_numbers_of_several(scores, classes, 
     found = encoded(np.array([0, 1, 1]), scores, classes, np.float32)
     assert found.tolist() == wanted
     assert scores > 1 or found.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("cost", "task", "classes", "shape", "words"),
+    [
+        ("softmax", "multiclass", 3, (9, 9), r"\(multiclass, 3 classes\); .*multiclass_softmax$"),
+        ("softmax", "regression", 0, (9, 2), r"\(regression\); .*dataset.task=classes\)$"),
+        ("least_absolute_deviations", "binary", 2, (9, 2), r"dataset.task=regression\)$"),
+        ("softmax", "multiclass", 3, (2, 9), "x has 2 points of 9 .* dataset.points_in=columns$"),
+    ],
+)
+def test_a_cost_that_does_not_fit_is_refused_with_what_would(cost, task, classes, shape, words):
+    check_cost(costs.least_squares, "x", task, classes, shape)
+    with pytest.raises(UserError, match=words):
+        check_cost(getattr(costs, cost), "x", task, classes, shape)

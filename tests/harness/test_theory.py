@@ -1,5 +1,6 @@
 """What theory predicts, against what descent does."""
 
+import tracemalloc
 from fractions import Fraction
 
 import autograd.numpy as anp
@@ -11,7 +12,7 @@ from normbench.engine.descent import descend
 from normbench.engine.problem import Objective
 from normbench.optimizers import gradient_descent
 from normbench.theory import spectra
-from normbench.theory.analysis import theorize
+from normbench.theory.analysis import _spectrum, theorize
 from normbench.theory.budget import Budget, Work
 
 
@@ -67,6 +68,47 @@ def test_a_spectrum_is_as_much_work_whatever_the_scores_of_a_point(most, seen, m
     assert set(kinds[0]) == seen
 
 
+def works(x):
+    """Return the work of the three ways to a spectrum, by what each tells."""
+    asked = {}
+
+    class Poor(Budget):
+        def allows(self, work):
+            return self.affords("singular values", work)
+
+        def affords(self, what, work):
+            asked[what] = work
+            return False
+
+    assert _spectrum(x, 1, Poor(Work())) is None
+    return asked
+
+
+@pytest.mark.parametrize(("points", "features"), [(400, 100), (300, 300), (60, 600)])
+def test_a_spectrum_takes_the_memory_that_it_is_said_to_take(points, features):
+    x = np.random.default_rng(0).standard_normal((points, features))
+    said = works(x)
+    ways = {"singular values": spectra.spectrum, "rank and condition number": spectra.gram_spectrum}
+    for what, way in ways.items():
+        way(x)
+        tracemalloc.start()
+        way(x)
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert 0.4 < held / said[what].memory < 1.6, what  # measured: 0.5 to 1.5
+
+
+@pytest.mark.parametrize(
+    ("what", "more"), [("singular values", 3.5), ("rank and condition number", 8.5)]
+)
+def test_a_spectrum_is_work_by_its_features_and_more_of_few_points(what, more):
+    """A matrix from many points; of few, the decomposition of the matrix is most of the work."""
+    shapes = ((10**6, 99), (10**6, 199), (200, 199))
+    many, twice, few = (works(np.broadcast_to(1.0, shape))[what].passes for shape in shapes)
+    assert twice / many == pytest.approx(2, rel=0.01)
+    assert few / twice == pytest.approx(more, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("l2", "largest"), [(0.1, 2.7), ([1.0, 2.0], 6.5), ([[2.0, 1.0], [1.0, 2.0]], 8.5)]
 )
@@ -75,6 +117,14 @@ def test_where_the_largest_alone_is_known_a_penalty_adds_its_own_largest(l2, lar
     found = spectra.penalized(known, 0.5, np.array(l2), points(2))
     assert found.largest == pytest.approx(largest)
     assert not found.whole
+
+
+def test_a_penalty_of_rounding_is_none():
+    axes = np.linalg.qr(np.random.default_rng(1).standard_normal((4, 4)))[0]
+    l2 = axes[:, :2] @ np.diag([1.0, 3.0]) @ axes[:, :2].T
+    rows = spectra.penalty_root(l2, 5)
+    np.testing.assert_allclose(rows.T @ rows, np.pad(2 * l2, (1, 0)), atol=1e-14)
+    assert np.count_nonzero(rows.any(axis=1)) == 2
 
 
 @pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])

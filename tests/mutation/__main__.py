@@ -67,10 +67,11 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "measures": (
         ["harness/measures"],
-        _harness(
-            *("measures", "theory", "plain_route", "record_inputs", "record", "compare"),
-            *("verdicts", "rejudge", "windows", "claims"),
-        ),
+        [
+            *_harness("measures", "theory", "plain_route", "record_inputs", "record", "compare"),
+            *_harness("verdicts", "rejudge", "windows", "claims"),
+            "tests/results/test_biplot.py",
+        ],
     ),
     "statistics": (
         [f"results/{name}.py" for name in STATISTICS],

@@ -437,7 +437,7 @@ def test_a_rule_takes_weights_of_any_shape(name, start):
 
 def test_sign_takes_rounding_for_0():
     bound = 8 * np.finfo(float).eps * 2.0
-    gradient = np.array([[bound, 0.3, -2.0], [1e-16, 1e-16, -1e-16]])
+    gradient = np.array([[bound, 1.01 * bound, -2.0], [1e-16, 1e-16, -1e-16]])
     rule = optimizers.sign()
     stepped, _ = rule.step(np.zeros((2, 3)), gradient, (), np.array([[0.1], [0.1]]))
     np.testing.assert_array_equal(stepped, [[0, -0.1, 0.1], [-0.1, -0.1, 0.1]])

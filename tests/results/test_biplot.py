@@ -67,6 +67,7 @@ def test_one_feature_is_refused_and_many_are_cut():
         wide, np.arange(80) % 2, normalizers=["identity"], record=["biplot"], iterations=1
     )
     assert len(arrays(found, "identity")["loadings"]) == biplot.LONGEST
+    assert arrays(found, "identity")["points"].mean(axis=0) == pytest.approx([0, 0], abs=1e-9)
     assert len([text for text in found.figure("biplot").axes[0].texts if text.get_text()]) == 12
     with pytest.raises(ResultsError, match="biplot"):
         normbench.compare(wide, np.arange(80) % 2, iterations=1).figure("biplot")

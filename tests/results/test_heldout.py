@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import heldout
+from normbench.results import heldout, names
 
 
 def splits(**schemes):
@@ -107,3 +107,14 @@ def test_a_summary_has_the_medians_over_the_splits():
     (one,) = heldout.summary(table[:1]).to_dict("records")
     assert "splits" not in one
     assert "q1" not in one
+
+
+def test_a_run_ends_at_its_last_test_cost_and_its_best_is_its_lowest():
+    table = {names.TEST_COST: [3.0, 1.0, 2.0, 4.0], names.TEST_MISCLASSIFICATIONS: [5, 2, 4, 3]}
+    table |= {names.TRAIN_MISCLASSIFICATIONS: [9.0, 8.0, 7.0, 6.0]}
+    history = pd.DataFrame({metric.key: values for metric, values in table.items()})
+    ends = heldout._ends(history, {"test_points": 10, "train_points": 20})
+    wanted = {"cost": 4, "best cost": 1, "start": 3, "at": 1, "rate": 0.3, "best rate": 0.2}
+    assert ends == pytest.approx({**wanted, "train rate": 0.3})
+    real = heldout._ends(history[[names.TEST_COST.key]], {})
+    assert (real["cost"], np.isnan(real["rate"]), np.isnan(real["best rate"])) == (4, True, True)
