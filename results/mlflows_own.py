@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 TABLE = "experiments"  # that every database of MLflow's has
@@ -20,13 +20,30 @@ VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its exper
 LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
 
 
-def make_tables(database: Path, artifacts: str) -> None:
-    """Make a SQLite file with MLflow's tables; artifacts: where its default experiment's go."""
+def tables() -> bytes:
+    """Return a SQLite file with MLflow's tables and nothing in them.
+
+    Made in memory: MLflow changes them a hundred times, and a disk would keep every step.
+    """
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
-    store = SqlAlchemyStore(f"sqlite:///{database}", artifacts)  # type: ignore[no-untyped-call]
+    # Where artifacts go is said below: MLflow would make that folder here.
+    store = SqlAlchemyStore("sqlite:///:memory:", "nowhere://")  # type: ignore[no-untyped-call]
+    with closing(store.engine.raw_connection()) as connection:
+        made: bytes = cast(sqlite3.Connection, connection.driver_connection).serialize()
     store.engine.dispose()
+    return made
+
+
+def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
+    """Write a file of `tables`; artifacts: where those of its default experiment go."""
+    from mlflow.utils.uri import append_to_uri_path
+
+    database.write_bytes(tables)
+    place = append_to_uri_path(artifacts, "0")  # type: ignore[no-untyped-call]
     with closing(sqlite3.connect(database)) as connection:
+        connection.execute("update experiments set artifact_location = ?", [place])
+        connection.commit()
         connection.execute("PRAGMA journal_mode=WAL")
 
 

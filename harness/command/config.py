@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from normbench.datasets import Dataset
     from normbench.engine.settings import Settings
     from normbench.job import Job
+    from normbench.recording.store import Store, Tables
     from normbench.recording.writer import Writer
     from normbench.verdicts.convergence import Rules
     from normbench.verdicts.search import Search
@@ -26,20 +27,16 @@ if TYPE_CHECKING:
 
 def prepare(config: DictConfig) -> "Job":
     """Return the job that a config describes; raise `UserError` on a mistake in it."""
+    return job(resolved(config))
+
+
+def job(plain: dict[str, Any]) -> "Job":
+    """Return the job of some plain settings; raise `UserError` on a mistake in them."""
     from normbench.choices import allowing
 
-    plain = _resolve(config)
     _check_parts(plain)
     with allowing(plain["packages"]):
         return _job(plain)
-
-
-def resolved(config: DictConfig) -> dict[str, Any]:
-    """Return a job's settings as plain values; empty where they cannot be resolved."""
-    try:
-        return _resolve(without_hydra(config))
-    except ValueError:  # told with the job itself
-        return {}
 
 
 def wrong_settings(grid: Grid) -> set[str]:
@@ -49,7 +46,11 @@ def wrong_settings(grid: Grid) -> set[str]:
     """
     from normbench.datasets import UserError
 
-    plain, wrong = resolved(grid.config(grid.jobs[0])), set()
+    wrong: set[str] = set()
+    try:
+        plain = resolved(without_hydra(grid.config(grid.jobs[0])))
+    except ValueError:  # told with the job itself
+        return wrong
     for word, key, value in grid.settings():
         try:
             check_settings(plain, {key: value})
@@ -74,8 +75,18 @@ def check_settings(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> Non
     """Raise `UserError` where some settings of otherwise plain settings break their rules."""
     from normbench.engine.settings import number, whole
 
-    if not plain or "${" in str(settings):  # checked with the job itself
+    if "${" in str(settings):  # checked with the job itself
         return
+    changed = replaced(plain, settings)
+    _check_parts(changed)
+    _settings(changed)
+    number("cost.l2", changed["cost"]["l2"], least=0)
+    number("dataset.test_fraction", changed["dataset"]["test_fraction"], least=0, below=1)
+    whole("dataset.split_seed", changed["dataset"]["split_seed"], 0)
+
+
+def replaced(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return plain settings in which some have another value, each by its key: `cost.l2`."""
     changed: dict[str, Any] = copy.deepcopy(dict(plain))
     for key, value in settings.items():
         place = changed
@@ -83,11 +94,7 @@ def check_settings(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> Non
         for folder in folders:
             place = place[folder]
         place[name] = value
-    _check_parts(changed)
-    _settings(changed)
-    number("cost.l2", changed["cost"]["l2"], least=0)
-    number("dataset.test_fraction", changed["dataset"]["test_fraction"], least=0, below=1)
-    whole("dataset.split_seed", changed["dataset"]["split_seed"], 0)
+    return changed
 
 
 def _check_parts(plain: Mapping[str, Any]) -> None:
@@ -180,12 +187,12 @@ def identity(params: Mapping[str, Any], job: "Job") -> dict[str, str]:
     return {names.FINGERPRINT.key: found.job, names.DESCENT.key: found.descent}
 
 
-def experiment_name(config: DictConfig) -> str:
+def experiment_name(config: Mapping[str, Any]) -> str:
     """Return `<dataset>-<cost>`; a user's own file, or OpenML, gives its name to the data set.
 
     A study without a descent has no cost: its experiment is named after the data set.
     """
-    if config.iterations == 0 and config.record:
+    if config["iterations"] == 0 and config["record"]:
         return _dataset_name(config)
     return f"{_dataset_name(config)}-{_choice('cost')}"
 
@@ -239,11 +246,17 @@ def _load(described: str, packages: str) -> "Dataset | ValueError":
 
 
 @lru_cache(maxsize=4)
-def _open(uri: str, artifacts: str | None, folder: str) -> "Writer":
+def _store(uri: str, artifacts: str | None, folder: str) -> "Store":
     from normbench.recording.store import Store
+
+    return Store.at(uri, artifacts, Path(folder))
+
+
+@lru_cache(maxsize=4)
+def _open(uri: str, artifacts: str | None, folder: str) -> "Writer":
     from normbench.recording.writer import Writer
 
-    return Writer(Store.at(uri, artifacts, Path(folder)))
+    return Writer(_store(uri, artifacts, folder))
 
 
 def _first_start(plain: Mapping[str, Any]) -> str:
@@ -259,20 +272,34 @@ def _first_start(plain: Mapping[str, Any]) -> str:
         return "zeros"
 
 
+def begin_tables(config: DictConfig) -> "Tables":
+    """Return the tables of a config's store, in the making where there is no such store yet."""
+    from normbench.recording.store import Tables
+
+    tracking = config.tracking
+    try:
+        store = _store(tracking.uri, tracking.artifacts, str(Path.cwd()))
+        store.begin()
+    except Exception:  # whatever stands there instead of a place; told when it is opened
+        return Tables()
+    return store.tables
+
+
 def writer(config: DictConfig) -> "Writer":
     """Return the writer to the store that a config names; opened once a process."""
     tracking = config.tracking
     return _open(tracking.uri, tracking.artifacts, str(Path.cwd()))
 
 
-def _resolve(config: DictConfig) -> dict[str, Any]:
+def resolved(config: DictConfig) -> dict[str, Any]:
+    """Return a job's settings as plain values; raise `UserError` for what cannot be resolved."""
     from normbench.choices import canonical
     from normbench.command.errors import reading
 
     with reading():
-        resolved = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(resolved, dict)
-    plain = {str(key): value for key, value in resolved.items()}
+        found = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(found, dict)
+    plain = {str(key): value for key, value in found.items()}
     return {key: canonical(value, plain["packages"]) for key, value in plain.items()}
 
 
@@ -285,10 +312,11 @@ def _choice(group: str) -> str:
     return str(HydraConfig.get().runtime.choices[group])
 
 
-def _dataset_name(config: DictConfig) -> str:
+def _dataset_name(config: Mapping[str, Any]) -> str:
     """Return the name of a data set as folders, experiments and figures have it."""
-    path, number = config.dataset.get("path"), config.dataset.get("id")
-    name = str(config.dataset.get("name") or _choice("dataset"))
+    dataset = config["dataset"]
+    path, number = dataset.get("path"), dataset.get("id")
+    name = str(dataset.get("name") or _choice("dataset"))
     if path:
         name = Path(str(path)).stem
     elif number is not None:
@@ -317,7 +345,7 @@ def parameters(config: DictConfig) -> dict[str, Any]:
     Of `start=null` what it stands for, as long as no scheme is asked: see `settle_start`.
     """
     try:
-        plain = _resolve(config)
+        plain = resolved(config)
         if plain["start"] is None:
             plain["start"] = _first_start(plain)
     except ValueError:

@@ -124,6 +124,12 @@ class Grid:
                 found[alike] = words
         return found
 
+    def options_of(self, words: Words) -> dict[str, Any]:
+        """Return the options of a job's choices that the command line names, by their keys."""
+        keys = {part.key for part in self.options}
+        named = {word: word.split("=")[0] for word in words}
+        return {key: self._parse(word) for word, key in named.items() if key in keys}
+
     def notes(self) -> list[str]:
         """Return a line for each option that some of the choices have and others have not."""
         told = []

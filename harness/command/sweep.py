@@ -62,6 +62,8 @@ class Sweep(Sweeper):
         self.parents: dict[str, str] = {}
         self.lock: IO[str] | None = None
         self.made: list[Path] = []  # folders that were not there
+        self.composed: tuple[tuple[str, ...], dict[str, Any]] | None = None
+        self.tables = configs.begin_tables(self.config)
         try:
             params, options = hold_back(self.params)  # the command line comes last, and counts
             with reading():
@@ -91,12 +93,10 @@ class Sweep(Sweeper):
         fitting: set[str] = set()
         mistakes: dict[tuple[str, ...], UserError] = {}
         for choices, words in grid.representatives(configs.wrong_settings(grid)).items():
-            with reading():
-                config = grid.config(words)
-            HydraConfig.instance().set_config(config)
             try:
-                experiments[configs.experiment_name(config)] = None
-                job = configs.prepare(configs.without_hydra(config))
+                plain = self._plain(grid, words)
+                experiments[configs.experiment_name(plain)] = None
+                job = configs.job(plain)
                 notes.update(dict.fromkeys(job.dataset.notes))
                 if not fitting:
                     rehearse(job)
@@ -109,6 +109,22 @@ class Sweep(Sweeper):
         for note in (*overridden(self.words), *grid.notes(), *notes):
             print(note, file=sys.stderr)
         return list(experiments)
+
+    def _plain(self, grid: Grid, words: tuple[str, ...]) -> dict[str, Any]:
+        """Return a job's settings as plain values; its choices are Hydra's for the moment.
+
+        Hydra composes them once for jobs that differ in numbers alone.
+        """
+        options = grid.options_of(words)
+        others = tuple(word for word in words if word.split("=")[0] not in options)
+        numbers = all(isinstance(value, (int, float)) for value in options.values())
+        if self.composed is None or self.composed[0] != others or not numbers:
+            self.composed = None
+            with reading():
+                config = grid.config(words)
+            HydraConfig.instance().set_config(config)
+            self.composed = others, configs.resolved(configs.without_hydra(config))
+        return configs.replaced(self.composed[1], options) if numbers else self.composed[1]
 
     def _start(self, experiments: Sequence[str], jobs: int) -> None:
         """Open the store, make a sweep run in each experiment, and write the ledger."""
@@ -187,6 +203,7 @@ class Sweep(Sweeper):
 
     def _stop(self, error: BaseException) -> None:
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
+        self.tables.cancel()
         if not self.parents:  # nothing is recorded: nothing stays
             from normbench.recording.leftovers import LOCK
 

@@ -2,12 +2,13 @@
 
 import os
 import sqlite3
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,10 @@ LONGEST_PAUSE = 5.0
 FEW = 4  # and at least so many times
 BATCH = 500  # runs that are asked for at once
 SIDE_BY_SIDE = 8  # requests to a server
+TABLES = (
+    "import sys; from normbench.results.mlflows_own import tables; "
+    "sys.stdout.buffer.write(tables())"
+)
 # What passes by itself, and what does not, in the words of the databases and of MLflow's client.
 PASSING = (
     "database is locked",
@@ -147,12 +152,46 @@ def own_place(name: str) -> Path:
         return Path.cwd() / name
 
 
+class Tables:
+    """MLflow's empty tables; a process of its own can make them while this one does other things.
+
+    They take a second of a processor, and its libraries another.
+    """
+
+    _process: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Begin to make them, where there is more than one core."""
+        if len(os.sched_getaffinity(0)) > 1:
+            _settle_mlflow()
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", TABLES],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+
+    def made(self) -> bytes:
+        """Return the file that has them; made here where the other process could not."""
+        process, self._process = self._process, None
+        made = process.communicate()[0] if process else b""
+        return made if process and process.returncode == 0 else mlflows_own.tables()
+
+    def cancel(self) -> None:
+        """End the other process, where nobody has waited for it."""
+        if self._process:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
 @dataclass(frozen=True)
 class Store:
     """Where runs go: MLflow's tracking URI, and the folder or URI of the artifacts."""
 
     uri: str
     artifacts: str | None
+    tables: Tables = field(default_factory=Tables, compare=False)
 
     @classmethod
     def at(cls, uri: Any, artifacts: Any, folder: Path) -> "Store":
@@ -236,15 +275,15 @@ class Store:
                 f"tracking.artifacts={own_place('mlartifacts')}"
             ) from error
 
+    def begin(self) -> None:
+        """Begin to make the tables of a SQLite store that is not there."""
+        if self.database and not self.database.exists() and self.database.parent.is_dir():
+            self.tables.begin()
+
     @cached_property
     def client(self) -> Any:
         """MLflow's client, with patience. Raises `UserError` where the store cannot be opened."""
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        os.environ.setdefault("MLFLOW_ENABLE_ASYNC_LOGGING", "false")
-        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-        os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # of every run
-        # Our own patience is told of and bounded; MLflow's would come on top of it.
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+        _settle_mlflow()
         import logging
 
         import mlflow
@@ -256,7 +295,7 @@ class Store:
         self._check_artifacts()
         try:
             if self.database:
-                _initialize(self.database, self.artifacts)
+                _initialize(self.database, self.artifacts, self.tables)
             patiently(lambda: _knock(self.uri), self.uri, KNOCK, few=1)
             client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)
             return Patient(client, self.uri, PATIENCE)
@@ -269,6 +308,16 @@ class Store:
                 f"({first_line(cause)}); give a URI that can be written, such as "
                 f"tracking.uri=sqlite:///{own_place('mlflow.db')}"
             ) from error
+
+
+def _settle_mlflow() -> None:
+    """Set what MLflow reads from the environment, where the user has not."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ASYNC_LOGGING", "false")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # of every run
+    # Our own patience is told of and bounded; MLflow's would come on top of it.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 
 
 def _knock(uri: str) -> None:
@@ -296,7 +345,7 @@ def _try_folder(folder: Path) -> None:
         raise PermissionError("it cannot be written")
 
 
-def _initialize(database: Path, artifacts: str | None) -> None:
+def _initialize(database: Path, artifacts: str | None, tables: Tables) -> None:
     """Make the database under a name of its own and link it to its place.
 
     Many processes may start on a fresh folder, and one may be interrupted: no one ever opens a
@@ -314,7 +363,7 @@ def _initialize(database: Path, artifacts: str | None) -> None:
     draft = database.with_name(f".{database.name}.{os.getpid()}")
     try:
         draft.touch()
-        mlflows_own.make_tables(draft, artifacts or str(database.parent))
+        mlflows_own.write_tables(draft, tables.made(), artifacts or str(database.parent))
         with suppress(FileExistsError):  # another process was first
             os.link(draft, database)
     finally:

@@ -73,7 +73,7 @@ def remove_database() -> None:
 def replace_database() -> None:
     """Remove it, and let another command make one in its place."""
     remove_database()
-    store._initialize(DATABASE.absolute(), None)
+    store._initialize(DATABASE.absolute(), None, store.Tables())
 
 
 def kill_soon() -> None:

@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 from normbench.choices import CONF
 from normbench.command import config as configs
 from normbench.command.grid import Grid, hold_back, overridden
+from normbench.command.sweep import Sweep
 from normbench.datasets import UserError
 
 
@@ -125,6 +126,20 @@ def test_choices_are_composed_once_however_many_jobs_there_are(grid):
     assert {config.seed for config in configs_made} == {0, 50}
     assert made._loader.composed == 1 + 2 + 3
     assert len(made.representatives(set())) == 6
+
+
+def test_numbers_of_a_choice_are_tried_without_composing(grid, monkeypatch):
+    """A thousand would take ten seconds; what is no number may be another setting's value."""
+    made = grid("normalizer=standard,pca", "normalizer.components=3,0.9,1,null,${iterations}")
+    asked, config = [], made.config
+    monkeypatch.setattr(made, "config", lambda words: asked.append(words) or config(words))
+    sweep = Sweep()
+    sweep.composed = None
+    for words in made.representatives(set()).values():
+        whole = configs.resolved(configs.without_hydra(config(words)))
+        assert sweep._plain(made, words) == whole
+    values = [words[-1].split("=")[1].replace("\\", "") for words in asked]
+    assert values == ["standard", "3", "null", "${iterations}"]
 
 
 def test_a_wrong_setting_is_not_what_a_combination_is_tried_with(grid):

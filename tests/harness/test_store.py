@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from mlflow.exceptions import MlflowException
 
-from normbench.recording.store import Patient, StoreLostError, _initialize
+from normbench.recording.store import Patient, Store, StoreLostError, Tables, _initialize
 
 
 class Client:
@@ -85,7 +85,7 @@ def test_the_log_of_a_database_that_was_deleted_is_not_read(tmp_path, seconds, s
     shutil.move(tmp_path / "kept", log)
     changed = time.time() - seconds
     os.utime(log, (changed, changed))
-    _initialize(database, None)
+    _initialize(database, None, Tables())
     assert log.exists() == stays
     if not stays:
         with closing(sqlite3.connect(database)) as connection:
@@ -94,3 +94,58 @@ def test_the_log_of_a_database_that_was_deleted_is_not_read(tmp_path, seconds, s
         assert found == "ok"
         assert "runs" in tables
         assert "of_old" not in tables
+
+
+def schema(file):
+    """Return what a database has, without the order of a table's checks, which Python hashes."""
+    with closing(sqlite3.connect(file)) as connection:
+        found = connection.execute("select type, name, sql from sqlite_master").fetchall()
+    return {(kind, name, *sorted(str(sql).split("\n"))) for kind, name, sql in found}
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+
+
+def test_tables_of_another_process_are_those_of_mlflow(tmp_path, two_cores):
+    """MLflow's own file, made where it stands, is the same; nothing was written meanwhile."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    store = Store.at("sqlite:///mlflow.db", "mlartifacts", tmp_path)
+    store.begin()
+    process = store.tables._process
+    assert not list(tmp_path.iterdir())
+    _initialize(store.database, store.artifacts, store.tables)
+    assert process.returncode == 0
+    (tmp_path / "b").mkdir()
+    theirs = SqlAlchemyStore(f"sqlite:///{tmp_path}/b/mlflow.db", store.artifacts)
+    theirs.engine.dispose()
+    (mine,) = store.client.search_experiments()
+    assert mine.artifact_location == theirs.get_experiment("0").artifact_location
+    assert schema(store.database) == schema(tmp_path / "b" / "mlflow.db")
+
+
+def test_tables_that_another_process_could_not_make_are_made_here(tmp_path, two_cores):
+    tables = Tables()
+    tables.begin()
+    tables._process.kill()
+    _initialize(tmp_path / "mlflow.db", None, tables)
+    assert len(schema(tmp_path / "mlflow.db")) > 50
+
+
+def test_no_process_begins_for_a_store_that_is_there(tmp_path, two_cores):
+    (tmp_path / "mlflow.db").touch()
+    for uri in ("sqlite:///mlflow.db", "sqlite:///none/mlflow.db", "http://127.0.0.1:1"):
+        store = Store.at(uri, None, tmp_path)
+        store.begin()
+        assert store.tables._process is None
+
+
+def test_a_process_that_nobody_waits_for_is_ended(two_cores):
+    tables = Tables()
+    tables.begin()
+    process = tables._process
+    tables.cancel()
+    tables.cancel()
+    assert process.returncode == -9
