@@ -16,8 +16,9 @@ from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import Evaluation
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
-from normbench.measures import windows
+from normbench.measures import windows, windows_at_best
 from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.histories import judged_again
 from normbench.measures.judged import _without_mistake as without_mistake
 from normbench.measures.judged import judged
 from normbench.normalizers import PCACorSphere, PCASphere
@@ -318,6 +319,15 @@ def test_a_matrix_of_twice_the_weights_is_eight_times_the_work(data):
     assert windows.decomposition(10, twice).passes == one.passes / 2
 
 
+def test_curvatures_at_the_best_weights_are_work_for_each_weight(data):
+    effort = Effort(made=7, product=50, matrix=None, memory=900)
+    train = SimpleNamespace(shape=(2, 3), effort=effort)
+    made = Finished(data, None, data.x, None, SimpleNamespace(train=train))
+    work, solved = windows_at_best.MEASURE.work(made), windows.decomposition(6, made)
+    assert work.passes - solved.passes == 7 + 6 * 50  # a product each
+    assert work.memory - solved.memory == 900
+
+
 def test_targets_are_above_no_cost_that_was_seen(data, monkeypatch):
     from normbench.measures import judged as room
     from normbench.theory.minimum import Minimum
@@ -333,6 +343,8 @@ def test_predictions_and_ties_are_of_plain_descent_below_the_threshold(data, rul
     made = run(replace(job(data, costs.least_squares, PCASphere(0), **settings), optimizer=rule))
     predicted = [step.predicted is not None for step in made.steps]
     tie = made.steps[2].reason.startswith("tie: at exactly 2/L")
+    again = judged_again(made.arrays[names.KEPT], Rules())
+    assert [step.reason for step in again] == [step.reason for step in made.steps]
     # Momentum 0 makes the same steps, but it does not say that it is plain.
     assert predicted == [rule.plain, rule.plain, False, False]
     assert tie == rule.plain

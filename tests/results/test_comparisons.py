@@ -206,6 +206,8 @@ def test_settings_are_not_pooled():
     assert spread["optimizer=newton", "b"] == spread["optimizer=adam", "b"] / 4
     assert "setting" not in comparisons.paired(table(a=[1], b=[2]))
     assert "setting" not in comparisons.spread(table(a=[1]))
+    some = pd.concat([table(a=[1]), table(a=[2]).assign(setting="optimizer=adam")])
+    assert comparisons.spread(some)["setting"].tolist() == ["", "optimizer=adam"]
 
 
 def test_a_profile_says_which_schemes_share_no_problem(monkeypatch, capsys):

@@ -38,6 +38,7 @@ def test_holm_tests_the_smallest_first_and_stops_where_one_is_not_rejected():
     # 0.001 <= 0.05 / 4 and 0.015 <= 0.05 / 3; 0.04 > 0.05 / 2 ends it, and 0.5 shares its level.
     assert levels == pytest.approx([0.05 / 2, 0.05 / 4, 0.05 / 2, 0.05 / 3])
     assert evidence.holm(np.full(3, 1e-9)) == pytest.approx([0.05 / 3, 0.05 / 2, 0.05])
+    assert evidence.holm(np.array([0.05, 0.025])) == pytest.approx([0.05, 0.025])  # at its level
     assert evidence.holm(np.full(3, 0.02)) == pytest.approx([0.05 / 3] * 3)
 
 

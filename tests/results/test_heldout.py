@@ -40,7 +40,8 @@ def test_a_faster_scheme_that_predicts_worse_is_told():
 
 
 def test_equal_predictions_are_named_together():
-    assert heldout.predicts_best(splits(a=[0.1], b=[0.1], c=[0.2])) == ["a", "b"]
+    near = splits(a=[0.1], b=[0.1 + 1e-9], c=[0.1 + 5e-6])
+    assert heldout.predicts_best(near) == ["a", "b"]
 
 
 def test_real_targets_are_compared_by_their_cost():
@@ -50,6 +51,7 @@ def test_real_targets_are_compared_by_their_cost():
     (row,) = heldout.paired(table).to_dict("records")
     assert row["difference"] == -1
     assert heldout.unit(table).startswith("difference: test cost, of")
+    assert heldout.measure(splits(a=[np.nan], b=[0.1])) == "cost"  # of some, for all
     assert "percent of the test points" in heldout.unit(splits(a=[0.1], b=[0.2]))
 
 
