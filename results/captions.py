@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from normbench.results import answer, names
-from normbench.results.figures import material, windows
-from normbench.results.merging import merged
+from normbench.results import answer, comparisons, names
+from normbench.results.figures import material, overview, windows
+from normbench.results.merging import merged, whole
+from normbench.results.reached import reached
 from normbench.results.reasons import EQUAL
 from normbench.results.runs import Sweep
 from normbench.results.sentences import Said, paragraph, said
@@ -31,6 +32,19 @@ def numbers(sweep: Sweep, experiment: str) -> list[Said]:
     """Return what captions say of an experiment from its numbers alone, without arrays."""
     tell = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
     return [one for figure in tell for one in FINDINGS[figure](merged(sweep), experiment)]
+
+
+def _overview(made: Sweep, experiment: str) -> list[Said]:
+    """Say the schemes' mean ranks over all problems of the sweep."""
+    board = comparisons.leaderboard(reached([whole(made)], overview.TARGET))
+    if board.empty:
+        return []
+    alike = board.groupby(["rank", "solved"], sort=False)["scheme"]
+    places = [f"{' = '.join(own)} {rank:.3g} ({solved:.0%})" for (rank, solved), own in alike]
+    if len(places) > MOST:
+        places = [places[0], "...", places[-1]]
+    told = {"target": overview.TARGET, "problems": int(board["problems"].max())}
+    return [said("mean_ranks", places=", ".join(places), **told)]
 
 
 def _windows(made: Sweep, experiment: str) -> list[Said]:
@@ -113,6 +127,7 @@ def _projection(made: Sweep, experiment: str) -> list[Said]:
 
 
 FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
+    "overview": _overview,
     "windows": _windows,
     "step_sizes": _best_steps,
     "phase_diagram": _levelling,

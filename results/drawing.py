@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from normbench.results import clean, names
 from normbench.results.errors import unwritable
-from normbench.results.figures import NAMES, style
+from normbench.results.figures import NAMES, WHOLE, style
 from normbench.results.figures.material import Options, schemes
 from normbench.results.merging import merged
 from normbench.results.runs import Sweep
@@ -32,6 +32,7 @@ def lacking(sweep: Sweep, name: str) -> str:
     """Return that a sweep has nothing for a figure, why, and which figures it has."""
     verdicts = set(sweep.of_role(names.SCHEME)["verdict"])
     why = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
+    why = ", for it has one problem" if name in WHOLE else why
     there = [
         other
         for other in NAMES
@@ -57,25 +58,33 @@ def write(
     """Draw figures of every experiment into a folder; return the files by experiment.
 
     kinds: the formats, of `style.KINDS`; a GIF comes with a PNG, and a PDF doubles the time.
+    A figure of the whole sweep is drawn once, and is among the files of each experiment.
     Figures of which nothing was recorded are left out, and all but a single one that is asked for
     where there are too many schemes. Raises ResultsError where the folder cannot be written.
     """
     written: dict[str, list[Path]] = {}
     facts = {"sweep": sweep.sweep_id, "command": sweep.command}
+    full = {name for name in sweep.experiments if len(wanted) > 1 and crowded(sweep, name)}
+
+    def put(experiment: str, name: str, stem: str) -> list[Path]:
+        drawn = figure(sweep, experiment, name, options)
+        if drawn is None:
+            return []
+        folder.mkdir(parents=True, exist_ok=True)
+        files = style.save(drawn, folder / stem, facts, kinds)
+        if "png" in kinds and hasattr(_module(name), "moving"):
+            file = folder / f"{stem}.gif"
+            files.append(_module(name).moving(sweep, experiment, file, facts))
+        return files
+
     try:
+        first = sweep.experiments[0]
+        whole = [put(first, name, name) for name in wanted if name in WHOLE and not full]
         for experiment in sweep.experiments:
-            files = written.setdefault(experiment, [])
-            if len(wanted) > 1 and crowded(sweep, experiment):
-                continue
-            for name in wanted:
+            files = written.setdefault(experiment, [file for group in whole for file in group])
+            for name in wanted if experiment not in full else ():
                 stem = name if len(sweep.experiments) == 1 else f"{name}-{clean.name(experiment)}"
-                drawn = figure(sweep, experiment, name, options)
-                if drawn is not None:
-                    folder.mkdir(parents=True, exist_ok=True)
-                    files += style.save(drawn, folder / stem, facts, kinds)
-                if drawn is not None and "png" in kinds and hasattr(_module(name), "moving"):
-                    file = folder / f"{stem}.gif"
-                    files.append(_module(name).moving(sweep, experiment, file, facts))
+                files += put(experiment, name, stem) if name not in WHOLE else []
     except OSError as error:
         raise unwritable(folder, error) from error
     return written

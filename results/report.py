@@ -27,7 +27,7 @@ from normbench.results import (
 )
 from normbench.results.answer import Compared
 from normbench.results.errors import unwritable
-from normbench.results.figures import NAMES, style
+from normbench.results.figures import NAMES, WHOLE, style
 from normbench.results.figures.material import Options
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left
@@ -127,9 +127,9 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
     if drawn is None:
         with TemporaryDirectory() as folder:
             files = drawing.write(sweep, Path(folder), kinds=("svg",))
-            sections = _sections(sweep, files, compared)
+            sections, overview = _sections(sweep, files, compared), _overview(sweep, files)
     else:
-        sections = _sections(sweep, drawn, compared)
+        sections, overview = _sections(sweep, drawn, compared), _overview(sweep, drawn)
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -141,6 +141,7 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
     return template.render(
         title=sections[0].question if len(sections) == 1 else _title(sweep),
         answer=answer.overall(sweep),
+        overview=overview,
         sections=sections,
         pairs=_pairs(compared.pairs),
         sweep_id=sweep.sweep_id,
@@ -327,23 +328,34 @@ def _environment(sweep: Sweep) -> list[tuple[str, str]]:
     return found
 
 
+def _overview(sweep: Sweep, files: Files) -> list[Picture]:
+    """Return the figures of the whole sweep, which are among the files of each experiment."""
+    first = sweep.experiments[0]
+    known = {file.stem: file for file in files.get(first, ())}
+    return [_picture("all", sweep, first, name, known[name]) for name in WHOLE if name in known]
+
+
 def _pictures(
     section: str, part: Sweep, experiment: str, files: Sequence[Path]
 ) -> Iterator[Picture]:
     """Yield the figures that have a file, in the order of their names' list."""
     by_name = {file.stem.removesuffix(f"-{clean.name(experiment)}"): file for file in files}
-    for name, what in NAMES.items():
-        if name not in by_name:
-            continue
-        caption = what[0].upper() + what[1:].split(" (record")[0]
-        found = captions.finding(part, experiment, name)
-        words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
-        caption = f"{found} ({caption}.)" if found else f"{caption}."
-        svg = by_name[name].with_suffix(".svg").read_text(encoding="utf-8")
-        broad = _drawn(part, experiment, name, f"{section}-{name}-", style.SCREEN, svg)
-        column = style.FORMATS["column"]._replace(dpi=240)
-        narrow = _drawn(part, experiment, name, f"{section}-{name}-narrow-", column)
-        yield Picture(caption, words, broad, narrow)
+    for name in NAMES:
+        if name in by_name and name not in WHOLE:
+            yield _picture(section, part, experiment, name, by_name[name])
+
+
+def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) -> Picture:
+    what = NAMES[name]
+    caption = what[0].upper() + what[1:].split(" (")[0]
+    found = captions.finding(part, experiment, name)
+    words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
+    caption = f"{found} ({caption}.)" if found else f"{caption}."
+    svg = file.with_suffix(".svg").read_text(encoding="utf-8")
+    broad = _drawn(part, experiment, name, f"{section}-{name}-", style.SCREEN, svg)
+    column = style.FORMATS["column"]._replace(dpi=240)
+    narrow = _drawn(part, experiment, name, f"{section}-{name}-narrow-", column)
+    return Picture(caption, words, broad, narrow)
 
 
 def _drawn(

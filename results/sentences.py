@@ -124,6 +124,8 @@ TEMPLATES = {
     "against {least} under {best}.",
     "rises": "The test cost rises again under {schemes}.",
     # what a figure shows
+    "mean_ranks": "Over {problems:d} problems, the mean rank by iterations to {target} of the "
+    "excess, and the share of them brought to it: {places}.",
     "goes_from": "{what} goes from {least:.4g} under {low} to {most:.4g} under {high}.",
     "is_one": "{what} is {value:.4g} under {schemes}.",
     "levelling": "So many of {steps:d} step sizes level: {counts}.",

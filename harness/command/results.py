@@ -332,7 +332,7 @@ def _figure(options: argparse.Namespace) -> int:
     folder = _folder(options, sweep)
     kinds = ("png", "svg", "pdf")
     written = drawing.write(sweep, folder, [options.name], drawing_options, kinds)
-    files = [file for group in written.values() for file in group]
+    files = list(dict.fromkeys(file for group in written.values() for file in group))
     if not files:
         raise ResultsError(drawing.lacking(sweep, options.name))
     print("\n".join(str(file) for file in files))

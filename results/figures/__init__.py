@@ -3,8 +3,10 @@
 `draw` makes the figure from tables, and `make` finds the tables of an experiment for it.
 """
 
+WHOLE = ("overview",)  # drawn once a sweep; every other figure once an experiment
 # What `normbench results figure NAME` draws, in this order: the module of that name, here.
 NAMES = {
+    "overview": "excess left, and iterations to the target, of every problem (of several)",
     "windows": "which directions each step size trains, and what came of it (plain descent)",
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",

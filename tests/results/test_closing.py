@@ -135,6 +135,10 @@ def losing(share):
     return captions.finding(with_tags(runs(*BOTH), VARIANCE_LOST=share), "x", "projection")
 
 
+def ranking(*jobs):
+    return captions.finding(runs(*jobs), "x", "overview")
+
+
 # Of each sentence: a text that has it, and the nearest one that has not.
 CASES = {
     "goes_from": (steps(0.1, 1.0, 10.0), steps(1.0, 1.0, 1.0)),
@@ -142,6 +146,7 @@ CASES = {
     "levelling": (levelling([0.1, 1.0], [1.0, 10.0]), levelling([0.1, 1.0], [1.0])),
     "serving": (windows(1.0, 0.01), windows()),
     "losing": (losing(0.2), losing(np.nan)),
+    "mean_ranks": (ranking(*BOTH), ranking(*BOTH[:1], ("y", "b", FAST))),
     "none_ran": (explained(runs(FAILED)), explained(runs(("x", "a", FAST), FAILED))),
     "no_step": (
         explained(Sweep("-", "s", runs(("x", "a", FAST)).runs.query("role != 'step'"))),

@@ -94,7 +94,7 @@ def test_old_uses_of_the_frame_go_on_working(compared):
 
 
 def test_a_mistake_is_told_with_what_there_is(compared, tmp_path):
-    with pytest.raises(ResultsError, match=r"figure window: there is none; there are windows, "):
+    with pytest.raises(ResultsError, match=r"figure window: there is none; there are overview, "):
         compared.figure("window")
     with pytest.raises(ResultsError, match=r"figure fit: .*record=\[fit\]"):
         compared.figure("fit")

@@ -1,0 +1,192 @@
+"""Every problem of a sweep at once: what each scheme leaves of the excess, and how fast it is."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from normbench.results import comparisons, names, problems, tables
+from normbench.results.figures import material, style
+from normbench.results.figures.style import SCREEN, Look, Shape
+from normbench.results.merging import merged, whole
+from normbench.results.reached import counts, excess_left, reached
+from normbench.results.runs import Sweep
+
+TARGET = "1e-2"
+UNREACHED, UNKNOWN = "not reached", "not known"
+# What stands beyond the numbers, in this order.
+BEYOND = (UNREACHED, UNKNOWN, names.DIVERGED, names.FAILED)
+COUNTED = "*: misclassified points stand for the excess, as costs tell nothing of each other"
+OWN = "each scheme minimizes a function of its own: shares are of its own excess"
+QUARTILES = "lines: quartiles over the splits"
+
+
+def table(sweep: Sweep) -> pd.DataFrame:
+    """Return one row a problem and scheme, those of jobs with a descent.
+
+    excess: the share of the excess that is left at the step size that stands for the scheme, as in
+    `tables.summary`, NaN where it is not known; median, q1, q3: iterations to the target, as in
+    `comparisons.spread`, infinite for never. counted: whether misclassified points stand for it.
+    """
+    places = problems.scheme_runs([whole(sweep)])[["run_id", *problems.SCHEME]]
+    own = merged(sweep).of_role(names.SCHEME)
+    own = own[[name for name in own if name not in ("setting", "scheme")]]
+    rows = places.merge(own, on=["run_id", "experiment"])
+    spread = comparisons.spread(reached([whole(sweep)], TARGET))
+    if "setting" not in spread:
+        spread = spread.assign(setting="")
+    times = spread[[*problems.SCHEME, "median", "q1", "q3"]]
+    rows = rows.merge(times, on=problems.SCHEME, how="left").assign(counted=counts)
+    return rows.assign(excess=[_left(row) for row in rows.to_dict("records")])
+
+
+def _left(row: dict[Any, Any]) -> float:
+    solved = row["counted"] or row.get(names.MINIMUM_REACHED.column) == "true"
+    left = excess_left(row, row)
+    return left if solved and np.isfinite(left) else float("nan")
+
+
+def draw(
+    rows: pd.DataFrame,
+    title: str,
+    which: str = "best",
+    notes: Sequence[str] = (),
+    *,
+    shape: Shape = SCREEN,
+) -> Figure:
+    """Return the figure: the excess left, and the iterations to the target, on log axes.
+
+    rows: from `table`, with `problem`, the words for a problem: each has a band, and in it a line
+    a scheme. What is no number stands beside the numbers, in columns of its own. which: step size
+    of each scheme, `best` or `shown`.
+    """
+    kinds = dict(zip(rows["scheme"], rows["normalizer"]))
+    looks = dict(zip(kinds, style.looks(list(kinds.values()))))
+    bands = [(str(name), own) for name, own in rows.groupby("problem", sort=False)]
+    side = shape.width / min(2, shape.columns)
+    words = [style.broken(name, 0.36 * side, shape.font) for name, _ in bands]
+    lines = sum(len(own) + 1 for _, own in bands)
+    tallest = max(word.count("\n") + 2 for word in words)
+    each = max(0.85, 1.2 * tallest / (len(looks) + 1)) * shape.font / 72  # inches
+    height = each * lines + 4.5 * shape.font / 72
+    with style.drawn(shape):
+        figure, axes = style.panels(2, shape, title, height / side, sharey=True)
+        _panel(axes[0], bands, looks, ("excess",), names.TIED, shape)
+        _panel(axes[1], bands, looks, ("median", "q1", "q3"), 0.0, shape)
+        axes[0].set_ylim(lines - 0.5, -1)
+        axes[0].set_yticks([place.mean() for place in _places(bands)], map(style.plain, words))
+        axes[0].set_xlabel(f"share of the excess left (start: 1)\nat the {which} step size")
+        axes[1].set_xlabel(f"iterations to {TARGET} of the excess\nat the best step size for it")
+        marks = [_mark(look, shape, label=style.plain(name)) for name, look in looks.items()]
+        style.legend(figure, shape, marks)
+        if notes:
+            style.note(figure, shape, "\n".join(notes))
+    return figure
+
+
+def _places(bands: Sequence[tuple[str, pd.DataFrame]]) -> list[Any]:
+    """Return the heights of the lines of each band, with one between two bands."""
+    sizes = [len(own) for _, own in bands]
+    firsts = np.cumsum([0, *(size + 1 for size in sizes)])
+    return [first + np.arange(size) for first, size in zip(firsts, sizes)]
+
+
+def _mark(look: Look, shape: Shape, **more: Any) -> Line2D:
+    size = 0.6 * shape.font
+    return Line2D([], [], ls="", color=look.color, marker=look.marker, ms=size, **more)
+
+
+def _panel(
+    axis: Any,
+    bands: Sequence[tuple[str, pd.DataFrame]],
+    looks: Mapping[str, Look],
+    columns: Sequence[str],
+    floor: float,
+    shape: Shape,
+) -> None:
+    """Draw one number of every problem and scheme, with its quartiles where there are any.
+
+    columns: of the number and its quartiles; what is at most `floor` is told as that.
+    """
+    rows = pd.concat([own for _, own in bands])
+    known = [word(row, column, floor) for row in rows.to_dict("records") for column in columns]
+    spots = np.array(_scale(axis, rows[list(columns)].to_numpy(dtype=float).ravel(), known))
+    heights = np.concatenate(_places(bands))
+    for row, own, said, height in zip(
+        rows.to_dict("records"),
+        spots.reshape(len(rows), -1),
+        known[:: len(columns)],
+        heights,
+    ):
+        look = looks[row["scheme"]]
+        mark = _mark(look, shape, label="_value", mfc="none" if said in BEYOND else look.color)
+        mark.set_data([own[0]], [height])
+        axis.add_line(mark)
+        if own.min() < own.max():
+            axis.plot(own[1:], [height] * 2, color=look.color, lw=1, label="_quartiles")
+    for band in _places(bands)[:-1]:
+        axis.axhline(band[-1] + 1, color="0.85", lw=0.8, label="_between")
+    axis.grid(False, axis="y")
+    axis.tick_params(axis="y", length=0)
+
+
+def word(row: Mapping[Any, Any], column: str, floor: float) -> str:
+    """Return what stands for a number that a logarithmic axis does not have; empty for others."""
+    value = float(row[column])
+    if not np.isfinite(value) and row["verdict"] in (names.DIVERGED, names.FAILED):
+        return str(row["verdict"])
+    if not np.isfinite(value):
+        return UNKNOWN if np.isnan(value) else UNREACHED
+    return "" if value > floor else f"under {style.power_text(floor)}" if floor else "0"
+
+
+def _scale(axis: Any, values: Any, words: Sequence[str]) -> list[float]:
+    """Set a log axis with a column beside it for each word; return where each value stands."""
+    numbers = [value for value, word in zip(values, words) if not word]
+    low, high = (min(numbers), max(numbers)) if numbers else (1.0, 1.0)
+    room = 1.3 * (high / low) ** 0.04
+    low, high = low / room, high * room
+    axis.set_xscale("log")
+    axis.set_xlim(low, high)
+    style.log_ticks(axis.xaxis, most=5)
+    ticks = list(axis.get_xticks()) if numbers else []
+    texts = [label.get_text() for label in axis.get_xticklabels()] if numbers else []
+    wide = max(high / low, 10.0) ** 0.17
+    right = [word for word in BEYOND if word in words]
+    left = [word for word in dict.fromkeys(words) if word and word not in BEYOND]
+    places = {word: high * wide ** (number + 0.5) for number, word in enumerate(right)}
+    places |= dict.fromkeys(left, low / wide**0.5)
+    axis.set_xlim(low / wide ** len(left), high * wide ** len(right))
+    broken = [word.replace(" ", "\n") for word in places]
+    axis.set_xticks([*ticks, *places.values()], [*texts, *broken])
+    for edge in [high] * bool(right) + [low] * bool(left):
+        axis.axvline(edge, color="0.6", lw=0.8, label="_edge")
+    return [places.get(word, value) for value, word in zip(values, words)]
+
+
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of a whole sweep, whatever the experiment; None for a single problem."""
+    rows = table(sweep)
+    count = len(rows[problems.PLACE].drop_duplicates())
+    if count < 2:
+        return None
+    titles = {name: material.title(str(name), own) for name, own in rows.groupby("experiment")}
+    rows["problem"] = [
+        ", ".join(filter(None, [titles[experiment], setting])) + "*" * counted
+        for experiment, setting, counted in zip(
+            rows["experiment"], rows["setting"], rows["counted"]
+        )
+    ]
+    title = ", ".join(filter(None, [f"{count} problems", tables.budget(rows)]))
+    which = sweep.which_step()
+    return draw(rows, title, which, _notes(rows), shape=options.shape)
+
+
+def _notes(rows: pd.DataFrame) -> list[str]:
+    """Return what has to be known of the numbers."""
+    apart = (rows["q1"] < rows["q3"]).any()
+    told = (COUNTED, rows["counted"].any()), (OWN, problems.own_functions(rows)), (QUARTILES, apart)
+    return [words for words, holds in told if holds]
