@@ -5,16 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import Objective
 from normbench.measures import points
 from normbench.measures.contract import BEST, Array, Descended, Findings, Finished, Measure
-from normbench.measures.inputs import names_of
+from normbench.measures.inputs import least_weights, names_of
 from normbench.normalizers.decomposition import fix_signs
-from normbench.results.names import ATTAINED
 from normbench.theory import spectra
 from normbench.theory.analysis import curvature_work
 from normbench.theory.budget import Work
-from normbench.theory.minimum import weights_of
 
 GRID = (21, 61)  # cells along one side, by what they cost
 GRID_PRODUCTS = 1e11  # multiplications that a grid may take
@@ -61,7 +58,7 @@ def take(made: Finished) -> Findings:
     if walk is None or best is None:
         return Findings()
     weights = walk.weights.reshape(len(walk.weights), -1).astype(np.float64)
-    minimum = _minimum(here)
+    minimum = least_weights(here)
     at = weights[-1] if minimum is None else minimum
     plane = _plane(here, weights, minimum, names_of(made))
     along = (weights - plane.origin) @ plane.directions.T
@@ -89,14 +86,6 @@ def take(made: Finished) -> Findings:
             "step_size": np.array(best.step_size),
         }
     )
-
-
-def _minimum(here: Descended) -> Array | None:
-    """Return the weights `(n,)` of the least cost; None where there are none, or none are known."""
-    found, train = here.least, here.train
-    if found.case != ATTAINED or found.scores is None or not isinstance(train, Objective):
-        return None
-    return weights_of(found.scores, train.x).ravel()
 
 
 def _plane(here: Descended, weights: Array, minimum: Array | None, names: tuple[str, ...]) -> Plane:

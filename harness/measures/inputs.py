@@ -1,4 +1,4 @@
-"""What several measures need of points: names of coordinates, few points, principal directions."""
+"""What several measures need: names of coordinates, few points, directions, the least cost."""
 
 from contextlib import suppress
 from typing import Any
@@ -8,8 +8,11 @@ from numpy.typing import NDArray
 
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
-from normbench.measures.contract import Finished
+from normbench.engine.problem import Objective
+from normbench.measures.contract import Descended, Finished
 from normbench.normalizers.decomposition import mean_and_covariance
+from normbench.results.names import ATTAINED
+from normbench.theory.minimum import weights_of
 
 Array = NDArray[Any]
 MOST_POINTS = 2000
@@ -41,6 +44,14 @@ def principal(x: Array) -> tuple[Array, Array]:
     scale = float(np.abs(x).max()) or 1.0
     values, vectors = np.linalg.eigh(mean_and_covariance(x / scale)[1])
     return scale * np.sqrt(np.maximum(values[::-1], 0.0)), vectors.T[::-1]
+
+
+def least_weights(here: Descended) -> Array | None:
+    """Return the weights `(n,)` of the least cost; None where there are none, or none are known."""
+    found, train = here.least, here.train
+    if found.case != ATTAINED or found.scores is None or not isinstance(train, Objective):
+        return None
+    return weights_of(found.scores, train.x).ravel()
 
 
 def refuse_wide(record: str, dataset: Dataset) -> None:

@@ -15,6 +15,7 @@ NAMES = {
     "sharpness": "step x L / 2 along the path against 1 (record=[sharpness])",
     "contours": "the cost over two weights, with the descent's path (record=[contours])",
     "fit": "the fitted model over one feature (record=[fit])",
+    "film": "raw to normalized in two features, to play as GIF and SVG (record=[film])",
     "data": "the points under each scheme, with principal axes (record=[points])",
     "biplot": "points and features in the plane of two components (record=[biplot])",
     "features": "the distribution of each feature (record=[features])",

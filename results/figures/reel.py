@@ -1,0 +1,113 @@
+"""The frames of a film of a scheme: what each shows, in its own coordinates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.results.figures import style
+from normbench.results.figures.contours import FAR, LEVELS
+
+Array = NDArray[np.float64]
+REACH = 5.0  # times the points' extent: so far the origin is kept in sight
+ROOM = 1.08  # of the points' extent
+WIDER = 1.25  # times the path's: the contour through the start is seen
+
+
+class View(NamedTuple):
+    """A square that a panel shows: its middle (2,), and half its side."""
+
+    middle: Array
+    half: float
+
+
+@dataclass(frozen=True)
+class Reel:
+    """What `record=[film]` keeps of a scheme, by frame; parts: see `harness/measures/film.py`."""
+
+    parts: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.parts["matrix"])
+
+    @property
+    def keys(self) -> list[int]:
+        """The key frames."""
+        return [int(frame) for frame in self.parts["keys"]]
+
+    def points(self, frame: int) -> Array:
+        """Return the points (p, 2)."""
+        parts = self.parts
+        away = parts["points"] - parts["centre"]
+        return away @ parts["matrix"][frame].T + parts["image"][frame]
+
+    def about(self, frame: int) -> View:
+        """Return what shows the points: all, however they are turned, and the origin, if near."""
+        points = self.points(frame)
+        middle = self.parts["image"][frame]
+        radius = float(np.linalg.norm(points - middle, axis=1).max()) or 1.0
+        low = np.minimum(middle - radius, np.maximum(0.0, middle - radius - REACH * radius))
+        high = np.maximum(middle + radius, np.minimum(0.0, middle + radius + REACH * radius))
+        return View((low + high) / 2, ROOM * float((high - low).max()) / 2)
+
+    def path(self, frame: int) -> Array:
+        """Return the descent's weights (n, 2), without the bias."""
+        return np.asarray(self.parts["path"][frame, :, 1:])
+
+    @cached_property
+    def contours(self) -> list[list[Array]]:
+        """The contours, by level: lines of places (k, 2), which a frame shows as its weights.
+
+        Levels stand as far apart as those of `contours`; number `LEVELS - 1` goes through the
+        start's weights.
+        """
+        from contourpy import contour_generator
+
+        parts = self.parts
+        lowest, level = float(parts["lowest"]), float(parts["level"])
+        shares = (np.arange(1, round(LEVELS * FAR**0.5) + 1) / LEVELS) ** 2
+        found: Any = contour_generator(parts["along"], parts["along"], parts["cost"])
+        return [found.lines(one) for one in lowest + shares * (level - lowest)]
+
+    def lines(self, frame: int) -> list[list[Array]]:
+        """Return the contours of a frame, by level: lines of weights (k, 2)."""
+        origin, basis = self.parts["origin"][frame], self.parts["basis"][frame]
+        return [[origin + line @ basis for line in level] for level in self.contours]
+
+    def around(self, frame: int) -> View:
+        """Return what shows the path, and as much around the least cost."""
+        origin = self.parts["origin"][frame]
+        half = float(np.linalg.norm(self.path(frame) - origin, axis=1).max())
+        return View(origin, WIDER * half)
+
+    @cached_property
+    def marked(self) -> list[int]:
+        """Points to follow by eye: the outermost along the last frame's coordinates."""
+        last = self.points(len(self) - 1)
+        ends = [*last.argmin(axis=0), *last.argmax(axis=0)]
+        return list(dict.fromkeys(int(number) for number in ends))
+
+    def key_of(self, frame: int) -> int:
+        """Return the number of the key frame that a frame is, or goes to."""
+        return int(np.searchsorted(self.parts["keys"], frame))
+
+    def names(self, frame: int) -> list[str]:
+        """Return what the coordinates are called."""
+        return [str(name) for name in self.parts["names"][self.key_of(frame)]]
+
+    def word(self, frame: int) -> str:
+        """Return what is done at a key frame."""
+        return str(self.parts["words"][self.key_of(frame)])
+
+    def counters(self, frame: int) -> tuple[str, str, str]:
+        """Return L, the condition number, and the iterations to one percent, in words."""
+        made = int(self.parts["iterations"][frame])
+        condition = float(self.parts["condition"][frame])
+        return (
+            style.short(float(self.parts["lipschitz"][frame])),
+            "not known" if np.isnan(condition) else style.short(condition),
+            f"{made:,}" if made >= 0 else f"> {int(self.parts['most']):,}",
+        )

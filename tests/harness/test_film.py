@@ -1,0 +1,292 @@
+"""The film: one function in every frame, its counters against plain numpy, and why there is none.
+
+What a frame's coordinates are is computed here from the data and the scheme alone.
+"""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    QuantileTransformer,
+    StandardScaler,
+)
+
+from normbench.costs import multiclass_softmax, perceptron, softmax
+from normbench.costs.least_squares import least_squares
+from normbench.datasets import UserError, make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, check, run
+from normbench.measures import film
+from normbench.normalizers import CholeskySphere, PCARotation, PCASphere, ZCASphere
+from normbench.optimizers import gradient_descent, momentum
+from normbench.results import names
+
+SCHEMES = {
+    "standard": StandardScaler(),
+    "minmax": MinMaxScaler(),
+    "pca": PCARotation(),
+    "pca_sphere": PCASphere(ridge=0),
+    "zca_sphere": ZCASphere(ridge=0),
+    "cholesky": CholeskySphere(),
+}
+COSTS = {"least_squares": least_squares, "softmax": softmax}
+
+
+def points(steep=False, count=90):
+    """Correlated points off the origin; steep: the longest axis lies near the second feature's."""
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, count)
+    x = rng.standard_normal((count, 2)) * [3.0, 0.5] + 0.8 * y[:, None]
+    x = x @ np.array([[0.9, 0.4], [-0.4, 0.9]]) + [4.0, -1.0]
+    return (x[:, ::-1] if steep else x), y
+
+
+def made(scheme, cost, x=None, y=None, l2=0.0, **settings):
+    given = points() if x is None else (x, y)
+    data = make_dataset("two", *given, class_names=["no", "yes"], source="-")
+    settings = {"iterations": 20, "record": ("film",), **settings}
+    job = Job(data, cost, scheme, gradient_descent(), Settings((0.1,), **settings), l2=l2)
+    return data, job, run(job)
+
+
+@cache
+def filmed(name, cost, steep=False):
+    data, job, outcome = made(SCHEMES[name], COSTS[cost], *points(steep), start="normal")
+    return data, job, outcome, outcome.arrays["film"]
+
+
+def coordinates(parts, frame, x):
+    return (x - parts["centre"]) @ parts["matrix"][frame].T + parts["image"][frame]
+
+
+def formula(cost, scores, y):
+    sign = 2.0 * y - 1
+    return np.mean(
+        (scores - sign) ** 2 if cost == "least_squares" else np.log1p(np.exp(-sign * scores)), -1
+    )
+
+
+def gradient(cost, z, weights, y):
+    sign, ones = 2.0 * y - 1, np.column_stack([np.ones(len(z)), z])
+    scores = ones @ weights
+    slope = 2 * (scores - sign) if cost == "least_squares" else -sign / (1 + np.exp(sign * scores))
+    return ones.T @ slope / len(z)
+
+
+@pytest.mark.parametrize("steep", [False, True])
+@pytest.mark.parametrize("name", SCHEMES)
+def test_the_last_frame_is_the_scheme_and_the_first_the_features(name, steep):
+    data, job, _, parts = filmed(name, "least_squares", steep)
+    last = coordinates(parts, -1, data.x)
+    z = job.normalizer.transform(data.x)
+    assert last == pytest.approx(z, abs=1e-12 * np.abs(z).max())  # measured 2e-15
+    assert coordinates(parts, 0, data.x) == pytest.approx(data.x, abs=1e-14)
+    assert list(parts["names"][-1]) == list(job.normalizer.get_feature_names_out(["x0", "x1"]))
+    if "centred" in parts["words"]:
+        centred = parts["keys"][list(parts["words"]).index("centred")]
+        assert coordinates(parts, centred, data.x).mean(axis=0) == pytest.approx([0, 0], abs=1e-13)
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("name", SCHEMES)
+def test_the_cost_is_one_function_in_every_frame(name, cost):
+    """At the start, along every path, and on the contours' plane."""
+    data, _, _, parts = filmed(name, cost)
+    every = [coordinates(parts, frame, data.x) for frame in range(len(parts["matrix"]))]
+    starts = parts["path_cost"][:, 0]
+    assert np.ptp(starts) <= 1e-12 * starts[0]
+    for z, path, told in zip(every, parts["path"], parts["path_cost"]):
+        scores = path[:, :1] + path[:, 1:] @ z.T
+        found = formula(cost, scores, data.y)
+        assert found == pytest.approx(told, rel=1e-12)  # measured 2e-14
+    # A place of the plane is the same scores in every frame, with the bias held in the last one's.
+    places = np.array([[parts["along"][3], parts["along"][-9]], [0.0, 0.0]])
+    grid = np.array([parts["cost"][-9, 3], parts["lowest"]])
+    held = _held(parts, every, data.y, cost)
+    for frame, z in enumerate(every):
+        weights = parts["origin"][frame] + places @ parts["basis"][frame]
+        # In the last frame's coordinates z = M f + n of this frame's f: b = held + w n.
+        moved = _between(parts, frame)
+        own = parts["origin"][-1] + places @ parts["basis"][-1]
+        bias = held + own @ moved
+        scores = bias[:, None] + weights @ z.T
+        found = formula(cost, scores, data.y)
+        assert found == pytest.approx(grid, rel=1e-6)  # the grid is float32
+        assert found[1] == pytest.approx(float(parts["lowest"]), rel=1e-12)
+
+
+def _between(parts, frame):
+    """Return n of `z = M f + n`, from a frame's coordinates f to the last frame's z."""
+    matrix = parts["matrix"][-1] @ np.linalg.inv(parts["matrix"][frame])
+    return parts["image"][-1] - matrix @ parts["image"][frame]
+
+
+def _held(parts, every, y, cost):
+    """Return the bias at the least cost over all three weights, by Newton's method, here."""
+    weights, z = np.zeros(3), every[-1]
+    ones = np.column_stack([np.ones(len(z)), z])
+    for _ in range(60):
+        scores = ones @ weights
+        curved = np.full(len(z), 2.0) if cost == "least_squares" else 1 / (2 + 2 * np.cosh(scores))
+        hessian = ones.T @ (ones * curved[:, None]) / len(z)
+        weights = weights - np.linalg.solve(hessian, gradient(cost, z, weights, y))
+    assert weights[1:] == pytest.approx(parts["origin"][-1], rel=1e-6)
+    return weights[0]
+
+
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("name", SCHEMES)
+def test_the_counters_at_key_frames_are_those_of_a_descent_made_anew(name, cost):
+    data, _, outcome, parts = filmed(name, cost)
+    bound = {"least_squares": 2.0, "softmax": 0.25}[cost]
+    for frame in parts["keys"]:
+        z = coordinates(parts, frame, data.x)
+        ones = np.column_stack([np.ones(len(z)), z])
+        values = np.linalg.eigvalsh(ones.T @ ones / len(z))
+        assert parts["lipschitz"][frame] == pytest.approx(bound * values[-1], rel=1e-10)
+        assert parts["condition"][frame] == pytest.approx(values[-1] / values[0], rel=1e-8)
+        weights, costs = parts["path"][frame, 0], []
+        for _ in range(1001):
+            costs.append(formula(cost, ones @ weights, data.y))
+            weights = weights - gradient(cost, z, weights, data.y) / parts["lipschitz"][frame]
+        assert parts["path_cost"][frame] == pytest.approx(
+            np.array(costs)[parts["iteration"]], rel=1e-10
+        )
+        least = outcome.findings.metrics[names.MINIMUM.key]
+        there = np.flatnonzero(np.array(costs) - least <= 0.01 * (costs[0] - least))
+        assert parts["iterations"][frame] == (there[0] if len(there) else -1)
+    assert int(parts["most"]) == 1000
+    found = outcome.findings.metrics
+    assert parts["condition"][-1] == pytest.approx(found["theory/condition_number"], rel=1e-6)
+    assert parts["lipschitz"][-1] == pytest.approx(found["theory/lipschitz"], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["pca_sphere", "zca_sphere"])
+def test_sphering_ends_at_condition_1_in_one_step_of_least_squares(name):
+    parts = filmed(name, "least_squares")[-1]
+    condition, made = parts["condition"], parts["iterations"]
+    first = parts["keys"][list(parts["words"]).index("centred")]
+    assert (np.diff(condition[first:]) <= 1e-9 * condition[first]).all()
+    assert condition[-1] == pytest.approx(1, abs=1e-9)
+    assert made[-1] == 1
+    assert made[first] > 10
+    assert made[0] == -1  # more than 1,000
+
+
+def test_all_that_is_kept_is_small():
+    for name in SCHEMES:
+        parts = filmed(name, "softmax")[-1]
+        assert sum(part.nbytes for part in parts.values()) < 300_000  # measured 87,000
+        assert len(parts["matrix"]) == 12 * (len(parts["keys"]) - 1) + 1
+
+
+def test_a_penalty_is_that_of_the_schemes_weights_in_every_frame():
+    data, _, outcome = made(PCASphere(), least_squares, l2=0.3, start="normal")
+    parts = outcome.arrays["film"]
+    for frame in parts["keys"]:
+        z = coordinates(parts, frame, data.x)
+        slopes = parts["path"][frame, :, 1:]
+        own = slopes @ parts["matrix"][frame] @ np.linalg.inv(parts["matrix"][-1])
+        scores = parts["path"][frame, :, :1] + slopes @ z.T
+        penalized = formula("least_squares", scores, data.y) + 0.3 * (own**2).sum(axis=1)
+        assert parts["path_cost"][frame] == pytest.approx(penalized, rel=1e-12)
+        hessian = np.zeros((3, 3))
+        mixed = parts["matrix"][frame] @ np.linalg.inv(parts["matrix"][-1])
+        hessian[1:, 1:] = 0.6 * mixed @ mixed.T
+        ones = np.column_stack([np.ones(len(z)), z])
+        largest = np.linalg.eigvalsh(hessian + 2 * ones.T @ ones / len(z))[-1]
+        assert parts["lipschitz"][frame] == pytest.approx(largest, rel=1e-10)
+
+
+def test_in_float32_the_film_is_the_same_to_its_digits():
+    parts = made(PCASphere(), softmax, precision="float32")[-1].arrays["film"]
+    other = made(PCASphere(), softmax)[-1].arrays["film"]
+    assert np.array_equal(parts["iterations"], other["iterations"])
+    assert parts["path"] == pytest.approx(other["path"], abs=1e-4)
+
+
+def test_a_least_cost_at_infinity_has_contours_through_the_last_paths_end():
+    x, _ = points()
+    y = (x[:, 0] + x[:, 1] > 3).astype(int)
+    parts = made(PCASphere(), softmax, x, y)[-1].arrays["film"]
+    assert str(parts["through"]) == "the end of the last path"
+    assert parts["origin"][-1] == pytest.approx(parts["path"][-1, -1, 1:], rel=1e-12)
+    assert parts["level"] > parts["lowest"] > 0
+    assert (np.diff(parts["path_cost"], axis=1) <= 0).all()
+
+
+def test_more_iterations_than_a_film_makes_are_said_to_be_more(monkeypatch):
+    x, y = points()
+    parts = made(PCASphere(), softmax, x + np.array([300.0, 0.0]), y)[-1].arrays["film"]
+    assert parts["iterations"][0] == -1
+    assert parts["iterations"][-1] > 0
+    monkeypatch.setattr(film, "SCORES", 500_000)  # as 36,000 points would have it
+    few = made(PCASphere(), softmax)[-1].arrays["film"]
+    assert few["most"] == 500_000 // (90 * len(few["matrix"]))
+    assert few["cost"].shape == (74, 74)
+
+
+REASONS = {
+    "no affine map": (QuantileTransformer(n_quantiles=20), softmax, {}),
+    "each class has a score": (StandardScaler(), multiclass_softmax, {}),
+    "keep two directions": (PCARotation(components=1), softmax, {}),
+    "leaves the points as they are": (FunctionTransformer(), softmax, {}),
+    "no largest curvature": (StandardScaler(), perceptron, {"start": "normal"}),
+}
+
+
+@pytest.mark.parametrize("why", REASONS)
+def test_without_a_film_one_sentence_says_why(why):
+    scheme, cost, settings = REASONS[why]
+    _, _, outcome = made(scheme, cost, **settings)
+    assert "film" not in outcome.arrays
+    (told,) = [
+        note for note in outcome.findings.tags["theory_note"].split("; ") if note[:5] == "film:"
+    ]
+    assert why in told
+
+
+def test_points_on_a_line_have_no_film():
+    x, y = points()
+    _, _, outcome = made(StandardScaler(), softmax, np.column_stack([x[:, 0], 2 * x[:, 0]]), y)
+    assert "keep two directions" in outcome.findings.tags["theory_note"]
+
+
+def test_a_start_at_the_least_cost_has_no_film():
+    data = points()
+    weights = [
+        float(v)
+        for v in np.linalg.lstsq(
+            np.column_stack([np.ones(90), StandardScaler().fit_transform(data[0])]),
+            2.0 * data[1] - 1,
+            rcond=None,
+        )[0]
+    ]
+    _, _, outcome = made(StandardScaler(), least_squares, *data, start=tuple(weights))
+    assert "film: the start has the least cost" in outcome.findings.tags["theory_note"]
+
+
+@pytest.mark.parametrize("features", [1, 3])
+def test_one_feature_and_three_are_refused_before_a_job_starts(features):
+    rng = np.random.default_rng(0)
+    data = make_dataset(
+        "many",
+        rng.standard_normal((20, features)),
+        np.arange(20) % 2,
+        class_names=["a", "b"],
+        source="-",
+    )
+    job = Job(
+        data, softmax, StandardScaler(), gradient_descent(), Settings((0.1,), record=("film",))
+    )
+    with pytest.raises(UserError, match=f"record=film: is of two features.* many has {features}; "):
+        check(job)
+
+
+def test_the_film_is_plain_descent_whatever_the_job_descends_by():
+    data, job, outcome = made(PCASphere(), softmax)
+    other = run(Job(data, softmax, PCASphere(), momentum(), job.settings))
+    assert np.array_equal(outcome.arrays["film"]["path"], other.arrays["film"]["path"])
