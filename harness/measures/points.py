@@ -40,7 +40,7 @@ def take(made: Finished) -> Findings:
         {names.COVARIANCE_CONDITION.key: condition},
         arrays={
             "points": flat[kept],
-            "names": np.array(labels[:2]),
+            "names": np.array(labels),
             "mean": flat.mean(axis=0),
             "axes": axes if z.shape[1] > 1 else axes[:0],
             "target": target[kept],

@@ -1,5 +1,7 @@
 """Curvature by autograd and products, against closed forms and finite differences."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from autograd import grad
@@ -7,7 +9,7 @@ from autograd import grad
 from normbench import costs
 from normbench.choices import CONF, locate, options
 from normbench.costs.declaration import traits
-from normbench.engine.hessian import LinearHessian, blocks
+from normbench.engine.hessian import LinearHessian, blocks, linear_effort
 from normbench.engine.problem import Objective
 from normbench.theory import spectra
 
@@ -149,6 +151,36 @@ def test_directions_near_a_vector_hold_all_that_it_has():
     excess = np.sum((vectors.T @ start)[live] ** 2 / values[live])
     whole = start @ np.linalg.pinv(here.matrix(), hermitian=True) @ start
     assert excess == pytest.approx(whole, rel=1e-9)  # measured 2e-16
+
+
+@pytest.mark.parametrize(
+    ("classes", "points", "features"), [(1, 5000, 60), (3, 5000, 10), (30, 500, 5)]
+)
+def test_second_derivatives_hold_about_the_memory_that_they_are_said_to(classes, points, features):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((points, features)).astype(np.float32)  # which is copied
+    cost, y = costs.multiclass_softmax, rng.integers(0, classes, points)
+    if classes == 1:
+        cost, y = costs.softmax, np.ones(points)
+    train = Objective(cost, x, y, True, 0.0, classes)
+    train.hessian(np.zeros(train.shape))
+    tracemalloc.start()
+    train.hessian(np.zeros(train.shape)).times(np.ones(train.shape))
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.5 < held / train.effort.memory < 1  # measured: 0.75 to 0.91
+
+
+@pytest.mark.parametrize(("classes", "width"), [(1, 11), (3, 20), (2, 100)])
+def test_a_matrix_is_a_product_of_the_points_for_each_pair_of_classes(classes, width):
+    effort = linear_effort(1000, classes, width)
+    one_pass = 2 * classes * width  # multiplications a point
+    assert effort.matrix * one_pass == classes * (classes + 1) / 2 * width**2
+    assert effort.largest == effort.made + effort.matrix
+    many = linear_effort(1000, 201, 2)
+    assert many.matrix is None  # products are quicker, each of a class's blocks with all others
+    assert many.product / linear_effort(1000, 402, 2).product == 0.5
+    assert many.largest - many.made == pytest.approx(80 * many.product)
 
 
 def test_directions_near_a_vector_are_few(monkeypatch):

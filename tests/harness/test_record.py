@@ -13,7 +13,8 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.measures import contract
 from normbench.measures.contours import _window
-from normbench.normalizers import PCASphere, ZCASphere
+from normbench.measures.inputs import principal
+from normbench.normalizers import PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import gradient_descent
 
 EVERY = ("path", "contours", "points", "components", "spectrum")
@@ -208,7 +209,7 @@ def test_a_chain_whose_links_name_no_features_has_coordinates(two_classes):
 def test_many_points_are_sampled():
     x = np.random.default_rng(1).standard_normal((5000, 2))
     parts = run(job(x, (x[:, 0] > 0).astype(int), record=("points",))).arrays["points"]
-    assert parts["points"].shape == (2000, 2)
+    assert np.unique(parts["points"], axis=0).shape == (2000, 2)
 
 
 def test_components_are_the_principal_ones_and_build_the_point_up(two_classes):
@@ -220,6 +221,8 @@ def test_components_are_the_principal_ones_and_build_the_point_up(two_classes):
         assert agree == pytest.approx([1, 1, 1], abs=1e-5)
         assert parts["built"][0] == pytest.approx(x.mean(axis=0), rel=1e-5)
         assert parts["built"][-1] == pytest.approx(x[0], rel=1e-4)
+        assert parts["original"] == pytest.approx(x[0], rel=1e-4)
+        assert parts["count"].tolist() == [0, 1, 2, 3]
 
 
 def test_components_stand_in_the_order_of_the_variance_that_they_add(two_classes):
@@ -245,6 +248,19 @@ def _added(scheme, x):
     return max(each) / sum(each)
 
 
+def test_principal_directions_of_huge_points_do_not_overflow(two_classes):
+    small, large = (principal(unit * two_classes[0]) for unit in (1.0, 1e200))
+    assert large[0] == pytest.approx(1e200 * small[0], rel=1e-12)
+    assert principal(np.zeros((4, 2)))[0].tolist() == [0, 0]
+
+
+def test_few_components_of_many_features_are_kept():
+    x = np.random.default_rng(1).standard_normal((90, 70))
+    made = run(job(x, iterations=0, record=("components",))).arrays["components"]
+    assert made["components"].shape == (64, 70)
+    assert made["variance"].sum() < 1
+
+
 def test_spectrum_counts_dead_directions(two_classes):
     x, y = two_classes
     x = np.column_stack([x, x[:, 0], np.full(60, 7.0)])
@@ -260,10 +276,13 @@ def test_spectrum_counts_dead_directions(two_classes):
 
 
 def test_a_study_without_a_descent_needs_no_targets(two_classes):
-    outcome = run(job(two_classes[0], iterations=0, record=("points", "spectrum")))
+    record = ("points", "spectrum", "components", "biplot", "features", "projection")
+    outcome = run(job(two_classes[0], iterations=0, record=record))
     assert outcome.steps == ()
     assert outcome.best is None
-    assert set(outcome.arrays) == {"points", "spectrum"}
+    assert set(outcome.arrays) == set(record)
+    one = job(two_classes[0], iterations=0, record=record, scheme=PCARotation(components=1))
+    assert set(run(one).arrays) == set(record) - {"biplot"}  # of two coordinates and more
     assert not np.any(outcome.arrays["points"]["target"])
 
 
@@ -278,9 +297,14 @@ def test_records_that_cannot_be_made_are_refused(two_classes):
             "record=spectrum: is for 4096 features at most",
         ),
         (job(x), "does not fit the targets of made"),
+        (
+            job(x, iterations=0, record=("projection", "components"), scheme=Normalizer()),
+            "record=projection: .*; record=components: ",
+        ),
     ):
         with pytest.raises(UserError, match=words):
             check(wrong)
+    check(job(wide[:, 1:], [0, 1, 0, 1], record=("spectrum",)))
 
 
 def test_arrays_need_no_pickle(two_classes, tmp_path):

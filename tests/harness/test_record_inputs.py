@@ -31,6 +31,19 @@ def test_a_line_is_fitted_in_the_space_of_the_inputs(scheme):
     assert np.array_equal(parts["points"], np.column_stack([LINE[:, 0], 3 - 2 * LINE[:, 0]]))
 
 
+@pytest.mark.parametrize("cost", [least_squares, softmax])
+def test_a_curve_is_that_of_the_last_weights(cost):
+    y = (LINE[:, 0] > 3.5).astype(int)
+    classes = ["a", "b"] if cost is softmax else None
+    made = run(job(LINE, y, cost, classes=classes, iterations=2, record=("fit", "path"))).arrays
+    x, (bias, slope) = made["fit"]["x"], made["path"]["weights"][-1, 0]
+    scores = bias + slope * (x - LINE.mean()) / LINE.std()
+    wanted = scores if cost is least_squares else 2 / (1 + np.exp(-scores)) - 1
+    np.testing.assert_allclose(made["fit"]["prediction"], wanted, rtol=1e-9, atol=1e-12)
+    beyond = 0.05 * np.ptp(LINE)  # to either side
+    assert x[[0, -1]] == pytest.approx([LINE.min() - beyond, LINE.max() + beyond])
+
+
 def test_one_score_and_one_a_class_draw_the_same_curve():
     y = (LINE[:, 0] + RNG.standard_normal(40) > 3.5).astype(int)
     curves = [

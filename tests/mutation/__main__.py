@@ -57,8 +57,8 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "theory": (
         ["harness/theory"],
         _harness(
-            *("theory", "curvature", "minimum", "measures", "plain_route", "record_inputs"),
-            *("penalty", "separability", "verdicts", "claims", "compare"),
+            *("theory", "curvature", "minimum", "measures", "findings", "plain_route"),
+            *("record_inputs", "penalty", "separability", "verdicts", "claims", "compare"),
         ),
     ),
     "verdicts": (
@@ -68,8 +68,8 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "measures": (
         ["harness/measures"],
         [
-            *_harness("measures", "theory", "plain_route", "record_inputs", "record", "compare"),
-            *_harness("verdicts", "rejudge", "windows", "claims"),
+            *_harness("measures", "findings", "theory", "plain_route", "record_inputs", "record"),
+            *_harness("compare", "verdicts", "rejudge", "windows", "claims"),
             "tests/results/test_biplot.py",
         ],
     ),

@@ -7,7 +7,9 @@ import normbench
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import iris
 from normbench.measures import biplot, inputs
+from normbench.measures.contract import Finished
 from normbench.results.errors import ResultsError
+from normbench.theory.shared import OfPoints
 
 SETTINGS = {"cost": "multiclass_softmax", "iterations": 1, "step_sizes": [0.1]}
 
@@ -45,7 +47,17 @@ def test_what_is_kept_is_of_the_two_leading_directions(found):
     assert parts["points"].std(axis=0) == pytest.approx([1, 1], rel=1e-12)
     lengths = np.hypot(*parts["loadings"].T)
     assert (lengths <= 1 + 1e-12).all()  # of features of variance 1: at most all of it
+    products = parts["loadings"] @ parts["loadings"].T  # what the other two directions leave
+    assert np.abs(products - np.corrcoef(iris().x.T)).max() < 0.15  # measured: 0.08
     assert list(parts["names"]) == ["x0", "x1", "x2", "x3"]
+
+
+def test_a_direction_without_variance_has_its_points_at_0():
+    x = np.column_stack([iris().x[:, 0], np.full(150, 3.0)])
+    data = make_dataset("flat", x, iris().y, class_names=list("abc"), source="-")
+    parts = biplot.MEASURE.take(Finished(data, None, x, OfPoints(x))).arrays
+    assert parts["points"].std(axis=0) == pytest.approx([1, 0])
+    assert parts["shares"].tolist() == [1, 0]
 
 
 def test_the_figure_has_a_panel_a_scheme_and_names_its_arrows(found):
@@ -66,7 +78,10 @@ def test_one_feature_is_refused_and_many_are_cut():
     found = normbench.compare(
         wide, np.arange(80) % 2, normalizers=["identity"], record=["biplot"], iterations=1
     )
-    assert len(arrays(found, "identity")["loadings"]) == biplot.LONGEST
+    kept = np.hypot(*arrays(found, "identity")["loadings"].T)
+    deviations, directions = inputs.principal(wide)
+    longest = np.sort(np.hypot(*(directions[:2].T * deviations[:2]).T))[-biplot.LONGEST :]
+    assert np.sort(kept) == pytest.approx(longest)
     assert arrays(found, "identity")["points"].mean(axis=0) == pytest.approx([0, 0], abs=1e-9)
     assert len([text for text in found.figure("biplot").axes[0].texts if text.get_text()]) == 12
     with pytest.raises(ResultsError, match="biplot"):
