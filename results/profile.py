@@ -11,7 +11,7 @@ from normbench.results import comparisons, names, problems, reached, tables, the
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import profiles, style
 from normbench.results.merging import merged
-from normbench.results.runs import Sweep, load, sweeps
+from normbench.results.runs import Sweep, last_sweep_id, load
 from normbench.results.sentences import Said, said
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
@@ -33,7 +33,7 @@ def tell(
     folder: Path | None = None,
     shape: style.Shape = style.SCREEN,
 ) -> None:
-    """Print predictions, pairs, ranks, profiles and the leaderboard of sweeps, all without ids.
+    """Print predictions, pairs, ranks, profiles and the leaderboard of sweeps; of the last without.
 
     folder: where the figure of the profiles goes, in a shape; none is drawn without. Raises
     ResultsError on a sweep that is not there, a target or a measure that does not exist, a folder
@@ -45,10 +45,7 @@ def tell(
     ):
         if value not in choices:
             raise ResultsError(f"--{name} {value}: choose one of {', '.join(choices)}")
-    # The latest last, so that a job that was run again counts as it was then.
-    ids = list(sweep_ids) or list(dict.fromkeys(sweeps(store)["sweep"]))[::-1]
-    if not ids:
-        raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
+    ids = list(sweep_ids) or [last_sweep_id(store)]
     loaded = [load(store, sweep_id) for sweep_id in ids]
     table = reached.reached(loaded, target, measure)
     print(f"{measure} to the target of {target} of the excess, held to the end; each scheme at its")

@@ -147,7 +147,7 @@ def test_prediction_and_observation_are_one_table(sweep):
     assert "Theory allows the largest step size under" in done.stdout
 
 
-def test_profile_prints_any_set_of_sweeps(sweep):
+def test_profile_prints_the_last_sweep_or_those_named(sweep):
     folder, _, found = sweep
     store = f"sqlite:///{folder}/mlflow.db"
     for arguments in (["--target", "1e-1"], [found.sweep_id, "--by", "seconds"]):

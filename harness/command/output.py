@@ -1,15 +1,18 @@
 """The standard output: a command whose words go nowhere says so in one line."""
 
 import os
+import select
 import sys
 from collections.abc import Callable
+
+LEFT = 141  # what a shell makes of a command that ended as its reader left: 128 and SIGPIPE
 
 
 def told(command: Callable[[], int]) -> int:
     """Return the exit code of a command; 2 and one line where nothing can be printed.
 
     That is asked before the command starts. Where the reader of a pipe has left, as in
-    `normbench results list | head`, nothing is said.
+    `normbench results list | head`, nothing is said, and the code is that of other commands: 141.
     """
     try:
         _knock()
@@ -25,7 +28,7 @@ def told(command: Callable[[], int]) -> int:
             raise
         if reason:
             print(f"normbench: {reason}", file=sys.stderr)
-        return 2 if reason else 0
+        return 2 if reason else LEFT
 
 
 def lost(error: OSError) -> str | None:
@@ -35,15 +38,26 @@ def lost(error: OSError) -> str | None:
     """
     try:
         _knock()
+        if not (isinstance(error, BrokenPipeError) and _reader_left()):
+            return None
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return ""
-        return (
-            f"the standard output cannot be written ({error.strerror}); make room there, or send "
-            "it elsewhere"
-        )
-    return None
+        pass
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return ""
+    return (
+        f"the standard output cannot be written ({error.strerror}); make room there, or send "
+        "it elsewhere"
+    )
+
+
+def _reader_left() -> bool:
+    """Return whether the standard output is a pipe that nobody reads."""
+    if not hasattr(select, "poll"):  # as on Windows
+        return True
+    asked = select.poll()  # to write nothing into such a pipe is no error
+    asked.register(sys.stdout.fileno(), select.POLLOUT)
+    return any(event & select.POLLERR for _, event in asked.poll(0))
 
 
 def _knock() -> None:

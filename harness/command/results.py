@@ -179,9 +179,13 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--out", metavar="FOLDER", help="where report.html goes (outputs/SWEEP)")
 
     profile = commands.add_parser(
-        "profile", parents=[store], help="which scheme is faster, over any set of sweeps"
+        "profile", parents=[store], help="which scheme is faster, in the last sweep or several"
     )
-    profile.add_argument("sweep", nargs="*", help="sweeps' ids; all of the store without")
+    profile.add_argument(
+        "sweep",
+        nargs="*",
+        help="sweeps' ids; the last one without; a job of two of them counts as in the later",
+    )
     profile.add_argument("--target", default="1e-2", help="1e-1, 1e-2 or 1e-3 (%(default)s)")
     profile.add_argument("--by", default="iterations", help="iterations or seconds (%(default)s)")
     profile.add_argument(

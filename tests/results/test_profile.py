@@ -16,7 +16,7 @@ def told(monkeypatch, capsys):
 
     def of(found, *options, ids=None, **more):
         monkeypatch.setattr(profile, "load", lambda store, sweep_id: found[sweep_id])
-        monkeypatch.setattr(profile, "sweeps", lambda store: pd.DataFrame({"sweep": list(found)}))
+        monkeypatch.setattr(profile, "last_sweep_id", lambda store: next(iter(found)))
         monkeypatch.setattr(profile, "_predictions", lambda loaded: pd.DataFrame())
         profile.tell("-", ids or [], *(options or ("1e-2", "iterations")), **more)
         return capsys.readouterr().out
@@ -28,11 +28,17 @@ def sweep(**values):
     return runs(*(("x", scheme, {1.0: value}) for scheme, value in values.items()))
 
 
-def test_without_ids_the_latest_of_all_sweeps_counts(told):
-    found = {"new": sweep(a=5.0, b=1.0), "old": sweep(a=2.0, b=1.0)}
+def test_without_ids_the_last_sweep_counts(told):
+    found = {"new": sweep(a=5.0, b=1.0), "old": sweep(a=2.0, b=1.0, c=1.0)}
     text = told(found)
     assert text.startswith("iterations to the target of 1e-2 of the excess")
-    assert text == told(found, ids=["old", "new"]) != told(found, ids=["new", "old"])
+    assert text == told(found, ids=["new"]) != told(found, ids=["old"])
+
+
+def test_of_several_sweeps_the_one_that_is_named_last_counts(told):
+    found = {"new": sweep(a=5.0, b=1.0), "old": sweep(a=2.0, b=1.0)}
+    text = told(found, ids=["old", "new"])
+    assert text == told(found, ids=["new"]) != told(found, ids=["new", "old"])
 
 
 def test_the_answer_comes_first_with_the_number_of_problems(told, tmp_path, monkeypatch):
@@ -91,11 +97,6 @@ def test_what_nobody_reaches_is_told(told):
 def test_a_target_or_a_measure_that_there_is_not_is_refused(told, options, words):
     with pytest.raises(ResultsError, match=words):
         told({"s": sweep(a=1.0, b=2.0)}, *options)
-
-
-def test_a_store_without_sweeps_is_told(told):
-    with pytest.raises(ResultsError, match="holds no sweep"):
-        told({})
 
 
 def test_a_terminal_has_the_shares_at_a_few_factors():

@@ -1,0 +1,24 @@
+"""A command whose reader leaves, as in `normbench results table | head`, ends quietly."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from normbench.command import output
+
+
+@pytest.mark.parametrize("word", ["table --histories --all-steps", "profile", "figure histories"])
+def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "normbench", "results", *word.split(), "--store", three.uri]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (output.LEFT, "")
+    assert output.LEFT == 128 + 13  # SIGPIPE
+
+
+def test_a_broken_pipe_of_something_else_stays_an_error(capfd):
+    assert output.lost(BrokenPipeError()) is None
