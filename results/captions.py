@@ -1,12 +1,13 @@
 """What each figure shows, in sentences made from recorded numbers: captions, and texts to read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from normbench.results import answer, comparisons, names
-from normbench.results.figures import material, overview, windows
+from normbench.results.figures import components, material, overview, reconstruction, windows
 from normbench.results.merging import merged, whole
 from normbench.results.reached import reached
 from normbench.results.reasons import EQUAL
@@ -17,6 +18,9 @@ MOST = 4  # schemes that have a sentence each; of more, the first and the last
 CONDITION = "The condition number of the cost's curvature"
 COVARIANCE = "The condition number of the points' covariance"
 SHARPEST = "At the end, step size x L / 2"
+MUCH = 0.9  # of the variance
+FLAT = 1e-12  # of a coordinate's largest entry: one that varies by less than that is constant
+Parts = Mapping[str, Any]
 
 
 def finding(sweep: Sweep, experiment: str, figure: str) -> str:
@@ -96,7 +100,68 @@ def _of(what: str, metric: names.Metric) -> Callable[[Sweep, str], list[Said]]:
     return tell
 
 
-def _range(what: str, labels: "pd.Series[str]", values: "pd.Series[float]") -> list[Said]:
+def _of_parts(
+    word: str, told: Callable[[Parts], tuple[str, float]], fits: Callable[[Any], bool] = bool
+) -> Callable[[Sweep, str], list[Said]]:
+    """Return what tells a number of each scheme's arrays of a record, from the least to the most.
+
+    told: makes from a scheme's arrays what the number is, in words, and the number.
+    """
+
+    def tell(made: Sweep, experiment: str) -> list[Said]:
+        arrays = material.fitting(made, material.schemes(made, experiment), word, fits)
+        found: dict[str, dict[str, float]] = {}
+        for label, parts in arrays.items():
+            what, value = told(parts)
+            found.setdefault(what, {})[label] = value
+        return [one for what, own in found.items() for one in _range(what, own, own.values())]
+
+    return tell
+
+
+def _directions(parts: Parts) -> tuple[str, float]:
+    """Count the directions that hold most of the variance under a scheme."""
+    after = np.sort(np.maximum(parts["after"], 0.0))[::-1]
+    held = np.cumsum(after) >= MUCH * (1 - EQUAL) * after.sum()
+    every = len(parts["before"])
+    what = f"The number of directions, of {every}, that hold {MUCH:.0%} of the variance"
+    return what, float(held.argmax() + 1) if after.sum() > 0 else float("nan")
+
+
+def _widths(parts: Parts) -> tuple[str, float]:
+    """Compare the standard deviations of the coordinates that are drawn."""
+    values = np.asarray(parts["values"], dtype=float)
+    widths = values.std(axis=0)
+    widths = widths[widths > FLAT * np.maximum(np.abs(values).max(axis=0), widths.max())]
+    shown, every = values.shape[1], int(parts["all"])
+    some = f" among {shown} of {every}" if every > shown else ""
+    what = f"Of the coordinates that vary{some}, the largest standard deviation over the smallest"
+    return what, float(widths.max() / widths.min()) if len(widths) else float("nan")
+
+
+def _added(parts: Parts) -> tuple[str, float]:
+    """Add up the variance of the components that are drawn."""
+    shown = min(components.SHOWN, len(parts["components"]))
+    what = f"The share of the variance that {shown} components add"
+    return what, float(parts["variance"][:shown].sum())
+
+
+def _error(parts: Parts) -> tuple[str, float]:
+    """Compare the image amid its build-up with the original."""
+    stages = reconstruction.stages(parts["count"])
+    place = stages[len(stages) // 2]
+    size = float(np.linalg.norm(parts["original"]))
+    off = float(np.linalg.norm(parts["built"][place] - parts["original"]))
+    some = f"{parts['count'][place]} of {parts['count'][-1]} coordinates"
+    return f"The relative error of the image from {some}", off / size if size else float("nan")
+
+
+def _plane(parts: Parts) -> tuple[str, float]:
+    """Add up the variance of the two components that points are drawn in."""
+    return "The share of the variance in the plane that is drawn", float(parts["shares"].sum())
+
+
+def _range(what: str, labels: Iterable[str], values: Iterable[float]) -> list[Said]:
     """Say the least and the most of a number over the schemes; nothing where none has it."""
     known = [
         (float(value), label)
@@ -134,5 +199,10 @@ FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
     "contours": _of(CONDITION, names.CONDITION),
     "data": _of(COVARIANCE, names.COVARIANCE_CONDITION),
     "sharpness": _of(SHARPEST, names.SHARPNESS),
+    "biplot": _of_parts("biplot", _plane),
+    "features": _of_parts("features", _widths),
     "projection": _projection,
+    "spectrum": _of_parts("spectrum", _directions),
+    "components": _of_parts("components", _added, components.is_image),
+    "reconstruction": _of_parts("components", _error, components.is_image),
 }

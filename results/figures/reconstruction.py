@@ -46,8 +46,8 @@ def draw(
         looks = style.looks([row["normalizer"] for row in rows])
         for axes, row, look in zip(grid, rows, looks):
             parts = arrays[row["label"]]
-            stages = np.unique(np.linspace(0, len(parts["count"]) - 1, STAGES).round().astype(int))
-            pictures = [(f"k = {parts['count'][n]}", parts["built"][n]) for n in stages]
+            drawn = stages(parts["count"])
+            pictures = [(f"k = {parts['count'][n]}", parts["built"][n]) for n in drawn]
             pictures += [("original", parts["original"])]
             for axis in axes:
                 axis.set_axis_off()
@@ -56,6 +56,11 @@ def draw(
                 axis.set_title(name, fontsize="small")
             _row_label(axes[0], row["label"], look)
     return figure
+
+
+def stages(count: Any) -> Any:
+    """Return which of the numbers of coordinates (K,) are drawn: their places, evenly."""
+    return np.unique(np.linspace(0, len(count) - 1, STAGES).round().astype(int))
 
 
 def animate(
