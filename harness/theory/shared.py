@@ -91,7 +91,7 @@ class Shared:
 def _facts(x: NDArray[Any]) -> Facts:
     gram = spectra.gram(x)
     mean = gram[0, 1:]
-    centred = x.astype(np.float64) - mean
+    centred = x - mean
     covariance = centred.T @ centred / len(x)
     variances = np.linalg.eigvalsh(covariance)[::-1]
     scale = np.sqrt(np.diag(covariance))

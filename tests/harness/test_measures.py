@@ -100,6 +100,8 @@ def test_a_measure_is_paid_from_the_budget_or_said_to_be_skipped(another, data, 
 
 def test_a_budget_is_spent_on_work_and_holds_no_memory():
     left = Budget(Work(10, 100))
+    asked = [left.allows(Work(*work)) for work in ((10, 100), (11, 0), (0, 101))]
+    assert asked == [True, False, False]  # and nothing is taken
     assert left.affords("a", Work(6, 100))
     assert not left.affords("b", Work(6, 0))
     assert not left.affords("c", Work(0, 101))
@@ -328,6 +330,7 @@ def test_theory_may_take_half_of_the_passes_and_a_tenth_of_a_second():
     assert budget.allowance("auto", 10**6, 100, 10).passes == 5e5
     assert budget.allowance("auto", 0, 100, 10).passes == budget.SMALL / 4000
     assert budget.allowance("full", 0, 100, 10) == (np.inf, np.inf)
+    assert budget.allowance("auto", 0, 100, 10).memory == budget.machine_memory() / 4 > 1e7
 
 
 def test_a_run_without_a_mistake_at_its_end_is_a_proof(data):

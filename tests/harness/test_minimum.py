@@ -1,5 +1,7 @@
 """The least cost, against solvers of others and closed forms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
@@ -9,6 +11,7 @@ from normbench.engine import hessian
 from normbench.engine.problem import Objective
 from normbench.normalizers import PCASphere
 from normbench.results.names import PARTLY
+from normbench.theory import analysis
 from normbench.theory.minimum import (
     _conjugate_gradients,
     _stopped,
@@ -18,6 +21,7 @@ from normbench.theory.minimum import (
 )
 from normbench.theory.minimum import minimum as least
 from normbench.theory.separability import by_program
+from normbench.theory.shared import OfPoints
 
 
 def points(count=200, features=4):
@@ -124,11 +128,50 @@ def test_an_l2_brings_the_minimum_of_separable_classes_back():
     assert found.value > 0
 
 
+MIXING = np.array([[0.5, 0.1, 0, 0], [0.1, 0.2, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0.3]])
+
+
+@pytest.mark.parametrize(
+    "l2", [0.1, np.array([0, 0.1, 0, 0.3]), MIXING], ids=["one", "each", "all"]
+)
+def test_the_least_cost_with_a_penalty_is_the_normal_equations(l2):
+    x, rng = points()
+    y = rng.standard_normal(len(x))
+    full = np.column_stack([np.ones(len(x)), x])
+    penalty = np.zeros((5, 5))
+    penalty[1:, 1:] = l2 if np.ndim(l2) == 2 else np.diag(np.broadcast_to(l2, 4))
+    weights = np.linalg.solve(full.T @ full / len(x) + penalty, full.T @ y / len(x))
+    wanted = np.mean((full @ weights - y) ** 2) + weights @ penalty @ weights
+    train = Objective(costs.least_squares, x, y, False, l2)
+    found = analysis.least(train, OfPoints(x), np.inf, "full", 0)
+    assert found.value == pytest.approx(wanted, rel=1e-9)
+    assert "scores" not in repr(found)
+    assert found == replace(found, scores=None)
+
+
+def test_too_many_features_of_the_data_are_too_much_whatever_a_scheme_keeps(monkeypatch):
+    x, rng = points()
+    train = Objective(costs.least_squares, x[:, :2], rng.standard_normal(len(x)), False)
+    for most, reached in ((4, True), (3, False)):
+        monkeypatch.setattr("normbench.theory.spectra.MOST_FEATURES", most)
+        assert analysis.least(train, OfPoints(x), 9.0, "full", 0).reached == reached
+
+
 def test_a_stop_at_the_allowance_is_said():
     x, rng = points()
     found = minimum(costs.softmax, sphere(x)[0], np.sign(rng.standard_normal(200)), 1, 0.0, 1)
     assert not found.reached
     assert "theory=full" in found.source
+    assert found.value == pytest.approx(np.log(2))  # from zero weights not a step
+    assert found.gradient_norm == 1
+
+
+def test_where_zero_weights_are_level_their_curvature_tells_whether_they_are_the_minimum():
+    basis = sphere(points()[0])[0]
+    found = minimum(costs.least_squares, basis, np.zeros(len(basis)), 1)
+    assert (found.value, found.gradient_norm, found.reached) == (0, 0, True)
+    flat = minimum(costs.least_absolute_deviations, basis, np.zeros(len(basis)), 1)
+    assert (flat.value, flat.reached) == (0, False)
 
 
 @pytest.mark.parametrize("factor", [100.0, 1e-6])

@@ -2,17 +2,15 @@
 
 import numpy as np
 import pytest
-from scipy.interpolate import RectBivariateSpline
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from normbench.costs import least_squares, multiclass_softmax, softmax
+from normbench.costs import least_squares, softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, check, run
 from normbench.measures import contract
-from normbench.measures.contours import _window
 from normbench.measures.inputs import principal
 from normbench.normalizers import PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import gradient_descent
@@ -46,140 +44,6 @@ def test_a_long_path_is_thinned_to_its_ends(two_classes, monkeypatch):
         path = outcome.arrays["path"]
         assert list(path["iteration"]) == [0, 5, 10, 15, 20]
     assert path["cost"][-1] == pytest.approx(outcome.steps[outcome.best].final_cost, rel=1e-12)
-
-
-@pytest.mark.parametrize(("features", "classes"), [(1, 2), (2, 2), (5, 2), (3, 3)])
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_contours_are_the_cost_on_a_plane_that_holds_the_path(features, classes, precision):
-    rng = np.random.default_rng(4)
-    x = rng.standard_normal((50, features)) * np.arange(1, features + 1)
-    y = rng.integers(0, classes, 50)
-    cost = softmax if classes == 2 else multiclass_softmax
-    outcome = run(job(x, y, cost, names=list("abc")[:classes], precision=precision))
-    parts, path = outcome.arrays["contours"], outcome.arrays["path"]
-    along = parts["path"]
-    assert (along >= [parts["a"][0], parts["b"][0]]).all()
-    assert (along <= [parts["a"][-1], parts["b"][-1]]).all()
-    # The end lies on the plane: the grid's cost around it is the end's cost.
-    place = [
-        np.argmin(np.abs(axis - end)) for axis, end in zip((parts["a"], parts["b"]), along[-1])
-    ]
-    around = parts["cost"][place[1], place[0]]
-    # One cell off on a path of 20 steps: measured under 3 percent.
-    assert around == pytest.approx(path["cost"][-1], rel=0.05)
-    assert parts["cost"].shape == (61, 61)
-    assert len(parts["names"]) == 2
-    assert ("points" in parts) == (features == 2)
-
-
-def test_contours_take_the_stiffest_direction_and_the_one_with_most_excess_left():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((400, 4)) * [0.1, 3.0, 0.2, 1.0]
-    y = x @ [4.0, 0.1, 0.5, 0.1] + 0.1 * rng.standard_normal(400)
-    outcome = run(
-        job(x, y, least_squares, FunctionTransformer(), None, record=("contours", "path"))
-    )
-    parts, path = outcome.arrays["contours"], outcome.arrays["path"]
-    ones = np.column_stack([np.ones(400), x])
-    values, vectors = np.linalg.eigh(2 * ones.T @ ones / 400)
-    best = np.linalg.lstsq(ones, y)[0]
-    left = values * (vectors.T @ (path["weights"][-1, 0] - best)) ** 2 / 2
-    most = int(np.argmax(left[:-1]))
-    assert most == 0  # the softest here; the second stiffest was drawn before
-    # On a quadratic, second differences of the grid are the Hessian on the plane, exactly:
-    # measured 3e-12 off.
-    for axis, name, value in ((1, "a", values[-1]), (0, "b", values[most])):
-        step = np.diff(parts[name])[0]
-        assert np.diff(parts["cost"], 2, axis=axis)[3, 3] / step**2 == pytest.approx(
-            value, rel=1e-6
-        )
-    assert list(parts["names"]) == ["stiffest direction", "direction with most excess left"]
-    assert parts["condition"] == pytest.approx(values[-1] / values[most], rel=1e-9)
-
-
-def test_a_flat_direction_does_not_pass_for_one_with_much_excess():
-    """Separable classes: the model's least cost along flat directions is where no model holds."""
-    rng = np.random.default_rng(2)
-    x = rng.standard_normal((40, 6)) * np.geomspace(1e-3, 1, 6)
-    y = (x @ np.ones(6) > 0).astype(int)
-    outcome = run(job(x, y, scheme=FunctionTransformer(), iterations=100, record=("contours",)))
-    parts = outcome.arrays["contours"]
-    assert parts["minimum"].shape == (0,)
-    # Along the second axis the cost falls by 0.0103; where the model alone chooses, by 0.0019.
-    middle = parts["cost"][:, len(parts["a"]) // 2]
-    assert parts["path_cost"][-1] - middle.min() > 0.009
-
-
-@pytest.mark.parametrize("cost", [least_squares, softmax])
-@pytest.mark.parametrize("features", [1, 2, 5])
-def test_the_least_cost_of_a_slice_is_the_true_one_and_its_condition_is_its_own(cost, features):
-    rng = np.random.default_rng(7)
-    x = rng.standard_normal((300, features)) * np.arange(1, features + 1) + 0.7
-    y = (x[:, 0] + 2 * rng.standard_normal(300) > 1).astype(int)
-    outcome = run(job(x, y, cost, iterations=30, record=("contours",)))
-    parts = outcome.arrays["contours"]
-    a, b = parts["minimum"]
-    assert parts["a"][0] < a < parts["a"][-1]
-    assert parts["b"][0] < b < parts["b"][-1]
-    cells = RectBivariateSpline(parts["b"], parts["a"], parts["cost"], kx=5, ky=5)
-    # Splines of degree 5 on 61 cells a side; measured 2e-9 off, and at most 1e-4.
-    assert cells.ev(b, a) == pytest.approx(parts["least"], abs=1e-6)
-    assert parts["cost"].min() >= parts["least"] - 1e-12
-    second = [
-        [cells.ev(b, a, *order) for order in pair] for pair in (((0, 2), (1, 1)), ((1, 1), (2, 0)))
-    ]
-    values = np.linalg.eigvalsh(np.array(second))
-    assert parts["condition"] == pytest.approx(values[1] / values[0], rel=1e-3)
-    assert parts["through"] == "the least cost"
-    assert str(parts["held"]).startswith("bias held at " if features == 2 else "")
-
-
-def test_a_least_cost_that_no_weights_have_is_not_marked():
-    x = np.arange(10.0).reshape(-1, 1) - 4.3
-    parts = run(job(x, (x[:, 0] > 0).astype(int), record=("contours",))).arrays["contours"]
-    assert parts["minimum"].shape == (0,)
-    assert parts["through"] == "the end of the path"
-    assert parts["least"] == 0
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-def test_a_window_whose_axes_have_their_own_scales_shows_costs_of_one_size(axis):
-    curved = np.roll([1e6, 10.0], axis)
-    path = np.zeros((2, 2))
-    path[1, axis] = 2.0  # along the stiff axis alone
-    grid = _window(path, np.diag(curved), 21)
-    reach = [h * (line[-1] - line[0]) ** 2 for h, line in zip(curved, grid)]
-    assert reach[1 - axis] == pytest.approx(0.01 * reach[axis])  # a tenth of the extent
-    square = _window(path, np.diag([10.0, 10.0]), 21)
-    assert [np.ptp(line) for line in square] == pytest.approx([2.6, 2.6])  # 0.3 more a side
-
-
-@pytest.mark.parametrize("unit", [1e-8, 1e5])
-def test_the_unit_of_the_targets_chooses_no_plane(unit):
-    x = np.random.default_rng(2).standard_normal((60, 4)) * [0.2, 0.5, 1, 2]
-    y = x @ [1.0, 0.5, -1.0, 0.1]
-    one, other = (
-        run(job(x, scale * y, least_squares, FunctionTransformer(), None, record=("contours",)))
-        for scale in (1.0, unit)
-    )
-    parts = [made.arrays["contours"] for made in (one, other)]
-    assert parts[0]["names"].tolist() == parts[1]["names"].tolist()
-    assert "left" in parts[0]["names"][1]
-    # Sphered, all directions are as stiff, and the path is straight: the plane is along it.
-    sphered = run(job(x, unit * y, least_squares, PCASphere(ridge=0), None, record=("contours",)))
-    path = sphered.arrays["contours"]["path"]
-    assert np.ptp(path, axis=0).min() <= 1e-9 * np.ptp(path, axis=0).max()
-
-
-def test_a_cost_without_curvature_still_has_contours(two_classes):
-    from autograd import numpy as anp
-
-    def hinge(scores, targets):
-        return anp.sum(anp.maximum(0.0, 100.0 - targets * scores[:, 0]), axis=-1)
-
-    parts = run(job(*two_classes, cost=hinge)).arrays["contours"]
-    assert np.isfinite(parts["cost"]).all()
-    assert "path" in parts["names"][0]
 
 
 def test_points_keep_their_classes_and_their_axes(two_classes):

@@ -41,6 +41,7 @@ def test_a_curve_is_that_of_the_last_weights(cost):
     wanted = scores if cost is least_squares else 2 / (1 + np.exp(-scores)) - 1
     np.testing.assert_allclose(made["fit"]["prediction"], wanted, rtol=1e-9, atol=1e-12)
     beyond = 0.05 * np.ptp(LINE)  # to either side
+    assert len(x) > 200  # so that no corner is seen
     assert x[[0, -1]] == pytest.approx([LINE.min() - beyond, LINE.max() + beyond])
 
 
@@ -104,6 +105,9 @@ def test_the_covariances_condition_knows_no_rotation_no_scale_and_no_dead_direct
         # Two decompositions, of a condition number of 1e3: measured 3e-13 off.
         expected = pytest.approx(values[-1] / values[0], rel=1e-9)
         assert found["theory/covariance_condition"] == expected
+    huge = FunctionTransformer(lambda points: 1e160 * points)  # whose squares overflow
+    found = run(job(x, record=("points",), iterations=0, scheme=huge)).findings.metrics
+    assert found["theory/covariance_condition"] == pytest.approx(values[-1] / values[0], rel=1e-9)
     sphered = job(x, record=("points",), iterations=0, scheme=PCASphere(ridge=0))
     assert run(sphered).findings.metrics["theory/covariance_condition"] == pytest.approx(1)
 

@@ -171,6 +171,8 @@ def test_where_the_solver_did_not_arrive_the_lowest_cost_of_both_counts(lowest, 
 def test_too_many_margins_are_not_decided_by_a_program(monkeypatch):
     assert work(10_000, 10, 784).passes == np.inf
     assert work(MOST_ROWS, 2, 5).passes == MOST_ROWS
+    one, three, many = (work(100, classes, 5).memory for classes in (1, 3, 30))
+    assert (three / one, many / one) == (2 * 2, 2 * 29)  # two classes' weights a margin
     x, y = load_iris(return_X_y=True)
     monkeypatch.setattr(separability, "MOST_ROWS", 299)  # iris has 150 points of 3 classes
     assert least(problem(x, y, 3), OfPoints(x), 0.5, "full", 0).case == UNDECIDED

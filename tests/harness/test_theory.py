@@ -2,6 +2,7 @@
 
 import tracemalloc
 from fractions import Fraction
+from types import SimpleNamespace
 
 import autograd.numpy as anp
 import numpy as np
@@ -12,8 +13,9 @@ from normbench.engine.descent import descend
 from normbench.engine.problem import Objective
 from normbench.optimizers import gradient_descent
 from normbench.theory import spectra
-from normbench.theory.analysis import _spectrum, theorize
+from normbench.theory.analysis import NO_CURVATURE, _spectrum, facts_work, theorize
 from normbench.theory.budget import Budget, Work
+from normbench.theory.shared import OfPoints
 
 
 def points(features=5, count=60):
@@ -21,7 +23,7 @@ def points(features=5, count=60):
     return rng.standard_normal((count, features)) * np.logspace(-2, 1, features) + 1.0
 
 
-@pytest.mark.parametrize("l2", [0.0, 0.5])
+@pytest.mark.parametrize("l2", [0.0, 0.5, np.array([0, 0, 2.0, 0, 0])], ids=str)
 @pytest.mark.parametrize("name", ["softmax", "multiclass_softmax", "least_squares", "weighted"])
 def test_at_zero_weights_the_curvature_is_the_hessians_largest(name, l2, monkeypatch):
     def weighted(scores, targets):  # its second derivatives are others for each class
@@ -33,7 +35,9 @@ def test_at_zero_weights_the_curvature_is_the_hessians_largest(name, l2, monkeyp
     train = Objective(cost, x, y if classes > 1 else 2.0 * y - 1, True, l2, classes)
     start = np.zeros(train.shape)
     wanted = train.hessian(start).largest()
-    if not l2 and cost is not weighted:  # then the Gram matrix's largest eigenvalue gives it
+    if (
+        not np.any(l2) and cost is not weighted
+    ):  # then the Gram matrix's largest eigenvalue gives it
         monkeypatch.setattr(Objective, "hessian", None)
     found = theorize(train, start, Budget(Work(np.inf, np.inf)))
     assert found.at_start == pytest.approx(wanted, rel=1e-9)
@@ -96,6 +100,27 @@ def test_a_spectrum_takes_the_memory_that_it_is_said_to_take(points, features):
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert 0.4 < held / said[what].memory < 1.6, what  # measured: 0.5 to 1.5
+    assert said["L"].memory == 0  # no copy: products of one column
+    assert works(x.astype(np.float32))["L"].memory == x.nbytes
+
+
+@pytest.mark.parametrize(("points", "features"), [(5000, 20), (150, 140)])
+def test_facts_take_the_memory_that_they_are_said_to_take(points, features):
+    known = OfPoints(np.random.default_rng(0).standard_normal((points, features)))
+    tracemalloc.start()
+    assert known.facts.live == features
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    said = facts_work(SimpleNamespace(shape=(1, 1)), known.x).memory
+    assert 0.9 < held / said < 1.2  # measured: 1.0 and 1.1
+
+
+def test_a_cost_of_linear_pieces_has_no_theory_of_steps():
+    x = points()
+    train = Objective(costs.perceptron, x, np.sign(x[:, 0] - 1), True)
+    found = theorize(train, np.ones(train.shape), Budget(Work(np.inf, np.inf)))
+    assert (found.note, found.at_start, found.threshold) == (NO_CURVATURE, None, None)
+    assert found.spectrum is not None
 
 
 @pytest.mark.parametrize(
@@ -220,6 +245,15 @@ def test_directions_beyond_what_singular_values_tell_are_said_to_be_lost():
     assert np.isnan(copies.condition_number)
 
 
+def test_what_is_lost_in_a_matrix_is_found_again_under_a_penalty_on_every_feature():
+    x = 1e8 + np.random.default_rng(0).standard_normal((200, 3))
+    far, near = spectra.gram_spectrum(x), spectra.gram_spectrum(x - 1e8)
+    assert (far.lost, near.lost) == (True, False)
+    for l2, lost in ((0.1, False), (np.array([0.1, 0.1, 0.0]), True)):
+        assert spectra.penalized(far, 2.0, l2, x).lost == lost
+        assert not spectra.penalized(near, 2.0, l2, x - 1e8).lost
+
+
 @pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
 def test_an_l2_adds_to_the_slopes_alone(way):
     x = points()
@@ -259,6 +293,8 @@ def test_predicted_iterations_are_where_the_predicted_history_gets_to():
         history = spectra.predicted_history(problem, 1.5, k) - least
         assert history[k] <= gap * (1 + 1e-9)
         assert k == 0 or history[k - 1] > gap
+    slow = spectra.Quadratic(1.0, np.array([1e-3]), np.array([2e-3]))  # all of the gap of 1
+    assert spectra.predicted_iterations(slow, 1.0, 0.5) == np.ceil(-np.log(2) / np.log(0.999) / 2)
     assert spectra.predicted_iterations(problem, 2.0, 1e-3) == np.inf
     assert spectra.predicted_iterations(problem, 1.0, 10.0) == 0
 

@@ -69,7 +69,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["harness/measures"],
         [
             *_harness("measures", "findings", "theory", "plain_route", "record_inputs", "record"),
-            *_harness("compare", "verdicts", "rejudge", "windows", "claims"),
+            *_harness("contours", "compare", "verdicts", "rejudge", "windows", "claims"),
             "tests/results/test_biplot.py",
         ],
     ),
