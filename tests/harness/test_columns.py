@@ -85,6 +85,7 @@ def test_merged_columns_give_the_same_derivatives(name, classes, l2, own, dtype,
         assert np.shares_memory(quick.x, x) == own
         there, merged = quick.evaluate(weights), quick.hessian(weights[0])
         assert quick.shape == train.shape == merged.shape
+        assert merged.is_zero == hessian.is_zero
         found, product = merged.matrix(), merged.times(direction)
     np.testing.assert_array_equal(x, before)
     # Measured: 5e-16 and 3e-7; 5e-16 and 2e-7.

@@ -148,6 +148,20 @@ def test_blocks_change_nothing(name, classes, points_a_block, dtype, rng, monkey
     assert parts.gradient.dtype == dtype
 
 
+@pytest.mark.parametrize("points", [1, 2, 7, 10, 11, 40, POINTS])
+def test_blocks_are_as_few_as_fit_and_of_one_size(points, rng, monkeypatch):
+    train, _ = problem(COSTS["softmax"], 1, rng)
+    rows, fit = 3, 10
+    monkeypatch.setattr(blocked, "BLOCK_BYTES", fit * 8 * (FEATURES + rows) + 1)
+    size = train._block_size(rows, points)
+    count = np.ceil(points / size)
+    assert size <= fit
+    assert count == np.ceil(points / fit)
+    assert (size - 1) * count < points
+    monkeypatch.setattr(blocked, "BLOCK_BYTES", 1)
+    assert train._block_size(rows, points) == 1
+
+
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_autograd_alone_gives_the_same(name, classes, rng):
     """A user's cost goes through autograd, the built-in ones through their fused pass."""

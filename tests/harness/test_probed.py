@@ -42,6 +42,12 @@ def test_a_direction_that_is_scaled_down_is_no_dropped_one():
         assert effects(*probed(small)) == Effects(False, False, scales, True)
 
 
+@pytest.mark.parametrize("shift", [[0, 5.0, 0], -POINTS.mean(axis=0) * [1, 1, 0]])
+def test_what_shifts_some_features_alone_does_not_centre(shift):
+    found = effects(*probed(FunctionTransformer(lambda x: x + shift)))
+    assert found == Effects(centres=False, shifts=True, scales=False, rotates=False)
+
+
 @pytest.mark.parametrize("bent", [0, 1, 2])
 def test_a_scheme_that_bends_one_feature_is_not_affine(bent):
     def bend(x):

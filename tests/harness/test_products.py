@@ -37,6 +37,7 @@ def test_only_few_rows_are_multiplied_in_pieces_and_only_where_it_pays(monkeypat
     monkeypatch.setattr(products, "_takes_small", lambda: True)
     assert products.piece(10, 784) * 10 * 784 <= products.SMALL
     assert products.piece(10, 784) > products.LEAST
+    assert products.piece(2, 784) > products.piece(32, 300) > 0
     assert products.piece(1, 784) == products.piece(33, 10) == products.piece(30, 784) == 0
     monkeypatch.setattr(products, "_takes_small", lambda: False)
     assert products.piece(10, 784) == 0

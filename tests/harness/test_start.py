@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs
 from normbench.choices import CONF, build, options
 from normbench.datasets import UserError
 from normbench.datasets.bundled import breast_cancer
 from normbench.engine.settings import Settings
-from normbench.engine.start import starts
+from normbench.engine.start import same_function, starts
 from normbench.job import Job, check, run, with_default_start
 
 AFFINE = ["identity", "centre", "standard", "minmax", "maxabs", "robust", "pca", "pca_sphere"]
@@ -126,6 +127,27 @@ def test_several_starts_are_several_functions():
     ends = [one.steps[0].starts["start/final_cost"] for one in (made, again)]
     assert len(set(ends[0])) == 3
     np.testing.assert_allclose(*ends, rtol=1e-2)
+
+
+def test_a_constant_feature_has_no_weight_in_the_same_function():
+    x = np.random.default_rng(3).standard_normal((30, 3)) * [1.0, 20.0, 0.0] + 7
+    settings, functions = Settings((1.0,), start="same_function", starts=2), []
+    for scheme in (FunctionTransformer(), StandardScaler()):
+        z = scheme.fit_transform(x)
+        weights = same_function(settings, 1, scheme, x, z)
+        np.testing.assert_allclose(weights[..., 3], 0, atol=1e-12)
+        functions.append(weights[..., 1:] @ z.T + weights[..., :1])
+    np.testing.assert_allclose(*functions, rtol=1e-9)
+
+
+def test_a_scheme_that_gives_up_what_two_points_alone_have_is_refused():
+    x = np.random.default_rng(3).standard_normal((30, 3))
+    x[:, 2] = 0
+    x[:2, 2] = [1, -1]
+    scheme = FunctionTransformer(lambda points: points[:, :2])
+    settings = Settings((1.0,), start="same_function")
+    with pytest.raises(UserError, match="does not keep all training points apart"):
+        same_function(settings, 1, scheme, x, x[:, :2])
 
 
 def drawn(*draws, seed=3):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from normbench import costs
+from normbench.costs.declaration import traits
 from normbench.datasets import UserError
-from normbench.engine.targets import check_cost, encoded
+from normbench.engine.targets import check_cost, encoded, scores_of
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,12 @@ def test_a_cost_that_does_not_fit_is_refused_with_what_would(cost, task, classes
     check_cost(costs.least_squares, "x", task, classes, shape)
     with pytest.raises(UserError, match=words):
         check_cost(getattr(costs, cost), "x", task, classes, shape)
+
+
+@pytest.mark.parametrize(
+    ("cost", "scores"),
+    [("softmax", [1, 1]), ("least_squares", [1, 1, 3]), ("multiclass_softmax", [1, 2, 3])],
+)
+def test_scores_are_one_a_class_where_the_cost_takes_them(cost, scores):
+    found = [scores_of(traits(getattr(costs, cost)), classes) for classes in (0, 2, 3)]
+    assert found[: len(scores)] == scores

@@ -211,6 +211,8 @@ def test_the_condition_number_is_over_nonzero_eigenvalues(way):
     assert not way(twice).lost
     assert np.isnan(spectra.Spectrum(np.empty(0)).condition_number)
     assert spectra.Spectrum(np.empty(0)).largest == 0
+    constant = way(np.full((9, 3), 2.0))
+    assert (constant.rank, constant.lost) == (1, False)  # that of the bias
 
 
 @pytest.mark.parametrize("mean", [0.0, 1e3, 1e5, 1e7, 1e8])

@@ -51,7 +51,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         _harness(
             *("objective", "products", "columns", "plain_route", "curvature", "penalty", "start"),
             *("settings", "targets", "probed", "scheme", "kernels", "measures", "compare"),
-            *("verdicts", "descent"),
+            *("verdicts", "descent", "threads"),
         ),
     ),
     "theory": (

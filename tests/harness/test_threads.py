@@ -1,0 +1,52 @@
+"""Threads of our own: how many there are, and the library's on one while they work."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from normbench.engine.fast import threads
+
+
+class Controller:
+    """Stands in for the library's: its pools, and what it was limited to while work was done."""
+
+    def __init__(self, *pools):
+        self.pools = [{"user_api": api, "num_threads": count} for api, count in pools]
+        self.now, self.seen = None, []
+
+    def info(self):
+        return self.pools
+
+    @contextmanager
+    def limit(self, **asked):
+        self.now = asked
+        yield
+        self.now = None
+
+
+@pytest.fixture
+def controller(monkeypatch):
+    made = Controller(("openmp", 9), ("blas", 3), ("blas", 2))
+    monkeypatch.setattr(threads, "_controller", lambda: made)
+    return made
+
+
+ONE = {"limits": 1, "user_api": "blas"}
+
+
+def test_the_librarys_own_setting_is_what_is_available(controller):
+    assert threads.available() == 3
+    controller.pools = controller.pools[:1]
+    assert threads.available() == 1
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_several_parts_are_worked_on_with_the_library_on_one_thread(controller, parts):
+    found = threads.over(lambda part: (10 * part, controller.now), range(parts))
+    assert found == [(10 * part, None if parts == 1 else ONE) for part in range(parts)]
+
+
+def test_only_small_matrices_keep_the_library_to_one_thread(controller):
+    for numbers, asked in ((threads.SMALL - 1, ONE), (threads.SMALL, None)):
+        with threads.few(numbers):
+            assert controller.now == asked
