@@ -7,13 +7,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import style
+from normbench.results.figures import followed, style
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.labels import spread
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
 NAMED = 12  # arrows: more cannot be read
+SHORT = 0.05  # of the longest arrow: shorter ones are not seen, and not drawn
 REACH = 2.6  # of the longest arrow, in standard deviations of the points
 HEIGHT = 0.62  # of a panel, over its width: there is room for names on both sides
 
@@ -33,14 +34,19 @@ def draw(
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     with style.drawn(shape):
         figure, axes = style.panels(len(rows), shape, title, HEIGHT, columns=min(2, shape.columns))
+        first = arrays[rows[0]["label"]]
+        numbers = followed.chosen(first["points"] * first["shares"] ** 0.5) if len(rows) > 1 else []
         for axis, row, look in zip(axes, rows, style.looks([row["normalizer"] for row in rows])):
             _panel(axis, arrays[row["label"]], shape)
+            followed.mark(axis, arrays[row["label"]]["points"], numbers, shape)
             style.name_panel(axis, row["label"], look)
-        classes = arrays[rows[0]["label"]]["class_names"]
+        classes = first["class_names"]
         looks = class_looks(len(classes))
         marks = [style.class_mark(*look, str(name)) for name, look in zip(classes, looks)]
         if marks:
             style.legend(figure, shape, marks)
+        if numbers:
+            style.note(figure, shape, followed.note(numbers))
     return figure
 
 
@@ -57,6 +63,7 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
     lengths = np.hypot(*parts["loadings"].T)
     arrows = parts["loadings"] * (REACH / (lengths.max() or 1.0))
     named = np.argsort(-lengths, kind="stable")[:NAMED]
+    named = named[lengths[named] > SHORT * lengths.max()]
     for number in named:
         tip = arrows[number]
         axis.annotate(

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from normbench.results import names
-from normbench.results.figures import style
+from normbench.results.figures import followed, style
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
@@ -56,12 +56,15 @@ def draw(
             dots = _panel(axis, parts, shared, max(last, 1), shape)
             step = f", step {float(parts['step_size']):g}"
             style.name_panel(axis, row["label"] + step + _slice(parts), look)
+        numbers = followed.chosen(every[0]["points"]) if above and len(rows) > 1 else []
         for axis, row, parts, look in zip(uppers, rows, every, looks):
             _points(axis, parts, shape)
+            followed.mark(axis, parts["points"], numbers, shape)
             style.name_panel(axis, row["label"], look)
         bar = figure.colorbar(dots, ax=[*uppers, *axes], location="bottom", shrink=0.5, aspect=40)
         bar.set_label("iteration")
-        style.note(figure, shape, _notes(rows, every))
+        letters = f"\n{followed.note(numbers)}" if numbers else ""
+        style.note(figure, shape, _notes(rows, every) + letters)
     return figure
 
 

@@ -6,17 +6,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Ellipse
 
 from normbench.results import names
-from normbench.results.figures import style
+from normbench.results.figures import followed, style
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
 CONDITION = names.COVARIANCE_CONDITION.column
 MANY = 300  # points that are drawn as pixels in SVG and PDF: those files stay small
+FEW = 5  # classes that a small panel tells apart
+LINES = (
+    "cross: principal axes, one standard deviation long; ellipse: of the covariance, whose "
+    "condition is told; dashed: unit circle"
+)
 
 
 def draw(
@@ -35,30 +39,34 @@ def draw(
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     with style.drawn(shape):
-        figure, axes = style.panels(max(len(rows), 1), shape, title, 1.0 if len(rows) > 1 else 0.55)
         if not rows:
+            figure, axes = style.panels(1, shape, title, 0.55)
             style.say_nothing(axes[0], "no scheme has recorded points")
             return figure
+        first = arrays[rows[0]["label"]]
+        wide = shape.columns if len(first["class_names"]) <= FEW else min(2, shape.columns)
+        figure, axes = style.panels(len(rows), shape, title, 1.0 if len(rows) > 1 else 0.55, wide)
         looks = style.looks([row["normalizer"] for row in rows])
+        numbers = followed.chosen(first["points"]) if len(rows) > 1 else []
         for axis, row, look in zip(axes, rows, looks):
-            own = _turned(arrays[rows[0]["label"]], arrays[row["label"]])
+            own = _turned(first, arrays[row["label"]])
             scaled = row.get(names.SCALES.column) == "true"
             dots = _panel(axis, own, shape, ", scaled" if scaled else "")
+            if len(own["points"]) == len(first["points"]):
+                followed.mark(axis, own["points"], numbers, shape)
             style.name_panel(axis, row["label"] + _condition(row), look)
-        classes = arrays[rows[0]["label"]]["class_names"]
+        classes = first["class_names"]
         handles = [
             style.class_mark(color, marker, str(name))
             for name, (color, marker) in zip(classes, class_looks(len(classes)))
         ]
-        if len(arrays[rows[0]["label"]]["axes"]):
-            handles += [
-                Line2D([], [], color="black", lw=2, label="principal axes, one standard deviation"),
-                Line2D([], [], color="0.25", lw=1, label="ellipse of the covariance"),
-                Line2D([], [], color="black", ls="--", lw=1, label="unit circle"),
-            ]
         if dots is not None:
             figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
         style.legend(figure, shape, handles)
+        told = [LINES] if len(first["axes"]) else []
+        told += [followed.note(numbers)] if numbers else []
+        if told:
+            style.note(figure, shape, "\n".join(told))
     return figure
 
 
@@ -67,7 +75,7 @@ def _condition(row: Mapping[Any, Any]) -> str:
     known = row.get(CONDITION)
     if known is None or pd.isna(known):
         return ""
-    return f", condition of the covariance {style.short(float(known))}"
+    return f", condition {style.short(float(known))}"
 
 
 def _turned(first: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:

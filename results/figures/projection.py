@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results.figures import style
+from normbench.results.figures import followed, style
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
@@ -43,9 +43,11 @@ def draw(
         height = _height([arrays[row["label"]] for row in rows], size)
         figure, axes = style.panels(len(rows), shape, title, height, **kwargs)
         looks = style.looks([row["normalizer"] for row in rows])
+        numbers = followed.chosen(arrays[rows[0]["label"]]["points"])
         for axis, row, look in zip(axes, rows, looks):
             parts = arrays[row["label"]]
             _panel(axis, parts, shape)
+            followed.mark(axis, parts["back"], numbers, shape)
             text = (
                 f"{row['label']}, {round(100 * float(parts['lost']), 6):.3g} % of the variance lost"
             )
@@ -60,6 +62,7 @@ def draw(
             Line2D([], [], ls="", color="black", marker="o", label="what the scheme keeps of them"),
         ]
         style.legend(figure, shape, handles)
+        style.note(figure, shape, followed.note(numbers))
     return figure
 
 

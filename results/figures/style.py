@@ -270,10 +270,19 @@ def broken(text: str, width: float, font: float) -> str:
 
 
 def note(figure: Figure, shape: Shape, text: str) -> None:
-    """Write small lines below a figure."""
+    """Write small lines below a figure, and above its legend, which is there by then."""
     small = 0.833 * shape.font
-    lines = [broken(line, shape.width, small) for line in text.split("\n")]
-    figure.supxlabel("\n".join(lines), fontsize="small", x=0.01, ha="left")
+    words = "\n".join(broken(line, shape.width, small) for line in text.split("\n"))
+    if not figure.legends:
+        figure.supxlabel(words, fontsize="small", x=0.01, ha="left")
+        return
+    from matplotlib.font_manager import FontProperties
+
+    (below,) = figure.legends
+    below.set_title(words, FontProperties(size="small"))
+    below.set_alignment("left")
+    lines = words.count("\n") + 1
+    figure.set_figheight(figure.get_figheight() + lines * 1.3 * small / 72)
 
 
 def legend(figure: Figure, shape: Shape, handles: Sequence[Any], words: Sequence[str] = ()) -> None:

@@ -1,6 +1,7 @@
 """The biplot: what its arrows mean, and that it is drawn."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import normbench
@@ -9,6 +10,7 @@ from normbench.datasets.bundled import iris
 from normbench.measures import biplot, inputs
 from normbench.measures.contract import Finished
 from normbench.results.errors import ResultsError
+from normbench.results.figures import biplot as drawn
 from normbench.theory.shared import OfPoints
 
 SETTINGS = {"cost": "multiclass_softmax", "iterations": 1, "step_sizes": [0.1]}
@@ -64,7 +66,7 @@ def test_the_figure_has_a_panel_a_scheme_and_names_its_arrows(found):
     figure = found.figure("biplot")
     assert len(figure.axes) == 2
     for axis in figure.axes:
-        words = [text.get_text() for text in axis.texts if text.get_text()]
+        words = [text.get_text() for text in axis.texts if len(text.get_text()) > 1]
         assert len(words) == 4
         assert axis.get_aspect() == 1  # angles are seen as they are
 
@@ -86,3 +88,13 @@ def test_one_feature_is_refused_and_many_are_cut():
     assert len([text for text in found.figure("biplot").axes[0].texts if text.get_text()]) == 12
     with pytest.raises(ResultsError, match="biplot"):
         normbench.compare(wide, np.arange(80) % 2, iterations=1).figure("biplot")
+
+
+def test_arrows_that_cannot_be_seen_have_no_name():
+    points = np.random.default_rng(0).standard_normal((9, 2))
+    parts = {"points": points, "loadings": np.array([[1.0, 0], [0.06, 0], [0, 0.04], [0, 0]])}
+    parts |= {"names": np.array(["one", "two", "three", "four"]), "shares": np.array([0.6, 0.4])}
+    parts |= {"target": np.zeros(9), "class_names": np.array([])}
+    rows = pd.DataFrame({"label": ["a"], "normalizer": ["a"]})
+    (axis,) = drawn.draw({"a": parts}, rows, "").axes
+    assert sorted(text.get_text() for text in axis.texts if text.get_text()) == ["one", "two"]

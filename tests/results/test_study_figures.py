@@ -37,7 +37,7 @@ def test_data_shows_how_far_from_sphered_the_points_are(three):
     rows = material.schemes(three.sweep, three.name)
     for axis, known in zip(axes, rows["metrics.theory/covariance_condition"], strict=True):
         words = axis.get_title().replace("\n", ", ")
-        assert words.endswith(f"condition of the covariance {style.short(known)}")
+        assert words.endswith(f", condition {style.short(known)}")
     # Sphered but for the ridge of 1e-7, against variances of 0.1 and more: measured 8e-7 off.
     assert known == pytest.approx(1, abs=1e-5)
     assert "scaled" in axes[2].get_xlabel()
