@@ -140,6 +140,49 @@
       });
     };
 
+    // The path at a step size: as recorded, or as the closed form of least squares has it.
+    const pathOf = (scheme, size) => {
+      const { plane } = scheme, place = scheme.sizes.findIndex((known) => Math.abs(known / size - 1) < 1e-9);
+      if (place >= 0) return plane.paths[place];
+      if (!plane.swing) return [];
+      return plane.at.flatMap((k) => [0, 1].map((axis) => plane.curvature.reduce(
+        (sum, h, n) => sum + plane.swing[2 * n + axis] * (1 - size * h) ** k, plane.minimum[axis])));
+    };
+
+    const planes = (card) => {
+      const rows = schemes.filter((scheme) => shown.has(scheme) && scheme.plane);
+      const side = 200, gap = 40, deep = Math.ceil(rows.length / 3) * (side + 58);
+      const svg = make("svg", { viewBox: `0 0 ${WIDE} ${deep}` }, card);
+      rows.forEach((scheme, n) => {
+        const x = (n % 3) * (side + gap), y = Math.floor(n / 3) * (side + 58) + 22;
+        make("text", { x, y: y - 8, fill: "currentColor" }, svg, scheme.label.slice(0, 26));
+        const box = make("svg", { x, y, width: side, height: side, viewBox: "0 0 1 1" }, svg);
+        make("rect", { width: 1, height: 1, fill: "none", stroke: "var(--line)", "stroke-width": 0.01 }, box);
+        const line = (flat, looks) => {
+          const points = [];
+          for (let at = 0; at + 1 < flat.length && flat[at] !== null && flat[at + 1] !== null; at += 2) {
+            if (Math.abs(flat[at]) > 1e3 || Math.abs(flat[at + 1]) > 1e3) break;
+            points.push([flat[at], 1 - flat[at + 1]]);
+          }
+          if (!points.length) return;
+          const d = `M${points.map((point) => point.map((v) => v.toFixed(4)).join(",")).join("L")}`;
+          make("path", { d, fill: "none", ...looks }, box);
+        };
+        scheme.plane.lines.forEach((flat) =>
+          line(flat, { stroke: "currentColor", "stroke-opacity": 0.35, "stroke-width": 0.004 }));
+        const flat = pathOf(scheme, stepOf(scheme));
+        line(flat, { stroke: scheme.color, "stroke-width": 0.012, class: "walked" });
+        const dot = (place, r, looks) => {
+          if (place && place[0] !== null) make("circle", { cx: place[0], cy: 1 - place[1], r, ...looks }, box);
+        };
+        dot(flat.slice(0, 2), 0.018, { fill: scheme.color });
+        dot(scheme.plane.minimum, 0.018, { fill: "none", stroke: "currentColor", "stroke-width": 0.008 });
+        const [across, up] = scheme.plane.names;
+        make("text", { x, y: y + side + 14, fill: "currentColor" }, svg, `across: ${across}`.slice(0, 34));
+        make("text", { x, y: y + side + 28, fill: "currentColor" }, svg, `up: ${up}`.slice(0, 34));
+      });
+    };
+
     const said = () => {
       const parts = schemes.filter((scheme) => shown.has(scheme)).map((scheme) => {
         const found = history(scheme, stepOf(scheme));
@@ -158,11 +201,12 @@
       section.querySelector("output").textContent = each ? "" : short(chosen());
       slider.setAttribute("aria-valuetext", short(chosen()));
       section.querySelector(".said").textContent = said();
-      const [first, second] = section.querySelectorAll(".board");
-      first.replaceChildren();
-      second.replaceChildren();
-      strips(first);
-      curves(second);
+      const boards = section.querySelectorAll(".board");
+      boards.forEach((board) => board.replaceChildren());
+      strips(boards[0]);
+      curves(boards[1]);
+      boards[2].hidden = !schemes.some((scheme) => shown.has(scheme) && scheme.plane);
+      if (!boards[2].hidden) planes(boards[2]);
     };
 
     const boxes = section.querySelector(".schemes");

@@ -8,9 +8,10 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
+from contourpy import contour_generator
 
 from normbench.results import names
-from normbench.results.figures import material, style, windows
+from normbench.results.figures import contours, material, style, windows
 from normbench.results.merging import merged
 from normbench.results.runs import Sweep
 
@@ -19,6 +20,8 @@ SCRIPT = (resources.files("normbench.results") / "explorer.js").read_text(encodi
 HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 POINTS = 50  # of a history: evenly on a log axis, first and last kept
 DIRECTIONS = 100  # of least squares, whose histories follow from them at every step size
+LINE = 40  # points of a contour
+CONTOURS = "contours"  # the word of record that keeps them
 MOST = 12  # schemes that lines tell apart
 COST = names.TRAIN_COST.key
 
@@ -34,6 +37,7 @@ def data(sweep: Sweep, experiment: str) -> str:
     if not kept or len(kept) > MOST:
         return ""
     shown = [row for row in rows.to_dict("records") if row["label"] in kept]
+    planes = material.fitting(runs, rows, CONTOURS, lambda parts: "paths" in parts)
     looks = style.looks([row["normalizer"] for row in shown])
     steps = runs.of_role(names.STEP, experiment)
     schemes = []
@@ -45,7 +49,11 @@ def data(sweep: Sweep, experiment: str) -> str:
             "color": _ink(look.color),
             **_steps(kept[row["label"]], verdicts),
         }
-        schemes.append({**scheme, **_theory(row, kept[row["label"]])})
+        scheme |= _theory(row, kept[row["label"]])
+        if row["label"] in planes:
+            levels = contours.levels(list(planes.values()))
+            scheme["plane"] = _plane(planes[row["label"]], levels)
+        schemes.append(scheme)
     iterations = max(kept[row["label"]][COST].shape[-1] for row in shown) - 1
     text = json.dumps({"iterations": iterations, "schemes": schemes}, separators=(",", ":"))
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
@@ -93,6 +101,35 @@ def _theory(row: Mapping[Any, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
         found["curvature"] = _short(parts[windows.CURVATURE], 14)
         found["excess"] = _short(parts[windows.SHARE], 14)
     return found
+
+
+def _plane(parts: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]:
+    """Return a scheme's plane of weights: contours, every step's path, and what predicts others.
+
+    Pairs of coordinates stand one after another, from the lower left corner, 1 the window's side.
+    """
+    corner = np.array([parts["a"][0], parts["b"][0]])
+    side = np.array([np.ptp(parts["a"]), np.ptp(parts["b"])])
+    found: Any = contour_generator(parts["a"], parts["b"], parts["cost"])
+    costs = contours.lines(levels[0], levels[1], parts["cost"])
+    lines = [line for cost in costs for line in found.lines(cost)]
+    plane = {
+        "names": [str(name) for name in parts["names"]],
+        "lines": [_short(((line - corner) / side)[_thin(len(line))].ravel(), 3) for line in lines],
+        "at": parts["paths_at"].tolist(),
+        "paths": [_short(((path - corner) / side).ravel(), 5) for path in parts["paths"]],
+    }
+    if len(parts["minimum"]):
+        plane["minimum"] = _short((parts["minimum"] - corner) / side, 14)
+    if "swing" in parts:
+        plane["curvature"] = _short(parts["curvature"], 14)
+        plane["swing"] = _short((parts["swing"] / side).ravel(), 14)
+    return plane
+
+
+def _thin(count: int) -> Any:
+    """Return the places of at most so many points of a line, first and last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, LINE)).round().astype(int))
 
 
 def _short(values: Any, digits: int) -> list[float | None]:

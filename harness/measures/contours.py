@@ -22,6 +22,8 @@ ALIKE = 1e-3  # relative: curvatures that a picture does not tell apart
 NOTHING = 1e-9  # of the start's excess: what is left of it is rounding
 ZERO = 1e-12  # of the start's gradient, as well
 ROUND = 100.0  # condition number: beyond, the axes have scales of their own
+FEW = 3  # weights: of so few every step size's path lies in the picture
+KEPT = 50  # weights of such a path, evenly on a log scale
 END, LEAST = "the end of the path", "the least cost"
 MARGIN = 0.65  # of the window's extent, to either side of its middle
 
@@ -50,7 +52,8 @@ def take(made: Finished) -> Findings:
     the least cost; `condition` () of the Hessian on the plane, at the least cost or the end, NaN
     without curvature; `names` (2,) of the axes; `held` (), which single weight is held at
     what; `through` (), what the plane goes through; `step_size` (). Of two features also the points
-    that `points` returns, their `target` and `class_names`.
+    that `points` returns, their `target` and `class_names`. Of at most 3 weights also what `_paths`
+    returns.
     """
     here = made.descended
     assert here is not None
@@ -84,8 +87,38 @@ def take(made: Finished) -> Findings:
             "held": np.array(plane.held),
             "through": np.array(END if minimum is None else LEAST),
             "step_size": np.array(best.step_size),
+            **(_paths(here, plane, minimum) if weights.shape[1] <= FEW else {}),
         }
     )
+
+
+def _paths(here: Descended, plane: Plane, minimum: Array | None) -> dict[str, Array]:
+    """Return the path of every step size on the plane, from the first start, thinned.
+
+    `paths_at` (k,), iterations; `paths` (S, k, 2), NaN from where a run stopped being finite. Of
+    plain descent on a quadratic with n weights also `curvature` (n,) and `swing` (n, 2): after k
+    steps of size h the weights are at the minimum plus the sum of (1 - h curvature)^k swing.
+    """
+    last = here.settings.iterations
+    at = np.unique(np.r_[0, np.geomspace(1, max(last, 1), KEPT).round().astype(int)])
+    at = at[at <= last]
+    rows = {k: n for n, k in enumerate(at.tolist())}
+    paths = np.full((len(here.steps), len(at), 2), np.nan)
+
+    def observe(k: int, alive: Array, weights: Array) -> None:
+        if k in rows:
+            flat = weights.reshape(len(weights), -1).astype(np.float64)
+            paths[alive, rows[k]] = (flat - plane.origin) @ plane.directions.T
+
+    here.again([step.step_size for step in here.steps], here.start[:1], observe)
+    found = {"paths_at": at, "paths": paths}
+    train = here.train
+    quadratic = isinstance(train, Objective) and train.traits.quadratic
+    if minimum is not None and here.optimizer.plain and quadratic:
+        values, vectors = np.linalg.eigh(train.hessian(minimum.reshape(train.shape)).matrix())
+        away = (here.start[0].ravel() - minimum) @ vectors
+        found |= {"curvature": values, "swing": (vectors * away).T @ plane.directions.T}
+    return found
 
 
 def _plane(here: Descended, weights: Array, minimum: Array | None, names: tuple[str, ...]) -> Plane:

@@ -214,3 +214,28 @@ def test_principal_axes_are_one_standard_deviation_long(two_classes):
     np.testing.assert_allclose(axes.T @ axes, np.cov(x[:, :2].T, bias=True), rtol=1e-9)
     assert abs(axes[0] @ axes[1]) < 1e-9 * np.linalg.norm(axes[0]) ** 2
     assert np.linalg.norm(axes[0]) > np.linalg.norm(axes[1])
+
+
+@pytest.mark.parametrize("cost", [softmax, least_squares])
+def test_contours_of_few_weights_have_the_path_of_every_step(cost):
+    rng = np.random.default_rng(8)
+    x = rng.standard_normal((60, 2)) * [1, 3] + 1
+    y = rng.integers(0, 2, 60) if cost is softmax else x @ [1, 2] + rng.standard_normal(60)
+    sizes = (0.01, 0.1, 1e9)
+    chosen = Settings(sizes, record=("contours", "path"), iterations=200)
+    names = None if cost is least_squares else ("a", "b")
+    dataset = make_dataset("made", x, y, class_names=names, source="-")
+    outcome = run(Job(dataset, cost, FunctionTransformer(), gradient_descent(), chosen))
+    parts, path = outcome.arrays["contours"], outcome.arrays["path"]
+    at, best = parts["paths_at"], sizes.index(float(parts["step_size"]))
+    assert list(at[:4]) == [0, 1, 2, 3]
+    assert at[-1] == 200
+    # The third weight, the bias, is held: the path is the other two.
+    np.testing.assert_allclose(parts["paths"][best], path["weights"][at][:, 0, 1:], atol=1e-12)
+    assert ("swing" in parts) == (cost is least_squares)
+    if cost is least_squares:
+        assert not np.isfinite(parts["paths"][2, -1]).any()  # it diverged
+        for size, told in zip(sizes[:2], parts["paths"]):
+            shrunk = (1 - size * parts["curvature"]) ** at[:, None]
+            # Measured: 4e-15.
+            np.testing.assert_allclose(parts["minimum"] + shrunk @ parts["swing"], told, atol=1e-12)

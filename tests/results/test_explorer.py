@@ -61,6 +61,35 @@ def test_the_page_runs_this_script_and_no_other(squares):
     assert len(script.splitlines()) <= 300
 
 
+@pytest.fixture(scope="module")
+def plane():
+    """Two features, so that the weights' paths lie in a picture."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((50, 2)) @ [[1, 0.5], [0, 0.3]] + 1
+    y = x @ [1.0, -2.0] + 0.3 * rng.standard_normal(50)
+    grid = {"step_sizes": [0.01, 0.1, 10.0], "iterations": 100, "record": ["contours"]}
+    return normbench.compare(x, y, "least_squares", ["identity", "pca_sphere"], **grid)
+
+
+def test_paths_of_two_weights_follow_the_contours(plane, squares):
+    """Each contour has one cost: found from the least cost and the curvature in the plane."""
+    assert not any("plane" in scheme for scheme in explored(squares)["schemes"])
+    for scheme in explored(plane)["schemes"]:
+        drawn = scheme["plane"]
+        assert len(drawn["paths"]) == 3
+        assert all(len(path) == 2 * len(drawn["at"]) for path in drawn["paths"])
+        swing = np.reshape(drawn["swing"], (-1, 2))
+        for size, path in zip(scheme["sizes"][:2], drawn["paths"]):
+            for k, place in zip(drawn["at"], np.reshape(path, (-1, 2))):
+                shrunk = (1 - size * np.array(drawn["curvature"])) ** k
+                # Paths have five digits.
+                assert drawn["minimum"] + shrunk @ swing == pytest.approx(place, abs=1e-4)
+        inside = [np.array(line) for line in drawn["lines"]]
+        assert len(inside) >= 4
+        assert all(((line >= -1e-9) & (line <= 1 + 1e-9)).all() for line in inside)
+        assert max(map(len, inside)) <= 2 * explorer.LINE
+
+
 def test_a_hostile_name_cannot_leave_its_data():
     bad = "</script><script>alert(1)</script>"
     x = np.arange(20.0).reshape(10, 2) % 7
