@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import answer, drawing, names, report, runs, tables
+from normbench.results import answer, drawing, inline, names, report, runs, tables
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
 from normbench.results.stores import DEFAULT_STORE
@@ -98,7 +98,7 @@ class Comparison:
         with TemporaryDirectory() as folder:
             drawn = drawing.write(self.sweep, Path(folder), ["histories"], kinds=["svg"])
             for file in chain.from_iterable(drawn.values()):
-                yield report.inline(file.read_text(encoding="utf-8"), f"{file.stem}-")
+                yield inline.element(file.read_text(encoding="utf-8"), f"{file.stem}-")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or (not hasattr(pd.DataFrame, name) and name not in self.frame):

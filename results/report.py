@@ -1,7 +1,6 @@
 """The report: one HTML file that holds a whole comparison and asks nothing of any other place."""
 
 import base64
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from normbench.results import (
     drawing,
     explorer,
     heldout,
+    inline,
     names,
     profile,
     tables,
@@ -351,10 +351,11 @@ def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) 
     found = captions.finding(part, experiment, name)
     words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
     caption = f"{found} ({caption}.)" if found else f"{caption}."
+    place = list(NAMES).index(name)
     svg = file.with_suffix(".svg").read_text(encoding="utf-8")
-    broad = _drawn(part, experiment, name, f"{section}-{name}-", style.SCREEN, svg)
+    broad = _drawn(part, experiment, name, f"{section}-{place}-", style.SCREEN, svg)
     column = style.FORMATS["column"]._replace(dpi=240)
-    narrow = _drawn(part, experiment, name, f"{section}-{name}-narrow-", column)
+    narrow = _drawn(part, experiment, name, f"{section}-{place}n-", column)
     return Picture(caption, words, broad, narrow)
 
 
@@ -363,26 +364,12 @@ def _drawn(
 ) -> Drawn:
     """Return a figure for a page; svg: its file's text, where it is drawn already."""
     if svg and len(svg) <= LARGEST:
-        return Drawn(svg=inline(svg, prefix))
+        return Drawn(svg=inline.element(svg, prefix))
     figure = drawing.figure(part, experiment, name, Options(shape=shape))
     assert figure is not None
     if not svg and len(svg := style.svg(figure)) <= LARGEST:
-        return Drawn(svg=inline(svg, prefix))
+        return Drawn(svg=inline.element(svg, prefix))
     with TemporaryDirectory() as folder:
         (file,) = style.save(figure, Path(folder) / name, {}, ("png",))
         data = base64.b64encode(file.read_bytes()).decode()
     return Drawn(png=f"data:image/png;base64,{data}")
-
-
-def inline(svg: str, prefix: str) -> str:
-    """Return an SVG file as an element among others of a page.
-
-    Its ids get a prefix, since every figure names its parts alike; its size is left to the page,
-    and so is its style element, which would style the page as well.
-    """
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(\sid=")', rf"\1{prefix}", svg)
-    return re.sub(r'(href="#|url\(#)', rf"\1{prefix}", svg)

@@ -261,3 +261,34 @@ def test_the_explorer_answers_a_student_in_three_moves(served, page, tmp_path):
     _keep(page, "explorer", full_page=True)
     page.emulate_media(media="print")
     assert not box.is_visible()
+
+
+def test_the_explorer_moves_paths_over_their_contours(page, tmp_path):
+    """Of least squares also between the steps of the grid; dark, and on a phone."""
+    import numpy as np
+
+    import normbench
+    from normbench.results import report
+
+    x = np.random.default_rng(0).standard_normal((40, 2)) * [1, 4]
+    y = x @ [1.0, 0.5]
+    found = normbench.compare(
+        x, y, "least_squares", ["identity", "pca_sphere"], [0.01, 0.1], record=["contours"]
+    )
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.emulate_media(color_scheme="dark")
+    page.goto(report.write(found.sweep, tmp_path).as_uri())
+    box = page.locator("section.explore")
+    paths, slider = box.locator("path.walked"), box.locator("input[type=range]")
+    slider.focus()
+    seen = set()
+    for _ in range(3):
+        seen.add(paths.first.get_attribute("d"))
+        page.keyboard.press("ArrowLeft")
+    assert len(seen) == 3
+    assert "identity: predicted" in box.locator(".said").inner_text()
+    assert paths.count() == 2
+    box.get_by_label("identity").uncheck()
+    assert paths.count() == 1
+    _keep(page, "explorer-paths", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

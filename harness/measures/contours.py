@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from normbench.engine.hessian import Hessian
+from normbench.engine.problem import Objective
 from normbench.measures import points
 from normbench.measures.contract import BEST, Array, Descended, Findings, Finished, Measure
 from normbench.measures.inputs import least_weights, names_of
