@@ -1,7 +1,7 @@
 """The figures of a sweep, and the files that they become.
 
 A figure is a module of `normbench.results.figures` with a function `make`, which returns the figure
-of an experiment, or None where nothing was recorded for it; `moving` writes an animation too.
+of an experiment, or None where nothing was recorded for it; `moving` writes files that move, too.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results import clean, names
@@ -33,6 +34,9 @@ def lacking(sweep: Sweep, name: str) -> str:
     verdicts = set(sweep.of_role(names.SCHEME)["verdict"])
     why = ", and every scheme diverged" if verdicts == {names.DIVERGED} else ""
     why = ", for it has one problem" if name in WHOLE else why
+    noted = sweep.of_role(names.SCHEME).get(names.NOTE.column, pd.Series(dtype=str)).dropna()
+    told = {part for note in noted for part in note.split("; ") if part.startswith(f"{name}: ")}
+    why += "".join(f", {part.removeprefix(f'{name}: ')}" for part in sorted(told))
     there = [
         other
         for other in NAMES
@@ -57,7 +61,8 @@ def write(
 ) -> dict[str, list[Path]]:
     """Draw figures of every experiment into a folder; return the files by experiment.
 
-    kinds: the formats, of `style.KINDS`; a GIF comes with a PNG, and a PDF doubles the time.
+    kinds: the formats, of `style.KINDS`; a GIF comes with a PNG, a film that plays with an SVG, and
+    a PDF doubles the time.
     A figure of the whole sweep is drawn once, and is among the files of each experiment.
     Figures of which nothing was recorded are left out, and all but a single one that is asked for
     where there are too many schemes. Raises ResultsError where the folder cannot be written.
@@ -72,9 +77,8 @@ def write(
             return []
         folder.mkdir(parents=True, exist_ok=True)
         files = style.save(drawn, folder / stem, facts, kinds)
-        if "png" in kinds and hasattr(_module(name), "moving"):
-            file = folder / f"{stem}.gif"
-            files.append(_module(name).moving(sweep, experiment, file, facts))
+        if hasattr(_module(name), "moving"):
+            files += _module(name).moving(sweep, experiment, folder / stem, facts, kinds)
         return files
 
     try:

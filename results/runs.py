@@ -88,6 +88,18 @@ class Sweep:
         """Return the part of the sweep that belongs to one experiment."""
         return replace(self, runs=self.runs[self.runs["experiment"] == experiment])
 
+    def of_scheme(self, name: str) -> "Sweep":
+        """Return the sweep with one scheme alone, by its label, or by its normalizer.
+
+        Raises ResultsError where there is none such.
+        """
+        schemes = self.of_role(names.SCHEME)
+        if not {name} & {*schemes["label"], *schemes["normalizer"]}:
+            there = ", ".join(dict.fromkeys(schemes["label"]))
+            raise ResultsError(f"scheme {name}: is not in {self.sweep_id}; choose one of {there}")
+        own = (self.runs["label"] == name) | (self.runs["normalizer"] == name)
+        return replace(self, runs=self.runs[own | (self.runs["role"] == names.SWEEP)])
+
     def has_tag(self, experiment: str, tag: str) -> bool:
         """Return whether an experiment has a tag, such as that of a saved view of MLflow's page."""
         found = self._client.get_experiment_by_name(experiment)

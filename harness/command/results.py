@@ -29,6 +29,7 @@ EXAMPLES = """examples:
   normbench results figure histories --first-iteration 1 --format page
   normbench results figure histories --steps 0.1,1 --scale linear
   normbench results figure contours --out figures
+  normbench results figure film --scheme zca_sphere
   normbench results report                       one HTML file with all of it
   normbench results rejudge rules.tail=0.2       the last sweep by other rules
   normbench results table SWEEP SWEEP            several sweeps side by side
@@ -172,6 +173,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     figure.add_argument("--out", metavar="FOLDER", help="where the files go (outputs/SWEEP)")
+    figure.add_argument(
+        "--scheme", metavar="NAME", help="of one scheme alone; a film is of the last without"
+    )
 
     report = commands.add_parser(
         "report", parents=[chosen], help="the whole comparison as one HTML file"
@@ -333,6 +337,7 @@ def _figure(options: argparse.Namespace) -> int:
     from normbench.results import drawing
 
     sweep = _sweep(options)
+    sweep = sweep.of_scheme(options.scheme) if options.scheme else sweep
     folder = _folder(options, sweep)
     kinds = ("png", "svg", "pdf")
     written = drawing.write(sweep, folder, [options.name], drawing_options, kinds)

@@ -271,7 +271,8 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> Plane:
         ):
             break
     side = int(np.clip(np.sqrt(SCORES / len(scene.problem.x)), *GRID))
-    along = np.linspace(-half, half, side)
+    share = np.linspace(-1, 1, side)
+    along = half * share * np.abs(share)  # closer together in the middle
     grid = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)
     costs = np.concatenate(
         [scene.costs(part) for part in np.array_split(origin + grid @ directions, side)]

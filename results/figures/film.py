@@ -1,6 +1,7 @@
 """The film of a scheme: its key frames as a strip, all frames as a GIF and as an SVG to play."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -12,10 +13,13 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench.results.figures import style
 from normbench.results.figures.contours import LEVELS
-from normbench.results.figures.data import class_looks
-from normbench.results.figures.material import of_arrays
+from normbench.results.figures.data import MANY, class_looks
+from normbench.results.figures.material import of_arrays, of_first
+from normbench.results.figures.material import schemes as rows_of
 from normbench.results.figures.reel import Reel, View
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.merging import merged
+from normbench.results.runs import Sweep
 
 LETTERS = 24  # of a line beside a panel
 NARROWEST = 1.5  # inches of a panel: of narrower ones key frames stand below one another
@@ -43,9 +47,10 @@ def draw(
             draw_cost(lower, reel, frame, shape)
             style.name_panel(upper, reel.word(frame), look)
             lipschitz, condition, made = reel.counters(frame)
-            told = f"L {lipschitz}\ncondition number {condition}\n{made} iterations to 1%"
+            told = f"L {lipschitz}\ncondition number {condition}\niterations to 1%: {made}"
             lower.set_title(told, fontsize="small")
-        style.note(figure, shape, note(reel))
+        told = "; ".join(legend(reel))
+        style.note(figure, shape, style.plain(f"{told}\n{note(reel)}"))
     return figure
 
 
@@ -77,7 +82,15 @@ def draw_points(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
     classes = class_looks(len(reel.parts["class_names"]))
     groups = [(target == number, look) for number, look in enumerate(classes)]
     for chosen, (color, marker) in groups or [(slice(None), ("0.6", "o"))]:
-        axis.scatter(*points[chosen].T, color=color, marker=marker, s=size, lw=0, alpha=0.8)
+        axis.scatter(
+            *points[chosen].T,
+            color=color,
+            marker=marker,
+            s=size,
+            lw=0,
+            alpha=0.8,
+            rasterized=len(points) > MANY,
+        )
     for number, color in zip(reel.marked, MARKS):
         axis.scatter(
             *points[number], color=color, s=5 * size, lw=0.8, ec="black", zorder=4, label="_marked"
@@ -97,7 +110,7 @@ def draw_cost(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
         axis.add_collection(LineCollection(level, colors=color, linewidths=width, zorder=1))
     path = reel.path(frame)
     axis.plot(*path.T, color="black", lw=0.7, alpha=0.7, zorder=2)
-    colors = matplotlib.colormaps[DOTS](_progress(reel))
+    colors = matplotlib.colormaps[DOTS](progress(reel))
     axis.scatter(*path.T, color=colors, s=(0.35 * shape.font) ** 2, zorder=3, lw=0)
     ends = ((path[0], "o"), (path[-1], "*"), (reel.parts["origin"][frame], "P"))
     for place, marker in ends:
@@ -108,7 +121,7 @@ def draw_cost(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
     _look_at(axis, reel.around(frame), reel.parts["signs"][frame], names)
 
 
-def _progress(reel: Reel) -> Any:
+def progress(reel: Reel) -> Any:
     """Return how bright each dot of a path is, (n,): most happens early."""
     iteration = reel.parts["iteration"]
     return PowerNorm(0.5, 0, iteration[-1])(iteration).data
@@ -128,20 +141,47 @@ def _look_at(axis: Any, view: View, signs: Any, names: Sequence[str]) -> None:
     axis.grid(False)
 
 
-def note(reel: Reel) -> str:
-    """Return what the panels show."""
-    last = f"iteration {int(reel.parts['iteration'][-1])}"
+def legend(reel: Reel) -> list[str]:
+    """Return what the marks are, a line each."""
+    last = int(reel.parts["iteration"][-1])
     classes = [f"{mark} {name}" for mark, name in zip("●▲", reel.parts["class_names"])]
-    through = str(reel.parts["through"])
-    lines = [
+    return [
         ", ".join([*classes, "outlined: points to follow"]),
-        f"one cost in every frame, descended at step 1/L from one start (circle; star: {last})",
-        f"contours through {through} (cross): the bias is held in the scheme's coordinates, "
+        f"circle: the start; star: iteration {last}",
+        f"cross: {reel.parts['through']}",
+    ]
+
+
+def note(reel: Reel) -> str:
+    """Return what the panels show, in lines."""
+    lines = [
+        "one cost in every frame, descended at step 1/L from one start",
+        f"contours through {reel.parts['through']}: the bias is held in the scheme's coordinates, "
         "so that moving the points shows in paths and numbers alone",
     ]
     if (reel.parts["signs"] < 0).any():
         lines.append("one axis is drawn backwards: the scheme mirrors the plane")
-    return style.plain("\n".join(lines))
+    return "\n".join(lines)
+
+
+def moving(
+    sweep: Sweep, experiment: str, stem: Path, facts: Mapping[str, str], kinds: Sequence[str]
+) -> list[Path]:
+    """Write the film beside the strip: a GIF with PNG, an SVG to play with SVG; return the files.
+
+    stem: the strip's file without its suffix.
+    """
+    from normbench.results.figures import playing
+
+    sweep = merged(sweep)
+    rows = rows_of(sweep, experiment)
+    label, reel, _ = _last(sweep.arrays(rows, "film"), rows)
+    words, found = f"{of_first(experiment, rows)}, film of {label}", []
+    if "png" in kinds:
+        found.append(playing.gif(reel, words, stem.with_name(f"{stem.name}.gif"), facts))
+    if "svg" in kinds:
+        found.append(playing.svg(reel, words, stem.with_name(f"{stem.name}-playing.svg"), facts))
+    return found
 
 
 make = of_arrays("film", draw)

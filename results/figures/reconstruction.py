@@ -1,7 +1,7 @@
 """An image built up from its first k coordinates under each scheme, and as an animation."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,12 +141,16 @@ def _square(pixels: Any) -> Any:
     return pixels.reshape(width, width)
 
 
-def moving(sweep: Sweep, experiment: str, file: Path, facts: dict[str, str]) -> Path:
-    """Write the animation of an experiment; return the file."""
+def moving(
+    sweep: Sweep, experiment: str, stem: Path, facts: Mapping[str, str], kinds: Sequence[str]
+) -> list[Path]:
+    """Write the animation of an experiment beside its PNG; return the files."""
+    if "png" not in kinds:
+        return []
     sweep = merged(sweep)
     rows = rows_of(sweep, experiment)
     arrays = fitting(sweep, rows, "components", is_image)
-    return animate(arrays, rows, experiment, file, facts)
+    return [animate(arrays, rows, experiment, stem.with_name(f"{stem.name}.gif"), facts)]
 
 
 make = of_arrays("components", draw, is_image)

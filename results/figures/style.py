@@ -319,9 +319,9 @@ def plain(text: str) -> str:
 
 
 def short(value: float) -> str:
-    """Return a number of three digits, its power of ten raised: 4.52·10⁻⁶."""
+    """Return a number of three digits, its power of ten raised: 4.52·10⁻⁶, but 5210."""
     if 1e-3 <= abs(value) < 1e4 or not value:
-        return f"{value:.3g}"
+        return f"{float(f'{value:.3g}'):g}"
     digits, power = f"{value:.2e}".split("e")
     return f"{float(digits):g}·10{str(int(power)).translate(SUPERSCRIPTS)}"
 

@@ -1,12 +1,25 @@
-"""The film as a picture: its key frames as a strip."""
+"""The film as a picture: its key frames as a strip, a GIF, and an SVG that plays."""
+
+import json
+import re
+from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
+from PIL import Image
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 import normbench
-from normbench.results import drawing
+from normbench.command.results import main
+from normbench.costs import softmax
+from normbench.datasets import make_dataset
+from normbench.engine.settings import Settings
+from normbench.normalizers import PCASphere
+from normbench.results import drawing, report
 from normbench.results.figures import film, material, style
 from normbench.results.figures.reel import Reel
+from tests.results.conftest import write_sweep
 
 SCHEMES = ("identity", "standard", "pca_sphere")
 
@@ -66,7 +79,7 @@ def test_counters_stand_over_the_contours(found, reel):
         assert told[0] == f"L {style.short(reel.parts['lipschitz'][frame])}"
         assert told[1] == f"condition number {style.short(reel.parts['condition'][frame])}"
         count = reel.parts["iterations"][frame]
-        assert told[2] == f"{'> 1,000' if count < 0 else f'{count:,}'} iterations to 1%"
+        assert told[2] == f"iterations to 1%: {'> 1,000' if count < 0 else f'{count:,}'}"
         start = axis.collections[film.LEVELS - 1].get_segments()
         distance = min(np.linalg.norm(line - reel.path(frame)[0], axis=1).min() for line in start)
         assert distance < 0.05 * np.ptp(axis.get_xlim())  # between two ends of a line's pieces
@@ -90,3 +103,146 @@ def test_nothing_overlaps_and_nothing_is_cut(shape, scheme):
     for number, one in enumerate(told):
         assert not any(one.overlaps(other) for other in told[number + 1 :])
     assert all(note.y1 <= box.y0 + 0.05 * wanted.dpi for box in boxes)
+
+
+@pytest.fixture(scope="module")
+def files(found, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("film")
+    written = drawing.write(found.sweep, folder, ["film"], kinds=("png", "svg", "pdf"))
+    return {file.name: file for group in written.values() for file in group}
+
+
+def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(files, reel):
+    assert set(files) == {"film.png", "film.svg", "film.pdf", "film.gif", "film-playing.svg"}
+    with Image.open(files["film.gif"]) as picture:
+        assert picture.n_frames == len(reel) == 37
+        assert b"normbench.compare" in picture.info["comment"]
+        rests = []
+        for number in range(picture.n_frames):
+            picture.seek(number)
+            rests.append(picture.info["duration"])
+    long = [number for number, rest in enumerate(rests) if rest > 1000]
+    assert long == reel.keys
+    assert files["film.gif"].stat().st_size < 3_000_000  # measured 600,000
+    assert files["film-playing.svg"].stat().st_size < 300_000  # measured 80,000
+
+
+def test_marked_points_keep_their_colours_in_the_gif(files, reel):
+    wanted = {tuple(bytes.fromhex(color[1:])) for color in film.MARKS}
+    with Image.open(files["film.gif"]) as picture:
+        for number in (0, 7, 20, 36):
+            picture.seek(number)
+            shown = {color for _, color in picture.convert("RGB").getcolors(1 << 20)}
+            assert wanted <= shown
+            assert (255, 255, 255) in shown
+
+
+def test_the_svg_is_one_well_formed_file_that_asks_for_nothing(files, found):
+    text = files["film-playing.svg"].read_text()
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    spaces = ("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml")
+    assert set(re.findall(r"https?://[^\"'<\s]*", text)) == set(spaces)
+    for node in root.iter():
+        for name, value in node.attrib.items():
+            assert not name.endswith(("href", "src"))
+            assert not name.startswith("on")
+            assert "url(" not in value
+    assert not re.search(r"\b(fetch|import|eval|XMLHttpRequest|WebSocket)\b", text)
+
+
+def test_the_svg_holds_the_frames_that_the_strip_draws(files, reel):
+    root = ElementTree.fromstring(files["film-playing.svg"].read_text())
+    (node,) = (node for node in root.iter() if node.get("id") == "data")
+    data = json.loads(node.text)
+    assert len(data["frames"]) == len(reel)
+    away = np.array(data["points"])
+    for number in (0, 9, 20, 36):
+        frame = data["frames"][number]
+        made = away @ np.array(frame["matrix"]).T + frame["image"]
+        assert made == pytest.approx(reel.points(number), rel=1e-3, abs=1e-3)  # of 5 digits
+        lines = reel.lines(number)
+        for level, line in zip(data["contours"], lines):
+            places = np.array(frame["origin"]) + np.array(level[0]) @ np.array(frame["basis"])
+            assert places == pytest.approx(line[0], rel=1e-3, abs=1e-3 * np.abs(line[0]).max())
+        assert tuple(frame["counters"]) == reel.counters(number)
+    buttons = [node for node in root.iter() if node.get("data-frame")]
+    assert [int(button.get("data-frame")) for button in buttons] == reel.keys
+    assert [button.text for button in buttons] == list(reel.parts["words"])
+
+
+def test_hostile_names_are_text_in_every_file(tmp_path):
+    x, y = points()
+    names = ["</script><script>alert(1)</script>", 'b" onload="alert(2)]]>$x$']
+    labels = np.where(y == "yes", "<b>&yes", "\u202eno")
+    frame = pd.DataFrame(x, columns=names)
+    made = normbench.compare(
+        frame, labels, normalizers=["standard"], record=["film"], iterations=1, name="<i>&</i>"
+    )
+    written = drawing.write(made.sweep, tmp_path, ["film"], kinds=("png", "svg"))
+    (files,) = written.values()
+    for file in files:
+        if file.suffix == ".svg":
+            root = ElementTree.fromstring(file.read_text())
+            tags = {node.tag.rpartition("}")[2] for node in root.iter()}
+            assert not {"b", "i"} & tags
+            assert sum(node.tag.endswith("script") for node in root.iter()) in (0, 2)
+    playing = next(file for file in files if file.stem.endswith("playing")).read_text()
+    assert "\u202e" not in playing
+    (node,) = (n for n in ElementTree.fromstring(playing).iter() if n.get("id") == "data")
+    assert json.loads(node.text)["frames"][0]["names"] == names
+
+
+def test_a_film_of_regression_has_points_of_one_colour(tmp_path):
+    x, _ = points()
+    y = x @ [1.0, -0.3] + 40
+    made = normbench.compare(
+        x, y, cost="least_squares", normalizers=["minmax"], record=["film"], iterations=1
+    )
+    (files,) = drawing.write(made.sweep, tmp_path, ["film"], kinds=("svg",)).values()
+    assert [file.name for file in files] == ["film.svg", "film-playing.svg"]
+    assert [axis.get_title() for axis in made.figure("film").axes[:2]] == ["raw", "moved"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    x, y = points()
+    data = make_dataset("two", x, (y == "yes").astype(int), class_names=["no", "yes"], source="-")
+    schemes = [
+        *(("standard", StandardScaler()), ("pca_sphere", PCASphere())),
+        ("quantile", QuantileTransformer(n_quantiles=20)),
+    ]
+    settings = Settings((0.1,), iterations=2, record=("film",))
+    return write_sweep(folder, data, softmax, schemes, settings, "two-softmax")
+
+
+def test_the_command_draws_the_film_of_the_scheme_that_is_named(store, tmp_path, capsys):
+    out = ["--store", store.uri, "--out", str(tmp_path)]
+    assert main(["figure", "film", *out]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    names = [line.rpartition("/")[2] for line in printed]
+    assert names == ["film.png", "film.svg", "film.pdf", "film.gif", "film-playing.svg"]
+    assert "film of pca_sphere" in (tmp_path / "film-playing.svg").read_text()
+    assert main(["figure", "film", "--scheme", "standard", *out]) == 0
+    assert "film of standard" in (tmp_path / "film-playing.svg").read_text()
+
+
+def test_without_a_film_one_line_says_why(store, three, tmp_path, capsys):
+    out = ["--store", store.uri, "--out", str(tmp_path)]
+    assert main(["figure", "film", "--scheme", "quantile", *out]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "has nothing recorded for it, the scheme is no affine map of the features; " in told
+    assert main(["figure", "film", "--scheme", "quantil", *out]) == 2
+    told = capsys.readouterr().err
+    assert "scheme quantil: is not in sweep-1; choose one of standard, pca_sphere, quantile" in told
+    assert main(["figure", "film", "--store", three.uri]) == 2
+    assert "record=[film]" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_shows_the_strip(store):
+    page = report.render(store.sweep)
+    assert "Raw to normalized" in page
+    assert "film of pca_sphere" in page
