@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from normbench.results import answer, comparisons, names
-from normbench.results.figures import components, material, overview, reconstruction, windows
+from normbench.results.figures import components, film, material, overview, reconstruction, windows
 from normbench.results.merging import merged, whole
 from normbench.results.reached import reached
 from normbench.results.reasons import EQUAL
@@ -70,6 +70,18 @@ def _windows(made: Sweep, experiment: str) -> list[Said]:
         found = sorted(found, key=lambda pair: pair[0])
         found = [found[0], found[-1]]
     return [one for _, one in found]
+
+
+def _film(made: Sweep, experiment: str) -> list[Said]:
+    """Say what the numbers of the film's first frame and of its last are."""
+    rows = material.schemes(made, experiment)
+    arrays = material.fitting(made, rows, "film", lambda parts: True)
+    if not arrays:
+        return []
+    label, reel, _ = film.last(arrays, rows)
+    (_, first, before), (_, last, after) = (reel.counters(frame) for frame in (0, -1))
+    told = {"first": first, "last": last, "before": before, "after": after}
+    return [said("filmed", scheme=label, **told)]
 
 
 def _best_steps(made: Sweep, experiment: str) -> list[Said]:
@@ -194,6 +206,7 @@ def _projection(made: Sweep, experiment: str) -> list[Said]:
 FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
     "overview": _overview,
     "windows": _windows,
+    "film": _film,
     "step_sizes": _best_steps,
     "phase_diagram": _levelling,
     "contours": _of(CONDITION, names.CONDITION),

@@ -131,6 +131,8 @@ TEMPLATES = {
     "levelling": "So many of {steps:d} step sizes level: {counts}.",
     "serving": "Step {step} serves {count:d} of {every:d} directions of {scheme}, which hold "
     "{share} of the excess{model}.",
+    "filmed": "From raw points to {scheme}, the condition number goes from {first} to {last}, and "
+    "the iterations to 1 percent at step 1/L from {before} to {after}.",
     "losing": "Of the variance of {scheme}, {share} is lost.",
 }
 # What stands in sentences: the places of a ranking, with semicolons between them, and doubts.

@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from normbench.results import clean
-from normbench.results.figures import film, style
+from normbench.results.figures import frames, style
 from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.reel import Reel, View
@@ -64,8 +64,8 @@ def _palette() -> Any:
     """
     from PIL import Image
 
-    dots = matplotlib.colormaps[film.DOTS](np.linspace(0, 1, 12))[:, :3]
-    full = [matplotlib.colors.to_rgb(one) for one in (*style.CLASSES[:2], *film.MARKS, "0.6")]
+    dots = matplotlib.colormaps[frames.DOTS](np.linspace(0, 1, 12))[:, :3]
+    full = [matplotlib.colors.to_rgb(one) for one in (*style.CLASSES[:2], *frames.MARKS, "0.6")]
     shades = [(one * share + 1 - share) for one in np.array(full) for share in (1, 0.8, 0.5, 0.25)]
     darker = [one * share for one in np.array(full) for share in (0.75, 0.5, 0.25)]
     paths = [one * share + 1 - share for one in dots for share in (1, 0.7, 0.4)]
@@ -91,7 +91,7 @@ class _Stage:
             figure.text(left, 0.9 - number * line, style.plain(str(word)))
             for number, word in enumerate(reel.parts["words"])
         ]
-        told = "\n".join(film.legend(reel))
+        told = "\n".join(frames.legend(reel))
         figure.text(left, 0.53, style.plain(told), va="bottom", color="0.35", fontsize="small")
         self.counts = []
         for number, what in enumerate(COUNTERS):
@@ -105,8 +105,8 @@ class _Stage:
         for axis in (self.upper, self.lower):
             for artist in [*axis.collections, *axis.lines]:
                 artist.remove()
-        film.draw_points(self.upper, self.reel, frame, SHAPE)
-        film.draw_cost(self.lower, self.reel, frame, SHAPE)
+        frames.draw_points(self.upper, self.reel, frame, SHAPE)
+        frames.draw_cost(self.lower, self.reel, frame, SHAPE)
         for number, word in enumerate(self.words):
             here = number == self.reel.key_of(frame)
             word.set(weight="bold" if here else "normal", color="black" if here else "0.55")
@@ -131,10 +131,10 @@ def svg(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
         keys=reel.keys,
         last=len(reel) - 1,
         counters=COUNTERS,
-        legend=film.legend(reel),
+        legend=frames.legend(reel),
         note=[
             part
-            for line in film.note(reel).split("\n")
+            for line in frames.note(reel).split("\n")
             for part in style.broken(line, *NOTE).split("\n")
         ],
         data=_data(reel),
@@ -148,12 +148,12 @@ def _data(reel: Reel) -> str:
     parts = reel.parts
     looks = class_looks(len(parts["class_names"])) or [("#999999", "o")]
     target = parts["target"] if len(parts["class_names"]) else np.zeros(len(parts["points"]))
-    colors = matplotlib.colormaps[film.DOTS](film.progress(reel))
+    colors = matplotlib.colormaps[frames.DOTS](frames.progress(reel))
     found = {
         "points": _short(parts["points"] - parts["centre"]),
         "target": np.asarray(target).astype(int).tolist(),
         "colors": [color for color, _ in looks],
-        "marked": [[place, color] for place, color in zip(reel.marked, film.MARKS)],
+        "marked": [[place, color] for place, color in zip(reel.marked, frames.MARKS)],
         "dots": [matplotlib.colors.to_hex(color) for color in colors],
         "contours": [[_short(line) for line in level] for level in reel.contours],
         "start": LEVELS - 1,

@@ -121,6 +121,24 @@ def windows(*curvature):
     return captions.finding(Kept("-", "s", made.runs, curvature=curvature), "x", "windows")
 
 
+@dataclass(frozen=True)
+class Filmed(Sweep):
+    """A sweep whose schemes keep the counters of a film."""
+
+    film: Any = None
+
+    def arrays(self, runs, name):
+        return dict.fromkeys(runs["label"], self.film) if self.film else {}
+
+
+FILM = {"lipschitz": [9.0, 1.0], "condition": [4567.0, 1.0], "iterations": [-1, 3], "most": 1000}
+
+
+def filming(film):
+    made = runs(("x", "a", FAST))
+    return captions.finding(Filmed("-", "s", made.runs, film=film), "x", "film")
+
+
 def steps(*sizes):
     jobs = [("x", name, {size: (3, 0.001)}) for name, size in zip("abc", sizes)]
     return captions.finding(runs(*jobs), "x", "step_sizes")
@@ -145,6 +163,7 @@ CASES = {
     "is_one": (steps(1.0, 1.0, 1.0), steps(0.1, 1.0, 10.0)),
     "levelling": (levelling([0.1, 1.0], [1.0, 10.0]), levelling([0.1, 1.0], [1.0])),
     "serving": (windows(1.0, 0.01), windows()),
+    "filmed": (filming(FILM), filming(None)),
     "losing": (losing(0.2), losing(np.nan)),
     "mean_ranks": (ranking(*BOTH), ranking(*BOTH[:1], ("y", "b", FAST))),
     "none_ran": (explained(runs(FAILED)), explained(runs(("x", "a", FAST), FAILED))),
@@ -211,6 +230,10 @@ def test_captions_say_what_the_numbers_show():
     # In 10 iterations step 1 shrinks along h = 1 at once, along h = 0.01 to 0.99^10 = 0.904.
     assert windows(1.0, 0.01) == (
         "Step 1 serves 1 of 2 directions of a, which hold 50% of the excess at the start."
+    )
+    assert filming(FILM) == (
+        "From raw points to a, the condition number goes from 4570 to 1, and the iterations to 1 "
+        "percent at step 1/L from > 1,000 to 3."
     )
     assert losing(0.0123) == (
         "Of the variance of a, 1.230% is lost. Of the variance of b, 1.230% is lost."

@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import escape
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,7 +18,8 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
 from normbench.results import drawing, report
-from normbench.results.figures import film, material, style
+from normbench.results.figures import frames, material, style
+from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.reel import Reel
 from tests.results.conftest import write_sweep
 
@@ -70,7 +72,7 @@ def test_marked_points_keep_their_colours(found, reel):
         assert len(set(colors[-1])) == 4
     assert colors == [colors[0]] * 4
     looks = {style.CLASSES[0], style.CLASSES[1]}
-    assert not looks & set(film.MARKS)
+    assert not looks & set(frames.MARKS)
 
 
 def test_counters_stand_over_the_contours(found, reel):
@@ -80,7 +82,7 @@ def test_counters_stand_over_the_contours(found, reel):
         assert told[1] == f"condition number {style.short(reel.parts['condition'][frame])}"
         count = reel.parts["iterations"][frame]
         assert told[2] == f"iterations to 1%: {'> 1,000' if count < 0 else f'{count:,}'}"
-        start = axis.collections[film.LEVELS - 1].get_segments()
+        start = axis.collections[LEVELS - 1].get_segments()
         distance = min(np.linalg.norm(line - reel.path(frame)[0], axis=1).min() for line in start)
         assert distance < 0.05 * np.ptp(axis.get_xlim())  # between two ends of a line's pieces
 
@@ -128,7 +130,7 @@ def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(files, reel):
 
 
 def test_marked_points_keep_their_colours_in_the_gif(files, reel):
-    wanted = {tuple(bytes.fromhex(color[1:])) for color in film.MARKS}
+    wanted = {tuple(bytes.fromhex(color[1:])) for color in frames.MARKS}
     with Image.open(files["film.gif"]) as picture:
         for number in (0, 7, 20, 36):
             picture.seek(number)
@@ -246,3 +248,7 @@ def test_a_report_shows_the_strip(store):
     page = report.render(store.sweep)
     assert "Raw to normalized" in page
     assert "film of pca_sphere" in page
+    reel = Reel(store.sweep.arrays(store.sweep.of_role("scheme"), "film")["pca_sphere"])
+    (_, first, before), (_, _, after) = reel.counters(0), reel.counters(36)
+    told = f"to pca_sphere, the condition number goes from {first} to 1, and the iterations to 1 "
+    assert f"{told}percent at step 1/L from {escape(before)} to {after}." in page

@@ -1,0 +1,108 @@
+"""How one frame of a film is drawn: the points, the cost, and what their marks are."""
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import Any
+
+from matplotlib.collections import LineCollection
+from matplotlib.colors import PowerNorm
+from matplotlib.ticker import MaxNLocator
+
+from normbench.results.figures import style
+from normbench.results.figures.contours import LEVELS
+from normbench.results.figures.data import MANY, class_looks
+from normbench.results.figures.reel import Reel, View
+from normbench.results.figures.style import Shape
+
+LETTERS = 24  # of a line beside a panel
+MARKS = style.CLASSES[-4:]  # of points to follow, beside two classes'
+DOTS = "plasma"  # of iterations, dark to bright
+
+
+def draw_points(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
+    """Draw the points of a frame, in one scale on both axes, some marked to be followed."""
+    points, target = reel.points(frame), reel.parts["target"]
+    size = (0.3 * shape.font) ** 2
+    classes = class_looks(len(reel.parts["class_names"]))
+    groups = [(target == number, look) for number, look in enumerate(classes)]
+    for chosen, (color, marker) in groups or [(slice(None), ("0.6", "o"))]:
+        axis.scatter(
+            *points[chosen].T,
+            color=color,
+            marker=marker,
+            s=size,
+            lw=0,
+            alpha=0.8,
+            rasterized=len(points) > MANY,
+        )
+    for number, color in zip(reel.marked, MARKS):
+        axis.scatter(
+            *points[number], color=color, s=5 * size, lw=0.8, ec="black", zorder=4, label="_marked"
+        )
+    axis.axhline(0, color="0.4", lw=0.5, zorder=1)
+    axis.axvline(0, color="0.4", lw=0.5, zorder=1)
+    _look_at(axis, reel.about(frame), reel.parts["signs"][frame], reel.names(frame))
+
+
+def draw_cost(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
+    """Draw the contours of the cost and the descent at a frame, in one scale on both axes."""
+    import matplotlib
+
+    for number, level in enumerate(reel.lines(frame)):
+        start = number == LEVELS - 1
+        color, width = ("0.25", 1.0) if start else ("0.62", 0.6)
+        axis.add_collection(LineCollection(level, colors=color, linewidths=width, zorder=1))
+    path = reel.path(frame)
+    axis.plot(*path.T, color="black", lw=0.7, alpha=0.7, zorder=2)
+    colors = matplotlib.colormaps[DOTS](progress(reel))
+    axis.scatter(*path.T, color=colors, s=(0.35 * shape.font) ** 2, zorder=3, lw=0)
+    ends = ((path[0], "o"), (path[-1], "*"), (reel.parts["origin"][frame], "P"))
+    for place, marker in ends:
+        axis.plot(
+            *place, marker=marker, color="white", mec="black", ms=0.75 * shape.font, ls="", zorder=4
+        )
+    names = [f"weight of {name}" for name in reel.names(frame)]
+    _look_at(axis, reel.around(frame), reel.parts["signs"][frame], names)
+
+
+def progress(reel: Reel) -> Any:
+    """Return how bright each dot of a path is, (n,): most happens early."""
+    iteration = reel.parts["iteration"]
+    return PowerNorm(0.5, 0, iteration[-1])(iteration).data
+
+
+def _look_at(axis: Any, view: View, signs: Any, names: Sequence[str]) -> None:
+    """Set what a panel shows, which way its axes point, and what they are called."""
+    axis.set_box_aspect(1)
+    limits = (axis.set_xlim, axis.set_ylim)
+    for put, middle, sign in zip(limits, view.middle, signs):
+        put(middle - sign * view.half, middle + sign * view.half)
+    axis.set_xlabel(style.plain(names[0]), fontsize="small")
+    axis.set_ylabel(style.plain(fill(names[1], LETTERS)), fontsize="small")
+    for direction in (axis.xaxis, axis.yaxis):
+        direction.set_major_locator(MaxNLocator(3))
+    axis.tick_params(labelsize="small")
+    axis.grid(False)
+
+
+def legend(reel: Reel) -> list[str]:
+    """Return what the marks are, a line each."""
+    last = int(reel.parts["iteration"][-1])
+    classes = [f"{mark} {name}" for mark, name in zip("●▲", reel.parts["class_names"])]
+    return [
+        ", ".join([*classes, "outlined: points to follow"]),
+        f"circle: the start; star: iteration {last}",
+        f"cross: {reel.parts['through']}",
+    ]
+
+
+def note(reel: Reel) -> str:
+    """Return what the panels show, in lines."""
+    lines = [
+        "one cost in every frame, descended at step 1/L from one start",
+        f"contours through {reel.parts['through']}: the bias is held in the scheme's coordinates, "
+        "so that moving the points shows in paths and numbers alone",
+    ]
+    if (reel.parts["signs"] < 0).any():
+        lines.append("one axis is drawn backwards: the scheme mirrors the plane")
+    return "\n".join(lines)
