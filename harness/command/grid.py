@@ -5,6 +5,7 @@ copy of the first one in which options and settings are replaced: 4 ms.
 """
 
 import copy
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -23,6 +24,7 @@ GROUPS = ("dataset", "cost", "normalizer", "optimizer")
 MOST_JOBS = 100_000
 # options of every choice
 SHARED = ("dataset.test_fraction", "dataset.split_seed", "cost.l2", "cost.l2_in")
+PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+(?:e-?\d+)?)?", re.ASCII)
 Words = tuple[str, ...]
 
 
@@ -159,8 +161,13 @@ class Grid:
         return made
 
     def _parse(self, word: str) -> Any:
+        """Return a word's value; plain numbers are not Hydra's parser's to read: it takes 1 ms."""
         if word not in self._parsed:
-            self._parsed[word] = self._parser.parse_override(word).value()
+            plain = PLAIN.fullmatch(word.partition("=")[2])
+            if plain:
+                self._parsed[word] = (float if plain[1] else int)(plain[0])
+            else:
+                self._parsed[word] = self._parser.parse_override(word).value()
         return self._parsed[word]
 
     def _compose(self, choices: Words) -> DictConfig:

@@ -142,6 +142,18 @@ def test_numbers_of_a_choice_are_tried_without_composing(grid, monkeypatch):
     assert values == ["standard", "3", "null", "${iterations}"]
 
 
+TEXTS = ["0", "-0", "7", "-12", "007", "1_000", "1.", "1.5", "-0.25", "1.0e-05", "1e5", "1.5e3"]
+
+
+@pytest.mark.parametrize("text", [*TEXTS, "1.2e+3", "0.1E2", "nan", "true", "'1'", "[1]"])
+def test_a_number_is_what_hydra_reads(grid, text):
+    made = grid("normalizer=standard")
+    found, theirs = (parse(f"seed={text}") for parse in (made._parse, made._parser.parse_override))
+    theirs = theirs.value()
+    assert type(found) is type(theirs)
+    assert str(found) == str(theirs)
+
+
 def test_a_wrong_setting_is_not_what_a_combination_is_tried_with(grid):
     made = grid("normalizer=standard,pca", "iterations=-3,5")
     tried = made.representatives({"iterations=-3"})
