@@ -190,7 +190,7 @@ def profile(table: pd.DataFrame) -> pd.DataFrame:
 
 def _weights(wide: pd.DataFrame) -> Array:
     """Return what each row counts `(n,)`: every problem the same, shared by its splits."""
-    sizes = wide.groupby(level=PLACE, sort=False)[wide.columns[0]].transform("size")
+    sizes = wide.groupby(level=PLACE)[wide.columns[0]].transform("size")
     return np.asarray(1 / (sizes * wide.groupby(level=PLACE).ngroups), dtype=float)
 
 
@@ -230,7 +230,7 @@ def _ordered(values: Array, excess: Array) -> Array:
 
 def ranks(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row an experiment and one column a scheme: the mean rank over its problems."""
-    return ranked(table).groupby(level="experiment", sort=False).mean()
+    return ranked(table).groupby(level="experiment").mean()
 
 
 def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
@@ -244,7 +244,7 @@ def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
     order = ranked(table)
     if order.empty:
         return pd.DataFrame(columns=["scheme", "rank", "median", "low", "high", "solved", "won"])
-    means = order.groupby(level="experiment", sort=False).mean()
+    means = order.groupby(level="experiment").mean()
     units = (means if len(means) > 1 else order).to_numpy().T
     low, high = evidence.interval(units, evidence.LEVEL / len(units))
     values, _ = _shared(table)

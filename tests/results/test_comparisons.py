@@ -99,6 +99,9 @@ def test_the_one_that_arrives_wins_and_two_that_do_not_have_no_order():
         [6, 1, 1.0, "none"]
     ]
     assert some["ends lower"].tolist() == ["b, 1 of 1"]
+    assert comparisons.assurance(some).endswith("there are 5")
+    fewer = some.assign(splits=4, neither=0)
+    assert comparisons.assurance(pd.concat([fewer, some])).endswith("there are 5")
     equal = comparisons.paired(table({"a": [0.2] * 6, "b": [0.2] * 6}, a=lost, b=lost))
     assert equal["ends lower"].tolist() == ["equal"]
 
@@ -122,6 +125,9 @@ def test_a_profile_is_the_share_within_a_factor_of_the_best():
     assert comparisons.unsolved(both) == (1, 4)  # the third: it is told apart
     for _, own in found.groupby("scheme"):
         assert own["share"].is_monotonic_increasing
+    for values, factor in (({"a": [0], "b": [8]}, 8), ({"a": [0.5], "b": [0]}, 1)):
+        shown = comparisons.profile(table(**values))  # 0 counts as 1, or as what is less
+        assert shown.loc[shown["share"] == 1, "factor"].max() == factor
     alone = comparisons.profile(table(a=[10], b=[30]))
     assert sorted(set(alone["factor"])) == [1.0, 3.0]  # no step of a staircase is made up
 
@@ -142,6 +148,7 @@ def test_ranks_share_ties_and_the_unreached_are_ranked_by_what_is_left():
     assert comparisons.ranked(both).to_numpy().tolist() == [[1, 2, 3], [1.5, 1.5, 3], [3, 2, 1]]
     (ranks,) = comparisons.ranks(both).to_dict("records")
     assert ranks == pytest.approx({"a": 5.5 / 3, "b": 5.5 / 3, "c": 7 / 3})
+    assert comparisons.ranked(table(a=[1], b=[9], c=[np.inf])).to_numpy().tolist() == [[1, 2, 3]]
     nobody = table(left, a=[np.inf] * 3, b=[np.inf] * 3, c=[np.inf] * 3)
     assert comparisons.ranked(nobody).to_numpy().tolist()[2] == [3, 2, 1]
     assert comparisons.profile(nobody).empty
@@ -152,6 +159,8 @@ def test_a_leaderboard_begins_with_the_best():
     both = table(left, a=[1, 1, np.inf], b=[2, 1, np.inf], c=[9, 9, 9])
     board = comparisons.leaderboard(both)
     assert list(board["scheme"]) == ["a", "b", "c"]
+    again = comparisons.leaderboard(both.sort_values("scheme", ascending=False))
+    pd.testing.assert_frame_equal(again, board)  # numbered from the best one on
     assert list(board["solved"]) == pytest.approx([2 / 3, 2 / 3, 1])
     assert list(board["won"]) == pytest.approx([2 / 3, 1 / 3, 1 / 3])
     assert board[["low", "high"]].isna().all(axis=None)  # of three splits
@@ -221,3 +230,33 @@ def test_a_profile_says_which_schemes_share_no_problem(monkeypatch, capsys):
     told = capsys.readouterr().out
     assert "leaderboard: nothing to compare (no problem on which every scheme was run" in told
     assert "two schemes" not in told
+
+
+def test_schemes_and_experiments_stand_in_their_first_order():
+    both = pd.concat([table(b=[1, 5], a=[2, 4]).assign(experiment=name) for name in "yx"])
+    assert comparisons.spread(both)[["experiment", "scheme"]].to_numpy().tolist() == [
+        ["y", "b"],
+        ["y", "a"],
+        ["x", "b"],
+        ["x", "a"],
+    ]
+    assert comparisons.paired(both)["experiment"].tolist() == ["y", "x"]
+    assert comparisons.paired(both)[["scheme", "against"]].to_numpy()[0].tolist() == ["b", "a"]
+
+
+def test_a_spread_has_quartiles_and_the_range_of_all_splits():
+    values = table(a=[5.0, 1.0, 4.0, 2.0, 3.0])
+    values["least"], values["most"] = [2.0, 1.0, 3.0, 2.0, 2.0], [7.0, 8.0, 9.0, 8.0, 8.0]
+    (row,) = comparisons.spread(values).to_dict("records")
+    assert (row["q1"], row["median"], row["q3"], row["tied steps"]) == (2, 3, 4, "1 to 9")
+    assert comparisons.spread(table(a=[1.0]))["tied steps"].tolist() == [None]
+
+
+@pytest.mark.parametrize("splits", [1, 2])
+def test_pairs_of_a_sweep_are_of_two_splits_and_more(splits):
+    jobs = [
+        ("x", scheme, {1.0: (value + n, 1e-3 + 1e-4 * n)}, {"dataset.seed": str(n), "data": str(n)})
+        for scheme, value in (("a", 2.0), ("b", 5.0))
+        for n in range(splits)
+    ]
+    assert len(comparisons.repeated(runs(*jobs))) == splits - 1

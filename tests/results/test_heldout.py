@@ -32,6 +32,9 @@ def test_a_faster_scheme_that_predicts_worse_is_told():
     )
     assert heldout.worse_though_faster(table, ["slow"]) == ""
     assert heldout.worse_though_faster(table, ["slow", "fast"]) == ""  # equally fast
+    one = heldout.worse_though_faster(splits(fast=[0.04], slow=[0.02]), ["fast"])
+    assert "though 1 split is too few to be sure" in one
+    assert heldout.told(splits(a=[0.01, 0.05, 0.3]), ["a"]).startswith("5.0%")
     sure = splits(fast=[0.04] * 6, slow=[0.02] * 6)
     assert "predicts worse, on 6 splits: 4.0%" in heldout.worse_though_faster(sure, ["fast"])
     # A third scheme: the verdicts of three pairs hold together from seven splits on.
@@ -55,14 +58,16 @@ def test_real_targets_are_compared_by_their_cost():
     assert "percent of the test points" in heldout.unit(splits(a=[0.1], b=[0.2]))
 
 
-@pytest.mark.parametrize(("end", "told"), [(0.18, True), (0.105, False)])
+@pytest.mark.parametrize(("end", "told"), [(0.18, True), (0.115, True), (0.105, False)])
 def test_a_test_cost_that_rises_again_is_told(end, told):
     table = splits(a=[0.1], b=[0.1])
     table.loc[0, ["cost", "best cost", "at"]] = [end, 0.08, 12.0]
     said = heldout.rises(table)
     assert bool(said) == told
     if told:
-        assert said == ("The test cost rises again under a (from 0.08 at iteration 12 to 0.18).")
+        assert said == f"The test cost rises again under a (from 0.08 at iteration 12 to {end})."
+    small = table.assign(start=7e-4, cost=[1e-3 * end, 1e-4], **{"best cost": [8e-5, 1e-4]})
+    assert bool(heldout.rises(small)) == told  # whatever the unit
 
 
 def test_a_rise_is_told_of_most_splits_and_not_of_their_medians():
@@ -72,6 +77,8 @@ def test_a_rise_is_told_of_most_splits_and_not_of_their_medians():
     assert "under a (on 3 of 4 splits, by 0.2, their median)" in heldout.rises(table)
     table["cost"] = [0.1, 0.3, 0.6, 0.9]  # on half of them
     assert heldout.rises(table) == ""
+    table["cost"] = [0.2, 0.5, 0.6, 0.9]
+    assert "under a (on 2 of 2 splits, by 0.15, their median)" in heldout.rises(table[:2])
     untrained = splits(a=[0.1]).assign(start=1.0, at=0.0, cost=1.2, **{"best cost": 1.0})
     assert "under a (from 1 at its start to 1.2)" in heldout.rises(untrained)
 
@@ -83,6 +90,8 @@ def test_pairs_of_test_errors_have_verdicts_by_holm():
     assert (found["conclusion"] == "better").all()
     assert found["difference"].tolist() == pytest.approx([1, 2, 1])  # percent of the points
     assert heldout.paired(splits(a=[0.1])).empty
+    unequal = heldout.paired(splits(a=[0.1] * 3, b=[0.2] * 3, c=[0.3] * 2))
+    assert unequal["splits"].tolist() == [3, 2, 2]
 
 
 def test_a_summary_has_medians_and_no_quartiles_of_one_split():
@@ -120,3 +129,13 @@ def test_a_run_ends_at_its_last_test_cost_and_its_best_is_its_lowest():
     assert ends == pytest.approx({**wanted, "train rate": 0.3})
     real = heldout._ends(history[[names.TEST_COST.key]], {})
     assert (real["cost"], np.isnan(real["rate"]), np.isnan(real["best rate"])) == (4, True, True)
+
+
+def test_schemes_and_experiments_stand_in_their_first_order():
+    both = pd.concat([splits(b=[0.1], a=[0.1]).assign(experiment=name) for name in "yx"])
+    assert heldout.predicts_best(both) == ["b", "a"]
+    assert heldout.summary(both)["scheme"].tolist() == ["b", "a"] * 2
+    assert heldout.paired(both)["experiment"].tolist() == ["y", "x"]
+    assert "under b (from 0.1 at iteration 100 to 0.4); a" in heldout.rises(
+        both[:2].assign(cost=0.4)
+    )

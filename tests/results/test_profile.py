@@ -63,6 +63,7 @@ def test_predictions_have_a_setting_where_there_are_several():
     many = runs(("y", "a", None), ("x", "a", {1.0: 2.0}), iterations="20")  # another id
     table = profile._predictions([few, many])
     assert table["setting"].tolist() == ["iterations=10", "iterations=20"]
+    assert table.columns[:2].tolist() == ["experiment", "setting"]
     assert "setting" not in profile._predictions([few])
     assert profile._predictions([runs(("x", "a", None))]).empty
 

@@ -71,6 +71,7 @@ def test_a_job_that_failed_is_unreached_and_keeps_its_problem():
     table = reached.reached([runs(*jobs)])
     assert len(table) == 8
     assert table["setting"].eq("").all()
+    assert table["step"].eq(1.0).all()
     assert comparisons.leaderboard(table)["splits"].tolist() == [4, 4]
     x, y = comparisons.paired(table).to_dict("records")
     assert (x["splits"], y["splits"]) == (2, 2)
@@ -158,3 +159,17 @@ def test_the_excess_that_is_left_is_a_share_of_the_start_s():
     points = {names.COMPARED.column: names.MISCLASSIFICATIONS, names.target("1e-1").column: 8.0}
     wrong = {**run, names.final(names.TRAIN_MISCLASSIFICATIONS).column: 20}
     assert reached.excess_left(wrong, {**scheme, **points}) == pytest.approx(0.25)
+
+
+def test_a_table_has_the_excess_that_is_left_of_the_start_s():
+    sweep = runs(("x", "a", {1.0: (5.0, 0.06)}))
+    sweep.runs.loc[:, names.MINIMUM.column] = 0.05  # a tenth of the excess is left at 0.1
+    assert reached.reached([sweep])["excess"].tolist() == pytest.approx([0.02])
+
+
+def test_what_is_counted_again_has_seconds_by_its_iterations_and_none_of_several_starts():
+    scheme = {names.FIT_SECONDS.column: 3.0, names.SECONDS_A_STEP.column: 0.5}
+    assert reached._counted(scheme, 4.0, "iterations") == (4, 4)
+    assert reached._counted(scheme, 4.0, "seconds") == (4, 5)
+    several = {**scheme, names.setting("starts"): "2"}
+    assert np.isnan(reached._counted(several, 4.0, "iterations")).all()
