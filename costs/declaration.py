@@ -27,6 +27,7 @@ class Traits:
     curvature: the largest second derivative of a point's cost in its scores, wherever the scores
     are; None where there is no such bound, or none is known.
     quadratic: the second derivatives are the same at all scores.
+    squares: of one score a point it is the sum of `(s - y)^2`.
     shift_invariant: a number added to all scores of a point changes nothing.
     positively_homogeneous: scores t times as large have t times the cost, for every t > 0.
     separable: the cost is above 0 everywhere and falls as any margin grows; it goes to 0 when
@@ -39,6 +40,7 @@ class Traits:
     score_per_class: bool | None = None
     curvature: float | None = None
     quadratic: bool = False
+    squares: bool = False
     shift_invariant: bool = False
     positively_homogeneous: bool = False
     separable: bool = False

@@ -25,7 +25,15 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     return values, counts
 
 
-@declare("binary", "multiclass", "regression", curvature=2.0, quadratic=True, fused=_fused)
+@declare(
+    "binary",
+    "multiclass",
+    "regression",
+    curvature=2.0,
+    quadratic=True,
+    squares=True,
+    fused=_fused,
+)
 def least_squares(scores: Any, targets: Any) -> Any:
     """Return the sum over points of `(s - y)^2`, without a factor 1/2, `(R,)`.
 

@@ -141,17 +141,19 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
     train, test = _problems(job, z, z_test)
     start = _starts(job, train, z).astype(z.dtype)
     tick = time.perf_counter()
-    with quickest(train, test, (data.x, data.x_test)) as (quick, quick_test):
-        sizes = np.array(settings.step_sizes)
+    sizes = np.repeat(np.array(settings.step_sizes), settings.starts)
+    work = (len(sizes), settings.iterations)
+    with quickest(train, test, (data.x, data.x_test), start, job.optimizer, work) as route:
         histories = descend(
-            quick,
-            quick_test,
+            route.train,
+            route.test,
             job.optimizer,
-            stacked(start, len(sizes)),
-            np.repeat(sizes, settings.starts),
+            stacked(route.start, len(settings.step_sizes)),
+            sizes,
             settings.iterations,
             progress,
         )
+    histories = replace(histories, weights=route.outward(histories.weights))
     seconds = time.perf_counter() - tick
     # A scheme may give points too large to be squared: judged by the outcome, not warned of.
     with threads.few(z.size), np.errstate(over="ignore", invalid="ignore"):

@@ -3,16 +3,18 @@
 Without `engine.fast`, what is plain here is all that there is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.values import one_of
+from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.problem import Objective, Problem
+from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]
 ENGINES = ("fast", "plain")
@@ -23,19 +25,45 @@ def objective(engine: str, *parts: Any) -> Objective:
     return Objective(*parts) if one_of("engine", engine, ENGINES) == "plain" else Blocked(*parts)
 
 
+class Route(NamedTuple):
+    """Problems that are descended instead of others, and the same weights for both.
+
+    start: `(A, *shape)`, of the problem that is descended. outward: from its weights to the others.
+    """
+
+    train: Problem
+    test: Problem | None
+    start: Array
+    outward: Callable[[Array], Array]
+
+
 @contextmanager
 def quickest(
-    train: Objective, test: Objective | None, raw: tuple[Array, Array]
-) -> Iterator[tuple[Problem, Problem | None]]:
+    train: Objective,
+    test: Objective | None,
+    raw: tuple[Array, Array],
+    start: Array,
+    optimizer: Optimizer,
+    work: tuple[int, int],
+) -> Iterator[Route]:
     """Yield quicker problems of the same costs, to rounding; meanwhile nobody reads their points.
 
     raw: the data set's own points of both parts, which other jobs use: no short cut writes there.
+    work: runs, and iterations.
     """
+    if isinstance(train, Blocked) and span.pays(train, optimizer, start, *work):
+        axes = span.span(train.x, start)
+        inner = axes.problem(test) if test else None
+        yield Route(axes.problem(train), inner, axes.inward(start), axes.outward)
+        return
     with ExitStack() as stack:
-        quick = [
-            stack.enter_context(part.merged(own=not np.may_share_memory(part.x, given)))
-            if isinstance(part, Blocked)
-            else part
-            for part, given in zip((train, test), raw)
-        ]
-        yield train if quick[0] is None else quick[0], quick[1]
+        quick: list[Problem | None] = []
+        for part, given in zip((train, test), raw):
+            if isinstance(part, Blocked) and triangle.pays(part, *work):
+                quick.append(triangle.triangle(part))
+            elif isinstance(part, Blocked):
+                own = not np.may_share_memory(part.x, given)
+                quick.append(stack.enter_context(part.merged(own)))
+            else:
+                quick.append(part)
+        yield Route(train if quick[0] is None else quick[0], quick[1], start, lambda found: found)

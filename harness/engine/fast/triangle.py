@@ -1,0 +1,81 @@
+"""Least squares on the rows of a triangle: a step does not depend on the number of points.
+
+With `[1 X y] = Q R` the sum over points of `(s - y)^2` is that over the rows of R, N + 2 of them,
+for Q turns without stretching (Golub, Van Loan, Matrix Computations, section 5.3).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from normbench.engine.hessian import Effort, Hessian
+from normbench.engine.problem import QUIET, Array, Evaluation, Objective, Workspace
+
+DEEP = 8  # rows of a block, in columns of the triangle: a ninth more work than all at once
+LEAST_ROWS = 4096
+FACTOR = 3.0  # how much longer an operation of a decomposition takes than one of a product
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """An `Objective` of squares of real targets, evaluated on rows `(n, N + 1)`, ends `(n,)`."""
+
+    points: Objective
+    rows: Array
+    ends: Array
+    classify: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The shape of one model's weights, `(1, N + 1)`."""
+        return self.points.shape
+
+    @property
+    def effort(self) -> Effort:
+        """What `hessian` and what is asked of it take."""
+        return self.points.effort
+
+    def evaluate(
+        self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
+    ) -> Evaluation:
+        """Return costs and gradient at weights `(R, 1, N + 1)`, as `Objective.evaluate` does."""
+        with QUIET():
+            left = weights[:, 0] @ self.rows.T - self.ends
+            costs = np.vecdot(left, left)
+            gradient = 2 * (left @ self.rows)[:, None] if with_gradient else None
+            return self.points.mean(weights, costs, gradient, None)
+
+    def hessian(self, weights: Array) -> Hessian:
+        """Return the second derivatives at weights `(1, N + 1)`."""
+        return self.points.hessian(weights)
+
+    def scores(self, weights: Array, x: Array) -> Array:
+        """Return the scores (1, p) of points x (p, N) under weights `(1, N + 1)`."""
+        return self.points.scores(weights, x)
+
+
+def pays(points: Objective, runs: int, iterations: int) -> bool:
+    """Return whether a triangle is the same cost and takes less than the points.
+
+    That is: the squares of real targets, in float64; and its operations, some `2 P (N + 2)^2`, are
+    fewer than what they save of `4 P R (N + 1)` a step.
+    """
+    if not points.traits.squares or points.classify or points.classes > 1:
+        return False
+    count, width = len(points.x), points.x.shape[1] + 2
+    made = FACTOR * 2 * count * width**2 * (1 + 1 / DEEP)
+    saved = 4.0 * (count - width) * (width - 1) * runs * iterations
+    return points.x.dtype == np.float64 and made < saved
+
+
+def triangle(points: Objective) -> Triangle:
+    """Return the problem on its triangle, made in one pass over blocks of the points."""
+    width = points.x.shape[1] + 2
+    size = max(LEAST_ROWS, DEEP * width)
+    made = np.zeros((0, width))
+    for first in range(0, len(points.x), size):
+        block = slice(first, first + size)
+        ones = np.ones(len(points.x[block]))
+        rows = np.column_stack([ones, points.x[block], points.targets[block]])
+        made = np.asarray(np.linalg.qr(np.vstack([made, rows]), mode="r"))
+    return Triangle(points, np.ascontiguousarray(made[:, :-1]), made[:, -1])

@@ -1,0 +1,170 @@
+"""Descents that multiply less: the triangle of least squares, and few points of many features."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer
+
+from normbench import costs, optimizers
+from normbench.datasets import make_dataset
+from normbench.engine import route
+from normbench.engine.fast import span, triangle
+from normbench.engine.fast.blocked import Blocked
+from normbench.engine.problem import Objective
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+def squares(rng, points=501, features=5, l2=0.0, offset=1000.0, kind=Blocked):
+    x = rng.standard_normal((points, features)) * [1.0, 3.0, 0.1, 10.0, 1.0] + offset
+    y = x @ rng.standard_normal(features) + rng.standard_normal(points)
+    return kind(costs.least_squares, x, y, False, l2)
+
+
+L2 = [0.0, 0.3, np.arange(5.0), np.diag([1.0, 2.0, 3.0, 4.0, 5.0]) + 0.5]
+
+
+@pytest.mark.parametrize("l2", L2, ids=["none", "one", "each", "matrix"])
+def test_a_triangle_has_the_costs_of_its_points_and_their_gradient(rng, l2, monkeypatch):
+    monkeypatch.setattr(triangle, "LEAST_ROWS", 100)  # several blocks, the last one short
+    plain = squares(rng, l2=l2, kind=Objective)
+    made = triangle.triangle(plain)
+    assert made.rows.shape == (7, 6)
+    assert made.shape == plain.shape
+    weights = rng.standard_normal((4, 1, 6))
+    mine, theirs = made.evaluate(weights), plain.evaluate(weights)
+    # Measured: 4e-15 of the size of each, offsets of 1,000 included.
+    np.testing.assert_allclose(mine.costs, theirs.costs, rtol=1e-13)
+    size = np.abs(theirs.gradient).max(axis=2, keepdims=True)
+    np.testing.assert_allclose(mine.gradient / size, theirs.gradient / size, atol=1e-13)
+    assert mine.misclassifications is None
+    assert made.evaluate(weights, with_gradient=False).gradient is None
+    hessians = (part.hessian(weights[0]).matrix() for part in (made, plain))
+    np.testing.assert_array_equal(*hessians)
+
+
+def test_a_triangle_is_for_the_squares_of_many_points(rng):
+    many = squares(rng)
+    assert triangle.pays(many, 10, 100)
+    assert not triangle.pays(many, 1, 1)  # it would cost more than it saves
+    assert not triangle.pays(squares(rng, points=7), 10, 10**6)
+    halves = replace(many, x=many.x.astype(np.float32), targets=many.targets.astype(np.float32))
+    assert not triangle.pays(halves, 10, 100)
+    labels = np.sign(many.targets)
+    assert not triangle.pays(replace(many, targets=labels, classify=True), 10, 100)
+    assert not triangle.pays(replace(many, targets=labels, cost=costs.softmax), 10, 100)
+
+
+def job(x, y, cost, optimizer=None, engine="fast", **settings):
+    names = None if cost is costs.least_squares else [str(name) for name in range(int(max(y)) + 1)]
+    data = make_dataset("made", x, y, class_names=names, source="-")
+    data = replace(data, x=x[:-10], y=y[:-10], x_test=x[-10:], y_test=y[-10:])
+    chosen = Settings((1e-4, 1e-3, 1e6), iterations=200, **settings)
+    rule = optimizer or optimizers.gradient_descent()
+    return Job(data, cost, FunctionTransformer(), rule, chosen, engine=engine)
+
+
+def assert_equal(fast, plain):
+    """Assert that two outcomes are the same to what rounding makes of 200 iterations."""
+    assert [step.verdict for step in fast.steps] == [step.verdict for step in plain.steps]
+    for mine, theirs in zip(fast.steps[:2], plain.steps[:2], strict=True):
+        assert mine.histories.keys() == theirs.histories.keys()
+        for name, history in mine.histories.items():
+            # Measured: 2e-13.
+            np.testing.assert_allclose(history, theirs.histories[name], rtol=1e-9)
+    for name, value in plain.findings.metrics.items():
+        if name.startswith("theory/") and "seconds" not in name:
+            assert fast.findings.metrics[name] == pytest.approx(
+                value, rel=1e-9, abs=1e-12, nan_ok=True
+            ), name
+
+
+def watched(monkeypatch):
+    """Return a list of the problems that are descended."""
+    seen, quickest = [], route.quickest
+
+    def kept(*arguments):
+        context = quickest(*arguments)
+
+        class Kept:
+            def __enter__(self):
+                seen.append(context.__enter__())
+                return seen[-1]
+
+            def __exit__(self, *error):
+                return context.__exit__(*error)
+
+        return Kept()
+
+    monkeypatch.setattr("normbench.job.quickest", kept)
+    return seen
+
+
+def test_histories_by_a_triangle_are_those_of_the_points(rng, monkeypatch):
+    seen = watched(monkeypatch)
+    x = rng.standard_normal((400, 5))
+    y = x @ rng.standard_normal(5) + rng.standard_normal(400) + 3
+    fast = run(job(x, y, costs.least_squares))
+    assert_equal(fast, run(job(x, y, costs.least_squares, engine="plain")))
+    assert [type(made.train) for made in seen] == [triangle.Triangle, Objective]
+
+
+WIDE = [
+    (costs.softmax, optimizers.gradient_descent(), {}, 0.0),
+    (costs.softmax, optimizers.momentum(), {"start": "normal", "starts": 2}, 0.01),
+    (costs.multiclass_softmax, optimizers.nesterov(), {"start": "normal"}, 0.0),
+    (costs.least_squares, optimizers.gradient_descent(), {"start": "normal", "starts": 3}, 0.1),
+]
+
+
+@pytest.mark.parametrize(("cost", "optimizer", "settings", "l2"), WIDE)
+def test_histories_of_few_points_are_those_of_their_features(
+    rng, monkeypatch, cost, optimizer, settings, l2
+):
+    """Parts of a start that lie beside the points shrink under a penalty, and meet test points."""
+    seen = watched(monkeypatch)
+    x = rng.standard_normal((40, 300)) + 0.5
+    classes = 3 if cost is costs.multiclass_softmax else 2
+    y = x[:, 0] * 2.0 if cost is costs.least_squares else rng.integers(0, classes, 40)
+    jobs = [replace(job(x, y, cost, optimizer, kind, **settings), l2=l2) for kind in route.ENGINES]
+    fast, plain = map(run, jobs)
+    assert_equal(fast, plain)
+    scores = 3 if cost is costs.multiclass_softmax else 1
+    drawn = scores * settings.get("starts", 1) if settings else 0
+    assert seen[0].train.x.shape == (30, 30 + drawn)
+    assert seen[1].train.x.shape == (30, 300)
+
+
+def test_weights_go_into_coordinates_and_back(rng):
+    x, start = rng.standard_normal((6, 50)), rng.standard_normal((2, 3, 51))
+    made = span.span(x, start)
+    inside = made.inward(start)
+    assert inside.shape == (2, 3, 1 + 6 + 6)
+    np.testing.assert_allclose(made.outward(inside), start, atol=1e-13)
+    whole = Objective(costs.multiclass_softmax, x, rng.integers(0, 3, 6), True, 0.2, 3)
+    mine, theirs = made.problem(whole).evaluate(inside), whole.evaluate(start)
+    np.testing.assert_allclose(mine.costs, theirs.costs, rtol=1e-13)
+    np.testing.assert_allclose(made.outward(mine.gradient), theirs.gradient, atol=1e-13)
+    np.testing.assert_array_equal(mine.misclassifications, theirs.misclassifications)
+    assert span.span(x, np.zeros((2, 3, 51))).axes.shape == (50, 6)
+
+
+def test_coordinates_of_their_own_are_for_rules_that_turn_with_the_axes(rng):
+    x, start = rng.standard_normal((20, 400)), np.zeros((1, 1, 401))
+    whole = Blocked(costs.softmax, x, rng.choice([-1.0, 1.0], 20), True)
+    descent = optimizers.gradient_descent()
+    assert span.pays(whole, descent, start, 5, 100)
+    for rule in (optimizers.adam(), optimizers.sign(), optimizers.newton()):
+        assert not span.pays(whole, rule, start, 5, 100)
+    assert not span.pays(whole, descent, start, 1, 1)  # it would cost more than it saves
+    assert not span.pays(replace(whole, l2=np.ones(400)), descent, start, 5, 100)
+    assert not span.pays(replace(whole, x=x.astype(np.float32)), descent, start, 5, 100)
+    assert not span.pays(replace(whole, x=x[:, :39]), descent, start[:, :, :40], 5, 1000)
+    many = rng.standard_normal((200, 1, 401))  # starts that span more than the points
+    assert not span.pays(whole, descent, many, 1000, 1000)
