@@ -32,9 +32,8 @@ def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
     key = view.key(sweep.sweep_id, role)
     if sweep.has_tag(experiment, mlflows_own.VIEW + key):
         return mlflows_own.page(experiment_id, view=key)
-    # Sorted by cost: by date, MLflow would fold the schemes below their sweep.
     search = view.where(sweep.sweep_id, role)
-    return mlflows_own.page(experiment_id, search=search, order=view.ORDER)
+    return mlflows_own.page(experiment_id, search=search, order=view.order(sweep.sweep_id))
 
 
 def serve(store: str, host: str = HOST, port: int = PORT) -> int:

@@ -29,8 +29,8 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
 }
 OPEN = tuple(SECTIONS)[:3]
 # The page names its columns so.
-ORDER = f"{names.METRICS}`{names.FINAL_COST.key}`"
-COLUMNS = (ORDER, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
+COST = f"{names.METRICS}`{names.FINAL_COST.key}`"
+COLUMNS = (COST, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
 
 
 def key(sweep_id: str, role: str = names.SCHEME) -> str:
@@ -41,6 +41,15 @@ def key(sweep_id: str, role: str = names.SCHEME) -> str:
 def where(sweep_id: str, role: str = names.SCHEME) -> str:
     """Return MLflow's search filter for the runs of a sweep, own and reused."""
     return f"{names.ROLE.equals(role)} and {names.membership(sweep_id).exists}"
+
+
+def order(sweep_id: str) -> str:
+    """Return what MLflow's page sorts the runs of a sweep by: the order of its jobs.
+
+    The page shows two lines of a chart's legend: the schemes that stand first in the command, which
+    the others are compared with. By date, MLflow would fold the schemes below their sweep.
+    """
+    return f"{names.TAGS}`{names.membership(sweep_id).key}`"
 
 
 def tags(sweep: Sweep, experiment: str) -> dict[str, str]:
@@ -77,8 +86,7 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
         cards += [_card(name, title) for name in shown]
     cards += [mlflows_own.no_chart(name) for name in AXES]
     search = where(sweep.sweep_id, role)
-    # Sorted by cost: by date, MLflow would fold the schemes below their sweep.
-    return mlflows_own.state(search, ORDER, COLUMNS, sections, cards)
+    return mlflows_own.state(search, order(sweep.sweep_id), COLUMNS, sections, cards)
 
 
 def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:

@@ -162,6 +162,8 @@ def test_the_link_opens_on_the_charts_of_the_comparison(served, page):
     for chart in (cost, misclassified):
         assert _names(chart) == SCHEMES
         assert [curve["points"] for curve in chart["curves"]] == [31] * 3
+        first = chart["curves"][0]["name"].split(" (")[0]
+        assert first == "identity"  # a short legend shows the first
     for curve in cost["curves"]:
         assert curve["color"] == COLORS[curve["name"].split(" (")[0]]
     assert _names(others[0]) == SCHEMES  # the step runs: where each step size ends

@@ -60,7 +60,7 @@ LOOKS = {
     "pca": Look("#d47ef8", "P", "-."),
     "cholesky": Look("#4e0191", "X", ":"),
     "pca_cor": Look("#da5b0a", "<", "--"),
-    "zca_cor": Look("#87074d", ">", "-."),
+    "zca_cor": Look("#99004f", ">", "-."),
     "ledoit_wolf": Look("#562c03", "p", "--"),
     "minmax": Look("#02c46c", "h", "-."),
     "maxabs": Look("#293066", "*", ":"),
@@ -71,10 +71,10 @@ LOOKS = {
     "chain": Look("#1bacff", "$\\times$", "-."),
 }
 SPARE = [
-    Look("#6a3d9a", "$\\circ$", ":"),
-    Look("#b15928", "$\\diamond$", "--"),
-    Look("#2c8a24", "$\\bullet$", "-."),
-    Look("#c26a9e", "$\\star$", ":"),
+    Look("#6032a3", "$\\circ$", ":"),
+    Look("#b35246", "$\\diamond$", "--"),
+    Look("#3c601f", "$\\bullet$", "-."),
+    Look("#c062a3", "$\\star$", ":"),
 ]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 KINDS = ("png", "svg", "pdf")

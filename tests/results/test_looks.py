@@ -74,6 +74,19 @@ def test_no_colour_of_a_scheme_is_one_of_a_class(vision):
     assert nearest(SCHEMES, style.CLASSES, vision) > 9  # measured 9.4
 
 
+@pytest.mark.parametrize("vision", VISIONS)
+def test_no_colour_of_a_scheme_is_one_of_a_verdict(vision):
+    # Measured 9.6 at the least: zca_sphere and cycling (deutan); 24 in normal vision.
+    assert nearest([*SCHEMES, *(look.color for look in style.SPARE)], VERDICTS, vision) > 9
+    assert nearest(SCHEMES, VERDICTS, "normal") > 20
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+def test_a_scheme_of_the_users_own_has_no_colour_of_another(vision):
+    for look in style.SPARE:
+        assert nearest([look.color], SCHEMES, vision) > 9  # measured 9.8
+
+
 def test_verdicts_are_greys_and_one_red():
     chroma = dict(zip(style.VERDICTS, np.linalg.norm(lab(VERDICTS, "normal")[:, 1:], axis=1)))
     assert chroma.pop("diverged") > 50

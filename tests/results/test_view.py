@@ -11,6 +11,7 @@ from normbench.recording.writer import Store, Writer
 from normbench.results import dashboard, description, mlflows_own, names, view
 from normbench.results.figures import style
 from normbench.results.runs import Sweep, load
+from tests.results.conftest import TWO
 
 
 def test_a_state_is_packed_as_mlflow_unpacks_it(three):
@@ -32,6 +33,22 @@ def test_the_cost_on_a_log_axis_comes_first(three):
     runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
     chosen = view.state(Sweep(three.uri, "sweep-1", runs), three.name)
     assert chosen["compareRunSections"][0]["name"] == "shown step sizes"
+
+
+def test_runs_stand_in_the_order_of_the_jobs(two):
+    """So the first scheme of the command keeps its name in a chart's legend, of two lines."""
+    sweep = load(two.uri, "a")
+    shown = view.state(sweep, TWO)
+    assert shown["orderByAsc"]
+    assert shown["orderByKey"] == view.order("a")
+    client, key = two.writer.client, names.membership("a").key
+    for wanted in (["StandardScaler", "MinMaxScaler"], ["MinMaxScaler", "StandardScaler"]):
+        for number, word in enumerate(wanted):
+            client.set_tag(two.runs["a", word], key, str(number))
+        place = [sweep.of_role("sweep")["experiment_id"].iloc[0]]
+        order = [f"{shown['orderByKey']} ASC"]
+        found = client.search_runs(place, shown["searchFilter"], order_by=order)
+        assert [run.data.tags["normalizer"] for run in found] == wanted
 
 
 @pytest.mark.parametrize("role", ["scheme", "step"])
