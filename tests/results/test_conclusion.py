@@ -36,6 +36,9 @@ def test_several_experiments_end_in_one_sentence_over_all(told):
         f"dashboard  to {name}  (normbench dashboard serves it)" for name in "xy"
     ]
     assert "failed" not in two
+    for begin in ("x: ", "After gradient descent", "Of 2 problems"):  # in lines of a terminal
+        assert any(line.startswith(begin) and len(line) > 60 for line in two.splitlines())
+    assert max(map(len, two.splitlines())) <= 100
 
 
 def test_jobs_that_failed_stand_there_with_their_reasons(told):

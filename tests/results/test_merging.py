@@ -107,12 +107,12 @@ def test_a_sweep_without_repeats_is_itself(three):
 
 def test_one_step_stands_for_all_splits():
     """Two of three splits are there first at the smaller step, one at the larger."""
-    held = [{0.1: 3, 1.0: 9}, {0.1: 4, 1.0: 9}, {0.1: 9, 1.0: 2}]
+    held = [{0.1: 3, 1.0: 9}, {0.1: 4, 1.0: 9}, {0.1: 12, 1.0: 2}]
     jobs = [
         (
             "x",
             "a",
-            dict.fromkeys(grid, (1.0, 0.1 + n)),
+            dict.fromkeys(grid, (1.0, 0.1 + n**2)),
             {"dataset.seed": str(n), "data": str(n)},
         )
         for n, grid in enumerate(held)
@@ -127,6 +127,25 @@ def test_one_step_stands_for_all_splits():
     assert made.of_role("step")[names.BEST.column].tolist() == ["true", "false"]
     assert scheme[names.FINAL_COST.column] == 1.1
     assert scheme[merging.REPEATS] == "3 splits"
+    every.loc[every["role"] == "scheme", names.STEP_CHOSEN.column] = "true"  # shown, by choice
+    every.loc[every["role"] == "scheme", names.STEP_TAG.column] = "1"
+    (scheme,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
+    assert scheme[names.STEP_TAG.column] == "1"
+
+
+@pytest.mark.parametrize(
+    ("splits", "words"),
+    [
+        ([0], ""),
+        ([0, 1], "2 splits"),
+        ([0, 0, 0], "3 seeds"),
+        ([0, 0], "2 seeds"),
+        ([0, 1, 0, 1], "2 splits x 2 seeds"),
+        ([0, 1, 1], "2 splits x 2 seeds"),  # a job failed
+    ],
+)
+def test_what_jobs_repeat_is_told_in_words(splits, words):
+    assert merging.repeats(pd.DataFrame({"split": splits})) == words
 
 
 def test_a_verdict_over_splits_is_the_worst_and_counts_the_others():
@@ -198,6 +217,9 @@ def test_many_iterations_that_end_early_end_the_median():
     row = {"run_id": "a", "experiment": "x", "normalizer": "n", "label": "l", "verdict": "diverged"}
     table = merging.over_members(found, row, 2)
     assert table["train/cost"].tolist() == [3.0]
+    found = pd.DataFrame({"run_id": list("abc"), "iteration": 0, "train/cost": [1.0, 9.0, 2.0]})
+    (row,) = merging.over_members(found, row, 3).to_dict("records")
+    assert (row["train/cost_q1"], row["train/cost"], row["train/cost_q3"]) == (1.5, 2, 5.5)
 
 
 def test_the_sharpness_of_splits_is_that_of_the_first_at_its_own_step(splits, monkeypatch):

@@ -136,6 +136,32 @@ def test_equal_results_are_one_and_the_seed_that_made_them_is_named():
     jobs = [("x", "a", GRID, {"dataset.seed": "0", "data": "d"})]
     jobs += [("x", "a", near, {"dataset.seed": "1", "data": "e"})]
     assert splits(runs(*jobs)) == [0, 0]
+    # Equal under one scheme and not under the other: two splits.
+    jobs += [("x", "b", GRID, jobs[0][3]), ("x", "b", OTHER, jobs[1][3])]
+    assert splits(runs(*jobs)) == [0, 1, 0, 1]
+
+
+def test_only_the_seed_that_changes_nothing_is_named_where_several_are_varied():
+    jobs = [
+        ("x", "a", grid, {"dataset.split_seed": split, "seed": seed, "data": split})
+        for split, grid in (("0", GRID), ("1", OTHER))
+        for seed in "012"
+    ]
+    (said,) = problems.idle_seeds([runs(*jobs)])
+    assert said.startswith("seed changes nothing here: its 3 values give equal results")
+
+
+def test_a_setting_that_some_jobs_have_alone_makes_a_problem():
+    schemes = pd.DataFrame(
+        {"experiment": "x", "normalizer": ["a", "a"], "params.more": ["1", float("nan")]}
+    )
+    assert problems.problems(schemes) == [{"more": "1"}, {}]
+
+
+@pytest.mark.parametrize(("told", "starts"), [("3", 3), ("", 1), (None, 1), ("${other}", 1)])
+def test_starts_that_are_not_told_are_one(told, starts):
+    assert problems.starts_of({names.setting("starts"): told}) == starts
+    assert problems.starts_of({}) == 1
 
 
 def test_a_seed_whose_values_share_one_run_is_named():
@@ -162,3 +188,5 @@ def test_a_penalty_on_transformed_weights_makes_functions_of_their_own():
     assert not own(**{"cost.l2": "0.0"})
     assert not own(**{"cost.l2": "0.1", "cost.l2_in": "features"})
     assert not own()
+    two = runs(("x", "a", GRID, {"cost.l2": "0.0"}), ("x", "b", GRID, {"cost.l2": "0.1"}))
+    assert problems.own_functions(two.of_role("scheme"))

@@ -86,6 +86,17 @@ def test_what_nobody_reaches_is_told(told):
     words = "(without 1 of 2 splits, on which no scheme reaches it)"
     assert words in told({"s": lost})
     assert "without" not in told({"s": sweep(a=2.0, b=1.0)})
+    share = "share of problems within a factor of the fastest: nothing to compare"
+    nobody = told({"s": sweep(a=np.inf, b=np.inf)})
+    assert f"{share} ({profile.NOBODY})" in nobody
+    apart = told({"s": runs(("x", "a", {1.0: 1.0}), ("y", "b", {1.0: 1.0}))})
+    assert f"{share} ({profile.NOT_ALL})" in apart
+
+
+def test_own_functions_of_one_sweep_are_told_of_all():
+    found = [sweep(a=2.0, b=1.0), runs(("y", "a", {1.0: 2.0}, {"cost.l2": "0.1"}))]
+    assert len(profile.notes(found)) == 1
+    assert profile.notes(found[:1]) == []
 
 
 @pytest.mark.parametrize(
@@ -104,6 +115,7 @@ def test_a_terminal_has_the_shares_at_a_few_factors():
     lines = profile.wide(table(a=[10, 10, np.inf, np.inf], b=[20, 5, np.inf, 5])).set_index(
         "scheme"
     )
+    assert list(lines) == ["x1", "x1.5", "x2", "x3", "x5", "x10", "x100", "at all"]
     assert lines.loc["a", ["x1", "x1.5", "x2", "x100", "at all"]].tolist() == [
         *("0.33", "0.33", "0.67", "0.67", "0.67")
     ]
