@@ -1,6 +1,7 @@
 """The least cost, against solvers of others and closed forms."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from normbench.normalizers import PCASphere
 from normbench.results.names import PARTLY
 from normbench.theory import analysis
 from normbench.theory.minimum import (
+    _backtrack,
     _conjugate_gradients,
     _stopped,
     spans_the_same,
@@ -239,6 +241,14 @@ def test_weights_are_found_from_the_scores_that_they_give(copies):
     )
     lengths = [np.linalg.norm(one[:, 1:]) for one in (found, weights)]
     assert lengths[0] <= lengths[1] * (1 + 1e-9)  # of several, the shortest
+
+
+def test_a_step_is_halved_until_it_lowers_the_cost_enough():
+    """On a parabola `w^2`, from w = 1: Armijo's rule takes steps a little shorter than 2."""
+    bowl = SimpleNamespace(evaluate=lambda w, with_gradient: SimpleNamespace(costs=w[:, 0, 0] ** 2))
+    one = np.ones((1, 1))
+    for length, size in ((1.0, 1.0), (1.9999, 0.5), (1.999, 1.0), (7.0, 0.25), (-1.0, 0.0)):
+        assert _backtrack(bowl, one, -length * one, 1.0, -2 * length) == size
 
 
 def test_conjugate_gradients_take_a_product_for_each_different_eigenvalue():

@@ -113,6 +113,9 @@ def test_with_a_penalty_or_pieces_it_is_attained():
         assert by_rule(problem(wide, y, l2=np.array(l2))) == case
         assert by_rule(problem(wide, y, l2=np.diag(l2))) == case
     assert by_rule(problem(x, np.zeros(len(x)), l2=0.1)) == UNDECIDED
+    thin = np.diag([1e-18, 1e-18, 1.0])  # beside the largest, rounding
+    for l2, case in ((thin, UNDECIDED), (thin[:1, :1], ATTAINED)):
+        assert by_rule(problem(x[:, :1] ** np.arange(1, len(l2) + 1), y, l2=l2)) == case
     for cost in (costs.perceptron, costs.squared_margin, costs.least_squares):
         assert by_rule(Objective(cost, x, 2.0 * y - 1, True)) == ATTAINED
 

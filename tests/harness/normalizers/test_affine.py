@@ -93,6 +93,14 @@ def test_parts_are_what_the_map_does(named, x):
     assert told.scales == (not np.allclose(lengths, 1, rtol=1e-9))
 
 
+@pytest.mark.parametrize("scheme", [PCASphere(), PCARotation()])
+def test_a_dropped_direction_is_0_in_the_map_too(x, scheme):
+    twice = np.column_stack([x, x[:, 0]])
+    found = affine(scheme.fit(twice))
+    assert found.matrix.shape == (5, 5)
+    np.testing.assert_allclose(found(3 * twice), scheme.transform(3 * twice), atol=1e-10)
+
+
 def test_parts_are_known_before_a_fit():
     assert parts(StandardScaler(with_std=False)) == (True, False, False)
     assert parts(make_pipeline(StandardScaler(), PCARotation())) == (True, True, True)
