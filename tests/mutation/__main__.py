@@ -51,7 +51,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         _harness(
             *("objective", "products", "columns", "plain_route", "curvature", "penalty", "start"),
             *("settings", "targets", "probed", "scheme", "kernels", "measures", "compare"),
-            *("verdicts", "descent", "threads"),
+            *("verdicts", "descent", "threads", "short_cuts"),
         ),
     ),
     "theory": (
@@ -69,7 +69,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["harness/measures"],
         [
             *_harness("measures", "findings", "theory", "plain_route", "record_inputs", "record"),
-            *_harness("contours", "compare", "verdicts", "rejudge", "windows", "claims"),
+            *_harness("contours", "film", "compare", "verdicts", "rejudge", "windows", "claims"),
             "tests/results/test_biplot.py",
         ],
     ),
