@@ -53,8 +53,8 @@ def quickest(
     """
     if isinstance(train, Blocked) and span.pays(train, optimizer, start, *work):
         axes = span.span(train.x, start)
-        inner = axes.problem(test) if test else None
-        yield Route(axes.problem(train), inner, axes.inward(start), axes.outward)
+        inner = axes.test(test) if test else None
+        yield Route(axes.train(train), inner, axes.inward(start), axes.outward)
         return
     with ExitStack() as stack:
         quick: list[Problem | None] = []

@@ -51,7 +51,7 @@ def main() -> int:
     options = parser.parse_args()
     print(kernels.in_use(), file=sys.stderr)
     rows = []
-    for group in (step_rows, framework_rows, small_rows, size_rows, command_rows):
+    for group in (step_rows, framework_rows, small_rows, short_rows, size_rows, command_rows):
         for row in group(options.turns, options.only):
             rows.append(row)
             print(line(row), flush=True)
@@ -145,6 +145,42 @@ def small_rows(turns: int, only: str) -> Iterator[Row]:
     check_same(ours(), sides.textbook(work), "float64", name)
     found = in_turns({"textbook": lambda: sides.textbook(work), "ours": ours}, 2)
     yield judged(name, ratio(found["textbook"], found["ours"]), "at least", 20)
+
+
+def short_rows(turns: int, only: str) -> Iterator[Row]:
+    """JAX over ours where a step multiplies less than the points; what that takes is in the time.
+
+    Half a minute a side: few turns.
+    """
+    rng = np.random.default_rng(0)
+    steps = np.geomspace(1e-3, 1e-1, 10)
+
+    def many() -> sides.Work:
+        x = rng.standard_normal((1_000_000, 50))
+        y = x @ rng.standard_normal(50) + rng.standard_normal(len(x))
+        return sides.Work(x, y, np.zeros((10, 1, 51)), steps, 1000, squares=True)
+
+    def wide() -> sides.Work:
+        x = rng.standard_normal((200, 20_000))
+        y = rng.integers(0, 2, len(x))
+        return sides.Work(x, y, np.zeros((10, 2, 20_001)), steps / 100, 300)
+
+    wanted = {
+        "least squares, 1,000,000 x 50, 10 runs, 1,000 iterations": (many, 30),
+        "softmax, 200 x 20,000, 10 runs, 300 iterations": (wide, 15),
+    }
+    for words, (make, target) in wanted.items():
+        name = f"jax over ours, {words}"
+        if only not in name:
+            continue
+        if importlib.util.find_spec("jax") is None:
+            yield {"name": name, "ratio": None, "note": "jax is not installed"}
+            continue
+        work = make()
+        other, ours = sides.jax(work), sides.short_cut(work)
+        check_same(ours(), other(), "float64", name)
+        found = in_turns({"other": other, "ours": ours}, max(1, turns // 3))
+        yield judged(name, ratio(found["other"], found["ours"]), "at least", target)
 
 
 def size_rows(turns: int, only: str) -> Iterator[Row]:

@@ -148,11 +148,12 @@ def test_weights_go_into_coordinates_and_back(rng):
     assert inside.shape == (2, 3, 1 + 6 + 6)
     np.testing.assert_allclose(made.outward(inside), start, atol=1e-13)
     whole = Objective(costs.multiclass_softmax, x, rng.integers(0, 3, 6), True, 0.2, 3)
-    mine, theirs = made.problem(whole).evaluate(inside), whole.evaluate(start)
+    mine, theirs = made.train(whole).evaluate(inside), whole.evaluate(start)
     np.testing.assert_allclose(mine.costs, theirs.costs, rtol=1e-13)
     np.testing.assert_allclose(made.outward(mine.gradient), theirs.gradient, atol=1e-13)
     np.testing.assert_array_equal(mine.misclassifications, theirs.misclassifications)
-    assert span.span(x, np.zeros((2, 3, 51))).axes.shape == (50, 6)
+    axes = span.span(x, np.zeros((2, 3, 51))).back(np.eye(6))
+    np.testing.assert_allclose(axes @ axes.T, np.eye(6), atol=1e-14)
 
 
 def test_coordinates_of_their_own_are_for_rules_that_turn_with_the_axes(rng):

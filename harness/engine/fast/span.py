@@ -5,9 +5,11 @@ points and of the starts. With Q of orthonormal columns that span it, the scores
 of `(x Q) (Q'w)`, and lengths are the same.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import linalg
 
 from normbench.engine.problem import Array, Objective
 from normbench.optimizers import Optimizer
@@ -18,21 +20,47 @@ FACTOR = 3.0  # how much longer an operation of a decomposition takes than one o
 
 @dataclass(frozen=True)
 class Span:
-    """Coordinates of weights; axes: `(N, K)`, orthonormal columns."""
+    """Coordinates of weights: what orthonormal columns Q `(N, K)` say of them.
 
-    axes: Array
+    Q is kept as the reflections that make it: to write it out would take twice as long.
+    """
 
-    def problem(self, whole: Objective) -> Objective:
-        """Return the problem on points in these coordinates; the same costs of the same weights."""
-        return replace(whole, x=whole.x @ self.axes)
+    reflections: Array
+    scales: Array
+    points: Array
+
+    def of(self, rows: Array) -> Array:
+        """Return `rows Q`, `(r, K)`, of rows `(r, N)`."""
+        return self._reflect(rows, "N")[:, : len(self.scales)]
+
+    def back(self, rows: Array) -> Array:
+        """Return `rows Q'`, `(r, N)`, of rows `(r, K)`."""
+        beyond = len(self.reflections) - len(self.scales)
+        return self._reflect(np.pad(rows, ((0, 0), (0, beyond))), "T")
+
+    def train(self, whole: Objective) -> Objective:
+        """Return the problem of the points that span this; the same costs of the same weights."""
+        return replace(whole, x=self.points)
+
+    def test(self, whole: Objective) -> Objective:
+        """Return the problem of other points; what of them lies beside Q meets no weights."""
+        return replace(whole, x=np.ascontiguousarray(self.of(whole.x)))
 
     def inward(self, weights: Array) -> Array:
         """Return weights `(R, C, N + 1)` in these coordinates, `(R, C, K + 1)`."""
-        return np.concatenate([weights[:, :, :1], weights[:, :, 1:] @ self.axes], axis=2)
+        return _turned(weights, self.of)
 
     def outward(self, weights: Array) -> Array:
         """Return weights of these coordinates as those of the features, `(R, C, N + 1)`."""
-        return np.concatenate([weights[:, :, :1], weights[:, :, 1:] @ self.axes.T], axis=2)
+        return _turned(weights, self.back)
+
+    def _reflect(self, rows: Array, way: str) -> Array:
+        size = 64 * len(rows)  # of its memory: blocks of 64 columns
+        found, _, failed = linalg.lapack.dormqr(
+            "R", way, self.reflections, self.scales, np.asfortranarray(rows), size
+        )
+        assert not failed
+        return np.asarray(found)
 
 
 def pays(whole: Objective, optimizer: Optimizer, start: Array, runs: int, iterations: int) -> bool:
@@ -40,25 +68,34 @@ def pays(whole: Objective, optimizer: Optimizer, start: Array, runs: int, iterat
 
     start: `(A, C, N + 1)`. The same: under a rule that turns with the axes and asks for nothing but
     gradients, with a penalty that does not tell features apart, in float64. Less: there are at
-    least twice as many features, and what is made once, some `4 N K^2 + 2 P N K` operations, is
-    fewer than what is saved of `4 P N R C` a step.
+    least twice as many features, and what is made once, some `2 N K^2` operations, is fewer than
+    what is saved of `4 P N R C` a step.
     """
     turns = optimizer.rotation_equivariant and not optimizer.uses_objective
     if not turns or np.ndim(whole.l2) or whole.x.dtype != np.float64:
         return False
     points, features = whole.x.shape
     count = points + len(_rows(start))
-    made = FACTOR * 4 * features * count**2 + 2 * points * features * count
+    made = FACTOR * 2 * features * count**2
     saved = 4.0 * points * (features - count) * runs * whole.classes * iterations
     return NARROWER * count <= features and made < saved
 
 
 def span(x: Array, start: Array) -> Span:
     """Return coordinates of the span of points (P, N) and of the starts `(A, C, N + 1)`."""
-    return Span(np.linalg.qr(np.vstack([x, _rows(start)]).T)[0])
+    rows = np.vstack([x, _rows(start)])
+    (reflections, scales), triangle = linalg.qr(rows.T, mode="raw", check_finite=False)
+    return Span(reflections, scales, np.ascontiguousarray(triangle[: len(rows), : len(x)].T))
 
 
 def _rows(start: Array) -> Array:
     """Return the starts' weights without biases, one row a score, without those that are zero."""
     rows = start[:, :, 1:].reshape(-1, start.shape[2] - 1)
     return rows[rows.any(axis=1)]
+
+
+def _turned(weights: Array, turn: Callable[[Array], Array]) -> Array:
+    """Return weights, the biases as they are, the others turned row by row."""
+    rows = weights.reshape(-1, weights.shape[2])
+    made = np.column_stack([rows[:, :1], turn(rows[:, 1:])])
+    return made.reshape(*weights.shape[:2], -1)
