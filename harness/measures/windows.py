@@ -13,6 +13,7 @@ from normbench.engine.hessian import blocks
 from normbench.engine.problem import Objective, Problem
 from normbench.measures.contract import Descended, Findings, Finished, Measure
 from normbench.theory import spectra
+from normbench.theory.analysis import FEW_CLASSES
 from normbench.theory.budget import Work
 
 Array = NDArray[np.float64]
@@ -103,11 +104,14 @@ def _kind(train: Problem, weights: Array) -> _Kind | None:
     """Return the curvature that every point has, and in how many directions of its scores.
 
     Of least squares anywhere 2; at zero weights, of the softmax cost 1/4 and of multiclass softmax
-    1/C, in C - 1 directions. None where points differ.
+    1/C, in C - 1 directions. None where points differ, and for many classes, which are not tried.
     """
-    if not isinstance(train, Objective) or (np.any(weights) and not train.traits.quadratic):
+    if not isinstance(train, Objective):
         return None
-    kinds = np.unique(train.targets)[:2] if train.traits.quadratic else np.unique(train.targets)
+    quadratic = train.traits.quadratic
+    if not quadratic and (np.any(weights) or train.shape[0] > FEW_CLASSES):
+        return None
+    kinds = np.unique(train.targets)[:2] if quadratic else np.unique(train.targets)
     second = blocks(train.cost, np.zeros((train.shape[0], len(kinds))), kinds)
     values = np.linalg.eigvalsh(second[:, :, 0])
     live = values[values > SAME * values[-1]]

@@ -6,8 +6,10 @@ import pytest
 from normbench import costs
 from normbench.choices import build, options
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris
+from normbench.engine.problem import Objective
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
+from normbench.measures.windows import _kind
 from normbench.results import names
 
 
@@ -99,6 +101,18 @@ def test_of_least_squares_the_shares_are_the_whole_excess_and_windows_say_what_s
     for step in np.geomspace(1e-4, 10, 60):
         shrinks = np.abs(1 - step * values) ** 50 <= np.exp(-1)
         assert (((low <= step) & (step <= high)) == shrinks).all()
+
+
+@pytest.mark.parametrize("classes", [50, 51])
+def test_many_classes_are_not_tried(classes):
+    """A second derivative for each pair of scores at a point of each class: 8 GB of a thousand."""
+    x = np.random.default_rng(0).standard_normal((classes, 2))
+    train = Objective(costs.multiclass_softmax, x, np.arange(classes), True, 0.0, classes)
+    found = _kind(train, np.zeros(train.shape))
+    assert (found is None) == (classes > 50)
+    assert found is None or found == pytest.approx((1 / classes, classes - 1))
+    quadratic = Objective(costs.least_squares, x, np.arange(classes), True, 0.0, classes)
+    assert _kind(quadratic, np.ones(quadratic.shape)) == pytest.approx((2, classes))
 
 
 def test_there_are_none_of_other_rules_and_costs_without_curvature():
