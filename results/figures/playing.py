@@ -127,7 +127,7 @@ def svg(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
     told = template.render(
         title=clean.shown(title),
         about=clean.shown(about),
-        words=[clean.shown(str(word)) for word in reel.parts["words"]],
+        words=[str(word) for word in reel.parts["words"]],
         keys=reel.keys,
         last=len(reel) - 1,
         counters=COUNTERS,
@@ -168,7 +168,7 @@ def _moving(reel: Reel, frame: int) -> dict[str, Any]:
     parts = reel.parts
     return {
         "key": reel.key_of(frame),
-        "names": [clean.shown(name) for name in reel.names(frame)],
+        "names": reel.names(frame),
         "counters": list(reel.counters(frame)),
         "signs": parts["signs"][frame].astype(int).tolist(),
         "matrix": _short(parts["matrix"][frame]),

@@ -75,6 +75,24 @@ def test_marked_points_keep_their_colours(found, reel):
     assert not looks & set(frames.MARKS)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_mirrored_axis_runs_backwards_and_it_is_said(turned):
+    """So that no frame flips the picture: from key to key every mark keeps its side, or turns."""
+    x, y = points()
+    x = x[:, ::-1] if turned else x
+    made = normbench.compare(x, y, normalizers=["pca_sphere"], record=["film"], iterations=1)
+    parts = made.sweep.arrays(made.sweep.of_role("scheme"), "film")["pca_sphere"]
+    mirrors = np.linalg.det(parts["matrix"][-1]) < 0
+    assert mirrors == (not turned)  # of both kinds
+    axes = made.figure("film").axes
+    for frame, upper, lower in zip(parts["keys"], axes[:4], axes[4:]):
+        backwards = [axis.xaxis_inverted() + 2 * axis.yaxis_inverted() for axis in (upper, lower)]
+        assert backwards[0] == backwards[1]
+        drawn = np.diag([1 - 2 * upper.xaxis_inverted(), 1 - 2 * upper.yaxis_inverted()])
+        assert np.linalg.det(drawn @ parts["matrix"][frame]) > 0
+    assert ("mirrors the plane" in made.figure("film")._supxlabel.get_text()) == mirrors
+
+
 def test_counters_stand_over_the_contours(found, reel):
     for frame, axis in zip(reel.keys, found.figure("film").axes[4:]):
         told = axis.get_title().split("\n")
