@@ -183,6 +183,15 @@ def test_a_matrix_is_a_product_of_the_points_for_each_pair_of_classes(classes, w
     assert many.largest - many.made == pytest.approx(80 * many.product)
 
 
+def test_second_derivatives_are_so_many_passes_by_classes_and_features():
+    """As measured: 500 elementwise a class for the blocks, 25 a class for a product."""
+    narrow, wide, many = (linear_effort(9, *shape) for shape in ((3, 10), (3, 1000), (60, 10)))
+    assert 4 < narrow.made / 3 < 4.5  # a pass is 120
+    assert wide.made / 3 == 2
+    assert (narrow.product, wide.product) == (1, 1)
+    assert 12 < many.product < 13
+
+
 def test_directions_near_a_vector_are_few(monkeypatch):
     x = np.random.default_rng(0).standard_normal((300, 60))
     times, made = LinearHessian.times, []
@@ -196,3 +205,11 @@ def test_flat_pieces_have_no_second_derivative_not_even_rounding(name):
     cost, x, targets, classes = problem(name)
     weights = np.random.default_rng(4).standard_normal((classes, x.shape[1] + 1))
     assert Objective(cost, x, targets, False).hessian(weights).is_zero
+    assert not Objective(cost, x, targets, False, 0.1).hessian(weights).is_zero
+
+
+def test_a_cost_that_is_flat_at_some_points_is_not_flat():
+    cost, x, targets, _ = problem("squared_margin")
+    here = Objective(cost, x, targets, False).hessian(0.5 * np.ones((1, x.shape[1] + 1)))
+    assert not here.second.all()
+    assert not here.is_zero

@@ -6,6 +6,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from normbench.choices import build, options
 from normbench.engine.probed import Effects, effects, probe
+from normbench.normalizers import PCARotation
 
 POINTS = np.random.default_rng(3).standard_normal((80, 3)) @ np.triu(np.ones((3, 3))) * 5 + 7
 
@@ -27,10 +28,12 @@ def probed(scheme):
         ("pca", Effects(True, True, False, True)),
         ("pca_sphere", Effects(True, True, True, True)),
         ("zca_sphere", Effects(True, True, True, True)),
+        (PCARotation(components=2), Effects(True, True, False, True)),
     ],
 )
 def test_a_map_gives_the_points_and_is_told_by_what_it_does(scheme, effect):
     found, z = probed(scheme)
+    assert found.matrix.shape == (z.shape[1], 3)
     np.testing.assert_allclose((POINTS - found.centre) @ found.matrix.T + found.image, z, atol=1e-9)
     assert effects(found, z) == effect
 

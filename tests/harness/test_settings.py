@@ -65,6 +65,12 @@ def test_settings_that_make_no_descent_are_refused(settings, words):
         Settings(**{"step_sizes": (0.1,), **settings})
 
 
+def test_what_is_not_set_is_as_the_settings_say():
+    made = Settings([0.1])
+    assert (made.iterations, made.start, made.starts, made.seed) == (100, "zeros", 1, 0)
+    assert (made.start_scale, made.precision, made.theory) == (0.1, "float64", "auto")
+
+
 def test_settings_at_their_bounds_are_taken():
     made = Settings([0.1, 1], iterations=0, seed=0, start=[[0, 1.5], [-2, 3]], record=["path"])
     assert (made.step_sizes, made.record) == ((0.1, 1.0), ("path",))
