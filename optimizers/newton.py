@@ -22,7 +22,7 @@ def newton(ridge: float = 1e-7) -> Optimizer:
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
         directions = [
-            _direction(objective.hessian(weights[run : run + 1])[0], gradient[run], r)
+            _direction(objective.hessian(weights[run][None])[0], gradient[run], r)
             for run in range(len(weights))
         ]
         return (weights - step_size * np.array(directions)).astype(weights.dtype), state
