@@ -16,6 +16,7 @@ from normbench.results.figures.style import SCREEN, Shape
 NAMED = 12  # arrows: more cannot be read
 SHORT = 0.05  # of the longest arrow: shorter ones are not seen, and not drawn
 REACH = 2.6  # of the longest arrow, in standard deviations of the points
+FARTHEST = 3 * REACH  # of a point that is seen: others would make the arrows small
 HEIGHT = 0.62  # of a panel, over its width: there is room for names on both sides
 
 
@@ -69,7 +70,7 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
         axis.annotate(
             "", tip, (0, 0), arrowprops={"arrowstyle": "->", "color": "black", "lw": 1}, zorder=4
         )
-    half = max(1.7 * REACH, 1.1 * float(np.quantile(np.abs(points), 0.995)))
+    half = min(max(1.7 * REACH, 1.1 * float(np.abs(points).max())), FARTHEST)
     axis.set_xlim(-half / HEIGHT, half / HEIGHT)
     axis.set_ylim(-half, half)
     axis.set_aspect("equal")  # angles between arrows tell of correlations

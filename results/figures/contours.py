@@ -92,7 +92,7 @@ def _panels(
 def _slice(parts: Mapping[str, Any]) -> str:
     """Return the condition number of a scheme's slice, and what is held."""
     known = float(parts.get("condition", np.nan))
-    words = "" if np.isnan(known) else f", slice's condition {known:.3g}"
+    words = "" if np.isnan(known) else f", slice's condition {style.short(known)}"
     return words + (f", {parts['held']}" if str(parts.get("held", "")) else "")
 
 

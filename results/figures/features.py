@@ -12,7 +12,7 @@ from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Look, Shape
 
 SPREAD = 0.16  # of the points of one feature, to both sides
-NAMED = 15  # rows of a panel that have room for a name
+ROW = 1.0  # of a feature, in lines of text at the least
 LONGEST = 18  # letters of a name
 
 
@@ -31,7 +31,10 @@ def draw(
     """
     rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
     with style.drawn(shape):
-        figure, axes = style.panels(max(len(rows), 1), shape, title, 0.9)
+        count = max((parts["values"].shape[1] for parts in arrays.values()), default=1)
+        side = shape.width / min(max(len(rows), 1), shape.columns)
+        height = max(0.9 * side, ROW * count * shape.font / 72 + 4 * shape.font / 72)
+        figure, axes = style.panels(max(len(rows), 1), shape, title, height / side)
         if not rows:
             style.say_nothing(axes[0], "no scheme has recorded features")
             return figure
@@ -77,8 +80,7 @@ def _panel(axis: Any, parts: Mapping[str, Any], look: Look, shape: Shape) -> Non
     )
     axis.axvline(0, color="0.4", lw=0.8, ls=":", label="_zero")
     names = [style.plain(str(name))[:LONGEST] for name in parts["names"]]
-    every = max(1, -(-count // NAMED))
-    axis.set_yticks(places[::every], names[::every])
+    axis.set_yticks(places, names)
     axis.set_ylim(count + 0.6, 0.4)
     axis.tick_params(labelsize="small")
     axis.grid(False, axis="y")

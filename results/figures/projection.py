@@ -43,7 +43,7 @@ def draw(
         height = _height([arrays[row["label"]] for row in rows], size)
         figure, axes = style.panels(len(rows), shape, title, height, **kwargs)
         looks = style.looks([row["normalizer"] for row in rows])
-        numbers = followed.chosen(arrays[rows[0]["label"]]["points"])
+        numbers = followed.chosen(arrays[rows[0]["label"]]["points"]) if len(rows) > 1 else []
         for axis, row, look in zip(axes, rows, looks):
             parts = arrays[row["label"]]
             _panel(axis, parts, shape)
@@ -62,7 +62,8 @@ def draw(
             Line2D([], [], ls="", color="black", marker="o", label="what the scheme keeps of them"),
         ]
         style.legend(figure, shape, handles)
-        style.note(figure, shape, followed.note(numbers))
+        if numbers:
+            style.note(figure, shape, followed.note(numbers))
     return figure
 
 

@@ -181,7 +181,7 @@ def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape
         "above": mark("off the scale", **ARROW),
         THRESHOLD: mark("2/L, predicted", color="black", ls=":", lw=1.2),
         LARGEST: mark("largest step that levels", marker="^", color="black", ls=""),
-        TRIED: mark(">= , of those tried", marker="$\\rightarrow$", color="black", ls=""),
+        TRIED: mark("levels, the largest tried", marker="$\\rightarrow$", color="black", ls=""),
     }
     handles += [handle for word, handle in others.items() if word in drawn]
     style.legend(figure, shape, handles)

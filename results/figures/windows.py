@@ -21,13 +21,15 @@ from normbench.results import names
 from normbench.results.figures import material, shown, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 from normbench.results.reached import excess_left
-from normbench.results.runs import Sweep
+from normbench.results.runs import Sweep, which_step
 
 Array = NDArray[np.float64]
 STEP, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
 CURVATURE, SHARE, TIMES = "window_curvature", "window_share", "window_times"
 AT_BEST = "window_best"  # the curvatures at the best weights, of costs whose curvature changes
 MOST = 40  # bars that can be told apart
+MOST_LEFT = 30.0  # of the excess, in a panel
+GUESSED = "the least cost is not known; excess over the lowest cost seen"
 LIGHT = 0.93  # grey of a direction along which there is nothing
 LEAST = 1e-6  # of the excess: below, costs are not told apart
 
@@ -140,6 +142,9 @@ def draw(
             style.log_ticks(upper.xaxis, most=5)
         _label(axes)
         _legend(figure, shape, steps, rows, any(ends.values()))
+        guessed = [row["label"] for row in rows if row.get(names.MINIMUM_REACHED.column) == "false"]
+        if guessed:
+            style.note(figure, shape, f"{', '.join(guessed)}: {GUESSED}")
     return figure
 
 
@@ -217,9 +222,9 @@ def _excess(axis: Any, own: pd.DataFrame, row: dict[Any, Any]) -> None:
     """Draw what each step size left of the start's excess, with its verdict."""
     left = np.array([excess_left(step, row) for step in own.to_dict("records")])
     sizes = own[STEP].to_numpy(dtype=float)
-    shown = np.clip(np.where(np.isfinite(left), left, 30.0), LEAST, 30.0)
+    shown = np.clip(np.where(np.isfinite(left), left, MOST_LEFT), LEAST, MOST_LEFT)
     axis.set_yscale("log")
-    axis.set_ylim(LEAST / 2, 60)
+    axis.set_ylim(LEAST / 2, 2 * MOST_LEFT)
     axis.axhline(1.0, color="0.7", lw=0.8, zorder=1)
     kept = np.isfinite(left)
     axis.plot(sizes[kept], shown[kept], color="0.5", lw=0.8, zorder=2)
@@ -238,7 +243,8 @@ def _excess(axis: Any, own: pd.DataFrame, row: dict[Any, Any]) -> None:
             clip_on=False,
             zorder=4,
         )
-    axis.set_yticks([1e-6, 1e-4, 1e-2, 1.0], ["under 10⁻⁶", "10⁻⁴", "10⁻²", "10⁰"])
+    places = [LEAST, 1e-4, 1e-2, 1.0, MOST_LEFT]
+    axis.set_yticks(places, ["under 10⁻⁶", "10⁻⁴", "10⁻²", "10⁰", f"over {MOST_LEFT:g}"])
     axis.minorticks_off()
 
 
@@ -297,7 +303,9 @@ def _legend(
         for word, (color, marker) in VERDICTS.items()
         if word in present
     ]
-    handles.append(Line2D([], [], color="0.3", lw=1.8, label="best step"))
+    if any(pd.notna(pd.to_numeric(row[names.STEP_TAG.column])) for row in rows):
+        which = which_step(pd.DataFrame(rows))
+        handles.append(Line2D([], [], color="0.3", lw=1.8, label=f"{which} step"))
     if any(pd.notna(row.get(THRESHOLD)) for row in rows):
         handles.append(Line2D([], [], color="black", ls=":", lw=1.4, label="2 / L, predicted"))
     handles.append(

@@ -98,3 +98,15 @@ def test_arrows_that_cannot_be_seen_have_no_name():
     rows = pd.DataFrame({"label": ["a"], "normalizer": ["a"]})
     (axis,) = drawn.draw({"a": parts}, rows, "").axes
     assert sorted(text.get_text() for text in axis.texts if text.get_text()) == ["one", "two"]
+
+
+def test_the_outermost_points_are_in_sight_unless_arrows_would_be_lost():
+    for far, seen in ((6.0, True), (60.0, False)):
+        points = np.random.default_rng(0).standard_normal((30, 2))
+        points[3, 1] = far
+        parts = {"points": points, "loadings": np.eye(2), "names": np.array(["one", "two"])}
+        parts |= {"shares": np.array([0.6, 0.4]), "target": np.zeros(30)}
+        rows = pd.DataFrame({"label": ["a"], "normalizer": ["a"]})
+        (axis,) = drawn.draw({"a": parts | {"class_names": np.array([])}}, rows, "").axes
+        assert (axis.get_ylim()[1] > far) == seen
+        assert axis.get_ylim()[1] <= drawn.FARTHEST

@@ -1,6 +1,7 @@
 """The figures that the studies end in: what is on each."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCARotation
 from normbench.results import drawing
-from normbench.results.figures import closer, data, histories, material, style
+from normbench.results.figures import closer, data, features, histories, material, style
 from tests.results.conftest import write_sweep
 from tests.results.test_figures import draw, marked, named, texts
 
@@ -70,7 +71,7 @@ def test_contours_tell_the_condition_number_of_their_own_slice(three):
     drawn = [axis for axis in draw(three, "contours").axes if named(axis)]
     whole = schemes["metrics.theory/condition_number"]
     for axis, (label, parts), known in zip(drawn, found.items(), whole):
-        assert f"slice's condition {parts['condition']:.3g}" in axis.get_title()
+        assert f"slice's condition {style.short(float(parts['condition']))}" in axis.get_title()
         # The bias is held: of two weights alone. To centred points it makes no difference.
         assert (f"{parts['condition']:.3g}" == f"{known:.3g}") == (label != "identity")
 
@@ -120,6 +121,19 @@ def test_features_have_a_box_each_and_names_to_be_read(one_feature, space):
     for axis in axes:
         (dots,) = axis.collections
         assert len(dots.get_offsets()) == 30 * len(axis.get_yticks())
+
+
+def test_thirty_features_have_a_row_and_a_name_each():
+    parts = {"values": np.random.default_rng(1).random((9, 30)), "all": np.array(64)}
+    parts["names"] = np.array([f"feature {n}" for n in range(30)])
+    rows = pd.DataFrame({"label": list("abcd"), "normalizer": list("abcd")})
+    for shape in style.FORMATS.values():
+        figure = features.draw(dict.fromkeys("abcd", parts), rows, "t", shape=shape)
+        figure.draw_without_rendering()
+        for axis in figure.axes:
+            boxes = [text.get_window_extent() for text in axis.get_yticklabels()]
+            assert len(boxes) == 30
+            assert all(upper.y0 >= lower.y1 - 1 for upper, lower in itertools.pairwise(boxes))
 
 
 def test_projection_draws_points_images_and_the_plane(space):

@@ -123,6 +123,34 @@ def test_panels_keep_their_room(count, shape):
         assert axis.get_position().width > 0.5 / columns
 
 
+def words_below(rows, steps):
+    """The words of the legend, and the note above it."""
+    kept = parts([5.0, 1.0], [1.0, 2.0])
+    rows = rows.assign(**{names.setting("iterations"): "10"})
+    figure = windows.draw(dict.fromkeys(rows["label"], kept), rows, steps, "t")
+    (below,) = figure.legends
+    return [text.get_text() for text in below.get_texts()], below.get_title().get_text()
+
+
+def test_the_legend_names_what_is_drawn_and_what_it_is(three):
+    rows = material.schemes(three.sweep, three.name)
+    steps = material.steps(three.sweep, three.name)
+    assert "best step" in words_below(rows, steps)[0]
+    chosen, _ = words_below(rows.assign(**{names.STEP_CHOSEN.column: "true"}), steps)
+    assert "shown step" in chosen
+    assert "best step" not in chosen
+    none, _ = words_below(rows.assign(**{names.STEP_TAG.column: None}), steps)  # all diverged
+    assert not [word for word in none if "step" in word]
+
+
+def test_an_excess_over_a_guess_is_told(three):
+    rows = material.schemes(three.sweep, three.name)
+    steps = material.steps(three.sweep, three.name)
+    for known, told in (("true", False), ("false", True)):
+        _, note = words_below(rows.assign(**{names.MINIMUM_REACHED.column: known}), steps)
+        assert (windows.GUESSED in note) == told
+
+
 def test_a_scheme_without_directions_has_no_panel(three):
     rows = material.schemes(three.sweep, three.name)
     rows = rows.assign(**{names.setting("iterations"): "10"})
