@@ -186,6 +186,28 @@ def test_the_film_ends_in_the_contours_of_the_scheme(name, cost):
     assert own == pytest.approx(told, abs=0.002 * np.ptp(told))  # measured 0.0003
 
 
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("name", SCHEMES)
+def test_the_grid_holds_the_paths_and_the_contours_around_them(name, cost):
+    """Its round border costs twice the excess of the start's weights: that contour is closed."""
+    parts = filmed(name, cost)[-1]
+    moved = parts["path"][:, :, 1:] - parts["origin"][:, None]
+    farthest = np.linalg.norm(moved @ np.linalg.inv(parts["basis"]), axis=2).max()
+    along = parts["along"]
+    assert along == pytest.approx(-along[::-1])
+    margins = [1.6, 2.4, 3.6, 5.4]
+    number = int(np.argmin(np.abs(along[-1] / farthest - margins)))
+    assert along[-1] / farthest == pytest.approx(margins[number])
+    closed = parts["lowest"] + 2 * (parts["level"] - parts["lowest"])
+    away = np.hypot(along, along[:, None])
+    assert parts["cost"][away >= along[-1]].min() >= closed * (1 - 1e-6)  # it is convex
+    if number:  # a smaller grid would not have been enough
+        assert parts["cost"][away <= margins[number - 1] * farthest].max() > closed
+        inner = away <= 0.9 * margins[number - 1] * farthest
+        ring = away >= 0.7 * margins[number - 1] * farthest
+        assert parts["cost"][inner & ring].min() < closed
+
+
 @pytest.mark.parametrize("name", ["pca_sphere", "zca_sphere"])
 def test_sphering_ends_at_condition_1_in_one_step_of_least_squares(name):
     parts = filmed(name, "least_squares")[-1]

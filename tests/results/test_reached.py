@@ -123,13 +123,6 @@ def test_schemes_are_counted_to_one_target(tmp_path):
     assert values["identity"] == identity[count]
 
 
-def test_a_target_counts_where_it_is_held():
-    assert reached.first_held({0: 9.0, 1: 2.0, 2: 3.0, 3: 1.0, 4: 1.0}, 2.0) == 3
-    assert reached.first_held({0: 1.0, 1: 1.0}, 2.0) == 0
-    assert reached.first_held({0: 9.0, 1: 3.0}, 2.0) == np.inf
-    assert reached.first_held({}, 2.0) == np.inf
-
-
 def test_a_step_size_has_all_digits_where_its_metric_is_known():
     tag, metric = names.STEP_TAG.column, names.STEP_SIZE.column
     assert reached.step_size({tag: "0.333333", metric: 1 / 3}) == 1 / 3
@@ -144,6 +137,8 @@ def test_a_step_size_has_all_digits_where_its_metric_is_known():
         ({0: 1.0, 1: 0.5, 2: 0.6}, np.inf),  # it did not stay
         ({0: 0.5, 1: 0.5}, 0.0),
         ({0: 1.0, 1: np.nan}, np.inf),
+        ({0: 9.0, 1: 0.5, 2: 3.0, 3: 0.4, 4: 0.4}, 3.0),  # it came back
+        ({}, np.inf),
     ],
 )
 def test_a_goal_is_held_from_the_first_cost_at_or_below_it(costs, first):
