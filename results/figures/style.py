@@ -294,7 +294,7 @@ def legend(figure: Figure, shape: Shape, handles: Sequence[Any], words: Sequence
     if not words:
         return
     font = shape.font * 0.833  # "small"
-    wide = (0.56 * max(map(len, words)) + 4.5) * font / 72
+    wide = (0.56 * max(map(len, words)) + 5.0) * font / 72  # with the mark and the gaps
     columns = min(len(words), max(1, int(shape.width / wide)))
     rows = -(-len(words) // columns)
     figure.set_figheight(figure.get_figheight() + (rows - 1) * 1.6 * font / 72)

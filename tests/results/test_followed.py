@@ -94,6 +94,16 @@ def test_ten_classes_have_room_and_one_row_of_names():
 
 
 @pytest.mark.parametrize("shape", style.FORMATS)
+def test_the_names_of_ten_classes_are_not_cut(shape):
+    rows = pd.DataFrame({"label": list("ab"), "normalizer": list("ab")})
+    parts = dict.fromkeys("ab", of_data(POINTS, 10))
+    figure = data.draw(parts, rows, "t", shape=style.FORMATS[shape])
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.get_figwidth() * figure.dpi
+
+
+@pytest.mark.parametrize("shape", style.FORMATS)
 def test_a_note_stands_above_the_legend(three, shape):
     options = drawing.Options(shape=style.FORMATS[shape])
     figure = drawing.figure(three.sweep, three.name, "data", options)

@@ -86,7 +86,7 @@ def test_splits_are_their_median_with_quartiles():
     assert shown(right) == [2, 2, 12, 12]
     spans = [tuple(line.get_xdata()) for line in right.lines if line.get_label() == "_quartiles"]
     assert spans == [(2, 4)] * 2 + [(12, 14)] * 2
-    assert figure.get_supxlabel().endswith(overview.QUARTILES)
+    assert figure.legends[0].get_title().get_text() == overview.QUARTILES
 
 
 @pytest.mark.parametrize("shape", style.FORMATS)
