@@ -1,6 +1,8 @@
 """The comparison from Python: what the command line runs, on arrays, without a store."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -9,10 +11,10 @@ import pandas as pd
 
 from normbench.choices import build, locate, options
 from normbench.costs.declaration import Traits
-from normbench.datasets import Dataset, UserError, label_dataset
+from normbench.datasets import Dataset, UserError, label_dataset, split
 from normbench.datasets.files import Options, table_dataset
 from normbench.engine.scheme import check_scheme
-from normbench.engine.settings import Settings, number
+from normbench.engine.settings import Settings, number, whole
 from normbench.job import Job, Shared, run, with_default_start
 from normbench.recording import memory
 from normbench.recording.records import JobRecord, Place, of_outcome
@@ -21,6 +23,10 @@ from normbench.results.notebook import Comparison
 from normbench.verdicts.convergence import Rules
 
 # The settings that are recorded under their own names.
+# A setting of a data set as the command line writes it, with its values, and one of a list.
+WRITTEN = re.compile(r"'?dataset\.(\w+)(?:=(?:\[([^\]]*)\]|([^\s,;:')]+)))?'?")
+ITEMS = re.compile(r'"([^"]*)"|([^,"]+)')
+NUMBER = re.compile(r"-?[\d.]+")
 RECORDED = ("iterations", "start_scale", "starts", "seed", "precision", "theory")
 
 
@@ -46,6 +52,8 @@ def compare(
     encode: Sequence[str | int] = (),
     fill: str | None = None,
     missing: Sequence[str | float] = (),
+    test_fraction: float = 0.0,
+    split_seed: int = 0,
     record: Sequence[str] = (),
     name: str = "x",
 ) -> Comparison:
@@ -55,9 +63,10 @@ def compare(
     any kind for a cost of classes, numbers for `least_squares` on more than two distinct values.
     cost: a name under `conf/cost`, or a function of scores and targets. normalizers: names under
     `conf/normalizer`, or scikit-learn transformers, pipelines among them. drop, encode, fill,
-    missing: what is done with the columns of a frame, as `dataset.drop` of a file's. record: what
-    some figures need, such as `contours`. name: what the data are called. The other settings are
-    those of the command line.
+    missing: what is done with the columns of a frame, as `dataset.drop` of a file's.
+    test_fraction: the share of the points that is held out, class by class, drawn by split_seed.
+    record: what some figures need, such as `contours`. name: what the data are called. The other
+    settings are those of the command line.
     Raises `UserError`, a ValueError, on a value that is out of its range.
     """
     function = locate("cost", options("cost", cost)["_target_"]) if isinstance(cost, str) else cost
@@ -72,7 +81,12 @@ def compare(
         theory=theory,
         record=tuple(record),
     )
-    data = _dataset(name, x, y, function, Options(drop, encode, fill, missing))
+    held_out = number("test_fraction", test_fraction, least=0, below=1)
+    seed_of_split = whole("split_seed", split_seed, 0)
+    with _told_in_python():
+        data = _dataset(name, x, y, function, Options(drop, encode, fill, missing))
+        data = split(data, held_out, seed_of_split)
+    drawn = {"dataset.test_fraction": held_out, "dataset.split_seed": seed_of_split}
     records: list[JobRecord] = []
     shared = Shared()
     for normalizer in normalizers:
@@ -95,10 +109,30 @@ def compare(
         called = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
         words = (called, cost if isinstance(cost, str) else _name(cost), optimizer)
         place = _place(job, len(records), start is None, *words)
+        place.params.update(drawn)
         records.append(of_outcome(place, data, run(job, shared=shared)))
     if not records:
         raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")
     return Comparison(memory.sweep(records, {names.COMMAND.key: "normbench.compare(...)"}))
+
+
+@contextmanager
+def _told_in_python() -> Iterator[None]:
+    """Tell of mistakes in the settings of data as Python writes them: `encode=['city']`."""
+    try:
+        yield
+    except UserError as error:
+        told = WRITTEN.sub(_in_python, str(error)).replace("Correct the file", "Correct the frame")
+        raise UserError(told) from None
+
+
+def _in_python(setting: re.Match[str]) -> str:
+    name, values, value = setting.groups()
+    if values is not None:
+        return f"{name}={[quoted or bare for quoted, bare in ITEMS.findall(values)]}"
+    if value is None:
+        return str(name)
+    return f"{name}={value if NUMBER.fullmatch(value) else repr(value)}"
 
 
 def _name(function: Any) -> str:

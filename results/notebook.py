@@ -17,7 +17,12 @@ from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
 from normbench.results.stores import DEFAULT_STORE
 
-COST, WRONG = names.TRAIN_COST.key, names.TRAIN_MISCLASSIFICATIONS.key
+# The columns of a frame, by the histories that they hold.
+TRAIN = {names.TRAIN_COST.key: "cost", names.TRAIN_MISCLASSIFICATIONS.key: "misclassifications"}
+TEST = {
+    metric.key: f"test_{column}"
+    for metric, column in zip((names.TEST_COST, names.TEST_MISCLASSIFICATIONS), TRAIN.values())
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,16 +40,17 @@ class Comparison:
         """Every run: one row a run and iteration.
 
         Columns: normalizer (with what tells it from others of that name), step_size, iteration,
-        cost (mean over points), misclassifications (NaN for regression), verdict. A diverged run
-        has rows up to its last finite iteration.
+        cost (mean over points), misclassifications (NaN for regression), verdict, and of points
+        held out test_cost and test_misclassifications. A diverged run has rows up to its last
+        finite iteration.
         """
         steps = self.sweep.of_role(names.STEP)
-        found = self.sweep.histories(steps, [COST, WRONG])
+        found = self.sweep.histories(steps)
         sizes = steps.set_index("run_id")[names.STEP_SIZE.column].astype(float)
         found = found.assign(step_size=found["run_id"].map(sizes), normalizer=found["label"])
-        found = found.rename(columns={COST: "cost", WRONG: "misclassifications"})
-        kept = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]
-        return found.reindex(columns=kept)
+        found = found.rename(columns={**TRAIN, **TEST})
+        kept = ["normalizer", "step_size", "iteration", *TRAIN.values(), "verdict"]
+        return found.reindex(columns=[*kept, *(name for name in TEST.values() if name in found)])
 
     @cached_property
     def histories(self) -> pd.DataFrame:

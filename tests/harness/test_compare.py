@@ -3,10 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.preprocessing import RobustScaler
+from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from normbench import compare
-from normbench.datasets import UserError
+from normbench.costs import softmax
+from normbench.datasets import UserError, label_dataset, split
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.optimizers import gradient_descent
 
 COLUMNS = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]
 
@@ -114,3 +118,39 @@ def test_an_empty_step_of_zero_iterations_has_the_start_alone(two_classes):
     frame = compare(*two_classes, step_sizes=[1], iterations=0)
     np.testing.assert_allclose(frame.cost, np.log(2))
     assert set(frame.misclassifications) == {60}
+
+
+def test_points_are_held_out_as_at_the_command_line(two_classes):
+    """Drawn class by class by a seed of their own; without them there is nothing of a test part."""
+    x, labels = two_classes
+    held = {"test_fraction": 0.25, "split_seed": 3, "iterations": 4, "step_sizes": [0.1, 1.0]}
+    found = compare(x, labels, "softmax", ["standard"], **held)
+    data = split(label_dataset("x", x, labels, "classes", source="arrays"), 0.25, 3)
+    assert list(found.frame.columns[-2:]) == ["test_cost", "test_misclassifications"]
+    first = found.frame[found.frame.iteration == 0]
+    np.testing.assert_allclose(first.test_cost, np.log(2), rtol=1e-12)
+    plain = Job(
+        data, softmax, StandardScaler(), gradient_descent(), Settings((0.1, 1.0), iterations=4)
+    )
+    for step, size in zip(run(plain).steps, (0.1, 1.0), strict=True):
+        mine = found.frame[found.frame.step_size == size]
+        np.testing.assert_allclose(mine.test_cost, step.histories["test/cost"], rtol=1e-12)
+    assert found.sweep.runs["params.dataset.test_fraction"].dropna().unique().tolist() == ["0.25"]
+    assert "test_cost" not in compare(x, labels, "softmax", ["standard"], iterations=1).frame
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, r"Correct the frame, or add encode=\['ci ty'\] fill='median' "),
+        ({"encode": ["city"]}, "^encode='city': no such column; .* did you mean ci ty$"),
+        ({"drop": ["ci ty"], "fill": "mean"}, "^fill='mean': must be one of median, drop"),
+        ({"drop": ["ci ty", "age"], "test_fraction": 0.01}, "^test_fraction=0.01: leaves a part"),
+        ({"drop": ["ci ty", "age"], "test_fraction": 1}, "^test_fraction=1: must be a finite"),
+        ({"drop": ["ci ty", "age"], "split_seed": -1}, "^split_seed=-1: must be 0 or more"),
+    ],
+)
+def test_a_frame_is_refused_in_the_words_of_python(settings, words):
+    frame = pd.DataFrame({"ci ty": [*"abc"] * 4, "age": [1.0, None, 3.0] * 4, "x": range(12)})
+    with pytest.raises(UserError, match=words):
+        compare(frame, [0, 1] * 6, **settings)
