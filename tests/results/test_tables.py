@@ -254,7 +254,7 @@ def test_runs_of_others_in_a_store_are_left_alone(three):
 
 
 MISTAKES = {
-    "figure nothing": "figure nothing: no such figure; choose one of windows",
+    "figure nothing": "figure nothing: no such figure; choose one of overview",
     "figure components": "(record=[components]); there are windows, histories, step_sizes, ",
     "figure histories --first-iteration -1": "--first-iteration -1: must be 0 or more",
     "figure histories --first-iteration x": "invalid int value: 'x'",
