@@ -71,9 +71,9 @@ def test_the_directions_of_softmax_and_from_any_start():
     made, (values, shares, times) = found(data, costs.softmax, "standard")
     assert (times == 1).all()
     assert values[0] == pytest.approx(made.findings.metrics["theory/lipschitz"], rel=1e-9)
-    start = [0.1] * 31
+    start = [0.0, *[0.1] * 30]
     _, (values, shares, _) = found(data, costs.softmax, "standard", start=start)
-    wanted, parts = dense(data, costs.softmax, "standard", 0.1)
+    wanted, parts = dense(data, costs.softmax, "standard", start)
     big = wanted > 1e-3 * wanted[0]
     np.testing.assert_allclose(values[: big.sum()], wanted[big], rtol=1e-3)
     np.testing.assert_allclose(shares[: big.sum()], parts[big], rtol=0.02, atol=1e-6)
