@@ -1,10 +1,12 @@
 """The mutants are what they are said to be, and a test that notices nothing is told from others."""
 
 import ast
+import sys
 
 import pytest
 
 from tests.mutation.__main__ import ROOMS, cases, judged
+from tests.mutation.lines import Lines
 from tests.mutation.mutants import of
 
 TEXT = '''"""Of 3 words."""
@@ -54,6 +56,22 @@ def test_numbers_are_broken_so_that_it_can_matter():
     after = [mutant.after for mutant in of("a = [3, 200, 0.5, 1e-8, 2e6, True]\n")]
     numbers = [ast.literal_eval(text.removeprefix("a = ")) for text in after]
     assert [numbers[place][place] for place in range(6)] == [4, 20, 1.0, 1e8, 5e-7, False]
+
+
+def test_lines_of_functions_are_noted_and_not_those_that_run_at_import(tmp_path):
+    file, found = tmp_path / "made.py", Lines(tmp_path)
+    file.write_text(
+        "LEAST = 3\n\n\nclass One:\n    size = 2\n\n    def of(self):\n        return 1\n"
+    )
+    code = compile(file.read_text(), str(file), "exec")
+    before, space = sys.gettrace(), {}
+    sys.settrace(found.called)
+    try:
+        exec(code, space)
+        space["One"]().of()
+    finally:
+        sys.settrace(before)
+    assert {name: sorted(lines) for name, lines in found.ran.items()} == {"made.py": [8]}
 
 
 def test_every_room_has_mutants():

@@ -3,6 +3,7 @@
 What a frame's coordinates are is computed here from the data and the scheme alone.
 """
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -242,6 +243,19 @@ def test_a_penalty_is_that_of_the_schemes_weights_in_every_frame():
         hessian[1:, 1:] = 0.6 * mixed @ mixed.T
         ones = np.column_stack([np.ones(len(z)), z])
         largest = np.linalg.eigvalsh(hessian + 2 * ones.T @ ones / len(z))[-1]
+        assert parts["lipschitz"][frame] == pytest.approx(largest, rel=1e-10)
+
+
+def test_a_penalty_on_the_weights_of_the_features_is_in_every_frames_curvature():
+    data, job, _ = made(ZCASphere(), least_squares)
+    outcome = run(replace(job, l2=0.3, l2_in="features"))
+    parts = outcome.arrays["film"]
+    for frame in parts["keys"]:
+        z = coordinates(parts, frame, data.x)
+        ones = np.column_stack([np.ones(len(z)), z])
+        hessian = 2 * ones.T @ ones / len(z)
+        hessian[1:, 1:] += 0.6 * parts["matrix"][frame] @ parts["matrix"][frame].T
+        largest = np.linalg.eigvalsh(hessian)[-1]
         assert parts["lipschitz"][frame] == pytest.approx(largest, rel=1e-10)
 
 

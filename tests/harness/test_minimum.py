@@ -16,6 +16,7 @@ from normbench.theory import analysis
 from normbench.theory.minimum import (
     _backtrack,
     _conjugate_gradients,
+    _solve,
     _stopped,
     spans_the_same,
     sphere,
@@ -166,6 +167,29 @@ def test_a_stop_at_the_allowance_is_said():
     assert "theory=full" in found.source
     assert found.value == pytest.approx(np.log(2))  # from zero weights not a step
     assert found.gradient_norm == 1
+
+
+@pytest.mark.parametrize("allowance", [12, 20, 40])
+def test_no_more_passes_are_made_than_are_allowed(allowance, monkeypatch):
+    """Two before the first step; a step is two more, the blocks of the Hessian and its matrix."""
+    x, rng = points()
+    y = np.where(x[:, 0] - 3 + 0.3 * rng.standard_normal(len(x)) > 0, 1.0, -1.0)
+    train = Objective(costs.softmax, sphere(x)[0], y, False)
+    made, of = [], Objective.hessian
+    monkeypatch.setattr(Objective, "hessian", lambda *given: made.append(1) or of(*given))
+    assert not least(train, 1, allowance).reached
+    effort = train.effort
+    before = 2 + len(made) * (2 + effort.made + effort.matrix)
+    assert before - (2 + effort.matrix) <= allowance < before + effort.made
+
+
+def test_a_matrix_is_damped_a_little_and_where_it_is_not_positive_until_it_is():
+    gradient = np.array([[1.0, 2.0]])
+    for relative, off in ((1.0, 4e-8), (0.1, 4e-9), (0.0, 4e-10), (9.0, 4e-8)):
+        found = _solve(np.diag([4.0, 1.0]), gradient, relative)
+        assert 1 + found[0, 1] / 2 == pytest.approx(off, rel=1e-3)
+    for matrix in (np.diag([-1.0, 3.0]), np.zeros((2, 2))):
+        assert np.sum(_solve(matrix, gradient, 1.0) * gradient) < 0
 
 
 def test_where_zero_weights_are_level_their_curvature_tells_whether_they_are_the_minimum():

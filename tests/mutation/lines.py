@@ -4,6 +4,7 @@ python -m tests.mutation.lines FILE TEST...: run tests, write the lines that eac
 python -m tests.mutation.lines --only FILE: run the tests that a file lists, up to one that fails.
 """
 
+import inspect
 import json
 import os
 import resource
@@ -24,7 +25,8 @@ class Lines:
     """A plugin of pytest that notes the lines of the checkout, without its tests, by test.
 
     seconds: of each test. ran: by file and line the tests that run it. What is run while a test is
-    set up is noted for every test of its file: they may share what is made there.
+    set up is noted for every test of its file: they may share what is made there. Bodies of modules
+    and classes are not noted: they run once, for whoever imports them first.
     """
 
     def __init__(self, checkout: Path) -> None:
@@ -42,7 +44,7 @@ class Lines:
             noted = not os.path.isabs(inside) and not inside.startswith(("tests", "<"))
             self._known[name] = inside if noted else ""
         file = self._known[name]
-        if not file:
+        if not file or not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
             return None
         ran = self.ran[file]
 
