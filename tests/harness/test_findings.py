@@ -11,13 +11,14 @@ from normbench.datasets import make_dataset
 from normbench.engine.hessian import Effort
 from normbench.job import run
 from normbench.measures import predictions, thresholds, windows, windows_at_best
-from normbench.measures.contract import Finished
+from normbench.measures.contract import Descended, Finished
 from normbench.normalizers import PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results import names, reasons
 from normbench.theory import shared
 from normbench.theory.analysis import Theory, facts_work
 from normbench.theory.spectra import Spectrum
+from normbench.verdicts.search import Search
 from tests.harness.test_measures import Bowl, data, job
 
 __all__ = ["data"]  # a fixture
@@ -163,3 +164,17 @@ def test_a_threshold_that_speaks_of_the_optimizer_has_no_note(data):
     for rule, said in ((gradient_descent(), False), (optimizers.momentum(), True)):
         found = run(replace(job(data), optimizer=rule)).findings
         assert (words in found.tags.get("theory_note", "")) == said
+
+
+@pytest.mark.parametrize("theory", ["auto", "none"])
+def test_the_critical_step_is_looked_for_from_half_of_the_threshold(data, theory, monkeypatch):
+    tried, again = [], Descended.again
+    monkeypatch.setattr(Descended, "again", lambda *of: tried.append(of[1]) or again(*of))
+    asked = replace(job(data, costs.least_squares, theory=theory), search=Search(critical=True))
+    found = run(asked).findings.metrics
+    known = found[names.THRESHOLD.key]
+    assert np.isnan(known) == (theory == "none")
+    assert tried[0][0] == pytest.approx((0.1 if theory == "none" else known) / 2)  # or of a step
+    assert found[names.CRITICAL_DESCENTS.key] == len(tried)
+    low, high = found[names.CRITICAL.key], found[names.CRITICAL_UPPER.key]
+    assert low < high <= low * (1 + asked.search.width)
