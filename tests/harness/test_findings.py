@@ -178,3 +178,10 @@ def test_the_critical_step_is_looked_for_from_half_of_the_threshold(data, theory
     assert found[names.CRITICAL_DESCENTS.key] == len(tried)
     low, high = found[names.CRITICAL.key], found[names.CRITICAL_UPPER.key]
     assert low < high <= low * (1 + asked.search.width)
+
+
+def test_the_path_and_the_sharpness_are_of_the_first_start_alone(data, monkeypatch):
+    starts, again = [], Descended.again
+    monkeypatch.setattr(Descended, "again", lambda *of: starts.append(of[2]) or again(*of))
+    run(job(data, start="normal", starts=3, record=("path", "sharpness"), iterations=3))
+    assert [len(start) for start in starts] == [1, 1]
