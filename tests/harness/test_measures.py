@@ -272,6 +272,7 @@ def test_what_is_asked_for_is_bounded_by_memory_alone(data, monkeypatch):
     made = run(job(data, **settings))
     assert "contours" in made.arrays
     assert "theory/sharpness" in made.findings.series
+    assert "contours" in run(job(data, theory="none", **settings)).arrays
     monkeypatch.setattr(budget, "machine_memory", lambda: 4e4)
     made = run(job(data, **settings))
     assert "contours" not in made.arrays
@@ -297,11 +298,14 @@ def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
 
 
 def test_the_seconds_of_a_search_that_was_asked_for_are_counted_apart(data):
+    tick = time.perf_counter()
     found = [
         run(replace(job(data), search=Search(critical=asked))).findings for asked in (False, True)
     ]
     assert found[0].search_seconds == 0 < found[1].search_seconds
     assert found[0].seconds > 0
+    spent = sum(made.seconds + made.search_seconds for made in found)
+    assert spent < time.perf_counter() - tick
 
 
 def test_targets_are_above_no_cost_that_was_seen(data, monkeypatch):
