@@ -36,7 +36,7 @@ def draw(
     with style.drawn(shape):
         figure, axes = style.panels(len(rows), shape, title, HEIGHT, columns=min(2, shape.columns))
         first = arrays[rows[0]["label"]]
-        numbers = followed.chosen(first["points"] * first["shares"] ** 0.5) if len(rows) > 1 else []
+        numbers = followed.in_panels(rows, first["points"] * first["shares"] ** 0.5)
         for axis, row, look in zip(axes, rows, style.looks([row["normalizer"] for row in rows])):
             _panel(axis, arrays[row["label"]], shape)
             followed.mark(axis, arrays[row["label"]]["points"], numbers, shape)

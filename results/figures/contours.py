@@ -56,7 +56,7 @@ def draw(
             dots = _panel(axis, parts, shared, max(last, 1), shape)
             step = f", step {float(parts['step_size']):g}"
             style.name_panel(axis, row["label"] + step + _slice(parts), look)
-        numbers = followed.chosen(every[0]["points"]) if above and len(rows) > 1 else []
+        numbers = followed.in_panels(rows, every[0]["points"]) if above else []
         for axis, row, parts, look in zip(uppers, rows, every, looks):
             _points(axis, parts, shape)
             followed.mark(axis, parts["points"], numbers, shape)

@@ -47,13 +47,12 @@ def draw(
         wide = shape.columns if len(first["class_names"]) <= FEW else min(2, shape.columns)
         figure, axes = style.panels(len(rows), shape, title, 1.0 if len(rows) > 1 else 0.55, wide)
         looks = style.looks([row["normalizer"] for row in rows])
-        numbers = followed.chosen(first["points"]) if len(rows) > 1 else []
+        numbers = followed.in_panels(rows, first["points"])
         for axis, row, look in zip(axes, rows, looks):
             own = _turned(first, arrays[row["label"]])
             scaled = row.get(names.SCALES.column) == "true"
             dots = _panel(axis, own, shape, ", scaled" if scaled else "")
-            if len(own["points"]) == len(first["points"]):
-                followed.mark(axis, own["points"], numbers, shape)
+            followed.mark(axis, own["points"], numbers, shape)
             style.name_panel(axis, row["label"] + _condition(row), look)
         classes = first["class_names"]
         handles = [

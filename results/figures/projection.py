@@ -43,7 +43,7 @@ def draw(
         height = _height([arrays[row["label"]] for row in rows], size)
         figure, axes = style.panels(len(rows), shape, title, height, **kwargs)
         looks = style.looks([row["normalizer"] for row in rows])
-        numbers = followed.chosen(arrays[rows[0]["label"]]["points"]) if len(rows) > 1 else []
+        numbers = followed.in_panels(rows, arrays[rows[0]["label"]]["points"])
         for axis, row, look in zip(axes, rows, looks):
             parts = arrays[row["label"]]
             _panel(axis, parts, shape)

@@ -76,8 +76,19 @@ def test_every_panel_has_the_same_points(name):
 
 
 def test_a_single_panel_has_nobody_to_follow():
-    (axis,) = data.draw({"a": of_data(POINTS)}, ROWS, "").axes
-    assert letters(axis) == {}
+    parts = of_data(POINTS) | {"kept": np.array(2), "lost": np.array(0.0), "back": POINTS}
+    for drawn in (data, projection):
+        figure = drawn.draw({"a": parts}, ROWS, "")
+        assert letters(figure.axes[0]) == {}
+        assert "A to D" not in figure.legends[0].get_title().get_text()
+
+
+def test_other_data_have_other_points():
+    parts = {"a": of_data(POINTS), "b": of_data(POINTS[:9])}
+    for fingerprints, followed_in in (("xx", 2), ("xy", 0)):
+        same = parts if followed_in == 0 else parts | {"b": of_data(POINTS)}
+        figure = data.draw(same, ROWS.assign(data=list(fingerprints)), "")
+        assert sum(bool(letters(axis)) for axis in figure.axes) == followed_in
 
 
 def test_ten_classes_have_room_and_one_row_of_names():

@@ -132,6 +132,7 @@ def test_a_report_of_several_begins_with_it_and_folds_each_away(three, tmp_path)
     assert captions.finding(made, "again", "overview") in page.text
     folded = [own for own in page.all("details") if own.get("class") == "problem"]
     assert len(folded) == 2
+    assert not any("open" in own for own in folded)
     assert all("details" in inside for tag, _, inside in page.elements if tag == "table")
     alone = Page(report.render(three.sweep, drawn={}))
     assert "problem" not in {own.get("class") for own in alone.all("details")}
