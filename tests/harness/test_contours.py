@@ -11,6 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine.hessian import Effort
 from normbench.job import run
+from normbench.measures import contours
 from normbench.measures.contours import MEASURE, _done, _most, _window
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent, newton
@@ -87,12 +88,16 @@ def test_the_cost_is_tried_nearer_than_the_models_least_cost_lies():
     assert found.tolist() == [1, 0]
 
 
-def test_a_flat_direction_does_not_pass_for_one_with_much_excess():
+def test_a_flat_direction_does_not_pass_for_one_with_much_excess(monkeypatch):
     """Separable classes: the model's least cost along flat directions is where no model holds."""
+    tried = []
+    monkeypatch.setattr(contours, "_most", lambda *of: tried.append(of[4]) or _most(*of))
     rng = np.random.default_rng(2)
     x = rng.standard_normal((40, 6)) * np.geomspace(1e-3, 1, 6)
     y = (x @ np.ones(6) > 0).astype(int)
-    outcome = run(job(x, y, scheme=FunctionTransformer(), iterations=100, record=("contours",)))
+    record = ("contours", "path")
+    outcome = run(job(x, y, scheme=FunctionTransformer(), iterations=100, record=record))
+    assert np.array_equal(tried[0], outcome.arrays["path"]["weights"][-1, 0])  # from the end
     parts = outcome.arrays["contours"]
     assert parts["minimum"].shape == (0,)
     assert parts["path"][-1] == pytest.approx([0, 0], abs=1e-12)  # the plane goes through it
