@@ -273,6 +273,7 @@ REASON = Tag("reason", "why, where the verdict alone does not say it")
 ERROR = Tag("error", "the type of the error of a job that failed")
 RECORDED = Tag("recorded", "the words of the arrays that it keeps, with commas")
 KEPT = "descent"  # of these words the one that every descent has: all its histories
+THINNED = Tag("thinned", "true where MLflow has some points of a history, and `KEPT` has all")
 AGAIN = Tag("descend_again", "what belonged to another best step, or other rules, and is gone")
 BEST = Tag("best", "true for the step that stands for its scheme")
 FALLS = Tag("falls", "true where the cost falls throughout")

@@ -1,7 +1,6 @@
 """The one reader of MLflow: runs in, tidy tables out."""
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from tempfile import TemporaryDirectory
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from normbench.results import clean, inputs, names
+from normbench.results import clean, histories, inputs, names
 from normbench.results.errors import ResultsError
 from normbench.results.filters import remedy
 from normbench.results.labels import labels
@@ -21,7 +20,6 @@ HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(
     names.quartile(metric, part).key for metric in names.HISTORIES for part in names.QUARTILES
 )
-ABOUT_A_HISTORY = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 VERDICT_TAGS = (names.VERDICT.key, names.START_VERDICTS.key)
 OURS = names.SWEEP_ID.exists  # on a shared server, others may have a tag `role` as well
 QUERY = "query"  # stands for the id of a sweep
@@ -115,27 +113,16 @@ class Sweep:
         Columns: run_id, experiment, normalizer, label, step_size, verdict, iteration, and each
         metric that one of the runs has.
         """
-        wanted = [
-            (row["run_id"], metric)
-            for row in runs.to_dict("records")
-            for metric in metrics
-            if pd.notna(row.get(f"{names.METRICS}{metric}"))
-        ]
-        # One call a run and metric is the only way that every store supports: several at a time.
-        with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda pair: self._client.get_metric_history(*pair), wanted))
-        series: dict[str, dict[str, pd.Series]] = {}
-        for (run_id, metric), points in zip(wanted, found):
-            values = {point.step: point.value for point in points}
-            series.setdefault(run_id, {})[metric] = pd.Series(values)
-        frames = [
-            _history(row, series[row["run_id"]])
-            for row in runs.to_dict("records")
-            if row["run_id"] in series
-        ]
-        if not frames:
-            return pd.DataFrame(columns=[*ABOUT_A_HISTORY, "iteration"])
-        return pd.concat(frames, ignore_index=True)
+        return histories.table(self._client, runs, metrics, self._descent)
+
+    def _descent(self, scheme: str) -> Arrays:
+        """Return the arrays of a scheme's descent, read once."""
+        place = f"{names.KEPT} of {scheme}"
+        if place not in self.kept:
+            with TemporaryDirectory() as folder:
+                self.kept[place] = self._array(scheme, names.KEPT, folder)
+        found: Arrays = self.kept[place]
+        return found
 
     def series(self, run_id: str, metric: str) -> dict[int, float]:
         """Return a metric of one run, by its step: empty where the run has none of that name."""
@@ -152,10 +139,13 @@ class Sweep:
             for row in runs.to_dict("records"):
                 if name not in str(row.get(names.RECORDED.column, "")).split(","):
                     continue
-                file = self._artifact(row["run_id"], f"arrays/{name}.npz", folder)
-                with np.load(file, allow_pickle=False) as parts:
-                    found[row["label"]] = {key: _cleaned(part) for key, part in parts.items()}
+                found[row["label"]] = self._array(row["run_id"], name, folder)
         return found
+
+    def _array(self, run_id: str, name: str, folder: str) -> Arrays:
+        file = self._artifact(run_id, f"arrays/{name}.npz", folder)
+        with np.load(file, allow_pickle=False) as parts:
+            return {key: _cleaned(part) for key, part in parts.items()}
 
     def _artifact(self, run_id: str, name: str, folder: str) -> str:
         """Return the path of a run's artifact, found beside a database that was moved with it."""
@@ -184,14 +174,6 @@ def _cleaned(part: NDArray[Any]) -> NDArray[Any]:
 def which_step(schemes: pd.DataFrame) -> str:
     """Return `shown` where `shown_step` chose the step of one of the schemes, otherwise `best`."""
     return "shown" if "true" in set(schemes.get(names.STEP_CHOSEN.column, ())) else "best"
-
-
-def _history(row: Mapping[Any, Any], series: Mapping[str, pd.Series]) -> pd.DataFrame:
-    frame = pd.DataFrame(dict(series)).rename_axis("iteration").reset_index()
-    about = {**row, names.STEP_SIZE.key: row.get(names.STEP_TAG.column)}
-    for place, name in enumerate(ABOUT_A_HISTORY):
-        frame.insert(place, name, about[name])
-    return frame
 
 
 def last_sweep_id(store: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from normbench.datasets import Dataset
 from normbench.job import Outcome
 from normbench.measures.contract import Findings
-from normbench.recording import files
+from normbench.recording import files, thinned
 from normbench.results import clean, names
 from normbench.verdicts.judging import Step
 
@@ -134,6 +134,7 @@ def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRe
         own = outcome.findings.metrics
         metrics += [entry for entry in _metrics(best) if entry[0] not in own]
         tags |= {names.VERDICT.key: best.verdict, names.STEP_TAG.key: f"{best.step_size:g}"}
+        tags |= {names.THINNED.key: "true"} if _is_thinned(best) else {}
     elif outcome.steps:
         tags |= {names.VERDICT.key: names.DIVERGED}
         tags |= {names.REASON.key: "no step size stayed finite"}
@@ -218,6 +219,8 @@ def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunReco
     }
     if step.reason:
         own[names.REASON.key] = step.reason
+    if _is_thinned(step):
+        own[names.THINNED.key] = "true"
     if len(step.verdicts) > 1:
         own[names.START_VERDICTS.key] = " ".join(step.verdicts)
     # What makes a run the job's own is its scheme's alone.
@@ -255,16 +258,17 @@ def _schema(features: Sequence[str]) -> dict[str, str]:
 def _metrics(step: Step) -> list[Entry]:
     """Return every metric of a step size: histories, quartiles and finals."""
     entries: list[Entry] = []
+    thin = _is_thinned(step)
     for metric in names.HISTORIES:
         history: Any = step.histories.get(metric.key, ())
-        entries += _points({metric.key: history})
+        entries += _points({metric.key: history}, thin)
         for number, part in enumerate(names.QUARTILES):
             if metric.key in step.quartiles:
                 key = names.quartile(metric, part).key
                 entries += _points({key: step.quartiles[metric.key][number]})
         if len(history):
             entries.append((names.final(metric).key, float(history[-1]), 0))
-    entries += _points(step.series)
+    entries += _points(step.series, thin)
     return _finite(entries + [(key, value, 0) for key, value in step.metrics.items()])
 
 
@@ -305,7 +309,18 @@ def _finite(entries: list[Entry]) -> list[Entry]:
     return [(key, float(value), step) for key, value, step in entries if np.isfinite(value)]
 
 
-def _points(histories: Mapping[str, Any]) -> Iterator[Entry]:
+def _points(histories: Mapping[str, Any], thin: bool = False) -> Iterator[Entry]:
     for key, history in histories.items():
-        for k in np.flatnonzero(np.isfinite(history)):
+        finite = np.flatnonzero(np.isfinite(history))
+        kept = finite[thinned.places(np.asarray(history)[finite])] if thin else finite
+        for k in kept:
             yield key, float(history[k]), int(k)
+
+
+def _is_thinned(step: Step) -> bool:
+    """Return whether MLflow gets some of a step's histories: of one start, all are kept as arrays.
+
+    Of several starts the histories are medians, which are kept nowhere else.
+    """
+    longest = max(map(len, step.histories.values()), default=0)
+    return longest > thinned.MOST and len(step.verdicts) < 2

@@ -1,0 +1,61 @@
+"""Histories of runs as one table, from the store or, of long ones, from what a job keeps."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from normbench.results import names
+
+ABOUT = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
+Series = dict[str, pd.Series]
+Descent = Callable[[str], Mapping[str, Any]]
+
+
+def table(
+    client: Any, runs: pd.DataFrame, metrics: Sequence[str], descent: Descent
+) -> pd.DataFrame:
+    """Return one row a run and iteration, see `Sweep.histories`.
+
+    descent: gives the arrays of a scheme's descent, by the id of its run.
+    """
+    rows = runs.to_dict("records")
+    wanted: list[tuple[str, str]] = []
+    series: dict[str, Series] = {}
+    for row in rows:
+        known = [name for name in metrics if pd.notna(row.get(f"{names.METRICS}{name}"))]
+        whole = _whole(row, known, descent)
+        if whole:
+            series[row["run_id"]] = whole
+        wanted += [(row["run_id"], name) for name in known if name not in whole]
+    # One call a run and metric is the only way that every store supports: several at a time.
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda pair: client.get_metric_history(*pair), wanted))
+    for (run_id, metric), points in zip(wanted, found):
+        values = {point.step: point.value for point in points}
+        series.setdefault(run_id, {})[metric] = pd.Series(values)
+    frames = [_frame(row, series[row["run_id"]]) for row in rows if row["run_id"] in series]
+    if not frames:
+        return pd.DataFrame(columns=[*ABOUT, "iteration"])
+    return pd.concat(frames, ignore_index=True)
+
+
+def _whole(row: Mapping[Any, Any], metrics: Sequence[str], descent: Descent) -> Series:
+    """Return those of a run's histories of which MLflow has some points, with all of them."""
+    if row.get(names.THINNED.column) != "true":
+        return {}
+    parts = descent(row["run_id"] if row["role"] == names.SCHEME else row["parent"])
+    step = float(row[names.STEP_TAG.column])  # six digits of it
+    number = int(np.argmin(np.abs(np.log(parts["step_sizes"] / step))))
+    found = {name: parts[name][number, 0] for name in metrics if name in parts}
+    return {name: pd.Series(values).dropna() for name, values in found.items()}
+
+
+def _frame(row: Mapping[Any, Any], series: Series) -> pd.DataFrame:
+    frame = pd.DataFrame(dict(series)).rename_axis("iteration").reset_index()
+    about = {**row, names.STEP_SIZE.key: row.get(names.STEP_TAG.column)}
+    for place, name in enumerate(ABOUT):
+        frame.insert(place, name, about[name])
+    return frame

@@ -1,0 +1,66 @@
+"""A history too long for MLflow: some points are there, all of them in the arrays."""
+
+import numpy as np
+import pytest
+
+from normbench import compare
+from normbench.recording.thinned import FIRST, MOST, places
+from normbench.results import names
+
+
+@pytest.mark.parametrize("count", [1, 1000, 1001])
+def test_a_short_history_keeps_all(count):
+    assert places(np.zeros(count)).tolist() == list(range(count))
+
+
+@pytest.mark.parametrize("count", [1002, 5000, 100_001])
+def test_extremes_the_beginning_and_both_ends_stay(count):
+    values = np.random.default_rng(count).standard_normal(count)
+    kept = places(values)
+    assert len(kept) <= MOST
+    assert (np.diff(kept) > 0).all()
+    assert kept[:FIRST].tolist() == list(range(FIRST))
+    assert kept[-1] == count - 1
+    assert {np.argmin(values), np.argmax(values)} <= set(kept.tolist())
+    # Even on a log axis: no gap is wide there.
+    assert (kept[1:] / np.maximum(kept[:-1], 1)).max() < 3
+    if count > 5000:
+        spans = np.array_split(np.arange(FIRST, count), 20)
+        assert all(len(np.intersect1d(span, kept)) > 3 for span in spans)
+
+
+@pytest.fixture(scope="module")
+def long():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((30, 2)), rng.integers(0, 2, 30)
+    return compare(x, y, "softmax", ["standard"], [1e-3, 0.1, 1.0], 2500)
+
+
+def test_what_is_read_is_the_whole_history(long):
+    """Every point of every step, from the arrays; the store's client has fewer."""
+    frame, sweep = long.frame, long.sweep
+    assert len(frame) == 3 * 2501
+    (parts,) = sweep.arrays(sweep.of_role(names.SCHEME), names.KEPT).values()
+    for number, (_, rows) in enumerate(frame.groupby("step_size")):
+        assert rows.iteration.tolist() == list(range(2501))
+        np.testing.assert_array_equal(rows.cost, parts["train/cost"][number, 0])
+        np.testing.assert_array_equal(
+            rows.misclassifications, parts["train/misclassifications"][number, 0]
+        )
+    best = long.histories
+    assert len(best) == 2501
+    for run_id in sweep.of_role(names.STEP)["run_id"]:
+        told = sweep.series(run_id, "train/cost")
+        assert 500 < len(told) <= MOST
+    assert set(sweep.of_role(names.STEP)[names.THINNED.column]) == {"true"}
+
+
+def test_medians_over_starts_are_not_thinned():
+    """They are kept nowhere else."""
+    rng = np.random.default_rng(1)
+    x, y = rng.standard_normal((20, 2)), rng.integers(0, 2, 20)
+    found = compare(x, y, "softmax", ["standard"], [0.1], 1100, start="normal", starts=2)
+    assert len(found.frame) == 1101
+    assert names.THINNED.column not in found.sweep.runs
+    (step,) = found.sweep.of_role(names.STEP)["run_id"]
+    assert len(found.sweep.series(step, "train/cost")) == 1101
