@@ -131,6 +131,8 @@ def test_equal_results_are_one_and_the_seed_that_made_them_is_named():
     (said,) = problems.idle_seeds([sweep])
     assert said.startswith("seed changes nothing here: its 6 values give equal results")
     assert "dataset.split_seed" in said
+    (said,) = problems.idle_seeds([runs(*jobs[:-2])])  # of another scheme, fewer
+    assert "its 6 values" in said
     # Other data with the same results to rounding, such as the same points in another order.
     near = {0.1: (5.0, 0.001 * (1 + 1e-12)), 1.0: 2.0}
     jobs = [("x", "a", GRID, {"dataset.seed": "0", "data": "d"})]
