@@ -56,6 +56,8 @@ def test_a_triangle_is_for_the_squares_of_many_points(rng):
     assert not triangle.pays(squares(rng, points=7), 10, 10**6)
     halves = replace(many, x=many.x.astype(np.float32), targets=many.targets.astype(np.float32))
     assert not triangle.pays(halves, 10, 100)
+    assert not triangle.pays(replace(many, x=1e151 * many.x), 10, 100)  # squares overflow
+    assert not triangle.pays(replace(many, targets=-1e151 * abs(many.targets)), 10, 100)
     labels = np.sign(many.targets)
     assert not triangle.pays(replace(many, targets=labels, classify=True), 10, 100)
     assert not triangle.pays(replace(many, targets=labels, cost=costs.softmax), 10, 100)
@@ -166,6 +168,7 @@ def test_coordinates_of_their_own_are_for_rules_that_turn_with_the_axes(rng):
     assert not span.pays(whole, descent, start, 1, 1)  # it would cost more than it saves
     assert not span.pays(replace(whole, l2=np.ones(400)), descent, start, 5, 100)
     assert not span.pays(replace(whole, x=x.astype(np.float32)), descent, start, 5, 100)
+    assert not span.pays(replace(whole, x=1e151 * x), descent, start, 5, 100)
     assert not span.pays(replace(whole, x=x[:, :39]), descent, start[:, :, :40], 5, 1000)
     many = rng.standard_normal((200, 1, 401))  # starts that span more than the points
     assert not span.pays(whole, descent, many, 1000, 1000)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
+from normbench.engine.fast.triangle import FACTOR, moderate
 from normbench.engine.problem import Array, Objective
 from normbench.optimizers import Optimizer
 
 NARROWER = 2  # times as many features as coordinates, at least
-FACTOR = 3.0  # how much longer an operation of a decomposition takes than one of a product
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def pays(whole: Objective, optimizer: Optimizer, start: Array, runs: int, iterat
     count = points + len(_rows(start))
     made = FACTOR * 2 * features * count**2
     saved = 4.0 * points * (features - count) * runs * whole.classes * iterations
-    return NARROWER * count <= features and made < saved
+    return NARROWER * count <= features and made < saved and moderate(whole.x, start)
 
 
 def span(x: Array, start: Array) -> Span:

@@ -14,6 +14,7 @@ from normbench.engine.problem import QUIET, Array, Evaluation, Objective, Worksp
 DEEP = 8  # rows of a block, in columns of the triangle: a ninth more work than all at once
 LEAST_ROWS = 4096
 FACTOR = 3.0  # how much longer an operation of a decomposition takes than one of a product
+LARGEST = 1e150  # of points: beyond, squares overflow that the points' own costs do without
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,12 @@ def pays(points: Objective, runs: int, iterations: int) -> bool:
     count, width = len(points.x), points.x.shape[1] + 2
     made = FACTOR * 2 * count * width**2 * (1 + 1 / DEEP)
     saved = 4.0 * (count - width) * (width - 1) * runs * iterations
-    return points.x.dtype == np.float64 and made < saved
+    return points.x.dtype == np.float64 and made < saved and moderate(points.x, points.targets)
+
+
+def moderate(*arrays: Array) -> bool:
+    """Return whether no number is so large that its square would overflow."""
+    return all(-LARGEST < part.min() and part.max() < LARGEST for part in arrays)
 
 
 def triangle(points: Objective) -> Triangle:
