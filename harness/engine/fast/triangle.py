@@ -71,7 +71,7 @@ def pays(points: Objective, runs: int, iterations: int) -> bool:
 
 def moderate(*arrays: Array) -> bool:
     """Return whether no number is so large that its square would overflow."""
-    return all(-LARGEST < part.min() and part.max() < LARGEST for part in arrays)
+    return all(part.min() > -LARGEST and part.max() < LARGEST for part in arrays)
 
 
 def triangle(points: Objective) -> Triangle:
