@@ -59,9 +59,10 @@ def declare(
     """Return a decorator that attaches these traits to a cost: see `Traits`.
 
     fused: `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the block
-    of scores `(R, C, p)`, contiguous, IN PLACE into the derivative of the cost with respect to
-    them. From the same pass come the cost's sums over the points, added up in float64 whatever
-    the scores' type, and the counts of `count_misclassified`, None where there are no classes.
+    of scores `(R, C, p)` IN PLACE into the derivative of the cost with respect to them. It is
+    contiguous, or, of a shift-invariant cost, the first two axes of such a block swapped. From the
+    same pass come the cost's sums over the points, added up in float64 whatever the scores' type,
+    and the counts of `count_misclassified`, None where there are no classes.
     The cost is then an autograd primitive with that derivative; `formula` keeps the plain one.
     """
 

@@ -18,7 +18,7 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     else:
         own = take_own(scores, targets)
         counts = own.counts
-        scores.reshape(-1)[own.places] = own.score - 1
+        own.flat[own.places] = own.score - 1
     flat = scores.reshape(len(scores), -1)
     values = np.vecdot(flat, flat) if flat.dtype == np.float64 else total(flat * flat)
     scores *= 2

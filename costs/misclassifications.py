@@ -29,10 +29,12 @@ def count_false(right: Array) -> NDArray[np.int64]:
 class Own(NamedTuple):
     """Each point's own score, taken out of the block.
 
-    places: `(R, p)`, where it stood in the flat block. score: `(R, p)`. rival: `(R, p)`, the
-    largest of the point's other scores. counts: `(R,)`, the misclassified points.
+    flat: the block's numbers as they lie in memory. places: `(R, p)`, where it stood there. score:
+    `(R, p)`. rival: `(R, p)`, the largest of the point's other scores. counts: `(R,)`, the
+    misclassified points.
     """
 
+    flat: Array
     places: NDArray[np.intp]
     score: Array
     rival: Array
@@ -42,14 +44,16 @@ class Own(NamedTuple):
 def take_own(scores: Array, targets: Array) -> Own:
     """Take the scores of the points' own classes out of `(R, C, p)`, leaving minus infinity.
 
+    scores: contiguous, or the first two axes of such a block `(C, R, p)` swapped.
     One comparison of the own score with the largest of the others then tells who is misclassified.
     It also shows equal scores, of which the first in the row wins. `argmax` over a short axis would
     take as long as the whole cost.
     """
-    runs, classes, points = scores.shape
-    first = np.arange(0, scores.size, classes * points)
-    places = first[:, None] + (targets * points + np.arange(points))
-    flat = scores.reshape(-1)
+    runs, _, points = scores.shape
+    to_run, to_class = (stride // scores.itemsize for stride in scores.strides[:2])
+    within = to_class * targets + np.arange(points)
+    places = np.asarray(to_run * np.arange(runs)[:, None] + within, dtype=np.intp)
+    flat = (scores if scores.flags.c_contiguous else scores.swapaxes(0, 1)).reshape(-1)
     own = flat.take(places, mode="clip")  # targets are in range; mode `raise` would copy
     flat[places] = -np.inf
     rival = scores.max(axis=1)
@@ -59,4 +63,4 @@ def take_own(scores: Array, targets: Array) -> Own:
         run, point = np.nonzero(tied)
         first_rival = np.argmax(scores[run, :, point] == rival[run, point, None], axis=1)
         counts -= np.bincount(run[targets[point] < first_rival], minlength=runs)
-    return Own(places, own, rival, counts)
+    return Own(flat, places, own, rival, counts)

@@ -13,7 +13,7 @@ from normbench.costs.misclassifications import take_own
 def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Turn scores into `softmax(s) - e_y` in place; return sums and counts. See `declare`."""
     own = take_own(scores, targets)
-    flat = scores.reshape(-1)
+    flat = own.flat
     largest = np.maximum(own.score, own.rival)
     shifted = own.score - largest
     scores -= largest[:, None]

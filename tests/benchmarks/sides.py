@@ -47,12 +47,18 @@ class Work:
 
 def ours(work: Work) -> Callable[[], Histories]:
     """Return the descent as a job makes it; equal columns are merged beforehand."""
-    with _objective(work).merged(own=False) as quick:
+    with _objective(work).with_fewer_rows().merged(own=False) as quick:
         return lambda: _descend(quick, work)
 
 
 def unmerged(work: Work) -> Callable[[], Histories]:
     """Return the descent that multiplies every column: what a step costs over its products."""
+    train = _objective(work).with_fewer_rows()
+    return lambda: _descend(train, work)
+
+
+def every_row(work: Work) -> Callable[[], Histories]:
+    """Return the descent that multiplies every column and every class's weights."""
     train = _objective(work)
     return lambda: _descend(train, work)
 
@@ -96,11 +102,14 @@ def _descend(train: Problem, work: Work) -> Histories:
     return found.cost, np.zeros(found.cost.shape) if counts is None else counts
 
 
-def floor(work: Work) -> Callable[[], None]:
-    """Return the floor: the two products of each step alone, and the last step's first."""
-    runs, classes, _ = work.start.shape
-    weights = np.ascontiguousarray(work.start[:, :, 1:].reshape(runs * classes, -1))
-    scores = np.empty((runs * classes, len(work.x)), dtype=work.x.dtype)
+def floor(work: Work, without: int = 0) -> Callable[[], None]:
+    """Return the floor: the two products of each step alone, and the last step's first.
+
+    without: how many of the classes are not multiplied.
+    """
+    rows = work.start[:, : work.classes - without, 1:]
+    weights = np.ascontiguousarray(rows.reshape(-1, rows.shape[2]))
+    scores = np.empty((len(weights), len(work.x)), dtype=work.x.dtype)
     gradient = np.empty_like(weights)
 
     def run() -> None:

@@ -9,7 +9,7 @@ from sklearn.preprocessing import FunctionTransformer
 from normbench import costs, optimizers
 from normbench.datasets import make_dataset
 from normbench.engine import route
-from normbench.engine.fast import span, triangle
+from normbench.engine.fast import blocked, span, triangle
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.problem import Objective
 from normbench.engine.settings import Settings
@@ -172,3 +172,60 @@ def test_coordinates_of_their_own_are_for_rules_that_turn_with_the_axes(rng):
     assert not span.pays(replace(whole, x=x[:, :39]), descent, start[:, :, :40], 5, 1000)
     many = rng.standard_normal((200, 1, 401))  # starts that span more than the points
     assert not span.pays(whole, descent, many, 1000, 1000)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_without_the_last_classs_rows_costs_and_gradient_are_the_same(rng, l2, precision):
+    """The penalty is on all weights; runs and classes of different numbers, blocks that end."""
+    x, y = rng.standard_normal((700, 4)).astype(precision), rng.integers(0, 3, 700)
+    parts = (costs.multiclass_softmax, x, y, True, l2, 3)
+    fewer, plain = Blocked(*parts).with_fewer_rows(), Objective(*parts)
+    weights = rng.standard_normal((5, 3, 5)).astype(precision)
+    weights[0] = 0  # equal scores: the first class wins
+    rows = fewer._rows(weights)
+    assert rows.shape == (5 * 2, 5)
+    mine, theirs = fewer.evaluate(weights), plain.evaluate(weights)
+    # Measured: 3e-16, and 2e-7 in float32.
+    near = 1e-13 if precision == "float64" else 2e-6
+    np.testing.assert_allclose(mine.costs, theirs.costs, rtol=near)
+    np.testing.assert_allclose(mine.gradient, theirs.gradient, rtol=near, atol=near)
+    np.testing.assert_array_equal(mine.misclassifications, theirs.misclassifications)
+    scores = fewer.evaluate(weights, with_gradient=False)
+    np.testing.assert_array_equal(scores.costs, mine.costs)
+
+
+def test_the_last_class_is_left_out_of_smooth_costs_that_a_shift_leaves_alone(rng):
+    x, y = rng.standard_normal((30, 4)), rng.integers(0, 3, 30)
+    for cost, fewer in (
+        (costs.multiclass_softmax, True),
+        (costs.multiclass_perceptron, False),  # kinks: rounding decides between sub-gradients
+        (costs.least_squares, False),
+    ):
+        assert Blocked(cost, x, y, True, 0.0, 3).with_fewer_rows().fewer == fewer
+
+
+@pytest.mark.parametrize("optimizer", [optimizers.gradient_descent(), optimizers.adam()])
+def test_histories_without_the_last_class_are_those_of_all(rng, monkeypatch, optimizer):
+    """Under rules that turn with the axes; Adam amplifies rounding, and multiplies all."""
+    seen = watched(monkeypatch)
+    x, y = rng.standard_normal((90, 5)), rng.integers(0, 4, 90)
+    jobs = [job(x, y, costs.multiclass_softmax, optimizer, kind) for kind in route.ENGINES]
+    fast, plain = map(run, jobs)
+    assert_equal(fast, plain)
+    assert seen[0].train.fewer == optimizer.rotation_equivariant
+    assert seen[0].test.fewer
+
+
+def test_equal_columns_and_the_last_class_are_left_out_together(rng, monkeypatch):
+    monkeypatch.setattr(blocked, "MERGED_FROM", 0)
+    x, y = rng.standard_normal((60, 3)), rng.integers(0, 3, 60)
+    twice = np.column_stack([x, x[:, :2]])
+    whole = Objective(costs.multiclass_softmax, twice, y, True, 0.1, 3)
+    weights = rng.standard_normal((2, 3, 6))
+    theirs = whole.evaluate(weights)
+    with Blocked(*vars(whole).values()).with_fewer_rows().merged(own=False) as quick:
+        assert quick.x.shape == (60, 3)
+        mine = quick.evaluate(weights)
+    np.testing.assert_allclose(mine.costs, theirs.costs, rtol=1e-13)
+    np.testing.assert_allclose(mine.gradient, theirs.gradient, atol=1e-14)

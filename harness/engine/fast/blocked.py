@@ -37,9 +37,9 @@ MERGED_LEFT = 0.95  # of the columns: where more are different, merging gains no
 
 
 class _Sums(NamedTuple):
-    """Sums over some of the points: costs `(R,)`, bias `(R C,)`, slopes `(R C, N)`, counts `(R,)`.
+    """Sums over some of the points: costs `(R,)`, bias `(k,)`, slopes `(k, N)`, counts `(R,)`.
 
-    bias and slopes are the gradient's.
+    bias and slopes are the gradient's, by the k rows of weights that are multiplied.
     """
 
     costs: Array
@@ -52,10 +52,12 @@ class _Sums(NamedTuple):
 class Blocked(Objective):
     """An `Objective`, see there, evaluated in blocks of points.
 
-    columns: x holds only the different ones of the features' columns, see `merged`.
+    columns: x holds only the different ones of the features' columns, see `merged`. fewer: the
+    last class is not multiplied, see `with_fewer_rows`.
     """
 
     columns: Columns | None = None
+    fewer: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,8 +71,10 @@ class Blocked(Objective):
         """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
         memory: Workspace = {} if workspace is None else workspace
         folded = self._folded(weights)
+        rows = self._rows(folded)
         sums = threads.over(
-            lambda part: self._sum(folded, part, with_gradient, memory), self._parts(folded)
+            lambda part: self._sum(rows, len(weights), part, with_gradient, memory),
+            self._parts(folded),
         )
         with QUIET():
             costs = np.sum([part.costs for part in sums], axis=0)
@@ -113,31 +117,60 @@ class Blocked(Objective):
         with QUIET():
             return self.columns.fold(weights)
 
+    def with_fewer_rows(self) -> "Blocked":
+        """Return the same problem, to rounding, that multiplies C - 1 rows of weights a run.
+
+        Of a smooth cost that a number added to all scores leaves as it is: the last class's weights
+        are taken from the others', its scores are 0, and its derivative is minus the others' sum.
+        The problem itself where the cost is another.
+        """
+        smooth = self.traits.shift_invariant and not self.traits.pieces
+        return replace(self, fewer=smooth and hasattr(self.cost, "fused") and self.classes > 1)
+
+    def _rows(self, weights: Array) -> Array:
+        """Return the rows of weights that are multiplied, `(k, N + 1)`; of fewer, by classes."""
+        if self.fewer:
+            with QUIET():
+                weights = (weights[:, :-1] - weights[:, -1:]).swapaxes(0, 1)
+        return weights.reshape(-1, weights.shape[2])
+
     def _gradient(self, weights: Array, sums: list[_Sums]) -> Array:
         """Return the gradient's sum over the points, from those of all parts."""
-        gradient = np.empty(weights.shape, weights.dtype)
-        rows = gradient.reshape(-1, weights.shape[2])
-        rows[:, 0] = np.sum([part.bias for part in sums], axis=0)
+        _, classes, size = weights.shape
+        bias = np.sum([part.bias for part in sums], axis=0)
         slopes = np.sum([part.slopes for part in sums], axis=0)
-        rows[:, 1:] = slopes if self.columns is None else self.columns.unfold(slopes)
+        gradient = np.empty(weights.shape, weights.dtype)
+        own = gradient[:, : classes - 1].swapaxes(0, 1) if self.fewer else gradient
+        own[..., 0] = bias.reshape(own.shape[:2])
+        unfolded = slopes if self.columns is None else self.columns.unfold(slopes)
+        own[..., 1:] = unfolded.reshape(*own.shape[:2], size - 1)
+        if self.fewer:
+            np.sum(own, axis=0, out=gradient[:, -1])
+            gradient[:, -1] *= -1
         return gradient
 
     def _sum(
-        self, weights: Array, part: tuple[int, slice], with_gradient: bool, memory: Workspace
+        self,
+        rows: Array,
+        runs: int,
+        part: tuple[int, slice],
+        with_gradient: bool,
+        memory: Workspace,
     ) -> _Sums:
         """Return the sums of costs, gradients and counts over a part of the points."""
-        runs, classes, size = weights.shape
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
-        bias = np.zeros(runs * classes)
-        slopes, product = np.zeros((2, runs * classes, size - 1), dtype=self.x.dtype)
+        bias = np.zeros(len(rows))
+        slopes, product = np.zeros((2, len(rows), rows.shape[1] - 1), dtype=self.x.dtype)
         ones = np.ones(part[1].stop - part[1].start, dtype=self.x.dtype)
         with QUIET():  # a thread does not inherit the caller's setting
-            for block, scores in self._scores(weights, part, memory):
-                values, wrong = self._derive(scores, self.targets[block], with_gradient)
+            for block, scores in self._scores(rows, runs, part, memory):
+                values, wrong = self._derive(
+                    self._by_run(scores, runs), self.targets[block], with_gradient
+                )
                 costs += values
                 counts += wrong
                 if with_gradient:
-                    slope = scores.reshape(runs * classes, -1)
+                    slope = scores[: len(rows)]
                     bias += slope @ ones[: slope.shape[1]]  # takes half the time of a sum
                     slopes += products.slopes(
                         slope, self.x[block], product, self._piece(len(slope))
@@ -145,27 +178,33 @@ class Blocked(Objective):
         return _Sums(costs, bias, slopes, counts)
 
     def _scores(
-        self, weights: Array, part: tuple[int, slice], memory: Workspace
+        self, rows: Array, runs: int, part: tuple[int, slice], memory: Workspace
     ) -> Iterator[tuple[slice, Array]]:
-        """Yield each block of a part of the points, with its scores `(R, C, p)` in one buffer.
+        """Yield each block of a part of the points, with its scores `(R C, p)` in one buffer.
 
         Every other part begins with half a block: the threads are then at their short elementwise
         calls, which take turns with Python's lock, at different times.
         """
         number, span = part
-        runs, classes, _ = weights.shape
-        rows = runs * classes
-        bias = weights[:, :, 0].reshape(-1, 1)
-        slopes = np.ascontiguousarray(weights[:, :, 1:]).reshape(rows, -1)
-        size = self._block_size(rows, span.stop - span.start)
-        buffer = self._buffer(memory, number, rows * size)
+        bias, slopes = rows[:, :1], np.ascontiguousarray(rows[:, 1:])
+        every = len(rows) + runs * self.fewer  # the last class's
+        size = self._block_size(every, span.stop - span.start)
+        buffer = self._buffer(memory, number, every * size)
         first = span.start - (size // 2 if number % 2 else 0)
         for end in range(first + size, span.stop + size, size):
             block = slice(max(end - size, span.start), min(end, span.stop))
-            scores = buffer[: rows * (block.stop - block.start)].reshape(rows, -1)
-            products.scores(slopes, self.x[block], scores, self._piece(rows))
-            scores += bias
-            yield block, scores.reshape(runs, classes, -1)
+            scores = buffer[: every * (block.stop - block.start)].reshape(every, -1)
+            own = scores[: len(rows)]
+            products.scores(slopes, self.x[block], own, self._piece(len(rows)))
+            own += bias
+            scores[len(rows) :] = 0
+            yield block, scores
+
+    def _by_run(self, scores: Array, runs: int) -> Array:
+        """Return a block of scores `(R C, p)` as `(R, C, p)`, a view."""
+        if self.fewer:
+            return scores.reshape(-1, runs, scores.shape[1]).swapaxes(0, 1)
+        return scores.reshape(runs, -1, scores.shape[1])
 
     def _parts(self, weights: Array) -> list[tuple[int, slice]]:
         """Return spans of the points, one a thread, numbered; one span where the work is small."""
