@@ -47,7 +47,8 @@ def test_the_table_has_every_row_of_a_size(tmp_path):
     assert done.returncode == 0, done.stderr
     rows = {row["name"]: row for row in json.loads((tmp_path / "table.json").read_text())["rows"]}
     assert list(rows) == [
-        "step over its two products, 9 runs, float32",
+        "step over the products of C - 1 rows, 9 runs, float32",
+        "step over the products of C, 9 runs, float32",
         "all columns over ours, 9 runs, float32",
         "textbook over ours, 9 runs, float32",
         "careful textbook over ours, 9 runs, float32",
