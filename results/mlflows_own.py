@@ -20,6 +20,11 @@ VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its exper
 LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
 
 
+def get_ready() -> None:
+    """Read the libraries that open a database: it takes half a second."""
+    import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
+
+
 def tables() -> bytes:
     """Return a SQLite file with MLflow's tables and nothing in them.
 
