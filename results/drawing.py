@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from normbench.results import clean, names
 from normbench.results.errors import unwritable
-from normbench.results.figures import NAMES, WHOLE, style
+from normbench.results.figures import NAMES, WHOLE, output
 from normbench.results.figures.material import Options, schemes
 from normbench.results.merging import merged
 from normbench.results.runs import Sweep
@@ -76,7 +76,7 @@ def write(
         if drawn is None:
             return []
         folder.mkdir(parents=True, exist_ok=True)
-        files = style.save(drawn, folder / stem, facts, kinds)
+        files = output.save(drawn, folder / stem, facts, kinds)
         if hasattr(_module(name), "moving"):
             files += _module(name).moving(sweep, experiment, folder / stem, facts, kinds)
         return files

@@ -9,7 +9,7 @@ import pandas as pd
 
 from normbench.results import comparisons, names, problems, reached, tables, theory
 from normbench.results.errors import ResultsError, unwritable
-from normbench.results.figures import profiles, style
+from normbench.results.figures import output, profiles, style
 from normbench.results.merging import merged
 from normbench.results.runs import Sweep, last_sweep_id, load
 from normbench.results.sentences import Said, said
@@ -133,7 +133,7 @@ def _draw(
     figure = profiles.draw(table, title, shape=shape)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = style.save(figure, folder / FILE, facts, ("png", "svg", "pdf"))
+        files = output.save(figure, folder / FILE, facts, ("png", "svg", "pdf"))
     except OSError as error:
         raise unwritable(folder, error) from error
     for file in files:

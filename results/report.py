@@ -27,7 +27,7 @@ from normbench.results import (
 )
 from normbench.results.answer import Compared
 from normbench.results.errors import unwritable
-from normbench.results.figures import NAMES, WHOLE, style
+from normbench.results.figures import NAMES, WHOLE, output, style
 from normbench.results.figures.material import Options
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left
@@ -367,9 +367,9 @@ def _drawn(
         return Drawn(svg=inline.element(svg, prefix))
     figure = drawing.figure(part, experiment, name, Options(shape=shape))
     assert figure is not None
-    if not svg and len(svg := style.svg(figure)) <= LARGEST:
+    if not svg and len(svg := output.svg(figure)) <= LARGEST:
         return Drawn(svg=inline.element(svg, prefix))
     with TemporaryDirectory() as folder:
-        (file,) = style.save(figure, Path(folder) / name, {}, ("png",))
+        (file,) = output.save(figure, Path(folder) / name, {}, ("png",))
         data = base64.b64encode(file.read_bytes()).decode()
     return Drawn(png=f"data:image/png;base64,{data}")

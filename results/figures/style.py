@@ -1,16 +1,14 @@
-"""What all figures share: a fixed look for each scheme and verdict, the formats, the files.
+"""What all figures share: a fixed look for each scheme and verdict, the formats.
 
 A colour has one meaning: schemes have hues of middle lightness, classes light hues, verdicts greys
 and the one red. They are told apart by the colour-blind; markers and lines add to it.
 """
 
 import hashlib
-import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -358,49 +356,3 @@ RC: Any = {
     "svg.fonttype": "none",
     "savefig.dpi": "figure",
 }
-
-
-def save(
-    figure: Figure,
-    path: Path,
-    facts: Mapping[str, str],
-    kinds: Sequence[str] = KINDS,
-) -> list[Path]:
-    """Write a figure under a path without suffix; return the files.
-
-    facts (sweep, command) stand in each file's metadata.
-    """
-    import matplotlib
-
-    about = "; ".join(f"{key}: {value}" for key, value in facts.items())
-    metadata: dict[str, dict[str, Any]] = {
-        "png": {"Software": "normbench", "Description": about},
-        "svg": {"Creator": "normbench", "Description": about, "Date": None},
-        "pdf": {"Creator": "normbench", "Subject": about, "CreationDate": None},
-    }
-    files = []
-    with matplotlib.rc_context(RC):
-        _lay_out(figure)
-        for kind in kinds:
-            files.append(path.with_name(f"{path.name}.{kind}"))
-            figure.savefig(files[-1], metadata=metadata[kind])
-    return files
-
-
-def svg(figure: Figure) -> str:
-    """Return a figure as the text of an SVG element, to stand in an HTML page."""
-    import matplotlib
-
-    buffer = io.StringIO()
-    with matplotlib.rc_context(RC):
-        _lay_out(figure)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
-
-
-def _lay_out(figure: Figure) -> None:
-    """Lay a figure out once, not once a file: constrained layout is most of a file's time."""
-    if figure.get_layout_engine() is not None:
-        figure.draw_without_rendering()
-        figure.set_layout_engine(None)  # with any engine, each file would be drawn twice

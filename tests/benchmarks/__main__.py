@@ -26,8 +26,13 @@ from tests.benchmarks.turns import in_turns, ratio  # noqa: E402
 
 GRID = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.2, 0.5, 1.0])
 PRECISIONS = ("float64", "float32")
-# At most, of a step over the products of the rows that it multiplies, and of all C; by runs.
-TARGETS = {1: (None, None), 9: (1.1, 1.0), 32: (1.1, 1.0)}
+# At most, of a step over the products of the rows that it multiplies, and of all C: by runs, and
+# of one run by precision.
+TARGETS: dict[int, dict[str, tuple[float | None, float]]] = {
+    1: {"float64": (None, 1.25), "float32": (None, 1.3)},
+    9: dict.fromkeys(PRECISIONS, (1.1, 1.0)),
+    32: dict.fromkeys(PRECISIONS, (1.1, 1.0)),
+}
 SIDES = {
     "ours": sides.ours,
     "all columns": sides.unmerged,
@@ -82,7 +87,8 @@ def step_rows(turns: int, only: str) -> Iterator[Row]:
     And of 3 classes, where the last is a third of the rows.
     """
     for precision in PRECISIONS:
-        for runs, (own, every) in TARGETS.items():
+        for runs, targets in TARGETS.items():
+            own, every = targets[precision]
             words = f"{runs} runs, {precision}"
             names = [f"step over the products of {rows}, {words}" for rows in ("C - 1 rows", "C")]
             if not any(only in name for name in names):
@@ -99,9 +105,12 @@ def step_rows(turns: int, only: str) -> Iterator[Row]:
         x, y = rng.standard_normal((20_000, 300)), rng.integers(0, 3, 20_000)
         work = sides.Work(x, y, 0.01 * rng.standard_normal((9, 3, 301)), GRID, 5)
         parts = {"ours": sides.unmerged(work), "every": sides.floor(work)}
+        parts["all rows"] = sides.every_row(work)
         check_same(sides.unmerged(work)(), sides.every_row(work)(), "float64", name)
         found = in_turns(parts, turns)
         yield judged(name, ratio(found["ours"], found["every"]), "at most", 0.85)
+        name = "all rows over ours, 3 classes, 20,000 x 300, 9 runs, float64"
+        yield judged(name, ratio(found["all rows"], found["ours"]))
 
 
 def framework_rows(turns: int, only: str) -> Iterator[Row]:
@@ -112,18 +121,19 @@ def framework_rows(turns: int, only: str) -> Iterator[Row]:
     gains, and what few rows of weights gain by pieces of the points, are the first rows.
     """
     none: dict[str, float | None] = {"float64": None, "float32": None}
+    avx512 = products.piece(10, 784) > 0
     wanted: list[tuple[str, str, int, dict[str, float | None]]] = [
         ("all columns", "ours", 9, none),
         ("points at once", "ours", 1, none),
-        ("textbook", "ours", 9, {"float64": 6.5, "float32": 12}),
+        ("textbook", "ours", 9, {"float64": 10 if avx512 else 7, "float32": 12}),
         ("careful textbook", "ours", 9, {"float32": None}),
         ("pytorch", "ours", 9, {"float64": 2.2, "float32": 2.5}),
         ("pytorch", "all columns", 9, none),
-        ("jax", "ours", 1, none),
-        ("jax", "ours", 9, {"float64": 0.85, "float32": 0.85}),
-        ("jax", "all columns", 9, none),
-        ("jax", "ours", 32, {"float64": 1.1, "float32": 1.1}),
-        ("jax", "all columns", 32, none),
+        ("jax", "ours", 1, dict.fromkeys(PRECISIONS, 1.0)),
+        ("jax", "ours", 9, dict.fromkeys(PRECISIONS, 1.1)),
+        ("jax", "all columns", 9, dict.fromkeys(PRECISIONS, 1.0)),
+        ("jax", "ours", 32, dict.fromkeys(PRECISIONS, 1.2)),
+        ("jax", "all columns", 32, dict.fromkeys(PRECISIONS, 1.1)),
     ]
     for side, under, runs, targets in wanted:
         for precision, target in targets.items():
@@ -156,7 +166,7 @@ def small_rows(turns: int, only: str) -> Iterator[Row]:
     ours = sides.ours(work)
     check_same(ours(), sides.textbook(work), "float64", name)
     found = in_turns({"textbook": lambda: sides.textbook(work), "ours": ours}, 2)
-    yield judged(name, ratio(found["textbook"], found["ours"]), "at least", 20)
+    yield judged(name, ratio(found["textbook"], found["ours"]), "at least", 30)
 
 
 def short_rows(turns: int, only: str) -> Iterator[Row]:

@@ -15,6 +15,7 @@ from normbench.results.figures import (
     NAMES,
     contours,
     material,
+    output,
     phase_diagram,
     profiles,
     sharpness,
@@ -512,7 +513,7 @@ def test_the_same_sweep_gives_the_same_files(three, tmp_path):
 
 
 def test_a_figure_as_svg_text(three):
-    text = style.svg(drawing.figure(three.sweep, three.name, "phase_diagram"))
+    text = output.svg(drawing.figure(three.sweep, three.name, "phase_diagram"))
     assert text.startswith("<svg")
     assert text.rstrip().endswith("</svg>")
 
@@ -522,7 +523,7 @@ def test_matplotlib_is_left_as_it_was(three):
 
     before = dict(matplotlib.rcParams)
     draw(three, "histories")
-    style.svg(draw(three, "data"))
+    output.svg(draw(three, "data"))
     assert dict(matplotlib.rcParams) == before
 
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from normbench.results.figures import style
+from normbench.results.figures import output
 from normbench.results.inline import element
 
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
@@ -23,7 +23,7 @@ def svg():
     axis.set_yscale("log")
     axis.set_title(r"12.3456789  $10^{-3}$")
     axis.legend()
-    return style.svg(figure)
+    return output.svg(figure)
 
 
 def marks(text):

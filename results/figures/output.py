@@ -1,0 +1,56 @@
+"""A figure as files, and as the text of an SVG element."""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from normbench.results.figures import style
+
+
+def save(
+    figure: Figure,
+    path: Path,
+    facts: Mapping[str, str],
+    kinds: Sequence[str] = style.KINDS,
+) -> list[Path]:
+    """Write a figure under a path without suffix; return the files.
+
+    facts (sweep, command) stand in each file's metadata.
+    """
+    import matplotlib
+
+    about = "; ".join(f"{key}: {value}" for key, value in facts.items())
+    metadata: dict[str, dict[str, Any]] = {
+        "png": {"Software": "normbench", "Description": about},
+        "svg": {"Creator": "normbench", "Description": about, "Date": None},
+        "pdf": {"Creator": "normbench", "Subject": about, "CreationDate": None},
+    }
+    files = []
+    with matplotlib.rc_context(style.RC):
+        _lay_out(figure)
+        for kind in kinds:
+            files.append(path.with_name(f"{path.name}.{kind}"))
+            figure.savefig(files[-1], metadata=metadata[kind])
+    return files
+
+
+def svg(figure: Figure) -> str:
+    """Return a figure as the text of an SVG element, to stand in an HTML page."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    with matplotlib.rc_context(style.RC):
+        _lay_out(figure)
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _lay_out(figure: Figure) -> None:
+    """Lay a figure out once, not once a file: constrained layout is most of a file's time."""
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)  # with any engine, each file would be drawn twice
