@@ -229,7 +229,9 @@ def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None
             axis.set_yscale("log", nonpositive="mask")
             style.log_ticks(axis.yaxis)
         elif values.max() > 3 * start > 0:
-            axis.set_ylim(top=1.5 * start)
+            # Both limits: the margin below would be one of the curve that leaves the panel.
+            low, high = min(float(values.min()), start), 1.5 * start
+            axis.set_ylim(low - 0.05 * (high - low), high)
         return
     scale = None if scale == EXCESS else scale
     squashed = max(ends) > BAD * max(float(np.median(ends)), 1.0) or max(values) > 10 * max(ends)

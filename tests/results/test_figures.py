@@ -9,7 +9,7 @@ from matplotlib.collections import PathCollection, QuadMesh
 from PIL import Image
 
 from normbench.command.results import main
-from normbench.results import comparisons, drawing
+from normbench.results import comparisons, drawing, names
 from normbench.results.errors import ResultsError
 from normbench.results.figures import (
     NAMES,
@@ -149,6 +149,22 @@ def test_a_bad_scheme_does_not_squash_the_misclassifications():
     # On a linear axis 3 and 5 of 400 are half a percent of the panel apart: here over 5 percent.
     assert np.diff(heights[:, 1]).min() > 0.05
     assert axis.get_ylim()[0] == 0
+
+
+def test_a_cost_that_shoots_up_and_ends_at_0_leaves_the_others_readable():
+    """A cost of 0 keeps the axis linear; the margin below was that of the curve that is cut."""
+    from normbench.results.figures import histories
+
+    costs = [2.3, 5e4, 1.0, 0.0, 2.3, 1.0, 0.5, 0.2]
+    table = pd.DataFrame({"run_id": ["a"] * 4 + ["b"] * 4, "iteration": [0, 1, 2, 3] * 2})
+    table = table.assign(**{names.TRAIN_COST.key: costs})
+    runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
+    runs = runs.assign(**{"verdict": "levelled", names.STEP_TAG.column: "1"})
+    (axis,) = histories.draw(table, runs, "").axes
+    low, high = axis.get_ylim()
+    assert axis.get_yscale() == "linear"
+    assert -0.5 < low < 0
+    assert 2.3 < high < 5
 
 
 def test_a_run_without_curvature_leaves_the_sharpness_of_others_readable():
