@@ -4,7 +4,9 @@ Conventions of every scheme: variance divides by P; statistics come from the tra
 alone, in float64 whatever the type of the points; the points keep their type.
 """
 
+from normbench.normalizers.pareto import Pareto
 from normbench.normalizers.quantile import Quantile
+from normbench.normalizers.rotation import RandomRotation
 from normbench.normalizers.whitening import (
     CholeskySphere,
     LedoitWolfSphere,
@@ -24,4 +26,6 @@ __all__ = [
     "ZCACorSphere",
     "LedoitWolfSphere",
     "Quantile",
+    "Pareto",
+    "RandomRotation",
 ]

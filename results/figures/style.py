@@ -67,6 +67,8 @@ LOOKS = {
     "power": Look("#9b56fa", "8", ":"),
     "unit_norm": Look("#aa6f3c", "$+$", "--"),
     "chain": Look("#1bacff", "$\\times$", "-."),
+    "pareto": Look("#300030", "$\\otimes$", "--"),
+    "random_rotation": Look("#180050", "$\\oplus$", ":"),
 }
 SPARE = [
     Look("#6032a3", "$\\circ$", ":"),

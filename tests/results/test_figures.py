@@ -545,8 +545,8 @@ def test_matplotlib_is_left_as_it_was(three):
 
 def test_no_two_schemes_look_alike():
     looks = style.looks(list(style.LOOKS))
-    assert len({look.marker for look in looks}) == len(looks) == 17
-    assert len({look.color for look in looks}) == 17
+    assert len({look.marker for look in looks}) == len(looks) == len(style.LOOKS)
+    assert len({look.color for look in looks}) == len(looks)
     several = style.looks(["pca_sphere"] * 12)
     assert len({(look.color, look.marker) for look in several}) == 12
     assert several[0] == style.LOOKS["pca_sphere"]

@@ -407,6 +407,7 @@ def test_a_share_of_the_variance_takes_as_many_components_as_hold_it():
         *((name, {"ridge": bad}, "ridge") for name in SPHERES for bad in (-1, np.inf, "a", True)),
         *((name, {"rtol": bad}, "rtol") for name in LINEAR for bad in (-1, 1.0, np.nan, "a")),
         *(("pca", {"components": bad}, "components") for bad in (0, -1, 7, 1.5, True, "a")),
+        *(("random_rotation", {"seed": bad}, "seed") for bad in (-1, 1.5, True, "a", None)),
         ("robust", {"quantile_range": (90.0, 10.0)}, "quantile range"),
         ("minmax", {"feature_range": (1, 0)}, "feature range"),
     ],
@@ -419,6 +420,52 @@ def test_an_option_out_of_its_range_is_refused_by_name(name, settings, message):
 def test_squares_that_overflow_are_refused():
     with pytest.raises(ValueError, match="overflow"), np.errstate(all="ignore"):
         scheme("pca_sphere").fit(points() * 1e160)
+
+
+def test_pareto_leaves_each_feature_the_root_of_its_variance_as_variance():
+    x = np.c_[points(), np.full(200, 0.1)]
+    z = scheme("pareto").fit_transform(x)
+    expected = np.r_[x[:, :6].std(axis=0), 0.0]
+    # Measured: 2e-15 relative; the constant feature is 0 to rounding.
+    np.testing.assert_allclose(z.var(axis=0), expected, rtol=1e-12, atol=1e-30)
+    np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+
+
+def test_pareto_learns_block_after_block_what_it_learns_at_once():
+    x, fitted = points(), scheme("pareto")
+    for block in np.split(x, 4):
+        fitted.partial_fit(block)
+    np.testing.assert_allclose(fitted.scale_, scheme("pareto").fit(x).scale_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("features", [1, 2, 6])
+def test_a_random_rotation_keeps_lengths_angles_and_orientation(features):
+    x = points()[:, :features]
+    for seed in range(5):
+        fitted = scheme("random_rotation", seed=seed).fit(x)
+        z = fitted.transform(x)
+        # Measured: 3e-16 of the largest entry.
+        np.testing.assert_allclose(z @ z.T, x @ x.T, atol=1e-12 * np.abs(x @ x.T).max())
+        assert np.linalg.det(fitted.matrix_) == pytest.approx(1, abs=1e-12)
+        np.testing.assert_array_equal(
+            fitted.matrix_, scheme("random_rotation", seed=seed).fit(2 * x).matrix_
+        )
+
+
+def test_random_rotations_are_uniform():
+    """The first two moments of the entries, and of the angle of turns of the plane."""
+    seeds = range(2000)
+    x = points()[:, :3]
+    turns = np.array([scheme("random_rotation", seed=seed).fit(x).matrix_ for seed in seeds])
+    # Of entries: mean 0, mean square 1/3, of fourth powers 1/5; the errors are within 4 deviations
+    # of a mean of 2000. Without the fixed signs an entry of the diagonal has the mean -0.4.
+    assert np.abs(turns.mean(axis=0)).max() < 4 * np.sqrt(1 / 3 / 2000)
+    np.testing.assert_allclose((turns**2).mean(axis=0), 1 / 3, atol=4 * 0.3 / np.sqrt(2000))
+    np.testing.assert_allclose((turns**4).mean(axis=0), 1 / 5, atol=4 * 0.27 / np.sqrt(2000))
+    flat = [scheme("random_rotation", seed=seed).fit(x[:, :2]).matrix_ for seed in seeds]
+    angles = np.array([np.arctan2(turn[1, 0], turn[0, 0]) for turn in flat])
+    shares = np.histogram(angles, bins=8, range=(-np.pi, np.pi))[0] / 2000
+    np.testing.assert_allclose(shares, 1 / 8, atol=4 * np.sqrt(1 / 8 * 7 / 8 / 2000))
 
 
 # On real data.

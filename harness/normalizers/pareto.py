@@ -1,0 +1,32 @@
+"""Pareto scaling: between centring and standardizing."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
+
+
+class Pareto(StandardScaler):  # type: ignore[misc]
+    """Pareto scaling: `z = (x - m) / sqrt(s)`, s the standard deviation (divided by P).
+
+    A feature keeps the variance s, so that large features stay larger, but less so. A constant
+    feature keeps scale 1. Learned: `mean_` (N,), `scale_` (N,), the divisors. Source: van den Berg
+    et al., "Centering, scaling, and transformations", BMC Genomics 7 (2006), table 1.
+    copy: as in `StandardScaler`.
+    """
+
+    parts = (True, True, False)  # centres, scales, rotates: see `normbench.normalizers.affine`
+
+    def __init__(self, *, copy: bool = True) -> None:
+        super().__init__(copy=copy)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from points X (P, N) beside those of before; return self."""
+        super().partial_fit(X, y, sample_weight)
+        self.scale_: NDArray[np.float64] = np.sqrt(self.scale_)
+        return self
+
+    def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the factors (N,) and the offset (N,) of the map."""
+        return 1 / self.scale_, -self.mean_ / self.scale_
