@@ -8,10 +8,10 @@ OF_LIBRARIES := tests/costs tests/optimizers tests/harness/normalizers \
 	$(addprefix tests/harness/test_,objective.py scheme.py theory.py store.py compare.py) \
 	$(addprefix tests/datasets/test_,files.py columns.py labels.py) \
 	tests/results/test_tables.py tests/results/test_figures.py
-STUDIES := $(basename $(notdir $(wildcard conf/experiment/textbook/*.yaml)))
+GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook test test-lowest slow whole check mutants bench dashboard clean
+.PHONY: help setup compare textbook gallery test test-lowest slow whole check mutants bench dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -26,12 +26,28 @@ $(READY): pyproject.toml constraints.txt
 compare: $(READY) ## the default comparison: breast cancer, softmax, three schemes
 	$(VENV)/bin/normbench
 
-textbook: $(READY) ## the textbook's studies and their table; DATA=FOLDER for data that is there
-	@failed=0; for study in $(STUDIES); do \
-		echo "$$study"; \
-		$(VENV)/bin/normbench "experiment=textbook/$$study" $(if $(DATA),"data_dir='$(DATA)'") || failed=1; \
+# Runs every study of some folders of conf/experiment, and prints a table a folder.
+define studies
+	@failed=0; for folder in $(1); do \
+		for file in conf/experiment/$$folder/*.yaml; do \
+			[ -e "$$file" ] || continue; \
+			study=$$folder/$$(basename "$$file" .yaml); \
+			echo "$$study"; \
+			$(VENV)/bin/normbench "experiment=$$study" $(if $(DATA),"data_dir='$(DATA)'") || failed=1; \
+		done; \
 	done; \
-	$(VENV)/bin/normbench results studies && exit $$failed
+	for folder in $(1); do \
+		printf '\n%s\n' "$$folder"; \
+		$(VENV)/bin/normbench results studies "$$folder" || failed=1; \
+	done; \
+	exit $$failed
+endef
+
+textbook: $(READY) ## the textbook's studies and their table; DATA=FOLDER for data that is there
+	$(call studies,textbook)
+
+gallery: $(READY) ## the studies of lecture, notes, exercises and research, and their tables; DATA=FOLDER
+	$(call studies,$(GALLERY))
 
 test: $(READY) ## the tests
 	$(PYTHON) -m pytest -n 2 -m "not slow"

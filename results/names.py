@@ -249,6 +249,7 @@ def membership(sweep_id: str) -> Tag:
 
 # Of a sweep.
 COMMAND = Tag("command", "the command that made it, without passwords")
+EXPECTED = Tag("study_expected", "what the source of its study says in numbers, as JSON")
 JOBS = Tag("jobs", "how many jobs it has")
 HOST = Tag("host", "the machine that it runs on")
 PROCESS = Tag("pid", "the number of its process there")

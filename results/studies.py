@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import names, runs
+from normbench.results import expected, names, runs
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep
 from normbench.results.theory import bounded
@@ -37,6 +37,16 @@ def _study(command: str) -> str:
     return next((word[1] for word in found if word), "")
 
 
+def checked(store: str, folder: str) -> pd.DataFrame:
+    """Return one row a number that the studies of a folder expect, see `expected.checked`.
+
+    Empty where none of them expects one.
+    """
+    found = last(store, folder).items()
+    rows = [expected.checked(runs.load(store, sweep_id), name) for name, sweep_id in found]
+    return pd.DataFrame([row for part in rows for row in part])
+
+
 def table(store: str, folder: str = "textbook") -> pd.DataFrame:
     """Return one row a study and scheme: `study`, `scheme`, `the source says`, `measured`.
 
@@ -56,8 +66,8 @@ def table(store: str, folder: str = "textbook") -> pd.DataFrame:
             )
     if not rows:
         raise ResultsError(
-            f"--store {store}: holds no study of {folder}; make {folder} runs them, or "
-            f"normbench experiment={folder}/NAME one of them"
+            f"--store {store}: holds no study of {folder}; normbench experiment={folder}/NAME "
+            "runs one"
         )
     return pd.DataFrame(rows)
 

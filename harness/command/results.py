@@ -294,10 +294,17 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _studies(options: argparse.Namespace) -> int:
-    from normbench.results import studies, tables
+    from normbench.results import expected, studies, tables
 
-    print(tables.FORMATS[options.format](studies.table(options.store, options.folder)))
-    return 0
+    write = tables.FORMATS[options.format]
+    checked = studies.checked(options.store, options.folder)
+    if checked.empty:  # studies that say no numbers
+        print(write(studies.table(options.store, options.folder)))
+        return 0
+    below = expected.reasons(checked) if options.format == "text" else []
+    print(write(checked.drop(columns="why") if options.format == "text" else checked))
+    print("".join(f"\n{line}" for line in below), end="\n" if below else "")
+    return 1 if expected.unexplained(checked) else 0
 
 
 def _table(options: argparse.Namespace) -> int:

@@ -65,6 +65,7 @@ class Sweep(Sweeper):
         self.composed: tuple[tuple[str, ...], dict[str, Any]] | None = None
         self.tables = configs.begin_tables(self.config)
         try:
+            self.expected = configs.expected(self.config)
             params, options = hold_back(self.params)  # the command line comes last, and counts
             with reading():
                 words, held = [*params, *arguments], [*options, *self.held]
@@ -154,6 +155,7 @@ class Sweep(Sweeper):
         self.sweep_id = self.writer.free_id(re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A))
         command = clean.line("normbench " + shlex.join(self.words)).strip()
         tags = {names.COMMAND.key: command, names.JOBS.key: str(jobs)}
+        tags |= self.expected
         tags |= leftovers.home(self.folder)
         tags |= {**_versions(), **_commit()}
         for name in experiments:

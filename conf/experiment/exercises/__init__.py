@@ -1,0 +1,1 @@
+"""What the textbook asks of its reader, as studies."""

@@ -1,0 +1,1 @@
+"""Studies after a course's lecture on principal component analysis."""

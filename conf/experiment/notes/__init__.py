@@ -1,0 +1,1 @@
+"""Studies after notes on PCA and ZCA."""

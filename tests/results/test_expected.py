@@ -1,0 +1,160 @@
+"""What a study's source says in numbers, and what is said of a number that differs."""
+
+import json
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from normbench.results import expected, names
+from normbench.results.errors import ResultsError
+from normbench.results.runs import Sweep
+
+ONE = {"what": "condition number", "metric": "theory/condition_number", "value": 177}
+
+
+def sweep(entries, rows):
+    """A sweep of scheme runs, each (settings, condition number), whose study expects entries."""
+    said = {"role": "sweep", names.EXPECTED.column: json.dumps(entries)}
+    table = [
+        {"role": "scheme", names.CONDITION.column: number}
+        | {f"params.{key}": text for key, text in settings.items()}
+        for settings, number in rows
+    ]
+    return Sweep("", "one", pd.DataFrame([said, *table]), SimpleNamespace())
+
+
+def verdicts(entries, rows):
+    return [row["verdict"] for row in expected.checked(sweep(entries, rows), "none")]
+
+
+STANDARD, CENTRE = {"normalizer": "standard"}, {"normalizer": "centre"}
+
+
+@pytest.mark.parametrize(
+    ("more", "measured", "agrees"),
+    [
+        ({}, 177, True),
+        ({}, 177.01, False),
+        ({"within": 0.5}, 177.5, True),
+        ({"within": 0.5}, 176.4, False),
+        ({"within": "1%"}, 178.7, True),
+        ({"within": "1%"}, 178.8, False),
+        ({"value": [170, 180]}, 180, True),
+        ({"value": [170, 180]}, 180.1, False),
+        ({"value": [170, 180], "within": 1}, 169, True),
+        ({"value": -100, "within": "1%"}, -101, True),
+        ({"value": -100, "within": "1%"}, -98, False),
+    ],
+)
+def test_a_number_agrees_within_its_tolerance(more, measured, agrees):
+    assert verdicts([ONE | more], [(STANDARD, measured)]) == ["agrees" if agrees else "differs"]
+
+
+def test_settings_pick_the_runs_and_each_of_them_must_agree():
+    rows = [(STANDARD, 141.0), (CENTRE, 177.0), (CENTRE, 178.0)]
+    of = {"of": CENTRE}
+    assert verdicts([ONE | of], rows) == ["differs"]
+    assert verdicts([ONE | of | {"within": 1}], rows) == ["agrees"]
+    (row,) = expected.checked(sweep([ONE | of], rows), "none")
+    assert row["measured"] == "177 to 178"
+    assert verdicts([ONE | {"of": {"normalizer": "robust"}}], rows) == ["differs"]
+    assert verdicts([ONE | {"of": {"nothing": 1}}], rows) == ["differs"]
+    numbered = [({"dataset.points": "50.0"}, 177.0), ({"dataset.points": "80"}, 1.0)]
+    assert verdicts([ONE | {"of": {"dataset.points": 50}}], numbered) == ["agrees"]
+
+
+def test_a_number_that_differs_is_told_with_its_reason_or_counted():
+    entries = [ONE, ONE | {"why": "the source divides by P - 1"}, ONE | {"value": 178, "why": "no"}]
+    table = pd.DataFrame(expected.checked(sweep(entries, [(STANDARD, 178.0)]), "iris"))
+    assert list(table["why"]) == ["", "the source divides by P - 1", ""]
+    assert expected.unexplained(table) == 1
+    first, second = expected.reasons(table)
+    assert first == "iris, condition number: differs, and nobody says why"
+    assert second == "iris, condition number: the source divides by P - 1"
+
+
+def test_what_was_not_measured_does_not_agree():
+    entries = [ONE | {"metric": "theory/nothing"}, {"what": "a", "name": "of_nobody", "value": 1}]
+    rows = expected.checked(sweep(entries, [(STANDARD, 177.0)]), "none")
+    assert [(row["measured"], row["verdict"]) for row in rows] == [("not measured", "differs")] * 2
+
+
+def test_a_number_of_the_studys_own_is_found_by_its_name(monkeypatch):
+    made = sweep([{"what": "a", "name": "half", "value": 0.5}], [(STANDARD, 1.0)])
+    monkeypatch.setattr(expected, "numbers", lambda sweep, study: {"half": len(study) / 8})
+    assert [row["verdict"] for row in expected.checked(made, "four")] == ["agrees"]
+    assert [row["verdict"] for row in expected.checked(made, "eights")] == ["differs"]
+
+
+def test_a_study_without_a_module_has_no_numbers_of_its_own():
+    assert expected.numbers(sweep([], []), "is_not_there") == {}
+    assert expected.numbers(sweep([], []), "../textbook") == {}
+
+
+def test_the_source_in_words():
+    said = [entry.words for entry in expected.parse([ONE, ONE | {"within": "1%"}])]
+    assert said == ["177", "177 +- 1%"]
+    pair, words = expected.parse([ONE | {"value": [1, 2.5]}, ONE | {"says": "about 177"}])
+    assert (pair.words, words.words) == ("1 to 2.5", "about 177")
+
+
+MISTAKES = {
+    "no list": ("three", "study.expected=three: must be a list"),
+    "no number": (["three"], r"study.expected\[0\]=three: must be one number with its words"),
+    "unknown key": ([ONE | {"tolerance": 1}], r"study.expected\[0\].tolerance: is not one of what"),
+    "without words": ([{"metric": "a", "value": 1}], "must have `what`, and one of `metric`"),
+    "nothing measured": ([{"what": "a", "value": 1}], "one of `metric` .* and `name`"),
+    "twice measured": ([ONE | {"name": "a"}], "one of `metric` .* and `name`"),
+    "no words": ([ONE | {"why": 3}], r"study.expected\[0\].why=3: must be words"),
+    "no settings": ([ONE | {"of": "standard"}], r"\.of=standard: must be settings"),
+    "settings of a name": (
+        [{"what": "a", "name": "b", "of": {"c": 1}, "value": 1}],
+        r"\.of=.*leave it out beside a name",
+    ),
+    "no value": ([ONE | {"value": "many"}], r"\.value=many: must be a number, or the lowest"),
+    "a value that is missing": ([{**ONE, "value": None}], r"\.value=None"),
+    "a switch": ([ONE | {"value": True}], r"\.value=True"),
+    "three values": ([ONE | {"value": [1, 2, 3]}], r"\.value=\[1, 2, 3\]"),
+    "no values": ([ONE | {"value": []}], r"\.value=\[\]"),
+    "the wrong way round": ([ONE | {"value": [2, 1]}], r"\.value=\[2, 1\]"),
+    "not finite": ([ONE | {"value": float("nan")}], r"\.value=nan"),
+    "a tolerance below 0": ([ONE | {"within": -1}], r"\.within=-1: must be a number, 0 or more"),
+    "a tolerance in words": ([ONE | {"within": "some"}], r"\.within=some"),
+    "a tolerance as text": ([ONE | {"within": "1"}], r"\.within=1"),
+    "a share of nothing": ([ONE | {"within": "%"}], r"\.within=%"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_told_with_its_place(name):
+    entries, words = MISTAKES[name]
+    with pytest.raises(ResultsError, match=words) as told:
+        expected.parse(entries)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.usefixtures("with_store")
+def test_the_command_checks_keeps_and_tells_what_is_expected(command, tmp_path):
+    words = ["experiment=notes/iris_pca", "record=[spectrum]"]
+    wrong = command(*words, "study.expected=[3]")
+    assert wrong.returncode == 2
+    assert wrong.stderr.splitlines() == [
+        "normbench: study.expected[0]=3: must be one number with its words, such as {what: "
+        "condition number, metric: theory/condition_number, value: 1, within: 0.1}"
+    ]
+    done = command(*words)
+    assert done.returncode == 0, done.stderr
+    told = command("results", "studies", "notes")
+    assert told.returncode == 0, told.stderr
+    head, *rows = told.stdout.splitlines()
+    assert head.split() == ["study", "what", "the", "source", "says", "measured", "verdict"]
+    assert len(rows) > 2
+    assert all(row.endswith("agrees") for row in rows)
+    assert max(map(len, rows)) <= 120
+    one = "{what: share, name: share_1, value: 0.7}"
+    done = command(*words, f"study.expected=[{one}]")
+    assert done.returncode == 0, done.stderr
+    told = command("results", "studies", "notes")
+    assert told.returncode == 1
+    assert told.stdout.splitlines()[-1] == "iris_pca, share: differs, and nobody says why"

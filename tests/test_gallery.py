@@ -1,0 +1,82 @@
+"""Every study of the gallery runs whole, and each number that its source says is checked."""
+
+import re
+
+import pytest
+from omegaconf import OmegaConf
+
+from normbench.choices import CONF
+from normbench.results import expected, studies
+from tests.conftest import ROOT
+from tests.datasets.places import data_folder
+
+FOLDERS = ("lecture", "notes", "exercises", "research")
+STUDIES = [
+    f"{folder}/{file.stem}"
+    for folder in FOLDERS
+    for file in sorted((CONF / "experiment" / folder).glob("*.yaml"))
+]
+GUIDE = (CONF / "experiment" / "README.md").read_text()
+
+
+def described(study):
+    file = CONF / "experiment" / f"{study}.yaml"
+    return OmegaConf.to_container(OmegaConf.load(file), resolve=False)["study"]
+
+
+def place_of_data(study):
+    """Return the word that says where a study's data is; none where scikit-learn has it."""
+    text = (CONF / "experiment" / f"{study}.yaml").read_text()
+    named = re.findall(r"\bdataset: (\w+(?:, ?\w+)*)$", text, re.MULTILINE)
+    options = [CONF / "dataset" / f"{name.strip()}.yaml" for name in ",".join(named).split(",")]
+    needed = "data_dir" in text + "".join(file.read_text() for file in options)
+    return [f"data_dir={data_folder()}"] if needed else []
+
+
+def cells(study):
+    """Return the cells of a study's row in the guide: study, question, figures, answer."""
+    folder, _, name = study.partition("/")
+    part = GUIDE.partition(f"\n## `{folder}/`")[2].partition("\n## ")[0]
+    (line,) = [line for line in part.splitlines() if line.startswith(f"| `{name}` |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_store")
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
+    done = command(f"experiment={study}", *place_of_data(study))
+    assert done.returncode == 0, done.stderr
+    folder, _, name = study.partition("/")
+    table = studies.checked(f"sqlite:///{tmp_path}/mlflow.db", folder)
+    assert len(table) == len(described(study)["expected"])
+    assert set(table["study"]) == {name}
+    assert expected.unexplained(table) == 0, table.to_string()
+    assert "not measured" not in set(table["measured"])
+    for figure in re.findall(r"`(\w+)`", cells(study)[2]):
+        assert list(tmp_path.glob(f"outputs/*/{figure}.png")), figure
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_guide_asks_what_the_study_asks(study):
+    told = described(study)
+    assert cells(study)[1] == told["question"]
+    assert told["question"].endswith("?")
+    assert told["source"]
+    assert len(cells(study)[3]) > 10
+    expected.parse(told["expected"])
+
+
+def test_every_module_of_numbers_is_a_studys():
+    names = [study.partition("/")[2] for study in STUDIES]
+    assert len(names) == len(set(names))
+    made = {file.stem for file in (ROOT / "results" / "gallery").glob("*.py")} - {"__init__"}
+    assert made <= set(names)
+
+
+def test_a_number_that_no_module_makes_or_no_study_asks_for_is_seen():
+    for study in STUDIES:
+        name = study.partition("/")[2]
+        file = ROOT / "results" / "gallery" / f"{name}.py"
+        asked = [entry["name"] for entry in described(study)["expected"] if entry.get("name")]
+        assert bool(asked) == file.is_file(), study
