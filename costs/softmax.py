@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.costs.declaration import declare, total
+from normbench.costs.exponential import exp_in_place
 from normbench.costs.misclassifications import count_false
 
 
@@ -19,7 +20,7 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     cap = np.log(np.finfo(t.dtype).max) - 1
     beyond = total(np.maximum(t - cap, 0)) if np.any(t.max(axis=1) > cap) else 0.0
     np.minimum(t, cap, out=t)
-    np.exp(t, out=t)
+    exp_in_place(t)
     scratch = np.log1p(t)
     values = total(scratch) + beyond
     t /= np.add(t, 1, out=scratch)
