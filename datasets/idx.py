@@ -13,7 +13,7 @@ from normbench.datasets.dataset import Dataset, UserError, make_dataset
 from normbench.datasets.download import Remote, fetch
 from normbench.datasets.values import one_of, switch, whole
 
-SUBSETS = ("test10k", "train60k", "train_test")
+SUBSETS = ("test10k", "train60k", "train_test", "all70k")
 MAGIC = {2049: "labels", 2051: "images"}  # two zero bytes, 8 for bytes, the dimensions
 BLOCK = 250  # images that are normalized at a time
 FASHION = (
@@ -36,11 +36,13 @@ def mnist(
     """Return the MNIST digits, P x 784, from the four files of its publisher.
 
     subset: `test10k`, the 10,000 of the textbook's comparison; `train60k`; `train_test`, the 60,000
-    as training points and the 10,000 as test points. contrast_normalize: each image minus its own
-    mean, over its own standard deviation (divided by 784; a constant image becomes 0). digits: the
-    classes to keep, all by default. points: how many training points to keep, drawn without
-    replacement by a generator of its own seed, in their order; all by default. precision: the type
-    of the pixels: float32 halves the memory, and their mean is so small that no digits are lost.
+    as training points and the 10,000 as test points; `all70k`, the 60,000 and then the 10,000, all
+    training points. contrast_normalize: each image minus its own mean, over its own standard
+    deviation (divided by 784; a constant image becomes 0). digits: the classes to keep, all by
+    default; points of a single one are unlabelled. points: how many training points to keep, drawn
+    without replacement by a generator of its own seed, in their order; all by default. precision:
+    the type of the pixels: float32 halves the memory, and their mean is so small that no digits
+    are lost.
     Raises `UserError` on an option out of its range and on a missing or damaged file.
     """
     names = [str(digit) for digit in range(10)]
@@ -137,18 +139,22 @@ def _load(
     seed = whole("dataset.seed", seed, 0)
     kept = _digits(digits)
     train = "test10k" if subset == "test10k" else "train60k"
-    images, labels = _thin(*_part(parts[train], data_dir, kept), points, seed)
+    found = [_part(parts[train], data_dir, kept)]
+    if subset == "all70k":
+        found.append(_part(parts["test10k"], data_dir, kept))
+    images, labels = _thin(*(np.concatenate(part) for part in zip(*found)), points, seed)
     test = _part(parts["test10k"], data_dir, kept) if subset == "train_test" else None
     convert = normalize_contrast if contrast_normalize else np.asarray
+    one = len(kept) == 1
     return make_dataset(
         name,
         convert(images, precision),
-        labels,
+        None if one else labels,
         source=parts[train][0].addresses[0].rpartition("/")[0],
         x_test=None if test is None else convert(test[0], precision),
-        y_test=None if test is None else test[1],
+        y_test=None if test is None or one else test[1],
         feature_names=[f"pixel_{row}_{column}" for row in range(28) for column in range(28)],
-        class_names=[names[digit] for digit in kept],
+        class_names=None if one else [names[digit] for digit in kept],
         precision=precision,
     )
 
@@ -176,8 +182,8 @@ def _digits(digits: Any) -> list[int]:
     if isinstance(digits, str) or not hasattr(digits, "__iter__"):
         raise UserError(f"{name}={digits}: must be a list of classes, such as {name}=[3,8]")
     kept = sorted(whole(name, digit, 0, 9) for digit in digits)
-    if len(kept) < 2 or len(set(kept)) < len(kept):
-        raise UserError(f"{name}={digits}: must be two different classes at least, as [3,8]")
+    if not kept or len(set(kept)) < len(kept):
+        raise UserError(f"{name}={digits}: must be one class or several different ones, as [3,8]")
     return kept
 
 

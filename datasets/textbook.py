@@ -21,6 +21,7 @@ GEYSER = (
     "https://raw.githubusercontent.com/mwaskom/seaborn-data/"
     "71e2436a092d714350de0fc409ca8a8714e7e78f/geyser.csv"
 )
+GEYSER_NAMES = ("duration (minutes)", "waiting (minutes)")
 
 
 def breast_cancer_textbook(data_dir: str) -> Dataset:
@@ -120,7 +121,7 @@ def old_faithful(data_dir: str) -> Dataset:
     )
     path = fetch(file, data_dir)
     table = np.loadtxt(path, delimiter=",", skiprows=1, usecols=(0, 1))
-    return make_dataset("old_faithful", table, source=GEYSER, feature_names=["duration", "waiting"])
+    return make_dataset("old_faithful", table, source=GEYSER, feature_names=GEYSER_NAMES)
 
 
 def _labelled(name: str, file: Remote, data_dir: str, task: str) -> Dataset:

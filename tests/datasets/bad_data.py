@@ -396,10 +396,11 @@ CASES = (
     Case(
         "a subset that does not exist",
         chosen("mnist", data_dir=".", subset="foo"),
-        ("dataset.subset=foo", "test10k, train60k, train_test"),
+        ("dataset.subset=foo", "test10k, train60k, train_test, all70k"),
         True,
     ),
-    Case("one digit", chosen("mnist", data_dir=".", digits=[3]), ("dataset.digits=[3]", "two")),
+    Case("no digits", chosen("mnist", data_dir=".", digits=[]), ("dataset.digits=[]", "one class")),
+    Case("digits twice", chosen("mnist", data_dir=".", digits=[3, 3]), ("[3, 3]", "different")),
     Case("no digit", chosen("mnist", data_dir=".", digits=[3, 10]), ("=10: must be from 0 to 9",)),
     Case(
         "a rotation beyond 1", chosen("gaussian", rotation=2), ("dataset.rotation=2", "1 or less")

@@ -34,6 +34,23 @@ def test_digits_are_kept_and_renumbered():
     assert data.x.max() == 255
 
 
+def test_all_images_are_the_train_part_and_then_the_test_part():
+    folder = str(data_folder())
+    every = mnist(folder, "all70k", digits=[3], contrast_normalize=False, precision="float32")
+    assert every.x.shape == (7141, 784)  # as published: 6,131 and 1,010
+    assert (every.task, len(every.y), len(every.x_test)) == ("unlabelled", 0, 0)
+    first, last = (mnist(folder, part, digits=[3, 8]) for part in ("train60k", "test10k"))
+    both = mnist(folder, "all70k", digits=[3, 8])
+    assert (both.x == np.concatenate([first.x, last.x])).all()
+    assert (both.y == np.concatenate([first.y, last.y])).all()
+
+
+def test_a_single_class_is_unlabelled_in_its_test_part_too():
+    data = mnist(str(data_folder()), "train_test", digits=[3], contrast_normalize=False)
+    assert (data.x.shape, data.x_test.shape) == ((6131, 784), (1010, 784))
+    assert (data.task, data.classes, len(data.y_test)) == ("unlabelled", 0, 0)
+
+
 def test_points_are_drawn_by_the_seed():
     folder = str(data_folder())
     first, again, other = (mnist(folder, points=100, seed=seed) for seed in (0, 0, 1))
