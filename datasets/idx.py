@@ -142,7 +142,8 @@ def _load(
     found = [_part(parts[train], data_dir, kept)]
     if subset == "all70k":
         found.append(_part(parts["test10k"], data_dir, kept))
-    images, labels = _thin(*(np.concatenate(part) for part in zip(*found)), points, seed)
+    images, labels = (np.concatenate(part) for part in zip(*found))
+    images, labels = _thin(images, labels, points, seed)
     test = _part(parts["test10k"], data_dir, kept) if subset == "train_test" else None
     convert = normalize_contrast if contrast_normalize else np.asarray
     one = len(kept) == 1
