@@ -1,6 +1,7 @@
 """What a sweep ends in: one table on the terminal, the figures on disk, and where everything is."""
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +21,7 @@ from normbench.results import (
 )
 from normbench.results.answer import Compared
 from normbench.results.drawing import DEFAULT
+from normbench.results.figures import NAMES
 from normbench.results.figures.material import Options
 from normbench.results.runs import Sweep
 
@@ -33,11 +35,12 @@ def present(
     folder: Path,
     options: Options = DEFAULT,
     drawn: dict[str, list[Path]] | None = None,
+    wanted: Sequence[str] = tuple(NAMES),
 ) -> dict[str, list[Path]]:
     """Print runs' table, draw their figures and write their report; return the files by experiment.
 
-    drawn: the files of these very figures and report, where there are some. Raises ResultsError
-    where the folder cannot be written.
+    drawn: the files of these very figures and report, where there are some. wanted: the names of
+    the figures. Raises ResultsError where the folder cannot be written.
     """
     within = tables.budget(sweep.of_role(names.SCHEME))
     print(f"\n{f'{within}{NEWLINE}' if within else ''}{tables.text(tables.summary(sweep))}\n")
@@ -51,7 +54,7 @@ def present(
         print(textwrap.fill(answer.overall(sweep), 100))
     print()
     _print_failures(sweep)
-    written = _write(sweep, folder, options, compared) if drawn is None else drawn
+    written = _write(sweep, folder, wanted, options, compared) if drawn is None else drawn
     for name in sweep.experiments:
         if drawing.crowded(sweep, name):
             print(
@@ -67,10 +70,10 @@ def present(
 
 
 def _write(
-    sweep: Sweep, folder: Path, options: Options, compared: Compared
+    sweep: Sweep, folder: Path, wanted: Sequence[str], options: Options, compared: Compared
 ) -> dict[str, list[Path]]:
     """Draw the figures and write the report; return the files by experiment."""
-    written = drawing.write(sweep, folder, options=options)
+    written = drawing.write(sweep, folder, wanted, options)
     page = report.write(sweep, folder, written, compared)
     return {name: [*files, page] for name, files in written.items()}
 

@@ -174,6 +174,15 @@ def test_test_points_have_histories(command, with_store, tmp_path):
     assert "test cost" in done.stdout
 
 
+def test_a_command_draws_the_figures_that_are_asked_for(command, with_store, tmp_path):
+    for place, wanted in enumerate((["step_sizes"], [], ["step_sizes"])):
+        words = f"figures=[{','.join(wanted)}]", f"hydra.sweep.dir=outputs/{place}"
+        done = command("normalizer=standard", "iterations=3", "step_sizes=[1]", *words)
+        assert done.returncode == 0, done.stderr
+        drawn = {file.stem for file in (tmp_path / "outputs" / str(place)).glob("*.png")}
+        assert drawn == set(wanted)  # the second and third have the first one's jobs
+
+
 def test_the_database_is_one_file_once_a_command_has_ended(command, with_store, tmp_path):
     for arguments in (("iterations=3", "step_sizes=[1]"), ("results", "list")):
         done = command(*arguments)
@@ -198,6 +207,8 @@ MISTAKES = {
     "step_sizes=${decades:2,1}": "must run upwards",
     "dataset=digits": "cost=softmax: does not fit the targets of digits (multiclass, 10 classes)",
     "dataset.test_fraction=1": "dataset.test_fraction=1: must be",
+    "figures=histories": "figures=histories: must be a list",
+    "figures=[windos]": "figures=windos: must be one of overview, windows",
     "cost.l2=-1": "cost.l2=-1: must be",
     "cost.l2_in=nowhere": "cost.l2_in=nowhere: must be one of transformed, features",
     "tracking.uri=sqlite:////proc/none/mlflow.db": "the store cannot be opened",

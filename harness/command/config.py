@@ -104,6 +104,7 @@ def _check_parts(plain: Mapping[str, Any]) -> None:
     from normbench.datasets.values import switch
 
     switch("reuse", plain["reuse"])
+    figures(plain)
     for part in (*GROUPS, "tracking", "rules", "search"):
         if not isinstance(plain[part], dict):
             value = "null" if plain[part] is None else plain[part]
@@ -196,6 +197,21 @@ def expected(config: DictConfig) -> dict[str, str]:
             "say less in words"
         )
     return {names.EXPECTED.key: text}
+
+
+def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the figures that a sweep ends in, in their order; raise `UserError` on a mistake."""
+    from normbench.datasets import UserError
+    from normbench.datasets.values import one_of
+    from normbench.results.figures import NAMES
+
+    wanted = config["figures"]
+    if wanted is None:
+        return tuple(NAMES)
+    if isinstance(wanted, str) or not hasattr(wanted, "__iter__"):
+        raise UserError(f"figures={wanted}: must be a list, such as figures=[histories], or null")
+    named = [one_of("figures", name, tuple(NAMES)) for name in wanted]
+    return tuple(name for name in NAMES if name in named)
 
 
 def settle_start(
@@ -384,7 +400,7 @@ def parameters(config: DictConfig) -> dict[str, Any]:
         plain = {str(key): value for key, value in unresolved.items()}
     flat: dict[str, Any] = {}
     for key, value in plain.items():
-        if key in ("tracking", "reuse", "packages"):
+        if key in ("tracking", "reuse", "packages", "figures"):
             continue
         if isinstance(value, dict):
             if key in HydraConfig.get().runtime.choices:

@@ -66,6 +66,7 @@ class Sweep(Sweeper):
         self.tables = configs.begin_tables(self.config)
         try:
             self.expected = configs.expected(self.config)
+            self.figures = configs.figures(self.config)
             params, options = hold_back(self.params)  # the command line comes last, and counts
             with reading():
                 words, held = [*params, *arguments], [*options, *self.held]
@@ -245,20 +246,20 @@ class Sweep(Sweeper):
                 if outcome["experiment"] == experiment
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
-        known = Known(self.writer, self.folder, self.parents, outcomes)
+        known = Known(self.writer, self.folder, self.parents, outcomes, self.figures)
         unsaid: str | None = None
         try:
             found = load(self.writer.store.uri, self.sweep_id)
             publish(self.writer, found, self.parents)
             drawn = known.copied()
             try:
-                written = present(found, self.folder, drawn=drawn)
+                written = present(found, self.folder, drawn=drawn, wanted=self.figures)
                 print(end="", flush=True)
             except OSError as error:  # as in `normbench | head`: the figures are still due
                 unsaid = output.lost(error)
                 if unsaid is None:
                     raise
-                written = present(found, self.folder, drawn=drawn)
+                written = present(found, self.folder, drawn=drawn, wanted=self.figures)
         except ResultsError as error:
             self._check_stands(outcomes)
             words = str(error.args[0]).removeprefix("--out ")

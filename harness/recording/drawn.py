@@ -20,7 +20,10 @@ LARGEST = 1 << 28  # bytes of a file
 
 
 class Known:
-    """The figures of a sweep, by what they show: its jobs, in order, and the code that draws."""
+    """The figures of a sweep, by what they show.
+
+    That is its jobs, in order, the code that draws, and the names of those that are wanted.
+    """
 
     def __init__(
         self,
@@ -28,11 +31,13 @@ class Known:
         folder: Path,
         parents: Mapping[str, str],
         outcomes: Sequence[Mapping[str, Any]],
+        wanted: Sequence[str] = (),
     ) -> None:
         self.writer, self.folder, self.parents = writer, folder, parents
         self.reused = all(outcome["reused"] for outcome in outcomes)
         jobs = [[outcome["experiment"], outcome["run_id"]] for outcome in outcomes]
-        words = json.dumps([jobs, code_of("normbench.results.conclusion"), _content(TEMPLATE)])
+        code = [code_of("normbench.results.conclusion"), _content(TEMPLATE)]
+        words = json.dumps([jobs, *code, *wanted])
         self.digest = hashlib.sha256(words.encode()).hexdigest()
 
     def copied(self) -> dict[str, list[Path]] | None:

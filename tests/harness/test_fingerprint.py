@@ -61,7 +61,14 @@ def test_every_setting_is_of_the_descent_or_asked_of_it_or_changes_no_number():
     """A new setting has to be sorted in: one that was forgotten would reuse what is not equal."""
     known = {*fingerprint.DESCENT, *fingerprint.RANDOM, "record", *fingerprint.ASKED}
     prefixes = (*(f"{choice}." for choice in fingerprint.CHOICES), *fingerprint.JUDGED)
-    neither = {"reuse", "packages", "data_dir", "dataset.test_fraction", "dataset.split_seed"}
+    neither = {
+        "reuse",
+        "packages",
+        "figures",
+        "data_dir",
+        "dataset.test_fraction",
+        "dataset.split_seed",
+    }
     told = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
     keys = {
         f"{key}.{name}" if isinstance(value, dict) else key
