@@ -23,7 +23,7 @@ from normbench.engine.hessian import (
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
 Cost = Callable[[Any, Any], Any]
-Workspace = dict[int, Array]
+Workspace = dict[Any, Array]
 QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  # diverging runs
 
 

@@ -48,6 +48,13 @@ class _Sums(NamedTuple):
     counts: Counts
 
 
+class _Rows(NamedTuple):
+    """The rows of weights that are multiplied: bias `(k, 1)`, slopes `(k, N)` contiguous."""
+
+    bias: Array
+    slopes: Array
+
+
 @dataclass(frozen=True)
 class Blocked(Objective):
     """An `Objective`, see there, evaluated in blocks of points.
@@ -127,18 +134,24 @@ class Blocked(Objective):
         smooth = self.traits.shift_invariant and not self.traits.pieces
         return replace(self, fewer=smooth and hasattr(self.cost, "fused") and self.classes > 1)
 
-    def _rows(self, weights: Array) -> Array:
-        """Return the rows of weights that are multiplied, `(k, N + 1)`; of fewer, by classes."""
+    def _rows(self, weights: Array) -> _Rows:
+        """Return the rows of weights that are multiplied; of fewer, by classes."""
         if self.fewer:
+            by_class = weights.swapaxes(0, 1)
             with QUIET():
-                weights = (weights[:, :-1] - weights[:, -1:]).swapaxes(0, 1)
-        return weights.reshape(-1, weights.shape[2])
+                bias = by_class[:-1, :, 0] - by_class[-1, :, 0]
+                slopes = np.subtract(by_class[:-1, :, 1:], by_class[-1, :, 1:], order="C")
+        else:
+            bias, slopes = weights[:, :, 0], np.ascontiguousarray(weights[:, :, 1:])
+        return _Rows(bias.reshape(-1, 1), slopes.reshape(-1, slopes.shape[2]))
 
     def _gradient(self, weights: Array, sums: list[_Sums]) -> Array:
         """Return the gradient's sum over the points, from those of all parts."""
         _, classes, size = weights.shape
         bias = np.sum([part.bias for part in sums], axis=0)
-        slopes = np.sum([part.slopes for part in sums], axis=0)
+        slopes = sums[0].slopes
+        for part in sums[1:]:
+            slopes += part.slopes
         gradient = np.empty(weights.shape, weights.dtype)
         own = gradient[:, : classes - 1].swapaxes(0, 1) if self.fewer else gradient
         own[..., 0] = bias.reshape(own.shape[:2])
@@ -151,7 +164,7 @@ class Blocked(Objective):
 
     def _sum(
         self,
-        rows: Array,
+        rows: _Rows,
         runs: int,
         part: tuple[int, slice],
         with_gradient: bool,
@@ -159,9 +172,12 @@ class Blocked(Objective):
     ) -> _Sums:
         """Return the sums of costs, gradients and counts over a part of the points."""
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
-        bias = np.zeros(len(rows))
-        slopes, product = np.zeros((2, len(rows), rows.shape[1] - 1), dtype=self.x.dtype)
+        bias = np.zeros(len(rows.bias))
+        size = 2 * rows.slopes.size
+        buffer = self._buffer(memory, ("slopes", part[0]), size)
+        slopes, product = buffer[:size].reshape(2, *rows.slopes.shape)
         ones = np.ones(part[1].stop - part[1].start, dtype=self.x.dtype)
+        begun = False
         with QUIET():  # a thread does not inherit the caller's setting
             for block, scores in self._scores(rows, runs, part, memory):
                 values, wrong = self._derive(
@@ -170,15 +186,17 @@ class Blocked(Objective):
                 costs += values
                 counts += wrong
                 if with_gradient:
-                    slope = scores[: len(rows)]
+                    slope = scores[: len(bias)]
                     bias += slope @ ones[: slope.shape[1]]  # takes half the time of a sum
-                    slopes += products.slopes(
-                        slope, self.x[block], product, self._piece(len(slope))
-                    )
+                    out = product if begun else slopes
+                    products.slopes(slope, self.x[block], out, self._piece(len(slope)))
+                    if begun:
+                        slopes += product
+                    begun = True
         return _Sums(costs, bias, slopes, counts)
 
     def _scores(
-        self, rows: Array, runs: int, part: tuple[int, slice], memory: Workspace
+        self, rows: _Rows, runs: int, part: tuple[int, slice], memory: Workspace
     ) -> Iterator[tuple[slice, Array]]:
         """Yield each block of a part of the points, with its scores `(R C, p)` in one buffer.
 
@@ -186,18 +204,18 @@ class Blocked(Objective):
         calls, which take turns with Python's lock, at different times.
         """
         number, span = part
-        bias, slopes = rows[:, :1], np.ascontiguousarray(rows[:, 1:])
-        every = len(rows) + runs * self.fewer  # the last class's
+        count = len(rows.bias)
+        every = count + runs * self.fewer  # the last class's
         size = self._block_size(every, span.stop - span.start)
-        buffer = self._buffer(memory, number, every * size)
+        buffer = self._buffer(memory, ("scores", number), every * size)
         first = span.start - (size // 2 if number % 2 else 0)
         for end in range(first + size, span.stop + size, size):
             block = slice(max(end - size, span.start), min(end, span.stop))
             scores = buffer[: every * (block.stop - block.start)].reshape(every, -1)
-            own = scores[: len(rows)]
-            products.scores(slopes, self.x[block], own, self._piece(len(rows)))
-            own += bias
-            scores[len(rows) :] = 0
+            own = scores[:count]
+            products.scores(rows.slopes, self.x[block], own, self._piece(count))
+            own += rows.bias
+            scores[count:] = 0
             yield block, scores
 
     def _by_run(self, scores: Array, runs: int) -> Array:
@@ -223,11 +241,11 @@ class Blocked(Objective):
         """
         return products.piece(rows, self.x.shape[1]) if hasattr(self.cost, "fused") else 0
 
-    def _buffer(self, memory: Workspace, number: int, size: int) -> Array:
-        """Return the memory of a part's scores, kept from block to block and step to step."""
-        found = memory.get(number)
+    def _buffer(self, memory: Workspace, key: tuple[str, int], size: int) -> Array:
+        """Return memory of at least this size, kept from block to block and step to step."""
+        found = memory.get(key)
         if found is None or len(found) < size or found.dtype != self.x.dtype:
-            found = memory[number] = np.empty(size, dtype=self.x.dtype)
+            found = memory[key] = np.empty(size, dtype=self.x.dtype)
         return found
 
     def _block_size(self, rows: int, points: int) -> int:
