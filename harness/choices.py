@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,7 @@ from normbench.datasets.dataset import Dataset
 from normbench.datasets.values import UserError, did_you_mean
 
 CONF = Path(str(files("normbench.conf")))
+TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
 # What `_target_` named before the project was a package, and what it is now.
 FORMER = {
     "costs.": "normbench.costs.",
@@ -211,12 +213,18 @@ def locate(group: str, target: Any) -> Any:
 
 def _refuse_undeclared(group: str, target: str) -> None:
     """Refuse what no option of this project names: the files under `conf` are the declaration."""
-    declared = re.compile(rf"^_target_: *{re.escape(target)}(?: |$)", re.MULTILINE)
-    if not any(declared.search(file.read_text()) for file in (CONF / group).glob("*.yaml")):
+    if target not in _declared(group):
         raise UserError(
             f"{group}._target_={target}: is named by no option of this project; "
             f"write {group}= and one of {', '.join(names(group))}"
         )
+
+
+@cache
+def _declared(group: str) -> frozenset[str]:
+    """Return each `_target_` of a group's options; the files are read once a process."""
+    files = (file.read_text() for file in (CONF / group).glob("*.yaml"))
+    return frozenset(name for text in files for name in TARGET.findall(text))
 
 
 def _refuse_inside(group: str, target: str) -> None:

@@ -2,12 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests import forks
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = Path(os.environ.get("NORMBENCH_SCREENSHOTS", ROOT / "outputs" / "screenshots"))
@@ -49,15 +50,8 @@ def without_mlflows_settings(as_it_was):
 def command(tmp_path):
     """Return a function that runs `normbench ...` in an empty folder of its own."""
 
-    def run(*arguments, folder=tmp_path, timeout=120, **environment):
-        return subprocess.run(
-            [sys.executable, "-m", "normbench", *arguments],
-            cwd=folder,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+    def run(*arguments, folder=tmp_path, **environment):
+        return forks.run(arguments, folder, {**os.environ, **environment})
 
     return run
 

@@ -12,6 +12,7 @@ from mlflow import MlflowClient
 from normbench.choices import build, names, options
 from normbench.results import names as result_names
 from normbench.results import view
+from tests import forks
 from tests.conftest import ROOT
 
 
@@ -26,13 +27,7 @@ def of_role(client, experiment, role):
 def default_sweep(tmp_path_factory):
     """The default comparison with fewer iterations, in a folder of its own."""
     folder = tmp_path_factory.mktemp("sweep")
-    done = subprocess.run(
-        [sys.executable, "-m", "normbench", "iterations=30"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    done = forks.run(["iterations=30"], folder)
     assert done.returncode == 0, done.stderr
     return folder, done, MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
 

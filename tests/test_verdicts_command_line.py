@@ -1,8 +1,6 @@
 """Verdicts, theory and comparisons as a sweep records and prints them."""
 
 import shutil
-import subprocess
-import sys
 
 import pytest
 from sklearn.preprocessing import StandardScaler
@@ -17,16 +15,11 @@ from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results import comparisons, heldout, names, reached, tables, theory
 from normbench.results.runs import Sweep, last_sweep_id, load
+from tests import forks
 
 
 def run(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "normbench", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return forks.run(arguments, folder)
 
 
 @pytest.fixture(scope="module")

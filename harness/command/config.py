@@ -1,6 +1,5 @@
 """What a composed config says: the job, its names, its parameters, its store."""
 
-import copy
 import json
 from collections.abc import Mapping
 from functools import lru_cache
@@ -87,13 +86,16 @@ def check_settings(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> Non
 
 
 def replaced(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return plain settings in which some have another value, each by its key: `cost.l2`."""
-    changed: dict[str, Any] = copy.deepcopy(dict(plain))
+    """Return plain settings in which some have another value, each by its key: `cost.l2`.
+
+    What does not change is shared with those that are given: nothing changes either of them later.
+    """
+    changed = dict(plain)
     for key, value in settings.items():
         place = changed
         *folders, name = key.split(".")
         for folder in folders:
-            place = place[folder]
+            place[folder] = place = dict(place[folder])
         place[name] = value
     return changed
 

@@ -1,7 +1,5 @@
 """Every kind of bad data is told in one line; legal data that looks bad runs."""
 
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -14,6 +12,7 @@ from normbench.costs import softmax
 from normbench.datasets import UserError, make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
+from tests import forks
 from tests.datasets.bad_data import CASES, NO_NETWORK, main, seen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,12 +51,7 @@ def test_a_process_ends_with_one_line_and_code_2(case, tmp_path):
     attempt = case.make(tmp_path / "data")
     assert isinstance(attempt, partial)
     option, settings, cost = (*attempt.args, "softmax")[:3]
-    done = subprocess.run(
-        [sys.executable, "-m", "normbench", f"dataset={option}", f"cost={cost}", *given(settings)],
-        cwd=work,
-        capture_output=True,
-        text=True,
-    )
+    done = forks.run([f"dataset={option}", f"cost={cost}", *given(settings)], work)
     assert done.returncode == 2
     assert done.stderr.startswith("normbench: ")
     assert done.stderr.count("\n") == 1

@@ -1,21 +1,14 @@
 """Whole commands on data sets: what is recorded, and the numbers that are known."""
 
-import subprocess
-import sys
-
 import pytest
 
 from normbench.results import names
+from tests import forks
 from tests.datasets.places import data_folder
 
 
 def harness(folder, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "normbench", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
+    done = forks.run(arguments, folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

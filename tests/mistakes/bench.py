@@ -1,17 +1,16 @@
 """What a mistake is told by: the command's answer, and what it leaves."""
 
-import atexit
-import json
+import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests import forks
 
+MEMORY = 16 << 30  # bytes of addresses that a command may have
+PATIENCE = 60  # seconds after which it is ended
+NO_NETWORK = "http://127.0.0.1:9"  # nobody runs it: every download fails at once
 SECONDS = 10.0  # of the processor, within which a command says what is wrong
 
 
@@ -73,31 +72,14 @@ def ask(case: Case, top: Path) -> Told:
 def answer(words: Sequence[str], top: Path, stdout: str = "") -> Told:
     """Return how the command of some words ends in `work` below a folder."""
     before = _files(top)
-    out, err = top / "out.txt", top / "err.txt"
-    order = {"words": words, "top": str(top), "out": stdout or str(out), "err": str(err)}
-    server = _server()
-    assert server.stdin
-    assert server.stdout
-    server.stdin.write(json.dumps(order) + "\n")
-    server.stdin.flush()
-    ended = json.loads(server.stdout.readline())
-    printed = "" if stdout else out.read_text(errors="replace")
-    told = err.read_text(errors="replace")
-    for file in (out, err):
-        file.unlink(missing_ok=True)
+    hidden = ("NORMBENCH_DATA", "XDG_CACHE_HOME")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    environment |= {"HOME": str(top / "home"), "no_proxy": "127.0.0.1"}
+    environment |= {"http_proxy": NO_NETWORK, "https_proxy": NO_NETWORK}
+    ended = forks.run(words, top / "work", environment, stdout, MEMORY, PATIENCE)
     after = _files(top)
     made, gone = sorted(after - before), sorted(before - after)
-    return Told(ended["code"], printed, told, made, gone, ended["seconds"])
-
-
-@cache
-def _server() -> subprocess.Popen[str]:
-    """Return the process that is forked; it ends with this one, which holds its other end."""
-    words = [sys.executable, "-m", "tests.mistakes.forks"]
-    pipe = subprocess.PIPE
-    server = subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
-    atexit.register(server.communicate)
-    return server
+    return Told(ended.returncode, ended.stdout, ended.stderr, made, gone, ended.seconds)
 
 
 def _files(top: Path) -> set[str]:

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import subprocess
 import sys
 
 import pytest
@@ -12,6 +11,7 @@ from normbench.command.results import main
 from normbench.recording import leftovers
 from normbench.results.errors import ResultsError
 from normbench.results.runs import load, sweeps
+from tests import forks
 
 
 def rows(two, table):
@@ -93,11 +93,9 @@ def test_the_list_says_what_a_sweep_lacks_that_was_cut_off(two):
     assert list(sweeps(two.uri)["lacks"]) == ["3", ""]
 
 
-def test_several_sweeps_are_one_table(two):
+def test_several_sweeps_are_one_table(two, tmp_path):
     words = ["table", "a", "b", "--store", two.uri, "--format", "csv"]
-    done = subprocess.run(
-        [sys.executable, "-m", "normbench", "results", *words], capture_output=True, text=True
-    )
+    done = forks.run(["results", *words], tmp_path)
     assert done.returncode == 0, done.stderr
     labels = [line.split(",")[0].strip('"') for line in done.stdout.splitlines()[1:]]
     assert labels == ["StandardScaler", "MinMaxScaler", "StandardScaler"]

@@ -1,8 +1,6 @@
 """A comparison as an object: from Python and from a store alike."""
 
 import re
-import subprocess
-import sys
 
 import nbformat
 import numpy as np
@@ -15,6 +13,7 @@ import normbench
 from normbench.datasets.bundled import breast_cancer, diabetes
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
+from tests import forks
 from tests.conftest import ROOT
 
 GRID = {"step_sizes": [0.1, 1.0, 1e6], "iterations": 20}
@@ -31,7 +30,7 @@ def compared():
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded")
     words = ["record=[contours,points,spectrum]", "iterations=20", "step_sizes=[0.1,1.0,1e6]"]
-    subprocess.run([sys.executable, "-m", "normbench", *words], cwd=folder, check=True)
+    assert forks.run(words, folder).returncode == 0
     return normbench.load(store=f"sqlite:///{folder / 'mlflow.db'}")
 
 

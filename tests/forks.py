@@ -1,0 +1,155 @@
+"""The command line without its imports: a process that has them forks into each command.
+
+A command's imports take two seconds of a processor, its answer to a mistake a fifth of one. What a
+command does while it imports (kernels, what it loads at all) is tested by processes of their own.
+"""
+
+import atexit
+import importlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 120  # seconds after which a command is ended
+KEPT = {"MPLCONFIGDIR", "OPENBLAS_CORETYPE"}  # what the loaded libraries have read already
+LOADED = (
+    "normbench.__main__",
+    *("normbench.command.line", "normbench.command.job", "normbench.command.results"),
+    *("normbench.command.rehearsal", "normbench.recording.store", "normbench.results.conclusion"),
+    *("pandas", "pyarrow.parquet", "sklearn.decomposition", "sklearn.datasets"),
+)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended, what it printed, and the seconds of the processor that it took."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+def run(
+    words: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    stdout: str = "",
+    memory: int = 0,
+    patience: int = PATIENCE,
+) -> Ended:
+    """Return how `normbench WORDS` ends in a folder.
+
+    environment: all of it, this process's where it is None. stdout: a file that the standard
+    output goes to instead. memory: the bytes of addresses that it may have, 0 for any number.
+    """
+    with TemporaryDirectory() as place:
+        out, err = Path(place) / "out", Path(place) / "err"
+        order = {
+            "words": list(words),
+            "folder": str(folder),
+            "environment": dict(os.environ if environment is None else environment),
+            "files": [os.devnull, stdout or str(out), str(err)],
+            "memory": memory,
+            "patience": patience,
+        }
+        server = _server()
+        assert server.stdin
+        assert server.stdout
+        server.stdin.write(json.dumps(order) + "\n")
+        server.stdin.flush()
+        ended = json.loads(server.stdout.readline())
+        printed = "" if stdout else out.read_text(errors="replace")
+        told = err.read_text(errors="replace")
+    assert ended["code"] != -signal.SIGALRM, f"{words}: not ended after {patience} s; {told}"
+    return Ended(ended["code"], printed, told, ended["seconds"])
+
+
+@cache
+def _server() -> subprocess.Popen[str]:
+    """Return the process that is forked; it ends with this one, which holds its other end."""
+    pipe = subprocess.PIPE
+    words = [sys.executable, "-m", "tests.forks"]
+    server = subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+    atexit.register(server.communicate)
+    return server
+
+
+def serve() -> None:
+    """Answer each order, a line of JSON, with how its command ended."""
+    from normbench.engine.fast import kernels
+
+    kernels.choose()
+    for name in LOADED:
+        importlib.import_module(name)
+    import matplotlib
+    from hydra.core.plugins import Plugins
+
+    os.environ["MPLCONFIGDIR"] = matplotlib.get_cachedir()  # found as well where HOME is empty
+    Plugins.instance()
+    for line in sys.stdin:
+        order = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _be_the_command(order)
+        _, status, used = os.wait4(child, 0)
+        with suppress(ProcessLookupError):  # what it has left running
+            os.killpg(child, signal.SIGKILL)
+        told = {"code": os.waitstatus_to_exitcode(status), "seconds": used.ru_utime + used.ru_stime}
+        print(json.dumps(told), flush=True)
+
+
+def _be_the_command(order: dict[str, Any]) -> None:
+    """Run the command of an order as its own process would, and end."""
+    signal.alarm(order["patience"])
+    os.setsid()
+    for number, name in enumerate(order["files"]):
+        file = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
+        os.dup2(file, number)
+        os.close(file)
+    if order["memory"]:
+        resource.setrlimit(resource.RLIMIT_AS, (order["memory"],) * 2)
+    sys.dont_write_bytecode = True  # beside a user's own package Python would leave files
+    kept = {name: os.environ[name] for name in (KEPT & os.environ.keys())}
+    os.environ.clear()
+    os.environ.update(order["environment"] | kept)
+    os.chdir(order["folder"])
+    sys.path[0] = order["folder"]
+    sys.argv[1:] = order["words"]
+    os._exit(_exit_code(order["words"]))
+
+
+def _exit_code(words: list[str]) -> int:
+    """Return the exit code that Python would end a command with."""
+    from normbench.__main__ import main
+
+    code = 0
+    try:
+        main(words)
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return 120
+    return code
+
+
+if __name__ == "__main__":
+    serve()
