@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.costs.declaration import declare, total
-from normbench.costs.misclassifications import count_misclassified, take_own
+from normbench.costs.misclassifications import count_misclassified, own_scores
 
 
 def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -16,7 +16,7 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
         counts = count_misclassified(scores, targets)
         scores -= targets
     else:
-        own = take_own(scores, targets)
+        own = own_scores(scores, targets)
         counts = own.counts
         own.flat[own.places] = own.score - 1
     flat = scores.reshape(len(scores), -1)

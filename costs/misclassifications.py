@@ -27,40 +27,38 @@ def count_false(right: Array) -> NDArray[np.int64]:
 
 
 class Own(NamedTuple):
-    """Each point's own score, taken out of the block.
+    """Each point's own score, and the largest of the point's scores.
 
-    flat: the block's numbers as they lie in memory. places: `(R, p)`, where it stood there. score:
-    `(R, p)`. rival: `(R, p)`, the largest of the point's other scores. counts: `(R,)`, the
-    misclassified points.
+    flat: the block's numbers as they lie in memory. places: `(R, p)`, where the own scores stand
+    there. score, largest: `(R, p)`. counts: `(R,)`, the misclassified points.
     """
 
     flat: Array
     places: NDArray[np.intp]
     score: Array
-    rival: Array
+    largest: Array
     counts: NDArray[np.int64]
 
 
-def take_own(scores: Array, targets: Array) -> Own:
-    """Take the scores of the points' own classes out of `(R, C, p)`, leaving minus infinity.
+def own_scores(scores: Array, targets: Array) -> Own:
+    """Return the scores of the points' own classes in a block `(R, C, p)`, which stays as it is.
 
     scores: contiguous, or the first two axes of such a block `(C, R, p)` swapped.
-    One comparison of the own score with the largest of the others then tells who is misclassified.
-    It also shows equal scores, of which the first in the row wins. `argmax` over a short axis would
-    take as long as the whole cost.
+    One comparison of the own score with the largest tells who is misclassified where no other score
+    is as large. `argmax` over a short axis would take as long as the whole cost.
     """
-    runs, _, points = scores.shape
+    runs, classes, points = scores.shape
     to_run, to_class = (stride // scores.itemsize for stride in scores.strides[:2])
     within = to_class * targets + np.arange(points)
     places = np.asarray(to_run * np.arange(runs)[:, None] + within, dtype=np.intp)
     flat = (scores if scores.flags.c_contiguous else scores.swapaxes(0, 1)).reshape(-1)
     own = flat.take(places, mode="clip")  # targets are in range; mode `raise` would copy
-    flat[places] = -np.inf
-    rival = scores.max(axis=1)
-    counts = count_false(own > rival)
-    tied = own == rival
-    if tied.any():
-        run, point = np.nonzero(tied)
-        first_rival = np.argmax(scores[run, :, point] == rival[run, point, None], axis=1)
-        counts -= np.bincount(run[targets[point] < first_rival], minlength=runs)
-    return Own(flat, places, own, rival, counts)
+    largest = scores.max(axis=1)
+    right = own == largest
+    counts = count_false(right)
+    smaller = scores < largest[:, None]
+    if np.count_nonzero(smaller) < runs * (classes - 1) * points:  # the first of equal ones wins
+        run, point = np.nonzero(right & (np.count_nonzero(smaller, axis=1) < classes - 1))
+        first = np.argmin(smaller[run, :, point], axis=1)
+        counts += np.bincount(run[first != targets[point]], minlength=runs)
+    return Own(flat, places, own, largest, counts)

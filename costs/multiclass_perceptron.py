@@ -7,17 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.costs.declaration import declare, total
-from normbench.costs.misclassifications import take_own
+from normbench.costs.misclassifications import own_scores
 
 
 def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Turn scores into `[s = max s] - e_y` in place; return sums and counts. See `declare`."""
-    own = take_own(scores, targets)
+    own = own_scores(scores, targets)
     flat = own.flat
-    flat[own.places] = own.score
-    largest = np.maximum(own.score, own.rival)
-    values = total(largest - own.score)
-    np.copyto(scores, scores == largest[:, None])
+    values = total(own.largest - own.score)
+    np.copyto(scores, scores == own.largest[:, None])
     sharing = np.ones(scores.shape[1], scores.dtype) @ scores
     scores *= (1 / np.maximum(sharing, 1))[:, None]  # 0 where a score is NaN
     flat[own.places] = flat.take(own.places, mode="clip") - 1
