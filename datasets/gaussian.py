@@ -1,5 +1,8 @@
 """Gaussian classes made on the spot, with a covariance whose shape is chosen."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +24,7 @@ def gaussian(
     separation: float = 2.0,
     label_noise: float = 0.0,
     seed: int = 0,
+    eigenvalues: Sequence[float] | None = None,
 ) -> Dataset:
     """Return Gaussian classes, of equal size to one point, (points, features).
 
@@ -30,11 +34,14 @@ def gaussian(
     uncorrelated, so that standardizing is all that sphering does; with 1 only sphering helps.
     offset: the mean of every feature, D's largest standard deviation being 1. separation: the
     distance of each class from the centre, in standard deviations within a class. label_noise:
-    the share of the points whose label is another class's. Raises `UserError`.
+    the share of the points whose label is another class's. A single class is unlabelled, around
+    one centre. eigenvalues: D itself, one a feature, in place of features and condition_number.
+    Raises `UserError`.
     """
     points = whole("dataset.points", points, 2)
-    features = whole("dataset.features", features, 1)
-    classes = whole("dataset.classes", classes, 2, MOST_CLASSES)
+    given = None if eigenvalues is None else _eigenvalues(eigenvalues)
+    features = whole("dataset.features", features, 1) if given is None else len(given)
+    classes = whole("dataset.classes", classes, 1, MOST_CLASSES)
     condition_number = number("dataset.condition_number", condition_number, least=1)
     rotation = number("dataset.rotation", rotation, least=0, most=1)
     offset = number("dataset.offset", offset)
@@ -43,7 +50,12 @@ def gaussian(
     rng = np.random.default_rng(whole("dataset.seed", seed, 0))
     if classes > points:
         raise UserError(f"dataset.classes={classes}: must be at most dataset.points={points}")
-    if features == 1 and condition_number != 1:
+    if classes == 1 and label_noise:
+        raise UserError(
+            f"dataset.label_noise={label_noise:g}: a single class has no label to change; set "
+            "dataset.label_noise=0"
+        )
+    if given is None and features == 1 and condition_number != 1:
         raise UserError(
             f"dataset.condition_number={condition_number:g}: one feature has the condition "
             "number 1; set dataset.condition_number=1 or more dataset.features"
@@ -55,16 +67,26 @@ def gaussian(
     )
     labels = rng.permutation(np.arange(points) % classes)
     latent = rng.standard_normal((points, features))
-    latent += separation * _directions(rng, classes, features)[labels]
+    if classes > 1:
+        latent += separation * _directions(rng, classes, features)[labels]
     deviations = condition_number ** (-0.5 * np.linspace(0, 1, features))
+    if given is not None:
+        deviations = np.sqrt(given)
     x = (_whiten(latent) * deviations) @ _rotation(rng, features, rotation).T + offset
     return make_dataset(
         "gaussian",
         x,
-        _noisy(rng, labels, classes, label_noise),
+        _noisy(rng, labels, classes, label_noise) if classes > 1 else None,
         source="made by datasets.gaussian",
-        class_names=[str(label) for label in range(classes)],
+        class_names=[str(label) for label in range(classes)] if classes > 1 else None,
     )
+
+
+def _eigenvalues(values: Any) -> NDArray[np.float64]:
+    name = "dataset.eigenvalues"
+    if isinstance(values, str) or not hasattr(values, "__iter__") or not list(values):
+        raise UserError(f"{name}={values}: must be a list of numbers, such as {name}=[3,1]")
+    return np.array([number(name, value, above=0) for value in values])
 
 
 def _directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:

@@ -62,7 +62,7 @@ def draw(
         figure.supxlabel(
             f"the {shown} components that add most variance, left to right and down; "
             "red adds, blue takes away\n"
-            "below: points as they are, and under the scheme where it has as many coordinates",
+            "below: points as they are, and under the scheme, unless it drops half of them",
             fontsize="small",
         )
     return figure
@@ -73,10 +73,16 @@ def _points(axis: Any, parts: Mapping[str, Any]) -> None:
     if "under" not in parts:  # of an older store
         return
     images = [parts["points"]]
-    if parts["under"].shape[1] == parts["points"].shape[1]:
+    less = parts["points"].shape[1] - parts["under"].shape[1]
+    if 0 <= less < parts["points"].shape[1] / 2:  # of fewer, an image would be nearly empty
         images.append(parts["under"])
-    flat = np.concatenate([_stretched(part) for part in images])
+    flat = np.concatenate([_whole(_stretched(part), len(parts["original"])) for part in images])
     _images(axis, mosaic(flat, len(parts["points"])), "gray", (-1, 1))
+
+
+def _whole(images: Any, pixels: int) -> Any:
+    """Return images (m, M) with as many pixels; those of dropped coordinates are blank."""
+    return np.pad(images, ((0, 0), (0, pixels - images.shape[1])), constant_values=np.nan)
 
 
 def _stretched(images: Any) -> Any:
@@ -100,7 +106,7 @@ def mosaic(images: Any, columns: int = 0) -> Any:
     whole = np.full((lines * cell - GAP, across * cell - GAP), np.nan)
     for number, image in enumerate(images):
         top, left = (number // across) * cell, (number % across) * cell
-        largest = np.abs(image).max() or 1.0
+        largest = np.nanmax(np.abs(image)) or 1.0
         whole[top : top + width, left : left + width] = image.reshape(width, width) / largest
     return whole
 

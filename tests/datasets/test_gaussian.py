@@ -56,6 +56,27 @@ def test_label_noise_moves_that_share_to_other_classes():
     assert (clean.y != noisy.y).sum() == 250
 
 
+@pytest.mark.parametrize("rotation", [0, 1])
+def test_the_eigenvalues_of_the_sample_are_those_that_are_given(rotation):
+    data = gaussian(100, classes=1, eigenvalues=[27.2135, 2.3272, 9], rotation=rotation)
+    assert (data.x.shape, data.task, len(data.y)) == ((100, 3), "unlabelled", 0)
+    values = np.linalg.eigvalsh(covariance(data))
+    np.testing.assert_allclose(values, [2.3272, 9, 27.2135], rtol=1e-12)  # measured: 5e-16
+    axes = covariance(data) - np.diag(np.diag(covariance(data)))
+    assert (np.abs(axes).max() > 1) == bool(rotation)
+
+
+def test_a_single_class_has_no_label_to_change():
+    with pytest.raises(UserError, match=r"dataset\.label_noise=0\.1: a single class"):
+        gaussian(classes=1, label_noise=0.1)
+
+
+@pytest.mark.parametrize("wrong", ["many", [], 3, [1, 0], [1, "a"]])
+def test_eigenvalues_are_a_list_of_positive_numbers(wrong):
+    with pytest.raises(UserError, match=r"dataset\.eigenvalues="):
+        gaussian(eigenvalues=wrong)
+
+
 def test_fewer_points_than_features_are_made():
     data = gaussian(points=20, features=50)
     assert np.linalg.matrix_rank(data.x - data.x.mean(axis=0)) == 19
@@ -77,7 +98,7 @@ def test_the_seed_makes_the_points():
     [
         {"points": 1},
         {"features": 0},
-        {"classes": 1},
+        {"classes": 0},
         {"condition_number": float("inf")},
         {"rotation": -0.1},
         {"offset": float("nan")},

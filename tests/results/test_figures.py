@@ -13,6 +13,7 @@ from normbench.results import comparisons, drawing, names
 from normbench.results.errors import ResultsError
 from normbench.results.figures import (
     NAMES,
+    components,
     contours,
     material,
     output,
@@ -417,6 +418,19 @@ def test_a_sharpness_of_period_2_is_a_band():
     assert figure.get_supxlabel() == sharpness.BANDS
     assert set(figure.axes[0].lines[0].get_ydata()) == {1.0}
     assert not sharpness.draw(table.assign(**{"theory/sharpness": 1.0}), runs, "").get_supxlabel()
+
+
+@pytest.mark.parametrize(("kept", "deep"), [(16, 9), (13, 9), (8, 4)])
+def test_a_point_under_a_scheme_that_drops_coordinates_is_an_image_with_blanks(kept, deep):
+    points = np.random.default_rng(0).standard_normal((8, 16))
+    parts = {"points": points, "under": points[:, :kept], "original": points[0]}
+    parts["components"] = np.eye(16)[:kept]
+    rows = pd.DataFrame({"label": ["pca"], "normalizer": ["pca"]})
+    pairs = components.draw({"pca": parts}, rows, "", shown=8).axes[1].images[0].get_array()
+    assert pairs.shape == (deep, 8 * 4 + 7)
+    if deep == 9:
+        first = np.ravel(pairs.filled(np.nan)[5:, :4])
+        assert np.isnan(first).tolist() == [n >= kept for n in range(16)]
 
 
 def test_components_and_reconstruction_of_images(images, tmp_path):
