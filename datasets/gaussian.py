@@ -25,6 +25,7 @@ def gaussian(
     label_noise: float = 0.0,
     seed: int = 0,
     eigenvalues: Sequence[float] | None = None,
+    correlation: float | None = None,
 ) -> Dataset:
     """Return Gaussian classes, of equal size to one point, (points, features).
 
@@ -36,6 +37,7 @@ def gaussian(
     distance of each class from the centre, in standard deviations within a class. label_noise:
     the share of the points whose label is another class's. A single class is unlabelled, around
     one centre. eigenvalues: D itself, one a feature, in place of features and condition_number.
+    correlation: in place of all of D and Q, that of every pair of features, each of variance 1.
     Raises `UserError`.
     """
     points = whole("dataset.points", points, 2)
@@ -47,6 +49,13 @@ def gaussian(
     offset = number("dataset.offset", offset)
     separation = number("dataset.separation", separation, least=0)
     label_noise = number("dataset.label_noise", label_noise, least=0, below=1)
+    if correlation is not None:
+        correlation = number("dataset.correlation", correlation, least=0, below=1)
+        if given is not None:
+            raise UserError(
+                f"dataset.correlation={correlation:g}: the eigenvalues follow from it; leave "
+                "dataset.eigenvalues out"
+            )
     rng = np.random.default_rng(whole("dataset.seed", seed, 0))
     if classes > points:
         raise UserError(f"dataset.classes={classes}: must be at most dataset.points={points}")
@@ -72,7 +81,11 @@ def gaussian(
     deviations = condition_number ** (-0.5 * np.linspace(0, 1, features))
     if given is not None:
         deviations = np.sqrt(given)
-    x = (_whiten(latent) * deviations) @ _rotation(rng, features, rotation).T + offset
+    if correlation is None:
+        x = (_whiten(latent) * deviations) @ _rotation(rng, features, rotation).T + offset
+    else:
+        equal = np.full((features, features), correlation) + (1 - correlation) * np.eye(features)
+        x = _whiten(latent) @ np.linalg.cholesky(equal).T + offset
     return make_dataset(
         "gaussian",
         x,

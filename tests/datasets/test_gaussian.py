@@ -25,6 +25,13 @@ def test_the_condition_number_is_exact(rotation, classes, features):
     assert np.ptp(np.bincount(data.y)) <= 1
 
 
+@pytest.mark.parametrize("correlation", [0, 0.5, 0.99])
+def test_every_pair_of_features_has_the_correlation(correlation):
+    found = covariance(gaussian(features=4, correlation=correlation, condition_number=7))
+    expected = np.full((4, 4), correlation) + (1 - correlation) * np.eye(4)
+    np.testing.assert_allclose(found, expected, atol=1e-12)  # measured: 1e-15
+
+
 def test_without_rotation_standardizing_is_sphering():
     x = gaussian(rotation=0).x
     z = (x - x.mean(axis=0)) / x.std(axis=0)
@@ -105,6 +112,9 @@ def test_the_seed_makes_the_points():
         {"separation": -1},
         {"label_noise": 1},
         {"seed": -1},
+        {"correlation": 1},
+        {"correlation": 0.5, "eigenvalues": [2, 1]},
+        {"correlation": -0.1},
         {"points": "many"},
     ],
 )
