@@ -46,6 +46,11 @@ def margin(x: Array, y: Array) -> float:
     first = np.linalg.lstsq(signed, np.ones(len(x)), rcond=None)[0]
     options = {"ftol": 1e-14, "maxiter": 1000}
     found = minimize(
-        lambda v: v @ v, first, jac=lambda v: 2 * v, method="SLSQP", constraints=rule, options=options
+        lambda v: v @ v,
+        first,
+        jac=lambda v: 2 * v,
+        method="SLSQP",
+        constraints=rule,
+        options=options,
     )
     return float(1 / np.linalg.norm(found.x))

@@ -23,7 +23,7 @@ def numbers(sweep: Sweep) -> dict[str, float]:
     best = steps.assign(count=steps["run_id"].map(counts)).groupby(
         [names.OPTIMIZER.column, "parent"]
     )["count"]
-    found = {}
+    found: dict[str, float] = {}
     for optimizer, own in best.min().groupby(level=0):
         found |= {f"{optimizer}_fewest": float(own.min()), f"{optimizer}_most": float(own.max())}
     return found
