@@ -4,8 +4,9 @@ import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import names_of, principal, refuse_wide, some
+from normbench.normalizers.decomposition import fix_signs, mean_and_covariance
 
 LONGEST = 60  # arrows that are kept
 
@@ -16,13 +17,16 @@ def take(made: Finished) -> Findings:
     `points` (p, 2): along the two leading principal directions of the points under the scheme,
     centred, in standard deviations. `loadings` (m, 2): of each feature, its entries in those
     directions times the roots of their eigenvalues, so that over all directions the cosine between
-    two arrows is the correlation of their features; the longest 60. `names` (m,); `shares` (2,) of
-    the variance; `target` (p,), `class_names` (C,). Source: Gabriel, "The biplot graphic display of
+    two arrows is the correlation of their features; the longest 60. `entries` (m, K): the same
+    entries in all directions, at most 60 of them, and `deviations` (K,), the roots. `correlation`
+    (m, m) of these features. `names` (m,); `shares` (2,) of the variance; `target` (p,),
+    `class_names` (C,). Source: Gabriel, "The biplot graphic display of
     matrices", Biometrika 58 (1971).
     """
     dataset, z = made.dataset, made.z
-    deviations, directions = principal(z)
-    deviations, total = deviations[:2], float((deviations**2).sum())
+    every, directions = principal(z)
+    directions = fix_signs(directions)
+    deviations, total = every[:2], float((every**2).sum())
     scores = (z - z.mean(axis=0, dtype=np.float64)) @ directions[:2].T
     loadings = directions[:2].T * deviations
     kept = some(len(z))
@@ -32,12 +36,23 @@ def take(made: Finished) -> Findings:
         arrays={
             "points": scores[kept] / np.where(deviations > 0, deviations, 1.0),
             "loadings": loadings[longest],
+            "entries": directions[:LONGEST].T[longest],
+            "deviations": every[:LONGEST],
+            "correlation": _correlation(z[:, longest]),
             "names": np.array(names_of(made), dtype=np.str_)[longest],
             "shares": deviations**2 / (total or 1.0),
             "target": target[kept],
             "class_names": np.array(dataset.class_names, dtype=np.str_),
         }
     )
+
+
+def _correlation(z: Array) -> Array:
+    """Return the correlation of features (P, m), that of a constant one 0."""
+    covariance = mean_and_covariance(z)[1]
+    scale = np.sqrt(np.diag(covariance))
+    scale = np.where(scale > 0, scale, 1.0)
+    return np.asarray(covariance / scale / scale[:, None])
 
 
 def _check(dataset: Dataset, scheme: object) -> None:

@@ -18,6 +18,7 @@ NAMES = {
     "film": "raw to normalized in two features, to play as GIF and SVG (record=[film])",
     "data": "the points under each scheme, with principal axes (record=[points])",
     "biplot": "points and features in the plane of two components (record=[biplot])",
+    "loadings": "what each component is made of, as a table (record=[biplot])",
     "features": "the distribution of each feature (record=[features])",
     "projection": "points, and what a scheme keeps of them (record=[projection])",
     "spectrum": "eigenvalues before and after each scheme (record=[spectrum])",

@@ -1,0 +1,67 @@
+"""What each principal component is made of: the entry of each feature, as a coloured table."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from normbench.results.figures import style
+from normbench.results.figures.material import of_arrays
+from normbench.results.figures.style import SCREEN, Shape
+
+MOST_FEATURES, MOST_COMPONENTS = 20, 8  # of a table that can be read
+LINE = 1.9  # a row's height, in heights of a letter
+
+
+def draw(
+    arrays: Mapping[str, Mapping[str, Any]],
+    schemes: pd.DataFrame,
+    title: str,
+    *,
+    shape: Shape = SCREEN,
+) -> Figure:
+    """Return the figure: a panel a scheme, a row a feature, a column a component.
+
+    arrays: by label, `entries` (m, K), `deviations` (K,), `names` (m,), `shares` (2,). schemes: one
+    row a scheme (`label`, `normalizer`), in order. Of many features those with the longest arrows
+    in the biplot are shown.
+    """
+    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    with style.drawn(shape):
+        columns = min(len(rows), shape.columns, 2)
+        most = max(min(len(arrays[row["label"]]["names"]), MOST_FEATURES) for row in rows)
+        height = (most + 4) * LINE * shape.font / 72 / (shape.width / columns)
+        figure, axes = style.panels(len(rows), shape, title, height, columns)
+        for axis, row, look in zip(axes, rows, style.looks([row["normalizer"] for row in rows])):
+            _table(axis, arrays[row["label"]], shape)
+            style.name_panel(axis, row["label"], look)
+        figure.supxlabel(
+            "entries of each component, a vector of length 1; below its share of the variance",
+            fontsize="small",
+        )
+    return figure
+
+
+def _table(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
+    lengths = np.hypot(*parts["loadings"].T)
+    shown = np.sort(np.argsort(-lengths, kind="stable")[:MOST_FEATURES])
+    entries = parts["entries"][shown, :MOST_COMPONENTS]
+    whole = parts["deviations"][0] ** 2 / (parts["shares"][0] or 1.0)
+    shares = parts["deviations"][:MOST_COMPONENTS] ** 2 / (whole or 1.0)
+    axis.imshow(entries, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+    for (place, column), entry in np.ndenumerate(entries):
+        color = "white" if abs(entry) > 0.7 else "black"
+        words = {"ha": "center", "va": "center", "fontsize": 0.7 * shape.font, "color": color}
+        axis.text(column, place, f"{entry:.2f}", **words)
+    axis.set_yticks(range(len(shown)), [style.plain(str(parts["names"][n])[:22]) for n in shown])
+    axis.set_xticks(range(len(shares)), [f"{n + 1}\n{share:.1%}" for n, share in enumerate(shares)])
+    axis.grid(False)
+
+
+def _fits(parts: Mapping[str, Any]) -> bool:
+    return "entries" in parts  # not of an older store
+
+
+make = of_arrays("biplot", draw, _fits)
