@@ -33,14 +33,21 @@ def test_pieces_sum_to_the_whole(rows, points, dtype, rng):
     np.testing.assert_allclose(slopes, scores @ x, rtol=near, atol=near)
 
 
-def test_only_few_rows_are_multiplied_in_pieces_and_only_where_it_pays(monkeypatch):
+def test_pieces_are_small_and_only_where_they_pay(monkeypatch):
     monkeypatch.setattr(products, "_takes_small", lambda: True)
-    assert products.piece(10, 784) * 10 * 784 <= products.SMALL
-    assert products.piece(10, 784) > products.LEAST
-    assert products.piece(2, 784) > products.piece(32, 300) > 0
-    assert products.piece(1, 784) == products.piece(33, 10) == products.piece(30, 784) == 0
+    for rows, features in ((2, 784), (9, 784), (16, 300), (9, 4000)):
+        points = products.scores_piece(rows, features, 8)
+        assert 0 < points * rows <= products.SCORES
+        assert points * rows * features <= products.SMALL
+        assert products.slopes_piece(rows, 784) * rows * 784 <= products.SMALL
+    assert products.scores_piece(32, 784, 4) > products.scores_piece(32, 784, 8) == 0
+    assert products.scores_piece(1, 784, 4) == products.scores_piece(33, 784, 4) == 0
+    assert products.scores_piece(9, 30, 4) == products.scores_piece(9, 20_000, 4) == 0
+    assert products.slopes_piece(81, 64) > products.slopes_piece(9, 784) > 50
+    assert products.slopes_piece(1, 784) == products.slopes_piece(30, 784) == 0
+    assert products.slopes_piece(9, 10) == products.slopes_piece(162, 64) == 0
     monkeypatch.setattr(products, "_takes_small", lambda: False)
-    assert products.piece(10, 784) == 0
+    assert products.scores_piece(10, 784, 4) == products.slopes_piece(10, 784) == 0
 
 
 @pytest.mark.parametrize(("kernels", "taken"), [("SkylakeX", True), ("Haswell", False)])
@@ -59,9 +66,8 @@ def test_an_objective_is_the_same_in_pieces(name, classes, dtype, rng, monkeypat
     weights = rng.standard_normal((3, classes, 5)).astype(dtype)
     monkeypatch.setattr(products, "_takes_small", lambda: False)
     whole, own = train.evaluate(weights), formula(COSTS[name])
-    monkeypatch.setattr(products, "_takes_small", lambda: True)
-    monkeypatch.setattr(products, "SMALL", 300)
-    monkeypatch.setattr(products, "LEAST", 1)
+    monkeypatch.setattr(products, "scores_piece", lambda rows, features, itemsize: 5)
+    monkeypatch.setattr(products, "slopes_piece", lambda rows, features: 7)
     monkeypatch.setattr(blocked, "BLOCK_BYTES", 4000)
     taken = []
     pieces_of = products._pieces

@@ -176,6 +176,7 @@ class Blocked(Objective):
         size = 2 * rows.slopes.size
         buffer = self._buffer(memory, ("slopes", part[0]), size)
         slopes, product = buffer[:size].reshape(2, *rows.slopes.shape)
+        pieces = products.slopes_piece(*rows.slopes.shape) if self._own_threads else 0
         ones = np.ones(part[1].stop - part[1].start, dtype=self.x.dtype)
         begun = False
         with QUIET():  # a thread does not inherit the caller's setting
@@ -189,7 +190,7 @@ class Blocked(Objective):
                     slope = scores[: len(bias)]
                     bias += slope @ ones[: slope.shape[1]]  # takes half the time of a sum
                     out = product if begun else slopes
-                    products.slopes(slope, self.x[block], out, self._piece(len(slope)))
+                    products.slopes(slope, self.x[block], out, pieces)
                     if begun:
                         slopes += product
                     begun = True
@@ -206,6 +207,8 @@ class Blocked(Objective):
         number, span = part
         count = len(rows.bias)
         every = count + runs * self.fewer  # the last class's
+        features, itemsize = self.x.shape[1], self.x.itemsize
+        pieces = products.scores_piece(count, features, itemsize) if self._own_threads else 0
         size = self._block_size(every, span.stop - span.start)
         buffer = self._buffer(memory, ("scores", number), every * size)
         first = span.start - (size // 2 if number % 2 else 0)
@@ -213,7 +216,7 @@ class Blocked(Objective):
             block = slice(max(end - size, span.start), min(end, span.stop))
             scores = buffer[: every * (block.stop - block.start)].reshape(every, -1)
             own = scores[:count]
-            products.scores(rows.slopes, self.x[block], own, self._piece(count))
+            products.scores(rows.slopes, self.x[block], own, pieces)
             own += rows.bias
             scores[count:] = 0
             yield block, scores
@@ -228,18 +231,19 @@ class Blocked(Objective):
         """Return spans of the points, one a thread, numbered; one span where the work is small."""
         points = len(self.x)
         work = weights.shape[0] * weights.shape[1] * points * (weights.shape[2] + ELEMENTWISE)
-        # Autograd traces in one place: a cost of the user's own keeps to one thread.
-        pays = work >= PARALLEL_WORK and hasattr(self.cost, "fused")
+        pays = work >= PARALLEL_WORK and self._own_threads
         count = min(threads.available(), points) if pays else 1
         ends = [points * number // count for number in range(count + 1)]
         return [(number, slice(ends[number], ends[number + 1])) for number in range(count)]
 
-    def _piece(self, rows: int) -> int:
-        """Return the points that are multiplied at a time; 0 for all of a block.
+    @property
+    def _own_threads(self) -> bool:
+        """Whether parts of the points go on threads of our own.
 
-        A cost of the user's own keeps to one thread, but its products do not.
+        Autograd traces in one place: a cost of the user's own keeps to one thread, but its products
+        do not.
         """
-        return products.piece(rows, self.x.shape[1]) if hasattr(self.cost, "fused") else 0
+        return hasattr(self.cost, "fused")
 
     def _buffer(self, memory: Workspace, key: tuple[str, int], size: int) -> Array:
         """Return memory of at least this size, kept from block to block and step to step."""

@@ -3,7 +3,8 @@
 OpenBLAS copies both factors of a product into panels before it multiplies them. Its AVX-512 kernels
 leave that out for products that count as small. With few rows of weights the copy of the points
 takes as long as everything else: the points are then multiplied piece by piece, and each piece is a
-small product.
+small product. The bounds here were measured at 10 to 4,000 features and 2 to 288 rows of weights,
+on one thread: beyond them pieces are slower.
 """
 
 from functools import lru_cache
@@ -13,19 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-# Measured at 10 to 784 features and 2 to 90 rows: beyond these bounds pieces are slower.
 SMALL = 800_000  # multiplications: larger products do not count as small
-ROWS = 32  # of weights, at most
-LEAST = 50  # points in a piece
+SCORES = 1200  # and of weights with points: scores, at most
 KERNELS = {"SkylakeX", "Cooperlake", "SapphireRapids"}  # those of AVX-512
 
 
-def piece(rows: int, features: int) -> int:
-    """Return the points of a piece, 0 where the points are better multiplied all at once."""
-    if not (1 < rows <= ROWS and _takes_small()):  # one row is a product with a vector
+def scores_piece(rows: int, features: int, itemsize: int) -> int:
+    """Return the points of a piece for `scores`, 0 where they are better multiplied all at once."""
+    most = 16 if itemsize > 4 else 32
+    if not (1 < rows <= most and features >= 64 and _takes_small()):
+        return 0  # one row is a product with a vector
+    points = min(SMALL // (rows * features), SCORES // rows)
+    return points if points >= 6 else 0
+
+
+def slopes_piece(rows: int, features: int) -> int:
+    """Return the points of a piece for `slopes`, 0 where they are better multiplied all at once."""
+    if not (rows > 1 and rows * features >= 250 and _takes_small()):
         return 0
     points = SMALL // (rows * features)
-    return points if points >= LEAST else 0
+    return points if points >= max(50, rows) else 0
 
 
 def scores(weights: Array, x: Array, out: Array, points: int = 0) -> None:
