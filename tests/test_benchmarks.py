@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.benchmarks.__main__ import check_same, judged
+from tests.benchmarks.__main__ import check_same, judged, line
 from tests.conftest import ROOT
 from tests.real_data import FOLDER
 
@@ -30,6 +30,10 @@ def test_a_row_says_whether_its_target_was_met():
     assert judged("a", 1.2, "at least", 1.1)["met"]
     assert not judged("a", 1.0, "at least", 1.1)["met"]
     assert "met" not in judged("a", 1.0)
+
+
+def test_a_row_names_the_kernels_that_ran():
+    assert line(judged("a", 1.2, "at most", 1.25) | {"kernels": "Haswell"}).endswith("Haswell")
 
 
 @pytest.mark.slow

@@ -53,9 +53,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="where to write the table as JSON")
     options = parser.parse_args()
     print(kernels.in_use(), file=sys.stderr)
+    ran = kernels.names()
     rows = []
     for group in (step_rows, framework_rows, small_rows, short_rows, size_rows, command_rows):
         for row in group(options.turns, options.only):
+            row["kernels"] = ran
             rows.append(row)
             print(line(row), flush=True)
     if options.json:
@@ -64,12 +66,13 @@ def main() -> int:
 
 
 def line(row: Row) -> str:
-    """Return a row of the table: what, ratio, target, whether it was met."""
+    """Return a row of the table: what, ratio, target, whether it was met, the kernels that ran."""
     if row.get("ratio") is None:
-        return f"{row['name']:62}  {row['note']}"
+        return f"{row['name']:69}  {row['note']}"
     bound = f"{row['sense']} {row['target']:g}" if "target" in row else "reported"
     met = {True: "met", False: "MISSED", None: ""}[row.get("met")]
-    return f"{row['name']:62}  {row['ratio']:7.2f}  {bound:14} {met}"
+    ran = row.get("kernels", "")
+    return f"{row['name']:69}  {row['ratio']:7.2f}  {bound:14} {met:6}  {ran}".rstrip()
 
 
 def judged(name: str, value: float, sense: str = "", target: float | None = None) -> Row:

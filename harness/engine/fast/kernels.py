@@ -9,7 +9,9 @@ import ctypes
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 VARIABLE = "OPENBLAS_CORETYPE"
 CPUINFO = Path("/proc/cpuinfo")
@@ -31,15 +33,26 @@ def choose() -> None:
 
 def in_use() -> str:
     """Return what computes matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`."""
+    return _told(
+        lambda pool: (
+            f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}, "
+            f"{pool['num_threads']} threads"
+        )
+    )
+
+
+def names() -> str:
+    """Return the names of the kernels alone, such as `SkylakeX`."""
+    return _told(lambda pool: str(pool.get("architecture", pool["internal_api"])))
+
+
+def _told(words: Callable[[dict[str, Any]], str]) -> str:
+    """Return words of each library of matrix products, each once."""
     from threadpoolctl import threadpool_info
 
-    found = {
-        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}, "
-        f"{pool['num_threads']} threads"
-        for pool in threadpool_info()
-        if pool["user_api"] == "blas"
-    }
-    return "; ".join(sorted(found))
+    return "; ".join(
+        sorted({words(pool) for pool in threadpool_info() if pool["user_api"] == "blas"})
+    )
 
 
 def _has_avx512() -> bool:
