@@ -1,6 +1,18 @@
 """Data sets: one small frozen value, and a loader each."""
 
-from normbench.datasets.dataset import Dataset, UserError, make_dataset, split
+from normbench.datasets.dataset import Dataset, UserError, make_dataset, part, split
 from normbench.datasets.labels import encode, label_dataset
+from normbench.datasets.parts import fitted_on, folded, subset
 
-__all__ = ["Dataset", "UserError", "encode", "label_dataset", "make_dataset", "split"]
+__all__ = [
+    "Dataset",
+    "UserError",
+    "encode",
+    "fitted_on",
+    "folded",
+    "label_dataset",
+    "make_dataset",
+    "part",
+    "split",
+    "subset",
+]

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,6 +81,10 @@ class Columns:
         ordered = [parts[place] for place in range(len(labels))]
         names = [name for _, called in ordered for name in called]
         return np.concatenate([part for part, _ in ordered], axis=1), tuple(names)
+
+    def only(self, rows: NDArray[np.intp]) -> "Columns":
+        """Return the table of these points alone, by their numbers (p,)."""
+        return replace(self, frame=self.frame.iloc[rows])
 
     def _filled(
         self, numbers: NDArray[np.float64], labels: Sequence[str], train: NDArray[np.bool_]

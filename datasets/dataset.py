@@ -21,6 +21,10 @@ class Columns(Protocol):
         """Return the points (P, N), made by what the training points (P,) say, and their names."""
         ...
 
+    def only(self, rows: NDArray[np.intp]) -> "Columns":
+        """Return the table of these points alone, by their numbers (p,)."""
+        ...
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -29,7 +33,8 @@ class Dataset:
     `x` (P, N) holds one point per row. `y` (P,) holds class indices 0..C-1, or real targets for
     regression, or is empty where there are none. `x_test` (Q, N) and `y_test` are empty (Q = 0)
     without a test part. columns: the table that `x` was made from, where there is one. notes:
-    what a user should know of the data.
+    what a user should know of the data. fit_on: whether the schemes' statistics are of the `train`
+    points or of `all`. folds: cross-validations; each has the number of every point's fold (P,).
     """
 
     name: str
@@ -44,6 +49,8 @@ class Dataset:
     fingerprint: str
     columns: Columns | None = None
     notes: tuple[str, ...] = ()
+    fit_on: str = "train"
+    folds: tuple[NDArray[np.intp], ...] = ()
 
     @property
     def classes(self) -> int:
@@ -113,7 +120,7 @@ def make_dataset(
         feature_names=names,
         class_names=tuple(class_names or ()),
         source=source,
-        fingerprint=_fingerprint(points, targets, held_out, held_out_targets),
+        fingerprint=digest(points, targets, held_out, held_out_targets),
     )
 
 
@@ -143,11 +150,20 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
             f"({len(dataset.x)} points) empty, or 1 training point; choose a share that leaves "
             "points on both sides"
         )
+    return part(dataset, held)
+
+
+def part(dataset: Dataset, held: NDArray[np.bool_]) -> Dataset:
+    """Return the data set with the held points, a mask (P,), as its test part.
+
+    Medians and categories of a table's columns are made anew, by the training points alone.
+    """
+    train = ~held
     x, names = dataset.x, dataset.feature_names
-    if dataset.columns is not None:  # medians and categories are of the training points alone
-        x, names = dataset.columns.numbers(~held)
-    x, x_test = x[~held], x[held]
-    y, y_test = (dataset.y[~held], dataset.y[held]) if len(dataset.y) else (dataset.y, dataset.y)
+    if dataset.columns is not None:
+        x, names = dataset.columns.numbers(train)
+    x, x_test = x[train], x[held]
+    y, y_test = (dataset.y[train], dataset.y[held]) if len(dataset.y) else (dataset.y, dataset.y)
     return replace(
         dataset,
         x=x,
@@ -155,7 +171,8 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
         x_test=x_test,
         y_test=y_test,
         feature_names=names,
-        fingerprint=_fingerprint(x, y, x_test, y_test),
+        folds=(),
+        fingerprint=digest(x, y, x_test, y_test),
     )
 
 
@@ -266,9 +283,10 @@ def _task(y: Any, class_names: Sequence[str] | None) -> str:
     return "binary" if len(class_names) == 2 else "multiclass"
 
 
-def _fingerprint(*arrays: NDArray[Any]) -> str:
-    digest = hashlib.sha256()
+def digest(*arrays: NDArray[Any]) -> str:
+    """Return the fingerprint of some arrays' content."""
+    found = hashlib.sha256()
     for array in arrays:
-        digest.update(f"{array.shape}{array.dtype}".encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+        found.update(f"{array.shape}{array.dtype}".encode())
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()

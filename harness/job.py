@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
-from normbench.engine.descent import Progress, descend
+from normbench.engine.descent import Histories, Progress, descend
 from normbench.engine.fast import threads
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.problem import Cost, Objective
@@ -24,6 +25,7 @@ from normbench.engine.targets import check_cost, check_curvature, encoded, score
 from normbench.measures.contract import Findings, Finished, stacked
 from normbench.measures.judged import judged
 from normbench.optimizers import Optimizer
+from normbench.theory.shared import OfPoints
 from normbench.theory.shared import Shared as Shared
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step
@@ -106,8 +108,8 @@ def first_start(cost: Any) -> str:
 def _tried(job: Job) -> tuple[Any, Array]:
     """Return a job's scheme, fitted aside, and the training points under it."""
     scheme = deepcopy(job.normalizer)
-    z, _ = normalize(scheme, job.dataset.x, job.dataset.x[:0], "float64")
-    return scheme, z
+    settings = replace(job.settings, precision="float64")
+    return scheme, _normalized(replace(job, normalizer=scheme, settings=settings))[0]
 
 
 def _check(job: Job) -> None:
@@ -131,29 +133,17 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
     known = (shared or Shared()).of(data.fingerprint, data.x)
     shared_fits = known.decompositions
     tick, saved = time.perf_counter(), shared_fits.saved
-    z, z_test = normalize(job.normalizer, data.x, data.x_test, settings.precision, shared_fits)
+    z, z_test = _normalized(job, known)
     # As if this job were alone: with the seconds of what an earlier job has found.
     fit_seconds = time.perf_counter() - tick + shared_fits.saved - saved
-    made = Finished(data, job.normalizer, z, known)
+    made = Finished(data, job.normalizer, z, known, elsewhere=partial(_elsewhere, job))
     if measures.without_descent(settings):
         found, arrays = measures.take(made, settings)
         return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, found, arrays)
     train, test = _problems(job, z, z_test)
     start = _starts(job, train, z).astype(z.dtype)
     tick = time.perf_counter()
-    sizes = np.repeat(np.array(settings.step_sizes), settings.starts)
-    work = (len(sizes), settings.iterations)
-    with quickest(train, test, (data.x, data.x_test), start, job.optimizer, work) as route:
-        histories = descend(
-            route.train,
-            route.test,
-            job.optimizer,
-            stacked(route.start, len(settings.step_sizes)),
-            sizes,
-            settings.iterations,
-            progress,
-        )
-    histories = replace(histories, weights=route.outward(histories.weights))
+    histories = _descended(job, train, test, start, progress)
     seconds = time.perf_counter() - tick
     # A scheme may give points too large to be squared: judged by the outcome, not warned of.
     with threads.few(z.size), np.errstate(over="ignore", invalid="ignore"):
@@ -173,6 +163,45 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
         arrays=arrays,
         seconds_a_step=here.bench.seconds_a_step,
     )
+
+
+def _normalized(job: Job, known: OfPoints | None = None) -> tuple[Array, Array]:
+    """Return training and test points under a job's scheme, which is fitted on what it says."""
+    data, precision = job.dataset, job.settings.precision
+    if data.fit_on == "all" and len(data.x_test):
+        both = np.concatenate([data.x, data.x_test])
+        z, _ = normalize(job.normalizer, both, both[:0], precision)
+        return z[: len(data.x)], z[len(data.x) :]
+    fits = known.decompositions if known else None
+    return normalize(job.normalizer, data.x, data.x_test, precision, fits)
+
+
+def _descended(
+    job: Job, train: Objective, test: Objective | None, start: Array, progress: Progress | None
+) -> Histories:
+    """Return the histories of every step size and start."""
+    data, settings = job.dataset, job.settings
+    sizes = np.repeat(np.array(settings.step_sizes), settings.starts)
+    work = (len(sizes), settings.iterations)
+    with quickest(train, test, (data.x, data.x_test), start, job.optimizer, work) as route:
+        histories = descend(
+            route.train,
+            route.test,
+            job.optimizer,
+            stacked(route.start, len(settings.step_sizes)),
+            sizes,
+            settings.iterations,
+            progress,
+        )
+    return replace(histories, weights=route.outward(histories.weights))
+
+
+def _elsewhere(job: Job, data: Dataset) -> Histories:
+    """Return the histories of a job on other data; its own scheme stays as it is."""
+    there = replace(job, dataset=data, normalizer=deepcopy(job.normalizer))
+    z, z_test = _normalized(there)
+    train, test = _problems(there, z, z_test)
+    return _descended(there, train, test, _starts(there, train, z).astype(z.dtype), None)
 
 
 def _starts(job: Job, train: Objective, z: Array) -> Array:

@@ -27,6 +27,7 @@ from normbench.results.runs import Sweep
 
 NEWLINE = "\n"
 RATIO = "; ratio: over 2/L, the step that falls and the next, which does not (or the critical step)"
+FOLDS = "cross-validation, at the end; low to high: the median over seeds, from 6 seeds on"
 HELD_OUT = "test points, at the end; best: the lowest over the iterations, chosen on these points"
 
 
@@ -90,6 +91,9 @@ def _print_comparisons(sweep: Sweep, compared: Compared) -> None:
     pairs, splits = compared.pairs, compared.splits
     if not splits.empty:
         _print_table(HELD_OUT, heldout.summary(splits))
+    folds = heldout.cross_validated(sweep)
+    if not folds.empty:
+        _print_table(FOLDS, folds)
     if not pairs.empty:
         title = "iterations to 1e-2 of the excess, paired: ratio is how much longer the other takes"
         _print_table(f"{title}\n({comparisons.assurance(pairs)})", pairs)

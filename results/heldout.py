@@ -60,6 +60,37 @@ def _ends(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str, float]:
     return {name: float(found[name]) for name in COLUMNS}
 
 
+def cross_validated(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame:
+    """Return one row a scheme: error and cost of the points that cross-validation held out.
+
+    error, %: the mean over its seeds; low, high: an interval of the median over seeds, from 6 seeds
+    on, since the folds of one seed share their data; of real targets these are of the cost. Empty
+    without cross-validation.
+    """
+    rows = []
+    for scheme in sweep.of_role(names.SCHEME, experiment).to_dict("records"):
+        if pd.isna(scheme.get(names.FOLDS_COST.column, np.nan)):
+            continue
+        error = scheme.get(names.FOLDS_ERROR.column, np.nan)
+        metric = names.FOLDS_COST if pd.isna(error) else names.FOLDS_ERROR
+        values = np.array([*sweep.series(scheme["run_id"], names.of_seed(metric).key).values()])
+        scale = 1 if pd.isna(error) else 100
+        low, high = evidence.interval(scale * values)
+        rows.append(
+            {
+                "experiment": scheme["experiment"],
+                "scheme": scheme["label"],
+                "folds": scheme.get(names.setting("dataset.folds")),
+                "seeds": len(values),
+                "error, %": 100 * error,
+                "cost": scheme[names.FOLDS_COST.column],
+                "low": float(low),
+                "high": float(high),
+            }
+        )
+    return pd.DataFrame(rows).dropna(axis="columns", how="all")
+
+
 def summary(splits: pd.DataFrame) -> pd.DataFrame:
     """Return one row a scheme: the medians of `by_split` over the splits, errors in percent.
 

@@ -13,20 +13,24 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
     table: one row a run, of one experiment or several.
     """
     table = as_set(table)
-    found = table["normalizer"].copy()
+    base = pd.Series(
+        [names.fitted(row) for row in table.to_dict("records")], table.index, dtype=str
+    )
+    found = base.copy()
     schemes = table[table["role"] == names.SCHEME]
     settings = [
         name
         for name in table.columns
         if name.startswith(names.PARAMS)
         and not name.startswith(STUDY)
+        and name != names.FIT_ON
         and schemes[name].nunique() > 1  # asked of each group alone, this takes seconds
     ]
-    for _, same in schemes.groupby(["experiment", "normalizer"]):
+    for _, same in schemes.groupby([schemes["experiment"], base[schemes.index]]):
         if len(same) == 1:
             continue
         varied = pd.DataFrame({name: _varies(same, name) for name in settings}, index=same.index)
-        own = _with_values(same, same["normalizer"], varied)
+        own = _with_values(same, base[same.index], varied)
         equal = own.duplicated(keep=False)  # the same job, run again
         again = same.loc[equal, [names.SWEEP_ID.column, "run_id"]]
         found[same.index] = own

@@ -4,9 +4,12 @@ Keys never change: a store outlives the code that wrote it. `harness` writes by 
 `results` reads by them; nothing else is matched, no sentence above all.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 METRICS, TAGS, PARAMS = "metrics.", "tags.", "params."  # before a key, as columns of a run table
+FIT_ON = f"{PARAMS}dataset.fit_on"  # whose statistics the schemes learn: train, all
 ITERATION, STEP_SIZE_NUMBER, START, DIRECTION = "iteration", "step size", "start", "direction"
 
 
@@ -97,8 +100,8 @@ SHARPNESS = Metric(
 
 # The families that keys belong to: what stands before the slash.
 TRAIN, TEST, FINAL, THEORY = "train/", "test/", "final/", "theory/"
-TIME, GRID, STARTS = "time/", "grid/", "start/"
-FAMILIES = (TRAIN, TEST, FINAL, THEORY, TIME, GRID, STARTS)
+TIME, GRID, STARTS, FOLDS = "time/", "grid/", "start/", "folds/"
+FAMILIES = (TRAIN, TEST, FINAL, THEORY, TIME, GRID, STARTS, FOLDS)
 
 
 def quartile(metric: Metric, part: str) -> Metric:
@@ -179,6 +182,16 @@ def start_reached(name: str) -> Metric:
     return Metric(
         f"{STARTS}iterations_to_{name}", f"iterations to {name} of the excess", "iterations", START
     )
+
+
+# Of points held out by cross-validation, at the last iteration: means over its seeds.
+FOLDS_ERROR = Metric(f"{FOLDS}error", "cross-validated error", "share of the points")
+FOLDS_COST = Metric(f"{FOLDS}cost", "cross-validated cost", "mean over points")
+
+
+def of_seed(metric: Metric) -> Metric:
+    """Return a cross-validated number of each of several seeds."""
+    return Metric(f"{metric.key}_of_seed", metric.label, metric.unit, "seed")
 
 
 # Theory.
@@ -316,6 +329,12 @@ USER = Tag("mlflow.user", "who ran it")
 COLOR = Tag("mlflow.runColor", "its colour in charts")
 DESCRIPTION = Tag("mlflow.note.content", "its description, in Markdown")
 COMMIT = Tag("mlflow.source.git.commit", "the commit of the code")
+
+
+def fitted(row: Mapping[Any, Any]) -> str:
+    """Return a scheme's normalizer, and that it was fitted on the test points too, where it was."""
+    known = str(row["normalizer"])
+    return f"{known} (fitted on all)" if row.get(FIT_ON) == "all" else known
 
 
 def setting(key: str) -> str:

@@ -18,9 +18,17 @@ from normbench.results.sentences import said
 # What repeats a problem: the split, the draw of the data, and that of the start.
 DRAWS = ("dataset.split_seed", "dataset.seed", "seed")
 # Parameters that make no other problem: what is compared, what an experiment has in common, what a
-# job finds out (one that failed has not), what a scheme may choose for itself, and what only says
-# what is done with the runs afterwards.
-SAME_PROBLEM = ("normalizer", "dataset", "cost", "dataset.encoding", "step_sizes", "shown_step")
+# job finds out (one that failed has not), what a scheme may choose for itself or is
+# called by, and what only says what is done with the runs afterwards.
+SAME_PROBLEM = (
+    "normalizer",
+    "dataset",
+    "cost",
+    "dataset.encoding",
+    "step_sizes",
+    "shown_step",
+    "dataset.fit_on",
+)
 AFTERWARDS = ("normalizer.", "search.", "rules.", "study.", "record", "theory", "data_dir")
 OWN = "each scheme's own"
 EQUAL = 1e-9  # relative: the results of equal jobs differ by rounding
@@ -132,11 +140,11 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
     own_option = names.setting("normalizer.")
     options = [name for name in schemes.columns if name.startswith(own_option)]
     found = {}
-    for normalizer, same in schemes.groupby("normalizer"):
+    for _, same in schemes.groupby("normalizer"):
         own = [name for name in options if same[name].nunique(dropna=False) > 1]
         for row in same.to_dict("records"):
             extra = [f"{name.removeprefix(own_option)}={row[name]}" for name in own]
-            found[row["run_id"]] = ", ".join([str(normalizer), *extra])
+            found[row["run_id"]] = ", ".join([names.fitted(row), *extra])
     return found
 
 

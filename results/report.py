@@ -203,7 +203,7 @@ def _section(
             ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
             tables.summary(part),
         ),
-        held_out=_held_out(splits),
+        held_out=_held_out(splits, heldout.cross_validated(part)),
         pictures=list(_pictures(name, part, experiment, files)),
         explored=explorer.data(part, experiment),
         theory=theory.explanation(part, experiment),
@@ -221,10 +221,11 @@ def _section(
     )
 
 
-def _held_out(splits: pd.DataFrame) -> list[Table]:
-    """Return the tables of the test points: every scheme, and pairs where there are splits."""
+def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
+    """Return the tables of the points held out: every scheme, and pairs where there are splits."""
     if splits.empty:
-        return []
+        caption = "Cross-validation, at the end; low to high: the median over seeds, from 6 on"
+        return [] if folds.empty else [Table.of(caption, folds)]
     caption = "Test points, at the end; best: the lowest over the iterations, chosen on them"
     pairs = heldout.paired(splits)
     found = [Table.of(caption, heldout.summary(splits))]

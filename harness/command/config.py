@@ -1,5 +1,6 @@
 """What a composed config says: the job, its names, its parameters, its store."""
 
+import inspect
 import json
 from collections.abc import Mapping
 from functools import lru_cache
@@ -83,6 +84,7 @@ def check_settings(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> Non
     number("cost.l2", changed["cost"]["l2"], least=0)
     number("dataset.test_fraction", changed["dataset"]["test_fraction"], least=0, below=1)
     whole("dataset.split_seed", changed["dataset"]["split_seed"], 0)
+    whole("dataset.repeats", changed["dataset"]["repeats"], 1)
 
 
 def replaced(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,15 +282,20 @@ def _dataset(described: str, packages: str) -> "Dataset":
 
 @lru_cache(maxsize=4)
 def _load(described: str, packages: str) -> "Dataset | ValueError":
-    from normbench.choices import build
-    from normbench.datasets import UserError, split
+    from normbench.choices import build, locate
+    from normbench.datasets import UserError, fitted_on, folded, split, subset
     from normbench.engine.settings import number, whole
 
     choice = json.loads(described)
     fraction = number("dataset.test_fraction", choice.pop("test_fraction"), least=0, below=1)
     seed = whole("dataset.split_seed", choice.pop("split_seed"), 0)
+    folds, repeats, fit_on = (choice.pop(key) for key in ("folds", "repeats", "fit_on"))
     try:
-        return split(build("dataset", choice), fraction, seed)
+        loader = locate("dataset", choice.get("_target_"))
+        own = "points" in inspect.signature(loader).parameters  # it draws them itself
+        points = None if own else choice.pop("points")
+        data = split(subset(build("dataset", choice), points, seed), fraction, seed)
+        return fitted_on(folded(data, folds, repeats, seed), fit_on)
     except UserError as error:
         return error
 

@@ -23,7 +23,7 @@ from normbench.datasets.values import UserError, did_you_mean
 GROUPS = ("dataset", "cost", "normalizer", "optimizer")
 MOST_JOBS = 100_000
 # options of every choice
-SHARED = ("dataset.test_fraction", "dataset.split_seed", "cost.l2", "cost.l2_in")
+SHARED = ("dataset.test_fraction", "dataset.split_seed", "dataset.repeats", "cost.l2", "cost.l2_in")
 PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+(?:e-?\d+)?)?", re.ASCII)
 Words = tuple[str, ...]
 

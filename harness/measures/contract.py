@@ -142,7 +142,8 @@ class Finished:
     """A job that has run.
 
     scheme: fitted. z: the training points under it, (P, M). known: of the data set's own points.
-    descended: None for a study without a descent.
+    descended: None for a study without a descent. elsewhere: fits the scheme and descends on other
+    data; None where nothing is known to do that.
     """
 
     dataset: Dataset
@@ -150,6 +151,7 @@ class Finished:
     z: Array
     known: OfPoints
     descended: Descended | None = None
+    elsewhere: Callable[[Dataset], Histories] | None = None
 
 
 def _always(made: Finished) -> bool:

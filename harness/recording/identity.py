@@ -36,6 +36,8 @@ DESCENT = ("step_sizes", "iterations", "start", "starts", "precision")
 RANDOM = ("start_scale", "seed")
 DRAWN = ("normal", "same_function")  # the starts that are
 SEARCH = "search.critical"
+FIT_ON = "dataset.fit_on"  # of no effect on the content of the data
+FOLDS = ("dataset.folds", "dataset.repeats", "dataset.split_seed")
 ASKED = ("theory", SEARCH, "search.width")
 JUDGED = ("rules.", "shown_step")
 PLAIN = str.maketrans("", "", "[]()' \"")  # of a list as text
@@ -100,7 +102,7 @@ def _of_descent(params: Mapping[str, Any]) -> dict[str, str]:
         key: str(value)
         for key, value in sorted(params.items())
         if (key in keys or key.startswith(options)) and key != unused
-    }
+    } | ({FIT_ON: "all"} if params.get(FIT_ON) == "all" else {})
 
 
 def _asked(params: Mapping[str, Any]) -> dict[str, str]:
@@ -108,6 +110,8 @@ def _asked(params: Mapping[str, Any]) -> dict[str, str]:
     told = {key: str(params.get(key)) for key in ASKED}
     if told[SEARCH] != "True":
         told.pop("search.width")
+    if str(params.get(FOLDS[0])) != "None":
+        told |= {key: str(params.get(key)) for key in FOLDS}
     return told
 
 

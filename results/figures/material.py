@@ -82,7 +82,12 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
     words = [dataset.replace("_", " "), f"{train} x {features}" if train and features else ""]
     if rest != dataset:
         words.append(rest.replace("_", " "))
-    return ", ".join(filter(None, [*words, held]))
+    seen = "some schemes fitted on the test points too" if _fitted_on_all(rows) else ""
+    return ", ".join(filter(None, [*words, held, seen]))
+
+
+def _fitted_on_all(rows: pd.DataFrame) -> bool:
+    return bool((rows.get(names.FIT_ON, pd.Series(dtype=str)) == "all").any())
 
 
 def _shared(rows: pd.DataFrame, column: str) -> str:

@@ -61,14 +61,9 @@ def test_every_setting_is_of_the_descent_or_asked_of_it_or_changes_no_number():
     """A new setting has to be sorted in: one that was forgotten would reuse what is not equal."""
     known = {*fingerprint.DESCENT, *fingerprint.RANDOM, "record", *fingerprint.ASKED}
     prefixes = (*(f"{choice}." for choice in fingerprint.CHOICES), *fingerprint.JUDGED)
-    neither = {
-        "reuse",
-        "packages",
-        "figures",
-        "data_dir",
-        "dataset.test_fraction",
-        "dataset.split_seed",
-    }
+    neither = {"reuse", "packages", "figures", "data_dir"}
+    neither |= {"dataset.test_fraction", "dataset.points"}  # of the data's content
+    known |= {fingerprint.FIT_ON, *fingerprint.FOLDS}
     told = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
     keys = {
         f"{key}.{name}" if isinstance(value, dict) else key
@@ -88,6 +83,7 @@ def test_every_setting_is_of_the_descent_or_asked_of_it_or_changes_no_number():
         {"search.critical": True},
         {"rules.tail": 0.2},
         {"shown_step": 1.0},
+        {"dataset.folds": 5, "dataset.repeats": 1, "dataset.split_seed": 0},
     ],
 )
 def test_what_is_asked_beside_the_numbers_is_apart_from_them(other):
@@ -107,6 +103,14 @@ def test_what_is_asked_beside_the_numbers_is_apart_from_them(other):
 )
 def test_what_changes_nothing_is_no_part_of_it(other):
     assert both() == both({**PARAMS, **other})
+
+
+def test_statistics_of_all_points_are_another_descent_and_other_folds_another_job():
+    assert identity({**PARAMS, "dataset.fit_on": "all"}) != identity()
+    assert identity({**PARAMS, "dataset.fit_on": "train"}) == identity()
+    folds = {**PARAMS, "dataset.folds": 5, "dataset.repeats": 2, "dataset.split_seed": 0}
+    others = [both({**folds, key: 3}) for key in fingerprint.FOLDS]
+    assert len({both(folds).job, both().job, *(other.job for other in others)}) == 5
 
 
 def test_a_seed_counts_where_it_draws_the_start():

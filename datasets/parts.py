@@ -1,0 +1,94 @@
+"""Fewer points of a data set, and its folds: parts that are drawn class by class."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.dataset import Dataset, UserError, digest
+from normbench.datasets.values import one_of, whole
+
+FIT_ON = ("train", "all")
+
+
+def subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
+    """Return the data set with so many of its training points, None for all; the rest is gone.
+
+    Drawn without replacement, by a generator of its own seed, so that the classes keep their shares
+    to one point; in their order. A test part stays. Raises `UserError`.
+    """
+    if points is None:
+        return dataset
+    count = whole("dataset.points", points, 2, len(dataset.x))
+    rows = _class_by_class(dataset, seed)
+    first = np.random.default_rng([seed, 1]).random()
+    places = (first + np.arange(count)) * len(rows) / count
+    kept = np.sort(rows[places.astype(int)])
+    lost = set(dataset.y.tolist()) - set(dataset.y[kept].tolist()) if dataset.classes else ()
+    if lost:
+        name = dataset.class_names[min(lost)]
+        raise UserError(
+            f"dataset.points={points}: leaves no point of class {name} of {dataset.name}; "
+            "choose more points"
+        )
+    x, names, columns = dataset.x[kept], dataset.feature_names, dataset.columns
+    if columns is not None:
+        columns = columns.only(kept)
+        x, names = columns.numbers(np.ones(count, dtype=bool))
+    y = dataset.y[kept] if len(dataset.y) else dataset.y
+    fingerprint = digest(x, y, dataset.x_test, dataset.y_test)
+    made = {"x": x, "y": y, "feature_names": names, "columns": columns}
+    return replace(dataset, **made, fingerprint=fingerprint)
+
+
+def folded(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
+    """Return the data set with so many cross-validations, of the seeds from `seed` on.
+
+    folds: k, None for no cross-validation. Each deals the points to k folds, class by class, so
+    that two folds differ by one point at most, and by one of each class. Raises `UserError`.
+    """
+    repeats = whole("dataset.repeats", repeats, 1)
+    if folds is None:
+        return dataset
+    if len(dataset.x_test):
+        raise UserError(
+            f"dataset.folds={folds}: {dataset.name} has a test part of {len(dataset.x_test)} "
+            "points, and cross-validation holds points out by itself; leave one of them out"
+        )
+    count = whole("dataset.folds", folds, 2, len(dataset.x) // 2)
+    sizes = np.bincount(dataset.y, minlength=dataset.classes) if dataset.classes else np.empty(0)
+    if (sizes == 1).any():
+        name = dataset.class_names[int(np.flatnonzero(sizes == 1)[0])]
+        raise UserError(
+            f"dataset.folds={folds}: class {name} of {dataset.name} has a single point, which is "
+            "held out or trained on; take the class out"
+        )
+    return replace(
+        dataset, folds=tuple(_dealt(dataset, count, seed + more) for more in range(repeats))
+    )
+
+
+def fitted_on(dataset: Dataset, fit_on: Any) -> Dataset:
+    """Return the data set with the schemes' statistics of its `train` points or of `all`."""
+    one_of("dataset.fit_on", fit_on, FIT_ON)
+    if fit_on == "all" and not len(dataset.x_test) and not dataset.folds:
+        raise UserError(
+            f"dataset.fit_on=all: {dataset.name} has no test points to learn statistics of; "
+            "set dataset.test_fraction or dataset.folds"
+        )
+    return replace(dataset, fit_on=fit_on)
+
+
+def _dealt(dataset: Dataset, count: int, seed: int) -> NDArray[np.intp]:
+    """Return the number of each point's fold (P,)."""
+    numbers = np.empty(len(dataset.x), dtype=np.intp)
+    numbers[_class_by_class(dataset, seed)] = np.arange(len(dataset.x)) % count
+    return numbers
+
+
+def _class_by_class(dataset: Dataset, seed: int) -> NDArray[np.intp]:
+    """Return the numbers of the points (P,): class after class, each in a random order."""
+    shuffled = np.random.default_rng(seed).permutation(len(dataset.x))
+    groups = dataset.y[shuffled] if dataset.classes else np.zeros(len(shuffled))
+    return shuffled[np.argsort(groups, kind="stable")]

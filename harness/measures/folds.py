@@ -1,0 +1,52 @@
+"""Cross-validation: the error on points that were held out, each point once a seed."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets import part
+from normbench.measures.contract import BEST, Findings, Finished, Measure
+from normbench.results import names
+
+Array = NDArray[np.float64]
+
+
+def take(made: Finished) -> Findings:
+    """Return the error and the cost of the held-out points at the last iteration, by seed.
+
+    At the step size that stands for the scheme. For each fold the scheme is fitted and the cost is
+    descended anew, on the points outside it; a seed's error is that of all points, each as the
+    descent left it that did not see it. The folds of one seed share their data, so that a seed is
+    one value. Of several starts the mean.
+    """
+    here = made.descended
+    assert here is not None
+    assert here.best is not None
+    assert made.elsewhere is not None
+    data, starts = made.dataset, len(here.start)
+    own = slice(here.best * starts, (here.best + 1) * starts)
+    wrong, cost = np.zeros((2, len(data.folds)))
+    for seed, numbers in enumerate(data.folds):
+        for fold in range(numbers.max() + 1):
+            held = numbers == fold
+            found = made.elsewhere(part(data, held))
+            assert found.test_cost is not None
+            cost[seed] += held.sum() * found.test_cost[own, -1].mean()
+            if found.test_misclassifications is not None:
+                wrong[seed] += found.test_misclassifications[own, -1].mean()
+    parts = {names.FOLDS_COST: cost / len(data.x)}
+    if data.classes:
+        parts[names.FOLDS_ERROR] = wrong / len(data.x)
+    seeds = np.arange(len(data.folds))
+    return Findings(
+        {metric.key: float(values.mean()) for metric, values in parts.items()},
+        series={names.of_seed(metric).key: (seeds, values) for metric, values in parts.items()},
+    )
+
+
+def _applies(made: Finished) -> bool:
+    return (
+        bool(made.dataset.folds) and made.descended is not None and made.descended.best is not None
+    )
+
+
+MEASURE = Measure(take, asked=True, applies=_applies, follows=BEST)

@@ -1,0 +1,144 @@
+"""Fewer points, folds, and whose statistics: what is drawn, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench import costs
+from normbench.choices import build, options
+from normbench.datasets import (
+    UserError,
+    fitted_on,
+    folded,
+    make_dataset,
+    part,
+    split,
+    subset,
+)
+from normbench.datasets.bundled import breast_cancer, diabetes, wine
+from normbench.datasets.files import Options, table_dataset
+from normbench.engine.scheme import normalize
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+
+SHARES = {len(data.y): np.bincount(data.y) / len(data.y) for data in (wine(), breast_cancer())}
+
+
+@pytest.mark.parametrize("load", [wine, breast_cancer])
+@pytest.mark.parametrize("count", [10, 57, 178])
+def test_a_subset_keeps_the_classes_shares_and_the_points(load, count):
+    whole = load()
+    fewer = subset(whole, count, 3)
+    assert fewer.x.shape == (count, whole.x.shape[1])
+    drawn = np.bincount(fewer.y, minlength=whole.classes)
+    assert np.abs(drawn - count * SHARES[len(whole.y)]).max() < 1 + 1e-9
+    rows = {(*point, target) for point, target in zip(whole.x, whole.y)}
+    assert all((*point, target) in rows for point, target in zip(fewer.x, fewer.y))
+    assert len(np.unique(fewer.x, axis=0)) == count  # no point twice
+
+
+def test_a_seed_makes_a_subset_and_none_keeps_all():
+    data = diabetes()
+    assert subset(data, None, 0) is data
+    assert subset(data, 50, 1).fingerprint == subset(data, 50, 1).fingerprint
+    assert subset(data, 50, 1).fingerprint != subset(data, 50, 2).fingerprint
+    assert len(subset(data, 50, 1).y) == 50
+
+
+def test_a_table_s_medians_are_of_the_points_that_are_left():
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 100.0] * 5, "y": list("pqpq") * 5})
+    settings = Options((), (), "median", ())
+    data = table_dataset("t", frame, -1, "classes", settings, source="made")
+    few = subset(data, 4, 0)
+    known = few.columns.frame["a"]
+    assert np.array_equal(few.x[:, 0], known.fillna(known.median()))
+    held = part(few, np.arange(4) == 0)
+    assert len(held.x) == 3
+
+
+@pytest.mark.parametrize("load", [wine, diabetes])
+@pytest.mark.parametrize("count", [2, 5])
+def test_folds_deal_every_point_and_class_evenly(load, count):
+    data = folded(load(), count, 3, 4)
+    assert len(data.folds) == 3
+    for numbers in data.folds:
+        sizes = np.bincount(numbers, minlength=count)
+        assert sizes.max() - sizes.min() <= 1
+        for group in range(data.classes):
+            own = np.bincount(numbers[data.y == group], minlength=count)
+            assert own.max() - own.min() <= 1
+    assert not np.array_equal(data.folds[0], data.folds[1])
+    np.testing.assert_array_equal(data.folds[1], folded(load(), count, 1, 5).folds[0])
+
+
+def job(data, normalizer="pca_sphere", cost=costs.multiclass_softmax):
+    scheme = build("normalizer", options("normalizer", normalizer))
+    rule = build("optimizer", options("optimizer", "gradient_descent"))
+    return Job(data, cost, scheme, rule, Settings((0.1, 1.0), 20, theory="none"))
+
+
+@pytest.mark.parametrize("fit_on", ["train", "all"])
+def test_cross_validation_is_what_its_folds_come_to_one_by_one(fit_on):
+    data = fitted_on(folded(wine(), 3, 2, 0), fit_on)
+    made = run(job(data))
+    step = made.steps[made.best].step_size
+    by_seed = []
+    for numbers in data.folds:
+        wrong = cost = 0.0
+        for fold in range(3):
+            own = run(job(part(data, numbers == fold)))
+            (there,) = (one for one in own.steps if one.step_size == step)
+            wrong += there.histories["test/misclassifications"][-1]
+            cost += there.histories["test/cost"][-1] * np.sum(numbers == fold)
+        by_seed.append((wrong / 178, cost / 178))
+    found = made.findings
+    for place, name in enumerate(("folds/error", "folds/cost")):
+        expected = [values[place] for values in by_seed]
+        np.testing.assert_allclose(found.series[f"{name}_of_seed"][1], expected, rtol=1e-9)
+        assert found.metrics[name] == pytest.approx(np.mean(expected), rel=1e-9)
+
+
+def test_real_targets_have_a_cross_validated_cost_and_no_error():
+    found = run(job(folded(diabetes(), 4, 1, 0), "standard", costs.least_squares)).findings
+    assert found.metrics["folds/cost"] > 0
+    assert "folds/error" not in found.metrics
+
+
+def test_statistics_of_all_points_are_of_the_test_points_too():
+    data = split(wine(), 0.25, 0)
+    both = np.concatenate([data.x, data.x_test])
+    for name in ("standard", "pca_sphere", "identity"):
+        scheme = build("normalizer", options("normalizer", name))
+        z, _ = normalize(scheme, both, both[:0], "float64")
+        ours = run(job(fitted_on(data, "all"), name))
+        scheme = ours.scheme
+        np.testing.assert_allclose(scheme.transform(both), z, rtol=1e-12)
+        theirs = run(job(data, name))
+        same = np.isclose(
+            ours.steps[0].histories["test/cost"][-1], theirs.steps[0].histories["test/cost"][-1]
+        )
+        assert same == (name == "identity")
+
+
+HELD = split(wine(), 0.25, 0)
+LONELY = make_dataset("few", np.eye(5), [0, 0, 0, 0, 1], class_names=["a", "b"], source="made")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: subset(wine(), 1, 0), r"dataset\.points=1: must be"),
+        (lambda: subset(wine(), 179, 0), r"dataset\.points=179: must be from 2 to 178"),
+        (lambda: subset(LONELY, 2, 3), r"dataset\.points=2: leaves no point of class b"),
+        (lambda: folded(wine(), 1, 1, 0), r"dataset\.folds=1: must be"),
+        (lambda: folded(wine(), 90, 1, 0), r"dataset\.folds=90: must be from 2 to 89"),
+        (lambda: folded(wine(), 5, 0, 0), r"dataset\.repeats=0: must be"),
+        (lambda: folded(HELD, 5, 1, 0), r"dataset\.folds=5: wine has a test part of"),
+        (lambda: folded(LONELY, 2, 1, 0), r"dataset\.folds=2: class b of few has a single point"),
+        (lambda: fitted_on(HELD, "both"), r"dataset\.fit_on=both: must be one of train, all"),
+        (lambda: fitted_on(wine(), "all"), r"dataset\.fit_on=all: wine has no test points"),
+    ],
+)
+def test_a_mistake_says_the_setting_and_the_remedy(make, message):
+    with pytest.raises(UserError, match=message):
+        make()

@@ -1,0 +1,56 @@
+"""Cross-validation and statistics of all points, as a user sees them."""
+
+import pytest
+
+from normbench.results import heldout, names, runs
+
+WINE = ("dataset=wine", "cost=multiclass_softmax", "step_sizes=[0.1,1]", "iterations=9")
+
+
+@pytest.mark.usefixtures("with_store")
+def test_cross_validation_is_told_by_scheme_with_an_interval_from_six_seeds_on(command, tmp_path):
+    words = ("normalizer=standard", "dataset.points=60", "dataset.folds=3", "figures=[]")
+    done = command(*WINE, *words, "dataset.repeats=5,6")
+    assert done.returncode == 0, done.stderr
+    assert "cross-validation, at the end" in done.stdout
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    sweep = runs.load(store, runs.last_sweep_id(store))
+    assert set(sweep.of_role(names.SCHEME)["train_points"]) == {60}
+    five, six = heldout.cross_validated(sweep).to_dict("records")
+    assert (five["seeds"], six["seeds"]) == (5, 6)
+    assert five["low"] != five["low"]
+    assert six["low"] <= six["error, %"] <= six["high"]
+    (page,) = tmp_path.glob("outputs/*/report.html")
+    assert "Cross-validation, at the end" in page.read_text()
+
+
+@pytest.mark.usefixtures("with_store")
+def test_statistics_of_all_points_are_said_wherever_they_show(command, tmp_path):
+    words = ("normalizer=standard", "dataset.test_fraction=0.5", "figures=[histories]")
+    done = command(*WINE, *words, "dataset.fit_on=train,all")
+    assert done.returncode == 0, done.stderr
+    assert "standard (fitted on all)" in done.stdout
+    (figure,) = tmp_path.glob("outputs/*/histories.svg")
+    assert "fitted on the test points too" in figure.read_text()
+    (page,) = tmp_path.glob("outputs/*/report.html")
+    assert "standard (fitted on all)" in page.read_text()
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    labels = runs.load(store, runs.last_sweep_id(store)).of_role(names.SCHEME)["label"]
+    assert list(labels) == ["standard", "standard (fitted on all)"]
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("dataset.points=1", "dataset.points=1: must be from 2 to 178"),
+        ("dataset.folds=1", "dataset.folds=1: must be from 2 to 89"),
+        ("dataset.repeats=0", "dataset.repeats=0: must be 1 or more"),
+        ("dataset.fit_on=all", "dataset.fit_on=all: wine has no test points"),
+    ],
+)
+def test_a_mistake_is_one_line(command, tmp_path, word, told):
+    done = command(*WINE, word)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert told in line
+    assert not list(tmp_path.rglob("*.db"))
