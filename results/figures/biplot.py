@@ -1,6 +1,6 @@
 """Points and features in one plane: principal components with the features as arrows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from normbench.results.figures import followed, style
 from normbench.results.figures.data import class_looks
-from normbench.results.figures.labels import spread
+from normbench.results.figures.labels import spread_beside
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
 
@@ -17,6 +17,7 @@ NAMED = 12  # arrows: more cannot be read
 SHORT = 0.05  # of the longest arrow: shorter ones are not seen, and not drawn
 REACH = 2.6  # of the longest arrow, in standard deviations of the points
 FARTHEST = 3 * REACH  # of a point that is seen: others would make the arrows small
+LETTER = 0.07  # of a panel's height, from the middle of a letter to that of a name
 HEIGHT = 0.62  # of a panel, over its width: there is room for names on both sides
 
 
@@ -38,7 +39,7 @@ def draw(
         first = arrays[rows[0]["label"]]
         numbers = followed.in_panels(rows, first["points"] * first["shares"] ** 0.5)
         for axis, row, look in zip(axes, rows, style.looks([row["normalizer"] for row in rows])):
-            _panel(axis, arrays[row["label"]], shape)
+            _panel(axis, arrays[row["label"]], numbers, shape)
             followed.mark(axis, arrays[row["label"]]["points"], numbers, shape)
             style.name_panel(axis, row["label"], look)
         classes = first["class_names"]
@@ -51,8 +52,11 @@ def draw(
     return figure
 
 
-def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
-    """Draw one scheme's points, and its features as arrows."""
+def _panel(axis: Any, parts: Mapping[str, Any], marked: Sequence[int], shape: Shape) -> None:
+    """Draw one scheme's points, and its features as arrows.
+
+    marked: the points that are to have a letter, which no name may cover.
+    """
     points, target = parts["points"], parts["target"]
     size = (0.3 * shape.font) ** 2
     if len(parts["class_names"]):
@@ -74,22 +78,26 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
     axis.set_xlim(-half / HEIGHT, half / HEIGHT)
     axis.set_ylim(-half, half)
     axis.set_aspect("equal")  # angles between arrows tell of correlations
-    _write(axis, arrows[named], parts["names"][named], 0.7 * shape.font, half)
+    letters = points[list(marked)].reshape(-1, 2)
+    _write(axis, arrows[named], parts["names"][named], letters, 0.7 * shape.font, half)
     for n, put in enumerate((axis.set_xlabel, axis.set_ylabel)):
         put(f"component {n + 1}, {parts['shares'][n]:.0%} of the variance")
 
 
-def _write(axis: Any, tips: Any, words: Any, font: float, half: float) -> None:
+def _write(axis: Any, tips: Any, words: Any, letters: Any, font: float, half: float) -> None:
     """Write names beside the tips of arrows, moved apart on each side, with a line to the tip.
 
-    half: of the panel's height, in the units of its axes.
+    letters (f, 2): where letters stand. half: of the panel's height, in the units of its axes.
     """
     for side in (-1, 1):
         own = [n for n in np.argsort(tips[:, 1]) if (tips[n, 0] >= 0) == (side > 0)]
         if not own:
             continue
-        heights = spread([(tips[n, 1] / half + 1) / 2 for n in own], 0.06)
         out = max(abs(tips[n, 0]) for n in own) + 0.12 * half
+        taken = letters[side * letters[:, 0] > out - LETTER * half, 1]
+        heights = spread_beside(
+            [(tips[n, 1] / half + 1) / 2 for n in own], 0.06, (taken / half + 1) / 2, LETTER
+        )
         for n, height in zip(own, heights):
             axis.annotate(
                 style.plain(str(words[n])[:22]),

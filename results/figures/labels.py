@@ -1,6 +1,7 @@
 """Direct labels: each curve's name beside its right end, moved apart where they would overlap."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,18 +65,34 @@ def end_labels(axis: Any, ends: Sequence[End], shape: Shape, height: float) -> N
         )
 
 
-def spread(fractions: Sequence[float], gap: float) -> list[float]:
+def spread(
+    fractions: Sequence[float], gap: float, bottom: float = 0.0, top: float = 1.0
+) -> list[float]:
     """Return places in increasing order, a gap apart, as near to the fractions as can be.
 
-    fractions: increasing, of the panel's height. Where all do not fit, they overhang it evenly.
+    fractions: increasing, of the panel's height. Where all do not fit from bottom to top, they
+    overhang both evenly.
     """
     from scipy.optimize import isotonic_regression
 
     shifts = gap * np.arange(len(fractions))
     free = isotonic_regression(np.asarray(fractions) - shifts).x
-    room = 1 - shifts[-1]
+    room = top - bottom - shifts[-1]
     low, high = (0.0, room) if room >= 0 else (room / 2, room / 2)
-    return [float(place) for place in np.clip(free, low, high) + shifts]
+    return [float(place) for place in np.clip(free, bottom + low, bottom + high) + shifts]
+
+
+def spread_beside(
+    fractions: Sequence[float], gap: float, taken: Sequence[float], apart: float
+) -> list[float]:
+    """Return places as `spread` does, also so far apart from those that are taken."""
+    edges = [-np.inf, *sorted(taken), np.inf]
+    places: list[float] = []
+    for low, high in pairwise(edges):
+        inside = [fraction for fraction in fractions if low <= fraction < high]
+        if inside:
+            places += spread(inside, gap, max(0.0, low + apart), min(1.0, high - apart))
+    return places
 
 
 def _fractions(axis: Any, values: Sequence[float]) -> list[float]:

@@ -3,14 +3,17 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 import normbench
 from normbench.datasets import UserError, make_dataset
-from normbench.datasets.bundled import iris
+from normbench.datasets.bundled import diabetes, iris
 from normbench.measures import biplot, inputs
 from normbench.measures.contract import Finished
 from normbench.results.errors import ResultsError
 from normbench.results.figures import biplot as drawn
+from normbench.results.figures import followed
+from normbench.results.figures.labels import spread_beside
 from normbench.theory.shared import OfPoints
 
 SETTINGS = {"cost": "multiclass_softmax", "iterations": 1, "step_sizes": [0.1]}
@@ -110,3 +113,27 @@ def test_the_outermost_points_are_in_sight_unless_arrows_would_be_lost():
         (axis,) = drawn.draw({"a": parts | {"class_names": np.array([])}}, rows, "").axes
         assert (axis.get_ylim()[1] > far) == seen
         assert axis.get_ylim()[1] <= drawn.FARTHEST
+
+
+def test_no_name_of_a_feature_lies_on_a_letter():
+    data = diabetes()
+    wanted = SETTINGS | {"cost": "least_squares", "record": ["biplot"]}
+    found = normbench.compare(data.x, data.y, normalizers=["identity", "standard"], **wanted)
+    figure = found.figure("biplot")
+    figure.canvas.draw()
+    for axis in figure.axes[:2]:
+        shown = [text for text in axis.texts if text.get_text()]
+        # An annotation's own extent takes its line in; the line may pass below a letter.
+        boxes = [(text.get_text(), Text.get_window_extent(text)) for text in shown]
+        letters = [box for words, box in boxes if words in followed.LETTERS]
+        names = [(words, box) for words, box in boxes if words not in followed.LETTERS]
+        assert len(letters) == 4
+        assert [words for words, box in names if any(box.overlaps(one) for one in letters)] == []
+
+
+def test_places_keep_apart_from_each_other_and_from_those_that_are_taken():
+    places = spread_beside([0.1, 0.48, 0.5, 0.52, 0.9], 0.05, [0.5], 0.1)
+    assert places == sorted(places)
+    assert min(np.diff(places)) >= 0.05 - 1e-12
+    assert min(abs(place - 0.5) for place in places) >= 0.1 - 1e-12
+    assert spread_beside([0.1, 0.9], 0.05, [], 0.1) == [0.1, 0.9]
