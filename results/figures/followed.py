@@ -46,5 +46,9 @@ def mark(axis: Any, points: Any, numbers: Sequence[int], shape: Shape) -> None:
 
 def note(numbers: Sequence[int]) -> str:
     """Return what the letters are."""
-    letters = f"{LETTERS[0]} to {LETTERS[len(numbers) - 1]}"
-    return f"{letters}: the same points everywhere, the outermost of the first panel"
+    return f"{letters(numbers)}: the same points everywhere, the outermost of the first panel"
+
+
+def letters(numbers: Sequence[int]) -> str:
+    """Return the letters that points are followed by: `A to D`."""
+    return f"{LETTERS[0]} to {LETTERS[len(numbers) - 1]}"

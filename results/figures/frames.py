@@ -8,14 +8,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import PowerNorm
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results.figures import style
+from normbench.results.figures import followed, style
 from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.data import MANY, class_looks
 from normbench.results.figures.reel import Reel, View
 from normbench.results.figures.style import Shape
 
 LETTERS = 24  # of a line beside a panel
-MARKS = style.CLASSES[-4:]  # of points to follow, beside two classes'
 DOTS = "plasma"  # of iterations, dark to bright
 
 
@@ -35,10 +34,7 @@ def draw_points(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
             alpha=0.8,
             rasterized=len(points) > MANY,
         )
-    for number, color in zip(reel.marked, MARKS):
-        axis.scatter(
-            *points[number], color=color, s=5 * size, lw=0.8, ec="black", zorder=4, label="_marked"
-        )
+    followed.mark(axis, points, reel.marked, shape)
     axis.axhline(0, color="0.4", lw=0.5, zorder=1)
     axis.axvline(0, color="0.4", lw=0.5, zorder=1)
     _look_at(axis, reel.about(frame), reel.parts["signs"][frame], reel.names(frame))
@@ -90,7 +86,7 @@ def legend(reel: Reel) -> list[str]:
     last = int(reel.parts["iteration"][-1])
     classes = [f"{mark} {name}" for mark, name in zip("●▲", reel.parts["class_names"])]
     return [
-        ", ".join([*classes, "outlined: points to follow"]),
+        ", ".join([*classes, f"{followed.letters(reel.marked)}: points to follow"]),
         f"circle: the start; star: iteration {last}",
         f"cross: {reel.parts['through']}",
     ]

@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from normbench.results import clean
-from normbench.results.figures import frames, style
+from normbench.results.figures import followed, frames, style
 from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.reel import Reel, View
@@ -65,7 +65,7 @@ def _palette() -> Any:
     from PIL import Image
 
     dots = matplotlib.colormaps[frames.DOTS](np.linspace(0, 1, 12))[:, :3]
-    full = [matplotlib.colors.to_rgb(one) for one in (*style.CLASSES[:2], *frames.MARKS, "0.6")]
+    full = [matplotlib.colors.to_rgb(one) for one in (*style.CLASSES[:2], "0.6")]
     shades = [(one * share + 1 - share) for one in np.array(full) for share in (1, 0.8, 0.5, 0.25)]
     darker = [one * share for one in np.array(full) for share in (0.75, 0.5, 0.25)]
     paths = [one * share + 1 - share for one in dots for share in (1, 0.7, 0.4)]
@@ -103,7 +103,7 @@ class _Stage:
     def show(self, frame: int) -> None:
         """Draw one frame."""
         for axis in (self.upper, self.lower):
-            for artist in [*axis.collections, *axis.lines]:
+            for artist in [*axis.collections, *axis.lines, *axis.texts]:
                 artist.remove()
         frames.draw_points(self.upper, self.reel, frame, SHAPE)
         frames.draw_cost(self.lower, self.reel, frame, SHAPE)
@@ -153,7 +153,7 @@ def _data(reel: Reel) -> str:
         "points": _short(parts["points"] - parts["centre"]),
         "target": np.asarray(target).astype(int).tolist(),
         "colors": [color for color, _ in looks],
-        "marked": [[place, color] for place, color in zip(reel.marked, frames.MARKS)],
+        "marked": list(zip(reel.marked, followed.LETTERS)),
         "dots": [matplotlib.colors.to_hex(color) for color in colors],
         "contours": [[_short(line) for line in level] for level in reel.contours],
         "start": LEVELS - 1,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.results.figures import style
+from normbench.results.figures import followed, style
 from normbench.results.figures.contours import FAR, LEVELS
 
 Array = NDArray[np.float64]
@@ -85,10 +85,8 @@ class Reel:
 
     @cached_property
     def marked(self) -> list[int]:
-        """Points to follow by eye: the outermost along the last frame's coordinates."""
-        last = self.points(len(self) - 1)
-        ends = [*last.argmin(axis=0), *last.argmax(axis=0)]
-        return list(dict.fromkeys(int(number) for number in ends))
+        """Points to follow by eye: those that other figures follow, the outermost as they came."""
+        return followed.chosen(self.points(0))
 
     def key_of(self, frame: int) -> int:
         """Return the number of the key frame that a frame is, or goes to."""

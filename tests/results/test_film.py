@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
@@ -18,7 +19,7 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
 from normbench.results import drawing, report
-from normbench.results.figures import frames, material, style
+from normbench.results.figures import followed, material, playing, style
 from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.reel import Reel
 from tests.results.conftest import write_sweep
@@ -64,15 +65,12 @@ def test_the_strip_is_of_the_last_scheme_a_column_a_key_frame(found, reel):
     assert np.sort(reel.points(0), axis=0) == pytest.approx(np.sort(x, axis=0))
 
 
-def test_marked_points_keep_their_colours(found, reel):
-    colors = []
-    for axis in found.figure("film").axes[:4]:
-        marks = [part for part in axis.collections if part.get_label() == "_marked"]
-        colors.append([tuple(part.get_facecolor()[0]) for part in marks])
-        assert len(set(colors[-1])) == 4
-    assert colors == [colors[0]] * 4
-    looks = {style.CLASSES[0], style.CLASSES[1]}
-    assert not looks & set(frames.MARKS)
+def test_the_same_points_have_the_same_letters_in_every_panel_and_other_figures(found, reel):
+    assert reel.marked == followed.chosen(reel.points(0))
+    for axis, frame in zip(found.figure("film").axes[:4], reel.keys):
+        assert [text.get_text() for text in axis.texts] == ["A", "B", "C", "D"]
+        places = np.array([text.get_position() for text in axis.texts])
+        assert places == pytest.approx(reel.points(frame)[reel.marked])
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -147,14 +145,15 @@ def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(files, reel):
     assert files["film-playing.svg"].stat().st_size < 300_000  # measured 80,000
 
 
-def test_marked_points_keep_their_colours_in_the_gif(files, reel):
-    wanted = {tuple(bytes.fromhex(color[1:])) for color in frames.MARKS}
-    with Image.open(files["film.gif"]) as picture:
-        for number in (0, 7, 20, 36):
-            picture.seek(number)
-            shown = {color for _, color in picture.convert("RGB").getcolors(1 << 20)}
-            assert wanted <= shown
-            assert (255, 255, 255) in shown
+def test_a_frame_of_the_gif_leaves_nothing_in_the_next_one(reel):
+    stage = playing._Stage(Figure(), reel, "made")
+    drawn = []
+    for frame in (0, 7):
+        stage.show(frame)
+        kept = (stage.upper.texts, stage.upper.collections, stage.lower.lines)
+        drawn.append([len(part) for part in (*kept, stage.lower.collections)])
+    assert drawn[0] == drawn[1]
+    assert drawn[0][0] == 4
 
 
 def test_the_svg_is_one_well_formed_file_that_asks_for_nothing(files, found):
