@@ -31,7 +31,7 @@ def draw(
 ) -> Figure:
     """Return the figure: a row a scheme, a cell a step size, in the verdict's colour and marker.
 
-    Rows are sorted by 2/L; schemes that are equal in all that is drawn share one.
+    Rows are sorted by 2/L; equal schemes share one.
 
     steps, schemes: as `step_sizes.draw` takes them; `tags.step_size` of a scheme is its best step
     size, or the one that its study shows.
@@ -82,7 +82,11 @@ def kinds(own: pd.DataFrame, scheme: Row) -> list[str]:
 
 
 def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
-    """Return schemes by increasing 2/L, those that are equal in all that is drawn together."""
+    """Return schemes by increasing 2/L, equal ones together.
+
+    Equal in all that is drawn, and in the final costs of every step size up to 2/L: above it a
+    descent may make anything of its rounding.
+    """
     found: list[tuple[Any, list[Row]]] = []
     order = schemes.sort_values(THRESHOLD, kind="stable") if THRESHOLD in schemes else schemes
     for row in order.to_dict("records"):
@@ -90,7 +94,9 @@ def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
         threshold = pd.to_numeric(row.get(THRESHOLD))
         known = threshold is not None and pd.notna(threshold)
         seen = [row.get(names.STEP_TAG.column), *own[STEP], *kinds(own, row)]
-        numbers = np.array([threshold] if known else own[COST].fillna(np.inf), dtype=float)
+        steady = own[own[STEP] <= threshold] if known else own
+        costs = steady[COST].fillna(np.inf)
+        numbers = np.array([*([threshold] if known else []), *costs], dtype=float)
         for (other_seen, other), same in found:
             alike = seen == other_seen and len(numbers) == len(other)
             if alike and np.allclose(numbers, other, rtol=EQUAL, atol=0):

@@ -58,6 +58,18 @@ def test_rows_are_sorted_by_2_over_l_and_equal_schemes_share_one():
     assert [label.get_text() for label in axis.get_yticklabels()] == ["c", "a = d", "b"]
 
 
+def test_schemes_of_one_2_over_l_and_other_costs_are_not_called_equal():
+    """As are centred features and sphered ones, where the bias is the stiffest direction."""
+    verdicts, costs = ["unsettled", "levelled", "levelled", "cycling"], [0.9, 0.1, 0.1, 0.3]
+    found = {}
+    for place, factor in ((0, 0.99), (1, 1 + 1e-4), (3, 3.0)):  # the last is above 2/L
+        other = [factor * one if n == place else one for n, one in enumerate(costs)]
+        steps = pd.concat([table("a", verdicts, costs), table("b", verdicts, other)])
+        rows = pd.DataFrame([scheme("a", 3.0), scheme("b", 3.0)])
+        found[place] = len(phase_diagram.together(steps, rows))
+    assert found == {0: 2, 1: 2, 3: 1}
+
+
 def test_limits_stand_on_their_step_and_say_where_the_grid_ends():
     steps = table("a", ["unsettled", "levelled", "levelled", "levelled"], [0.9, 0.1, 0.1, 0.1])
     told = {step_sizes.LARGEST: 10.0, names.CENSORED.column: "true"}
