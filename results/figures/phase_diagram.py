@@ -13,6 +13,7 @@ from normbench.results import names
 from normbench.results.figures import material, style
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
+from normbench.results.merging import REPEATS
 from normbench.results.reasons import EQUAL
 
 COST = names.FINAL_COST.column
@@ -57,6 +58,9 @@ def draw(
         style.log_ticks(axis.xaxis)
         axis.set_xlabel("step size")
         _legend(figure, drawn, schemes, shape)
+        over = set(schemes.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
+        if over:
+            style.note(figure, shape, f"over {max(over)}: the worst verdict, the median of limits")
     return figure
 
 

@@ -7,6 +7,7 @@ import pytest
 from normbench.results import names
 from normbench.results.figures import material, phase_diagram, step_sizes
 from normbench.results.figures.phase_diagram import LARGE, SMALL
+from normbench.results.merging import REPEATS
 from tests.results.test_figures import marked, texts
 
 SIZES = [0.01, 0.1, 1.0, 10.0]
@@ -56,6 +57,16 @@ def test_rows_are_sorted_by_2_over_l_and_equal_schemes_share_one():
     assert [[row["label"] for row in same] for same in found] == [["c"], ["a", "d"], ["b"]]
     (axis,) = phase_diagram.draw(steps, pd.DataFrame(rows), "").axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["c", "a = d", "b"]
+
+
+def test_it_says_what_stands_for_several_splits():
+    """The median of the largest steps that level may lie in a cell whose worst split does not."""
+    steps = table("a", ["unsettled"] * 4, [0.9, 0.5, 0.4, 0.3])
+    for over, expected in (("4 splits", "over 4 splits: the worst verdict"), ("", "")):
+        row = scheme("a", 2.0, **{step_sizes.LARGEST: 10.0, REPEATS: over})
+        figure = phase_diagram.draw(steps, pd.DataFrame([row]), "")
+        assert figure.legends[0].get_title().get_text().startswith(expected)
+        assert bool(figure.legends[0].get_title().get_text()) == bool(expected)
 
 
 def test_schemes_of_one_2_over_l_and_other_costs_are_not_called_equal():
