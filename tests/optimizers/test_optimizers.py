@@ -1,5 +1,6 @@
 """Step rules on a quadratic, `1/2 sum h w^2`, whose histories are known to the last digit."""
 
+import inspect
 from itertools import pairwise
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from scipy.special import gamma, rgamma
 
 from normbench import optimizers
-from normbench.choices import build, options
+from normbench.choices import build, locate, options
 from normbench.datasets import UserError
 from tests.cases import names
 
@@ -69,6 +70,14 @@ def start():
 @pytest.mark.parametrize("name", NAMES)
 def test_an_option_is_built_as_its_file_says(name):
     assert isinstance(default(name), optimizers.Optimizer)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rule_from_python_has_the_settings_of_its_file(name):
+    chosen = options("optimizer", name)
+    rule = locate("optimizer", chosen.pop("_target_"))
+    defaults = {key: value.default for key, value in inspect.signature(rule).parameters.items()}
+    assert defaults == chosen
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -328,6 +337,14 @@ def test_a_line_search_converges_from_any_first_step_and_keeps_the_bound(start):
     costs = np.array([Quadratic().costs(w) for w in weights])
     bound = 1 - 4 * c * s * (1 - c) / KAPPA
     assert (costs[1:] <= bound * costs[:-1]).all()
+
+
+def test_armijos_condition_is_met_by_equality():
+    """Of curvature 1 the step 1 takes half of the squared gradient off: just what is asked."""
+    ones = Quadratic(np.ones(4))
+    start = np.ones((1, 2, 2))
+    rule = optimizers.line_search(decrease=0.5)
+    assert not path(rule, start, [1.0], 1, ones)[-1].any()
 
 
 def test_a_line_search_without_an_acceptable_step_stays(start):
