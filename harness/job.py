@@ -136,7 +136,14 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
     z, z_test = _normalized(job, known)
     # As if this job were alone: with the seconds of what an earlier job has found.
     fit_seconds = time.perf_counter() - tick + shared_fits.saved - saved
-    made = Finished(data, job.normalizer, z, known, elsewhere=partial(_elsewhere, job))
+    made = Finished(
+        data,
+        job.normalizer,
+        z,
+        known,
+        elsewhere=partial(_elsewhere, job),
+        shown=job.settings.shown_point,
+    )
     if measures.without_descent(settings):
         found, arrays = measures.take(made, settings)
         return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, found, arrays)

@@ -153,7 +153,8 @@ def _widths(parts: Parts) -> tuple[str, float]:
 
 def _added(parts: Parts) -> tuple[str, float]:
     """Add up the variance of the components that are drawn."""
-    shown = min(components.SHOWN, len(parts["components"]))
+    kept = len(parts["components"])
+    shown = kept if kept <= components.ALL else components.SHOWN
     what = f"The share of the variance that {shown} components add"
     return what, float(parts["variance"][:shown].sum())
 

@@ -130,6 +130,7 @@ def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
         else plain["start"],  # several may follow from null
         step_sizes=plain["step_sizes"],
         shown_step=plain["shown_step"],
+        shown_point=plain["shown_point"],
         draws=_draws(plain["dataset"]),
         **{key: plain[key] for key in keys},
     )

@@ -49,13 +49,14 @@ def rehearse(job: Job) -> None:
 
 
 def _short(job: Job) -> Job:
-    """Return a job that ends where its descent would begin; one without a descent as it is."""
+    """Return a job that ends where its descent would begin; one without a descent whole."""
     if not job.settings.iterations and job.settings.record:
-        return job
+        return replace(job, settings=replace(job.settings, shown_point=0))
     settings = replace(
         job.settings,
         step_sizes=job.settings.step_sizes[:1],
         shown_step=None,
+        shown_point=0,
         starts=1,
         iterations=0,
         record=(),

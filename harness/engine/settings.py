@@ -27,8 +27,9 @@ class Settings:
     `same_function` (the same function under every affine scheme: see `engine.start`), or weights,
     bias first (one list, or one a class). starts: how many starts. seed: of the starts. theory:
     `auto` (what costs no more than the descent), `full` or `none`. shown_step: the step size whose
-    run stands for its scheme, one of step_sizes; None for the best. draws: the seeds that drew the
-    data: another draw has other starts; zeros change nothing. Raises `UserError`.
+    run stands for its scheme, one of step_sizes; None for the best. shown_point: the training
+    point, from 0, that `record=[components]` builds up. draws: the seeds that drew the data:
+    another draw has other starts; zeros change nothing. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -41,6 +42,7 @@ class Settings:
     record: tuple[str, ...] = ()
     theory: str = "auto"
     shown_step: float | None = None
+    shown_point: int = 0
     draws: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -55,6 +57,7 @@ class Settings:
         put(self, "record", _record(self.record))
         put(self, "theory", one_of("theory", self.theory, THEORY))
         put(self, "shown_step", _shown_step(self.shown_step, self.step_sizes))
+        put(self, "shown_point", whole("shown_point", self.shown_point, 0))
         runs = len(self.step_sizes) * self.starts
         refuse_larger(
             f"iterations={self.iterations}, starts={self.starts}, "

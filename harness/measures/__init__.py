@@ -38,6 +38,11 @@ def check(settings: Settings, dataset: Dataset, scheme: Any) -> None:
     """Raise `UserError` where what `record` asks for cannot be taken."""
     known = {measure.record: measure for measure in measures() if measure.record}
     troubles = []
+    if settings.shown_point >= len(dataset.x):
+        troubles.append(
+            f"shown_point={settings.shown_point}: {dataset.name} has {len(dataset.x)} training "
+            f"points, counted from 0; choose one up to {len(dataset.x) - 1}"
+        )
     for name in settings.record:
         try:
             measure = known[one_of("record", name, list(known))]

@@ -24,14 +24,16 @@ def check(dataset: Dataset, scheme: Any) -> None:
 
 
 def take(made: Finished) -> Findings:
-    """Return components, the first training point, built up, and a few points under the scheme.
+    """Return components, a training point, built up, and a few points under the scheme.
 
     Coordinates stand in the order of the variance that each adds to the points, the largest first.
     `components` (m, N): the point of the inputs that a unit along a coordinate adds, scaled to
     length 1; m at most 64. `variance` (m,): the share of the variance that it adds, all together 1.
-    `count` (K,) numbers of coordinates, `built` (K, N) the first training point from so many of
-    them, `original` (N,). `points` (p, N) the first 8 training points, `under` (p, M) the same
-    under the scheme, its coordinates in its own order.
+    `origin` (N,): the point without coordinates, a mean; `weights` (m,): how much of each component
+    the training point has that `shown_point` names. `count` (K,) numbers of coordinates, all of
+    64 at most; `built` (K, N) that point from so many of them, `original` (N,); `share` (K,): what
+    they add of the variance of the inputs. `points` (p, N) the first 8 training points, `under`
+    (p, M) the same under the scheme, its coordinates in its own order.
     """
     width = made.z.shape[1]
     origin = _back(made.scheme, np.zeros((1, width)))
@@ -40,17 +42,26 @@ def take(made: Finished) -> Findings:
     variance = lengths**2 * made.z.var(axis=0, dtype=np.float64)
     order = np.argsort(-variance, kind="stable")
     first = order[:MOST_COMPONENTS]
-    count = np.unique(np.concatenate([[0], np.geomspace(1, width, 24).round().astype(int)]))
+    count = np.arange(width + 1)
+    if width > MOST_COMPONENTS:
+        count = np.unique(np.concatenate([[0], np.geomspace(1, width, 24).round().astype(int)]))
     rank = np.argsort(order)
-    masked = np.where(rank < count[:, None], made.z[0].astype(np.float64), 0.0)
+    point = made.z[made.shown].astype(np.float64)
+    masked = np.where(rank < count[:, None], point, 0.0)
+    added_up = np.concatenate([[0.0], np.cumsum(variance[order])])[count]
+    with np.errstate(over="ignore"):  # the squares of points around 1e160 overflow
+        whole = float(made.dataset.x.var(axis=0, dtype=np.float64).sum())
     scale = np.where(lengths > 0, lengths, 1.0)[first, None]
     return Findings(
         arrays={
             "components": (added[first] / scale).astype(np.float32),
             "variance": variance[first] / (variance.sum() or 1.0),
+            "origin": origin[0],
+            "weights": (point * lengths)[first],
             "count": count,
+            "share": added_up / (whole or 1.0),
             "built": _back(made.scheme, masked).astype(np.float32),
-            "original": made.dataset.x[0].astype(np.float32),
+            "original": made.dataset.x[made.shown].astype(np.float32),
             "points": made.dataset.x[:MOST_POINTS].astype(np.float32),
             "under": made.z[:MOST_POINTS].astype(np.float32),
         }

@@ -38,7 +38,8 @@ DRAWN = ("normal", "same_function")  # the starts that are
 SEARCH = "search.critical"
 FIT_ON = "dataset.fit_on"  # of no effect on the content of the data
 FOLDS = ("dataset.folds", "dataset.repeats", "dataset.split_seed")
-ASKED = ("theory", SEARCH, "search.width")
+POINT = "shown_point"
+ASKED = ("theory", SEARCH, "search.width", POINT)
 JUDGED = ("rules.", "shown_step")
 PLAIN = str.maketrans("", "", "[]()' \"")  # of a list as text
 
@@ -112,6 +113,7 @@ def _asked(params: Mapping[str, Any]) -> dict[str, str]:
         told.pop("search.width")
     if str(params.get(FOLDS[0])) != "None":
         told |= {key: str(params.get(key)) for key in FOLDS}
+    told[POINT] = str(params.get(POINT) or 0)  # a store of before had the first
     return told
 
 

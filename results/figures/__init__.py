@@ -23,5 +23,7 @@ NAMES = {
     "projection": "points, and what a scheme keeps of them (record=[projection])",
     "spectrum": "eigenvalues before and after each scheme (record=[spectrum])",
     "components": "a scheme's coordinates as images (record=[components])",
+    "weighted": "a point as the mean plus weighted components (record=[components])",
+    "exemplars": "points that stand for the plane of two components (record=[exemplars])",
     "reconstruction": "an image from its first k coordinates, and as a GIF (record=[components])",
 }

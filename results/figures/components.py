@@ -13,6 +13,7 @@ from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.runs import Sweep
 
 SHOWN = 16  # components of a scheme, unless more or fewer are asked for
+ALL = 49  # a scheme that keeps so many or fewer is drawn with all of them
 GAP = 1  # pixels between two images
 
 
@@ -126,7 +127,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     if not arrays:
         return None
     most = max(len(parts["components"]) for parts in arrays.values())
-    shown = options.components or min(SHOWN, most)
+    shown = options.components or (most if most <= ALL else SHOWN)
     if shown > most:
         raise ResultsError(f"--components {shown}: {most} are recorded of a scheme; ask for fewer")
     title = material.of_first(experiment, rows)

@@ -103,12 +103,18 @@ def animate(
                     parts = arrays[row["label"]]
                     place = min(number, len(parts["count"]) - 1)
                     image.set_data(_square(parts["built"][place]))
-                    caption.set_text(f"{style.plain(row['label'])}\nk = {parts['count'][place]}")
+                    caption.set_text(f"{style.plain(row['label'])}\n{_told(parts, place)}")
                 writer.grab_frame()
     about = "; ".join(f"{key}: {value}" for key, value in facts.items())
     with Image.open(io.BytesIO(file.read_bytes())) as picture:  # the writer takes no metadata
         picture.save(file, save_all=True, comment=about.encode())
     return file
+
+
+def _told(parts: Mapping[str, Any], place: int) -> str:
+    """Return the number of coordinates, and the share of the variance that they explain."""
+    share = f", {parts['share'][place]:.0%}" if "share" in parts else ""  # not of an older store
+    return f"k = {parts['count'][place]}{share}"
 
 
 def _row_label(axis: Any, label: str, look: style.Look) -> None:

@@ -98,8 +98,8 @@ def test_the_variance_of_the_components_that_are_drawn():
     assert said("components", a=images([0], [0])) == (
         "The share of the variance that 3 components add is 1 under a."
     )
-    many = images([0], [0], shares=[1 / 32] * 32)
-    assert said("components", a=many).endswith("that 16 components add is 0.5 under a.")
+    many = images([0], [0], shares=[1 / 64] * 64)
+    assert said("components", a=many).endswith("that 16 components add is 0.25 under a.")
     assert said("components", a=many | {"original": np.ones(7)}) == ""  # no image
 
 

@@ -1,0 +1,91 @@
+"""Points that stand for a plane, and a point as a sum of components."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from normbench.costs import least_squares
+from normbench.datasets import UserError, make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.normalizers import PCARotation, ZCASphere
+from normbench.optimizers import gradient_descent
+from normbench.recording.identity import covers, job_of
+
+X = np.random.default_rng(4).standard_normal((200, 5)) * [1, 3, 0.5, 2, 1] + 1
+
+
+def arrays(word, scheme=None, x=X, **more):
+    data = make_dataset("made", x, source="-")
+    settings = Settings((1.0,), iterations=0, record=(word,), **more)
+    done = run(Job(data, least_squares, scheme or StandardScaler(), gradient_descent(), settings))
+    return done.arrays[word]
+
+
+def test_exemplars_are_different_points_near_the_quantiles_in_reading_order():
+    parts = arrays("exemplars", PCARotation())
+    z = PCARotation().fit_transform(X)
+    assert len(set(parts["place"].tolist())) == 25
+    assert parts["at"] == pytest.approx(z[parts["place"], :2])
+    assert parts["images"] == pytest.approx(X[parts["place"]], rel=1e-6)
+    first, second = parts["wanted"][:, 0].reshape(5, 5), parts["wanted"][:, 1].reshape(5, 5)
+    assert (np.diff(first, axis=1) > 0).all()
+    assert (np.diff(second, axis=0) < 0).all()
+    quantiles = np.quantile(z[:, :2], [0.05, 0.25, 0.5, 0.75, 0.95], axis=0)
+    assert first[0] == pytest.approx(quantiles[:, 0])
+    assert second[::-1, 0] == pytest.approx(quantiles[:, 1])
+    away = np.linalg.norm((z[:, :2] - parts["wanted"][0]) / z[:, :2].std(axis=0), axis=1)
+    assert away.argmin() == parts["place"][0]
+
+
+def test_exemplars_are_along_the_coordinates_of_the_largest_variance():
+    parts = arrays("exemplars", FunctionTransformer())
+    assert parts["at"] == pytest.approx(X[parts["place"]][:, [1, 3]])
+
+
+def test_points_that_are_all_alike_are_different_exemplars():
+    assert len(set(arrays("exemplars", x=np.ones((30, 3)))["place"].tolist())) == 25
+
+
+@pytest.mark.parametrize("x", [X[:24], X[:, :1]])
+def test_too_few_points_or_features_are_refused(x):
+    with pytest.raises(UserError, match="record=exemplars: takes 25 points of 2 features"):
+        arrays("exemplars", x=x)
+
+
+@pytest.mark.parametrize("scheme", [PCARotation(components=3), ZCASphere(), StandardScaler()])
+def test_the_mean_and_weighted_components_are_the_point_built_up(scheme):
+    parts = arrays("components", scheme, shown_point=7)
+    built = parts["origin"] + parts["weights"] @ parts["components"]
+    assert built == pytest.approx(parts["built"][-1], rel=1e-5, abs=1e-5)  # float32
+    assert parts["original"] == pytest.approx(X[7], rel=1e-6)
+
+
+def test_the_share_is_what_so_many_coordinates_explain_of_the_inputs():
+    parts = arrays("components", PCARotation(components=3))
+    ratio = PCA(3).fit(X).explained_variance_ratio_
+    assert parts["share"] == pytest.approx([0, *np.cumsum(ratio)], abs=1e-12)
+    assert parts["count"].tolist() == [0, 1, 2, 3]
+
+
+def test_all_of_few_coordinates_are_counted_and_some_of_many():
+    few, many = (np.random.default_rng(0).standard_normal((9, n)) for n in (64, 65))
+    assert arrays("components", x=few)["count"].tolist() == list(range(65))
+    assert 10 < len(arrays("components", x=many)["count"]) < 26
+
+
+def test_a_shown_point_that_is_not_there_is_refused():
+    with pytest.raises(UserError, match="shown_point=200: made has 200 training points"):
+        arrays("components", shown_point=200)
+    with pytest.raises(UserError, match="shown_point=-1: must be 0 or more"):
+        arrays("components", shown_point=-1)
+
+
+def test_a_job_with_another_shown_point_is_another_job():
+    shown, other = ({"record": "[components]", "shown_point": n} for n in (0, 7))
+    before = {"record": "[components]"}  # a store of before: the first point
+    assert job_of("a", before) == job_of("a", shown) != job_of("a", other)
+    assert covers(before, shown)
+    assert not covers(shown, other)
+    assert covers(shown, {"record": "[]", "shown_point": 0})
