@@ -20,10 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _refuse_without_libraries()
     from normbench.command.output import told
     from normbench.results import clean
-    from normbench.results.garbage import collect_seldom
+    from normbench.results.garbage import collect_nothing_yet
 
     clean.guard(*words)
-    collect_seldom()
+    collect_nothing_yet()
     if not sys.warnoptions:  # of libraries; where one matters, a line of ours says so
         warnings.simplefilter("ignore")
         os.environ["PYTHONWARNINGS"] = "ignore"  # for the processes of a launcher
@@ -43,7 +43,9 @@ def _run(words: Sequence[str]) -> int:
     """Run the command of some words; return its exit code."""
     if words and words[0] in ("results", "dashboard"):
         from normbench.command import results
+        from normbench.results.garbage import collect_seldom
 
+        collect_seldom()
         return results.main(words[1:] if words[0] == "results" else words)
     return _compare(words)
 

@@ -1,4 +1,8 @@
-"""Python's collector of cyclic garbage, in a command that ends soon."""
+"""Python's collector of cyclic garbage, in a command that ends soon.
+
+MLflow, pandas and the others leave 400,000 objects that live as long as the process: going through
+them again and again, and once more at the end, took a third of a short command.
+"""
 
 import atexit
 import gc
@@ -9,14 +13,17 @@ OBJECTS = (
 )
 
 
-def collect_seldom() -> None:
-    """Make this process look for garbage seldom, and not at its end.
-
-    MLflow, pandas and the others leave 400,000 objects that live as long as the process: going
-    through them again and again, and once more at the end, took a third of a short command.
-    """
-    gc.set_threshold(OBJECTS)
+def collect_nothing_yet() -> None:
+    """Make this process look for no garbage while it loads its libraries, and not at its end."""
+    gc.disable()
     atexit.register(_end)
+
+
+def collect_seldom() -> None:
+    """Make this process look for garbage seldom, among what is made from now on."""
+    gc.freeze()
+    gc.set_threshold(OBJECTS)
+    gc.enable()
 
 
 def _end() -> None:
@@ -27,6 +34,7 @@ def _end() -> None:
     if "sqlalchemy" in sys.modules:
         from sqlalchemy.engine import Engine
 
+        gc.unfreeze()
         for engine in [one for one in gc.get_objects() if type(one) is Engine]:
             engine.dispose()
     gc.freeze()

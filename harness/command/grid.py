@@ -92,6 +92,10 @@ class Grid:
             ):
                 raise UserError(f"{part.key}: one choice holds for a whole sweep; name one")
         self._fixed = [part.words[0] for part in self.parts if len(part.values) == 1]
+        # What several choices of a group begin with is replaced in every job but the first.
+        self._first = tuple(
+            part.words[0] for part in self.parts if len(part.values) > 1 and part.key in GROUPS
+        )
         self._composed: dict[Words, DictConfig] = {}
         self._parsed: dict[str, Any] = {}
         self._parser = parser
@@ -145,7 +149,7 @@ class Grid:
     def config(self, words: Words) -> DictConfig:
         """Return a new config of a job."""
         swept = {word for part in self.parts if len(part.values) > 1 for word in part.words}
-        made = copy.deepcopy(self._compose(()))
+        made = copy.deepcopy(self._compose(self._first))
         chosen = [word for word in words if word.split("=")[0] in GROUPS and word in swept]
         for word in chosen:
             group = word.split("=")[0]
@@ -182,7 +186,7 @@ class Grid:
         for part in self.parts:
             if part.key == group:
                 return list(part.values)
-        return [str(self._compose(()).hydra.runtime.choices[group])]
+        return [str(self._compose(self._first).hydra.runtime.choices[group])]
 
     def _having(self, part: Part) -> list[str]:
         """Return the swept options that have a key; raise `UserError` where none has it."""
@@ -198,7 +202,7 @@ class Grid:
 
     def _option(self, group: str, name: str) -> DictConfig:
         words = next((part.words for part in self.parts if part.key == group), [])
-        return self._compose((f"{group}={name}",) if len(words) > 1 else ())
+        return self._compose((f"{group}={name}",) if len(words) > 1 else self._first)
 
     def _jobs(self) -> Iterator[Words]:
         """Yield the words of every job, in order; options go to the choices that have them."""

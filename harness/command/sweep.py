@@ -179,7 +179,9 @@ class Sweep(Sweeper):
         Raises `SweepError` where a launcher's process was killed.
         """
         from normbench.recording.leftovers import PENDING
+        from normbench.results.garbage import collect_seldom
 
+        collect_seldom()
         hydras_own.hand_configs(self.launcher, grid)
         assert self.launcher is not None
         outcomes: list[dict[str, Any]] = []
