@@ -51,6 +51,21 @@ def diabetes() -> Dataset:
     )
 
 
+def china() -> Dataset:
+    """Return the pixels of scikit-learn's photograph of a temple in China, 273,280 x 3, unlabelled.
+
+    Their red, green and blue, from 0 to 255.
+    """
+    from sklearn.datasets import load_sample_image
+
+    return make_dataset(
+        "china",
+        load_sample_image("china.jpg").reshape(-1, 3),
+        feature_names=["red", "green", "blue"],
+        source="scikit-learn load_sample_image, china.jpg",
+    )
+
+
 def _classes(name: str, bunch: Any, origin: str) -> Dataset:
     return make_dataset(
         name,

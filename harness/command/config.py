@@ -284,19 +284,21 @@ def _dataset(described: str, packages: str) -> "Dataset":
 @lru_cache(maxsize=4)
 def _load(described: str, packages: str) -> "Dataset | ValueError":
     from normbench.choices import build, locate
-    from normbench.datasets import UserError, fitted_on, folded, split, subset
+    from normbench.datasets import UserError, augmented, fitted_on, folded, split, subset
     from normbench.engine.settings import number, whole
 
     choice = json.loads(described)
     fraction = number("dataset.test_fraction", choice.pop("test_fraction"), least=0, below=1)
     seed = whole("dataset.split_seed", choice.pop("split_seed"), 0)
     folds, repeats, fit_on = (choice.pop(key) for key in ("folds", "repeats", "fit_on"))
+    kind, copies, noise = (choice.pop(f"augment{key}") for key in ("", "_copies", "_noise"))
     try:
         loader = locate("dataset", choice.get("_target_"))
         own = "points" in inspect.signature(loader).parameters  # it draws them itself
         points = None if own else choice.pop("points")
         data = split(subset(build("dataset", choice), points, seed), fraction, seed)
-        return fitted_on(folded(data, folds, repeats, seed), fit_on)
+        data = folded(data, folds, repeats, seed)
+        return fitted_on(augmented(data, kind, copies, noise, seed), fit_on)
     except UserError as error:
         return error
 

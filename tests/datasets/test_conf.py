@@ -118,6 +118,7 @@ def test_a_data_set_descends_under_every_cost_that_fits(name, tmp_path, monkeypa
 SHAPES = {
     "breast_cancer": (569, 30, "binary"),
     "breast_cancer_textbook": (699, 8, "binary"),
+    "china": (273280, 3, "unlabelled"),
     "diabetes": (442, 10, "regression"),
     "digits": (1797, 64, "multiclass"),
     "four_classes_textbook": (40, 2, "multiclass"),

@@ -1,0 +1,56 @@
+"""Noisy copies of training points: along the principal axes, or alike in all directions."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.dataset import Dataset, UserError, digest
+from normbench.datasets.values import NUMBER, number, one_of, refuse_larger, whole
+
+KINDS = ("aligned", "round")
+
+
+def augmented(dataset: Dataset, kind: Any, copies: Any, noise: Any, seed: int) -> Dataset:
+    """Return the data set with copies of its training points, each with a draw of its own.
+
+    kind: None for no copies. `aligned` adds to a copy, along each principal axis of the training
+    points, noise times the root of its eigenvalue times a standard normal (Krizhevsky, Sutskever,
+    Hinton, "ImageNet classification with deep convolutional neural networks", 2012, section 4.1);
+    `round` adds noise of the same size, alike in all directions. The points come first, then the
+    first copy of each, and so on, with their targets; test points stay as they are. Raises
+    `UserError`.
+    """
+    copies = whole("dataset.augment_copies", copies, 1)
+    noise = number("dataset.augment_noise", noise, above=0)
+    if kind is None:
+        return dataset
+    one_of("dataset.augment", kind, KINDS)
+    if dataset.folds:
+        raise UserError(
+            f"dataset.augment={kind}: cross-validation would test on noisy copies; leave "
+            "dataset.folds out, and hold points out by dataset.test_fraction"
+        )
+    x = dataset.x.astype(np.float64)
+    refuse_larger(
+        f"dataset.augment_copies={copies}", NUMBER * x.size * (copies + 1), "choose fewer"
+    )
+    spread = _spread(x, kind)
+    rng = np.random.default_rng([seed, 2])
+    made = [x + noise * rng.standard_normal(x.shape) @ spread for _ in range(copies)]
+    more = np.concatenate([x, *made]).astype(dataset.x.dtype)
+    y = np.tile(dataset.y, copies + 1)
+    fingerprint = digest(more, y, dataset.x_test, dataset.y_test)
+    return replace(dataset, x=more, y=y, columns=None, fingerprint=fingerprint)
+
+
+def _spread(x: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
+    """Return the matrix (N, N) that turns a standard normal into the noise of the points' size."""
+    scale = float(np.abs(x).max()) or 1.0  # the squares of large points overflow
+    centred = (x - x.mean(axis=0)) / scale
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(x))
+    roots = np.sqrt(np.maximum(values, 0.0))
+    if kind == "round":
+        return np.asarray(scale * np.sqrt((roots**2).mean()) * np.eye(x.shape[1]))
+    return np.asarray(scale * roots[:, None] * vectors.T)
