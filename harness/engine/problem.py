@@ -162,3 +162,9 @@ def linear_hessian(
     x, weights = x.astype(np.float64, copy=False), weights.astype(np.float64, copy=False)
     scores = weights[:, 1:] @ x.T + weights[:, :1]
     return LinearHessian(x, blocks(cost, scores, targets), l2)
+
+
+def linear_hessian_at(problem: Objective, scores: Array) -> LinearHessian:
+    """Return the second derivatives where a problem's points have these scores (C, P)."""
+    second = blocks(problem.cost, scores.astype(np.float64), problem.targets)
+    return LinearHessian(problem.x.astype(np.float64, copy=False), second, problem.l2)

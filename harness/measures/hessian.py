@@ -1,0 +1,58 @@
+"""The condition number of the cost's second derivatives at the start and at the minimum."""
+
+from typing import Any
+
+import numpy as np
+
+from normbench.datasets import Dataset, UserError
+from normbench.engine.hessian import Hessian
+from normbench.engine.problem import Objective, linear_hessian_at
+from normbench.measures.contract import Array, Findings, Finished, Measure
+from normbench.results import names
+from normbench.theory import spectra
+
+MOST = 2000  # weights: the eigenvalues then take seconds
+
+
+def check(dataset: Dataset, scheme: Any) -> None:
+    """Raise `UserError` for too many weights."""
+    size = (dataset.x.shape[1] + 1) * max(dataset.classes, 1)
+    if size > MOST:
+        raise UserError(
+            f"record=hessian: {dataset.name} has up to {size} weights, and a matrix of more than "
+            f"{MOST} takes minutes; leave hessian out"
+        )
+
+
+def take(made: Finished) -> Findings:
+    """Return the eigenvalues there, decreasing, without zeros to rounding, and what they come to.
+
+    `start`: at the first start. `minimum`: at the weights of the least cost under this scheme,
+    empty where no weights attain it, or none were solved for. The numbers
+    `theory/condition_start` and `theory/condition_minimum`: the largest over the smallest.
+    """
+    here = made.descended
+    assert here is not None
+    assert isinstance(here.train, Objective)
+    found = {"start": _values(here.train.hessian(here.start[0]))}
+    found["minimum"] = np.empty(0)
+    if here.least.scores is not None and not here.least.at_infinity:
+        found["minimum"] = _values(linear_hessian_at(here.train, here.least.scores))
+    named = {"start": names.CONDITION_START, "minimum": names.CONDITION_MINIMUM}
+    metrics = {
+        named[place].key: float(values[0] / values[-1]) if len(values) else float("nan")
+        for place, values in found.items()
+    }
+    return Findings(metrics, arrays=found)
+
+
+def _values(hessian: Hessian) -> Array:
+    values = np.asarray(np.linalg.eigvalsh(hessian.matrix())[::-1], dtype=np.float64)
+    return spectra.live(values, len(values))
+
+
+def _applies(made: Finished) -> bool:
+    return made.descended is not None and isinstance(made.descended.train, Objective)
+
+
+MEASURE = Measure(take, record="hessian", check=check, applies=_applies)
