@@ -110,7 +110,10 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     fast, first = _fastest(part)
     splits = splits[splits["experiment"] == experiment]
     if splits.empty:
-        return [first.text, said("predicts_unknown").text]
+        folded = (
+            names.FOLDS_COST.column in schemes and schemes[names.FOLDS_COST.column].notna().any()
+        )
+        return [first.text] if folded else [first.text, said("predicts_unknown").text]
     best = heldout.predicts_best(splits)
     count = splits["split"].nunique()
     doubt = _doubt(heldout.paired(splits), best, count)

@@ -224,6 +224,13 @@ def test_a_closing_sentence_is_said_only_where_it_is_true(name):
     assert name not in false
 
 
+def test_cross_validation_says_how_schemes_predict():
+    for cost, expected in ((0.3, False), (np.nan, True)):
+        sweep = runs(*BOTH)
+        sweep.runs[names.FOLDS_COST.column] = cost
+        assert ("predicts_unknown" in told(closing(sweep))) == expected
+
+
 def test_captions_say_what_the_numbers_show():
     assert steps(0.1, 1.0, 0.1) == ("The best step size goes from 0.1 under a = c to 1 under b.")
     assert levelling([0.1, 1.0], [1.0, 10.0]) == "So many of 2 step sizes level: a 0, b 0."
