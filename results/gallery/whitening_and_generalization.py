@@ -1,0 +1,28 @@
+"""The numbers of `research/whitening_and_generalization`."""
+
+from normbench.results import names
+from normbench.results.runs import Sweep
+
+COST = 0.1
+
+
+def numbers(sweep: Sweep) -> dict[str, float]:
+    """Return `SCHEME_FIT_cost_POINTS` and `SCHEME_FIT_error_POINTS`, of the test points.
+
+    At the first iteration at which the training cost is 0.1 or less; error: the share that is
+    misclassified. FIT: whose statistics the scheme learnt, `train` or `all`. POINTS: training points.
+    """
+    rows = sweep.of_role(names.SCHEME).set_index("run_id", drop=False)
+    found = {}
+    for run_id, history in sweep.histories(sweep.of_role(names.SCHEME)).groupby("run_id"):
+        row = rows.loc[run_id]
+        there = history[history[names.TRAIN_COST.key] <= COST]
+        if len(there):
+            place = f"{row['normalizer']}_{row[names.FIT_ON]}"
+            points = int(row["train_points"])
+            points = min((300, 500, 600, 1200), key=lambda size: abs(size - points))  # to rounding
+            last = there.iloc[0]
+            found[f"{place}_cost_{points}"] = float(last[names.TEST_COST.key])
+            wrong = last[names.TEST_MISCLASSIFICATIONS.key] / row["test_points"]
+            found[f"{place}_error_{points}"] = float(wrong)
+    return found
