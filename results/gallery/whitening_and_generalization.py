@@ -10,7 +10,8 @@ def numbers(sweep: Sweep) -> dict[str, float]:
     """Return `SCHEME_FIT_cost_POINTS` and `SCHEME_FIT_error_POINTS`, of the test points.
 
     At the first iteration at which the training cost is 0.1 or less; error: the share that is
-    misclassified. FIT: whose statistics the scheme learnt, `train` or `all`. POINTS: training points.
+    misclassified. FIT: whose statistics the scheme learnt, `train` or `all`. POINTS: those to train
+    on.
     """
     rows = sweep.of_role(names.SCHEME).set_index("run_id", drop=False)
     found = {}
