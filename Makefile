@@ -32,6 +32,10 @@ define studies
 		for file in conf/experiment/$$folder/*.yaml; do \
 			[ -e "$$file" ] || continue; \
 			study=$$folder/$$(basename "$$file" .yaml); \
+			need=$$(sed -n 's/^# needs \([^ :]*\):.*/\1/p' "$$file"); \
+			if [ -n "$$need" ] && [ ! -e "$(or $(DATA),$$NORMBENCH_DATA)/$$need" ]; then \
+				echo "$$study: not run, it needs $$need in DATA"; continue; \
+			fi; \
 			echo "$$study"; \
 			$(VENV)/bin/normbench "experiment=$$study" $(if $(DATA),"data_dir='$(DATA)'") || failed=1; \
 		done; \

@@ -1,0 +1,92 @@
+"""A linear autoencoder of the points under the scheme: a small descent, and the plane it finds."""
+
+from typing import Any
+
+import numpy as np
+
+from normbench.datasets import Dataset
+from normbench.datasets.values import UserError
+from normbench.measures.contract import Array, Findings, Finished, Measure
+from normbench.measures.inputs import principal
+
+COMPONENTS = 1  # that it keeps
+STARTS, SCALE = 100, 0.1  # drawn, and how large
+STEP = 0.1  # over the largest eigenvalue of the points' second moments
+ITERATIONS = 500
+NEAR = 0.01  # of the start's excess: there it counts as converged
+MOST_FEATURES = 256
+
+
+def check(dataset: Dataset, scheme: Any) -> None:
+    """Raise `UserError` for too many features."""
+    features = dataset.x.shape[1]
+    if features > MOST_FEATURES:
+        raise UserError(
+            f"record=autoencoder: is for {MOST_FEATURES} features at most; {dataset.name} has "
+            f"{features}; leave autoencoder out"
+        )
+
+
+def take(made: Finished) -> Findings:
+    """Return what 100 descents of a linear autoencoder of one component come to.
+
+    It minimizes `mean |z - C C' z|^2` over C (M, 1), by gradient descent at a step of 0.1 over the
+    largest eigenvalue of `Z'Z / P`, from random starts. `overlap` (100,): the squared cosine of
+    what it finds and the image of the inputs' first principal axis under the scheme; by chance it
+    is 1 / M. `lost` (100,): the share of the points' squares that is not rebuilt. `iterations`
+    (100,): until 1 percent of the start's excess is left, 500 where it never is. `features` ():
+    M. Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined", 2nd ed., section 8.3 and
+    exercise 8.5.
+    """
+    z = made.z.astype(np.float64)
+    z = z / (float(np.abs(z).max()) or 1.0)  # whose scale the step takes out
+    moments = z.T @ z / len(z)
+    values = np.linalg.eigvalsh(moments)
+    axis = _first_axis(made)
+    rng = np.random.default_rng(0)
+    found = SCALE * rng.standard_normal((STARTS, z.shape[1], COMPONENTS))
+    least, step = float(values[:-COMPONENTS].sum()), STEP / (values[-1] or 1.0)
+    first = _cost(moments, found)
+    reached = np.full(STARTS, ITERATIONS)
+    for k in range(ITERATIONS):
+        near = _cost(moments, found) - least <= NEAR * (first - least)
+        reached[near] = np.minimum(reached[near], k)
+        found = found - step * _gradient(moments, found)
+    units = found[..., 0] / np.linalg.norm(found[..., 0], axis=1, keepdims=True)
+    return Findings(
+        arrays={
+            "overlap": (units @ axis) ** 2,
+            "lost": _cost(moments, found) / (values.sum() or 1.0),
+            "iterations": reached,
+            "features": np.array(z.shape[1]),
+        }
+    )
+
+
+def _first_axis(made: Finished) -> Array:
+    """Return where the scheme takes the inputs' first principal axis, of length 1, (M,)."""
+    mean = made.dataset.x.mean(axis=0, dtype=np.float64)
+    ends = np.stack([mean, mean + principal(made.dataset.x)[1][0]])
+    image = np.diff(np.asarray(made.scheme.transform(ends), dtype=np.float64), axis=0)[0]
+    return np.asarray(image / (np.linalg.norm(image) or 1.0))
+
+
+def _cost(moments: Array, weights: Array) -> Array:
+    """Return `tr G - 2 tr C'GC + tr C'GC C'C` for each C of weights (S, M, K), `(S,)`."""
+    inner = weights.transpose(0, 2, 1) @ moments @ weights
+    gram = weights.transpose(0, 2, 1) @ weights
+    return np.asarray(
+        np.trace(moments)
+        - 2 * np.trace(inner, axis1=1, axis2=2)
+        + np.einsum("skl,slk->s", inner, gram)
+    )
+
+
+def _gradient(moments: Array, weights: Array) -> Array:
+    """Return `-4 GC + 2 (GC C'C + C C'GC)` for each C of weights (S, M, K)."""
+    image = moments @ weights
+    turned = weights.transpose(0, 2, 1)
+    return np.asarray(-4 * image + 2 * (image @ (turned @ weights) + weights @ (turned @ image)))
+
+
+MEASURE = Measure(take, record="autoencoder", of_descent=False, check=check)
