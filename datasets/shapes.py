@@ -1,0 +1,47 @@
+"""Clouds in the plane that principal components tell little of, made on the spot."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.dataset import Dataset, make_dataset
+from normbench.datasets.values import NUMBER, number, refuse_larger, whole
+
+
+def ferris_wheel(points: int = 500, noise: float = 0.05, seed: int = 0) -> Dataset:
+    """Return points on a circle of radius 1, (points, 2), unlabelled.
+
+    At random angles, with noise of that standard deviation in both coordinates. What tells them
+    apart, the angle, is no direction: both components have half of the variance. Shlens, "A
+    tutorial on principal component analysis", 2014, figure 6. Raises `UserError`.
+    """
+    points, noise, rng = _settings(points, noise, seed)
+    angles = 2 * np.pi * rng.random(points)
+    x = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return _made("ferris_wheel", x + noise * rng.standard_normal(x.shape))
+
+
+def nonorthogonal(
+    points: int = 500, angle: float = 60, noise: float = 0.05, seed: int = 0
+) -> Dataset:
+    """Return points along two arms that cross at an angle in degrees, (points, 2), unlabelled.
+
+    The first arm is the first feature's axis; along an arm the standard deviation is 1. Principal
+    components are at right angles, and so are along neither: the first lies between the arms. The
+    same source. Raises `UserError`.
+    """
+    points, noise, rng = _settings(points, noise, seed)
+    turn = np.radians(number("dataset.angle", angle, above=0, below=90))
+    arms = np.array([[1.0, 0.0], [np.cos(turn), np.sin(turn)]])
+    x = rng.standard_normal((points, 1)) * arms[np.arange(points) % 2]
+    return _made("nonorthogonal", x + noise * rng.standard_normal(x.shape))
+
+
+def _settings(points: int, noise: float, seed: int) -> tuple[int, float, np.random.Generator]:
+    points = whole("dataset.points", points, 2)
+    refuse_larger(f"dataset.points={points}", 8 * NUMBER * points, "choose fewer")
+    noise = number("dataset.noise", noise, least=0)
+    return points, noise, np.random.default_rng(whole("dataset.seed", seed, 0))
+
+
+def _made(name: str, x: NDArray[np.float64]) -> Dataset:
+    return make_dataset(name, x, source="made by datasets.shapes")

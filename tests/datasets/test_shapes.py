@@ -1,0 +1,45 @@
+"""Clouds in the plane: a circle, and two arms that cross."""
+
+import numpy as np
+import pytest
+
+from normbench.datasets import UserError
+from normbench.datasets.shapes import ferris_wheel, nonorthogonal
+
+
+def axes(x):
+    """Return the shares of the variance, decreasing, and the angle of the first axis in degrees."""
+    values, vectors = np.linalg.eigh(np.cov(x.T))
+    angle = np.degrees(np.arctan2(vectors[1, -1], vectors[0, -1])) % 180
+    return values[::-1] / values.sum(), angle
+
+
+def test_points_of_a_ferris_wheel_are_on_a_circle_and_have_no_axis():
+    exact, noisy = (ferris_wheel(2000, noise).x for noise in (0, 0.1))
+    assert np.hypot(*exact.T) == pytest.approx(np.ones(2000), abs=1e-12)
+    assert np.hypot(*noisy.T).std() == pytest.approx(0.1, rel=0.1)
+    assert axes(exact)[0] == pytest.approx([0.5, 0.5], abs=0.03)
+
+
+@pytest.mark.parametrize("angle", [30, 60, 80])
+def test_the_first_axis_lies_between_the_arms(angle):
+    x = nonorthogonal(20000, angle, noise=0).x
+    found = np.degrees(np.arctan2(x[:, 1], x[:, 0])).round(6) % 180
+    assert set(found) == {0, angle}
+    assert np.linalg.norm(x, axis=1) == pytest.approx(np.abs(x[:, 0] / np.cos(np.radians(found))))
+    assert np.linalg.norm(x[found == angle], axis=1).std() == pytest.approx(0.6, abs=0.02)
+    assert axes(x)[1] == pytest.approx(angle / 2, abs=4)  # measured: 1.5 off, at 80 degrees
+
+
+@pytest.mark.parametrize("loader", [ferris_wheel, nonorthogonal])
+@pytest.mark.parametrize("wrong", [{"points": 1}, {"noise": -1}, {"seed": -1}, {"points": 10**15}])
+def test_every_option_is_checked(loader, wrong):
+    with pytest.raises(UserError, match=f"dataset.{next(iter(wrong))}="):
+        loader(**wrong)
+    assert loader(seed=3).fingerprint != loader(seed=4).fingerprint
+
+
+@pytest.mark.parametrize("angle", [0, 90, "wide"])
+def test_arms_cross_at_less_than_a_right_angle(angle):
+    with pytest.raises(UserError, match=r"dataset\.angle="):
+        nonorthogonal(angle=angle)
