@@ -54,6 +54,11 @@ class Job:
     search: Search = field(default_factory=Search)
     engine: str = "fast"
 
+    def __post_init__(self) -> None:
+        if getattr(self.optimizer, "gridless", False):
+            one = replace(self.settings, step_sizes=(1.0,), shown_step=None)
+            object.__setattr__(self, "settings", one)
+
 
 @dataclass(frozen=True)
 class Outcome:

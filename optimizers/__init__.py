@@ -11,6 +11,7 @@ from normbench.optimizers.adam import adam
 from normbench.optimizers.contract import Objective, Optimizer, State
 from normbench.optimizers.diminishing import diminishing
 from normbench.optimizers.gradient_descent import gradient_descent
+from normbench.optimizers.lbfgs import lbfgs
 from normbench.optimizers.line_search import line_search
 from normbench.optimizers.momentum import momentum
 from normbench.optimizers.nesterov import nesterov
@@ -26,6 +27,7 @@ __all__ = [
     "adam",
     "diminishing",
     "gradient_descent",
+    "lbfgs",
     "line_search",
     "momentum",
     "nesterov",

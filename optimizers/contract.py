@@ -18,6 +18,9 @@ class Objective(Protocol):
     def costs(self, weights: Array) -> Array:
         """Return the costs `(R,)`."""
 
+    def gradient(self, weights: Array) -> Array:
+        """Return the gradients `(R, *shape)`."""
+
     def hessian(self, weights: Array) -> Array:
         """Return the second derivatives `(R, D, D)`, D weights in C order."""
 
@@ -29,8 +32,9 @@ class Optimizer(NamedTuple):
     rotation_equivariant: from weights and gradients that are rotated, it steps to the rotated
     weights, so that the costs of a descent do not depend on the axes. plain: it keeps no state and
     steps to `w - a g`, so that what theory says of gradient descent holds. curved: it divides by
-    second derivatives, and so needs a cost that has some. note: how it differs from what is usually
-    called by its name.
+    second derivatives, and so needs a cost that has some. gridless: it finds its own step sizes, so
+    that a job makes one run of each start, whatever the grid, called step size 1. note: how it
+    differs from what is usually called by its name.
     """
 
     init: Callable[[Array], State]
@@ -39,6 +43,7 @@ class Optimizer(NamedTuple):
     rotation_equivariant: bool = False
     plain: bool = False
     curved: bool = False
+    gridless: bool = False
     note: str = ""
 
 

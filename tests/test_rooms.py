@@ -18,7 +18,7 @@ BELOW = ("values", "names", "datasets")  # what all that works on data knows
 MAY = {
     "conf": ((), set()),
     "costs": ((), NUMPY | {"autograd", "scipy"}),
-    "optimizers": ((), NUMPY),
+    "optimizers": ((), NUMPY | {"scipy"}),
     "values": ((), set()),  # of datasets: a user's mistake, and the checks of single settings
     "datasets": (
         ("values",),

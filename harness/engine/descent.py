@@ -104,6 +104,11 @@ class _Asked:
     def costs(self, weights: Array) -> NDArray[np.float64]:
         return self.problem.evaluate(weights, False, self.memory).costs
 
+    def gradient(self, weights: Array) -> Array:
+        found = self.problem.evaluate(weights, True, self.memory).gradient
+        assert found is not None
+        return found.copy()
+
     def hessian(self, weights: Array) -> Array:
         return np.array([self.problem.hessian(one).matrix() for one in weights])
 

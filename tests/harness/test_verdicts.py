@@ -56,10 +56,9 @@ def test_every_optimizer_makes_a_whole_job(overlapping, name):
     optimizer = build("optimizer", options("optimizer", name))
     found = run(replace(made, optimizer=optimizer))
     assert optimizer.note in found.findings.tags.get("theory_note", "")  # which the report says
-    assert [step.verdict in ("levelled", "unsettled", "cycling") for step in found.steps] == [
-        True
-    ] * 2
-    assert found.steps[1].histories["train/cost"][-1] < np.log(2)
+    assert len(found.steps) == (1 if optimizer.gridless else 2)
+    assert {step.verdict for step in found.steps} <= {"levelled", "unsettled", "cycling"}
+    assert found.steps[-1].histories["train/cost"][-1] < np.log(2)
 
 
 def test_single_precision_finds_the_step_sizes_that_double_does():

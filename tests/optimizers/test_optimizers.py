@@ -122,6 +122,10 @@ def test_single_precision_stays_single(name, start):
 def test_a_small_step_goes_down(name, start):
     weights = path(default(name), start, [0.01, 0.01, 0.01], 8)
     costs = np.array([Quadratic().costs(w) for w in weights])
+    if default(name).gridless:  # an evaluation that is not accepted leaves the weights
+        assert (np.diff(costs, axis=0) <= 0).all()
+        assert (costs[-1] < costs[0] / 10).all()
+        return
     assert (np.diff(costs, axis=0) < 0).all()
 
 
@@ -141,6 +145,8 @@ WRONG = [
     ("line_search", "trials", 2.5),
     ("newton", "ridge", -1),
     ("newton", "rigde", 1),
+    ("lbfgs", "memory", 0),
+    ("lbfgs", "evaluations", 1.5),
 ]
 
 
@@ -465,3 +471,54 @@ def test_epsilon_is_outside_of_the_root(rule):
     weights, gradient = np.zeros((1, 1, 2)), np.array([[[3.0, -0.5]]])
     after, _ = rule.step(weights, gradient, rule.init(weights), np.full((1, 1, 1), 0.1))
     np.testing.assert_allclose(after, -0.1 * gradient / (np.abs(gradient) + 1), rtol=1e-12)
+
+
+class Counted(Quadratic):
+    """A quadratic that counts its gradients, and keeps where they were asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def gradient(self, weights):
+        self.asked.append(weights.copy())
+        return super().gradient(weights)
+
+
+def test_lbfgs_is_scipys_and_an_iteration_is_an_evaluation(start):
+    from scipy.optimize import minimize
+
+    cost, first = Counted(), start[:1]
+    rule = optimizers.lbfgs(memory=3)
+    weights, state, seen = first, rule.init(first), [first[0]]
+    for _ in range(40):
+        weights, state = rule.step(weights, None, state, np.ones((1, 1, 1)), cost)
+        seen.append(weights[0])
+    taken, accepted = [], []
+
+    def by_hand(flat):
+        taken.append(flat.copy())
+        return 0.5 * np.sum(CURVATURES * flat**2), CURVATURES * flat
+
+    with np.errstate(all="ignore"):
+        minimize(
+            by_hand,
+            first.reshape(-1),
+            jac=True,
+            method="L-BFGS-B",
+            callback=lambda flat: accepted.append((len(taken) - 1, flat.copy())),
+            options={"maxcor": 3, "ftol": 0.0, "gtol": 0.0},
+        )
+    np.testing.assert_array_equal(np.reshape(cost.asked, (-1, 4)), taken)
+    last = first.reshape(-1)
+    there = dict(accepted)
+    for evaluation, found in enumerate(seen):
+        last = there.get(evaluation, last)
+        np.testing.assert_array_equal(found.reshape(-1), last)
+    assert np.abs(last).max() < 1e-8
+
+
+def test_lbfgs_stops_at_its_most_evaluations(start):
+    weights = path(optimizers.lbfgs(evaluations=5), start, np.ones(3), 30)
+    assert len(np.unique(weights[:, 0].reshape(31, -1), axis=0)) <= 8
+    np.testing.assert_array_equal(weights[-1], weights[-2])
