@@ -46,18 +46,15 @@ class Merged(Sweep):
     def only(self, experiment: str) -> "Merged":
         """Return the part of the sweep that belongs to one experiment."""
         runs = self.runs[self.runs["experiment"] == experiment]
-        return replace(self, runs=runs, source=self.source.only(experiment))
+        return self.once(
+            ("only", experiment),
+            lambda: replace(self, runs=runs, source=self.source.only(experiment)),
+        )
 
 
 def merged(sweep: Sweep) -> Sweep:
-    """Return the sweep with one run a scheme and setting; itself where it has no more.
-
-    Made once: tables, figures and sentences ask for it again.
-    """
-    if "merged" not in sweep.kept:
-        sweep.kept["merged"] = _merged(sweep)
-    made: Sweep = sweep.kept["merged"]
-    return made
+    """Return the sweep with one run a scheme and setting; itself where it has no more."""
+    return sweep.once("merged", lambda: _merged(sweep))
 
 
 def _merged(sweep: Sweep) -> Sweep:

@@ -62,6 +62,12 @@ def placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
     equal ones share their data, or all of their results), scheme (its name with the options that
     vary). Of a job that was run twice the last counts.
     """
+    if len(sweeps) == 1:
+        return sweeps[0].once("placed", lambda: _placed(sweeps)).copy()
+    return _placed(sweeps)
+
+
+def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
     parts = [one.of_role(names.SCHEME).assign(sweep=number) for number, one in enumerate(sweeps)]
     runs = pd.concat(parts, ignore_index=True)
     made = problems(runs, "sweep")

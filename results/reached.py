@@ -28,6 +28,13 @@ def reached(
     makes each minimize another function. A job whose seconds are not known has no row; neither
     has one whose starts would have to be counted by costs that are not recorded.
     """
+    if len(sweeps) == 1:
+        key = ("reached", target, measure)
+        return sweeps[0].once(key, lambda: _reached(sweeps, target, measure)).copy()
+    return _reached(sweeps, target, measure)
+
+
+def _reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame:
     schemes = problems.scheme_runs(sweeps)
     if schemes.empty:
         return pd.DataFrame(columns=COLUMNS)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ VERDICT_TAGS = (names.VERDICT.key, names.START_VERDICTS.key)
 OURS = names.SWEEP_ID.exists  # on a shared server, others may have a tag `role` as well
 QUERY = "query"  # stands for the id of a sweep
 Arrays = dict[str, NDArray[Any]]
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,26 @@ class Sweep:
         return which_step(self.of_role(names.SCHEME, experiment))
 
     @cached_property
-    def kept(self) -> dict[str, Any]:
-        """What has been made of the runs and is asked for again, by its name."""
+    def kept(self) -> dict[Any, Any]:
+        """What has been made of the runs and is asked for again: see `once`."""
         return {}
 
     def only(self, experiment: str) -> "Sweep":
         """Return the part of the sweep that belongs to one experiment."""
-        return replace(self, runs=self.runs[self.runs["experiment"] == experiment])
+        return self.once(
+            ("only", experiment),
+            lambda: replace(self, runs=self.runs[self.runs["experiment"] == experiment]),
+        )
+
+    def once(self, key: Any, make: Callable[[], Made]) -> Made:
+        """Return what make gives, made once for a key: tables, figures and sentences ask again.
+
+        It is not to be changed.
+        """
+        if key not in self.kept:
+            self.kept[key] = make()
+        made: Made = self.kept[key]
+        return made
 
     def of_scheme(self, name: str) -> "Sweep":
         """Return the sweep with one scheme alone, by its label, or by its normalizer.

@@ -8,6 +8,7 @@ from typing import Any
 
 from normbench.results import mlflows_own, names
 from normbench.results.figures.style import looks
+from normbench.results.merging import members_of, merged
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 SERIES = (names.SHARPNESS.key, names.PREDICTED_COST.key)
@@ -109,12 +110,17 @@ def _card(metric: str, section: str) -> dict[str, Any]:
 
 
 def colors(sweep: Sweep, experiment: str) -> dict[str, str]:
-    """Return the colour of each run of an experiment, by its id: that of the figures."""
-    schemes = sweep.of_role(names.SCHEME, experiment)
-    found = {
-        run_id: look.color
-        for run_id, look in zip(schemes["run_id"], looks(list(schemes["normalizer"])))
-    }
-    steps = sweep.of_role(names.STEP, experiment)
-    own = zip(steps["run_id"], steps["parent"])
-    return found | {run_id: found[parent] for run_id, parent in own if parent in found}
+    """Return the colour of each run of an experiment, by its id: that of the figures.
+
+    So the splits and seeds of a scheme have one.
+    """
+    whole = merged(sweep)
+    schemes = whole.of_role(names.SCHEME, experiment)
+    shades = (look.color for look in looks(list(schemes["normalizer"])))
+    found = dict(zip(schemes["run_id"], shades))
+    steps, every = whole.of_role(names.STEP, experiment), sweep.of_role(names.STEP, experiment)
+    parents = dict(zip(every["run_id"], every["parent"]))
+    for step, scheme in zip(steps["run_id"], steps["parent"]):
+        for member in members_of(whole, step) if scheme in found else ():
+            found[member] = found[parents[member]] = found[scheme]
+    return found

@@ -296,6 +296,7 @@ class Store:
         self._check_artifacts()
         try:
             if self.database:
+                mlflows_own.wait_less()
                 _initialize(self.database, self.artifacts, self.tables)
             patiently(lambda: _knock(self.uri), self.uri, KNOCK, few=1)
             client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)

@@ -149,3 +149,22 @@ def test_a_process_that_nobody_waits_for_is_ended(two_cores):
     tables.cancel()
     tables.cancel()
     assert process.returncode == -9
+
+
+@pytest.mark.parametrize(("mode", "waits"), [("wal", 1), ("delete", 2)])
+def test_only_a_database_in_wal_mode_waits_less_for_the_disk(tmp_path, mode, waits):
+    """1 is SQLite's NORMAL, 2 its FULL."""
+    import sqlalchemy
+
+    store = Store.at("sqlite:///mlflow.db", "artifacts", tmp_path)
+    assert store.client.search_experiments()
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+        assert connection.execute("pragma journal_mode").fetchone() == ("wal",)
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute(f"pragma journal_mode={mode}")
+        connection.execute("create table t (a)")
+    engine = sqlalchemy.create_engine(f"sqlite:///{other}")
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("pragma synchronous").scalar() == waits
+    engine.dispose()

@@ -10,7 +10,8 @@ from normbench.datasets import split
 from normbench.datasets.bundled import breast_cancer
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
-from normbench.results import drawing, heldout, merging, names, tables
+from normbench.results import drawing, heldout, merging, names, tables, view
+from normbench.results.figures import style
 from normbench.results.runs import Sweep
 from tests.results.conftest import write_sweep
 from tests.results.made import runs
@@ -49,6 +50,15 @@ def test_a_scheme_is_one_row_with_medians_and_quartiles_over_its_splits(splits):
         assert len(costs) == COUNT
         wanted = np.quantile(costs, [0.25, 0.5, 0.75])
         assert row[["cost q1", "cost", "cost q3"]].tolist() == pytest.approx(wanted)
+
+
+def test_the_runs_of_all_splits_have_the_colour_of_their_schemes_curve(splits):
+    colors = view.colors(splits, "cancer")
+    for role in ("scheme", "step"):
+        rows = splits.of_role(role)
+        assert len(rows) >= 2 * COUNT
+        for row in rows.to_dict("records"):
+            assert colors[row["run_id"]] == style.look(row["normalizer"]).color
 
 
 def test_a_scheme_is_one_curve_with_a_band(splits):

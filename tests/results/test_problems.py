@@ -16,6 +16,15 @@ def splits(sweep):
     return problems.scheme_runs([sweep])["split"].tolist()
 
 
+def test_what_is_made_of_a_sweep_once_is_not_changed_by_who_asks():
+    sweep = runs(("x", "identity", GRID), ("x", "standard", GRID))
+    for ask in (problems.placed, reached.reached):
+        first = ask([sweep])
+        first["experiment"] = "changed"
+        assert set(ask([sweep])["experiment"]) == {"x"}
+    assert sweep.only("x") is sweep.only("x")
+
+
 def test_settings_make_problems_and_per_scheme_options_do_not():
     schemes = pd.DataFrame(
         {
