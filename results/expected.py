@@ -155,11 +155,17 @@ def checked(sweep: Sweep, study: str) -> list[dict[str, Any]]:
 
 
 def numbers(sweep: Sweep, study: str) -> dict[str, float]:
-    """Return the numbers of a study's own, by name; none where it has no module in `gallery`."""
+    """Return the numbers of a study's own, by name; none where it has no module in `gallery`.
+
+    None either of a sweep that was cut down, so that it lacks what they are made of.
+    """
     module = f"{GALLERY}.{study}"
     if not study.isidentifier() or find_spec(module) is None:
         return {}
-    found: dict[str, float] = import_module(module).numbers(sweep)
+    try:
+        found: dict[str, float] = import_module(module).numbers(sweep)
+    except (LookupError, ValueError):
+        return {}
     return found
 
 

@@ -5,7 +5,10 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
+from normbench.command import config
+from normbench.datasets import UserError
 from normbench.results import expected, names
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep
@@ -92,6 +95,23 @@ def test_a_study_without_a_module_has_no_numbers_of_its_own():
     assert expected.numbers(sweep([], []), "../textbook") == {}
 
 
+def test_a_sweep_that_was_cut_down_lacks_numbers_and_stays_readable():
+    made = sweep([{"what": "a", "name": "gap", "value": 0}], [(STANDARD, 1.0)])
+    assert expected.numbers(made, "iris_pca") == {}  # nothing is recorded
+    (row,) = expected.checked(made, "iris_pca")
+    assert row["measured"] == "not measured"
+
+
+def test_more_words_than_a_store_keeps_are_refused():
+    entries = [ONE | {"says": "so " * 30}] * 80
+    with pytest.raises(UserError, match=r"study\.expected: takes \d+ characters, and at most 7900"):
+        config.expected(OmegaConf.create({"study": {"expected": entries}}))
+    assert config.expected(OmegaConf.create({"study": {"says": "nothing"}})) == {}
+    assert config.expected(OmegaConf.create({})) == {}
+    (text,) = config.expected(OmegaConf.create({"study": {"expected": [ONE]}})).values()
+    assert json.loads(text) == [ONE]
+
+
 def test_the_source_in_words():
     said = [entry.words for entry in expected.parse([ONE, ONE | {"within": "1%"}])]
     assert said == ["177", "177 +- 1%"]
@@ -136,7 +156,7 @@ def test_a_mistake_is_told_with_its_place(name):
 
 @pytest.mark.usefixtures("with_store")
 def test_the_command_checks_keeps_and_tells_what_is_expected(command, tmp_path):
-    words = ["experiment=notes/iris_pca", "record=[spectrum]"]
+    words = ["experiment=notes/iris_pca", "figures=[spectrum]"]
     wrong = command(*words, "study.expected=[3]")
     assert wrong.returncode == 2
     assert wrong.stderr.splitlines() == [
