@@ -47,6 +47,7 @@ def test_contours_are_the_cost_on_a_plane_that_holds_the_path(features, classes,
     [
         (gradient_descent(), "zeros", 0, "left"),  # the softest; the second stiffest was drawn once
         (gradient_descent(), [0.0, 4.0, 0.0, 0.0, 0.0], 1, "left"),
+        (gradient_descent(), [0.0, 0.0, 0.0, 0.0, 4.0], 0, "left"),  # not yet after one step
         (newton(0.0), "zeros", 0, "at the start"),  # nothing is left at the end
         (newton(0.0), [0.0, 4.0, 0.0, 0.0, 0.0], 1, "at the start"),
     ],

@@ -232,6 +232,18 @@ class Round(Hessian):
         return (self.whole @ direction.ravel()).reshape(self.shape)
 
 
+@pytest.mark.parametrize("iterations", [1, 2])
+def test_the_seconds_of_a_step_are_those_of_the_descent_over_the_steps_made(data, iterations):
+    settings = Settings(step_sizes=(0.1,), iterations=iterations)
+    train, start = Bowl(), np.ones((1, 2, 3))
+    histories = descend(
+        train, None, optimizers.gradient_descent(), start, np.array([0.1]), iterations
+    )
+    parts = (settings, Rules(), Search(), start, histories, shared.OfPoints(data.x))
+    here, _ = judged(train, optimizers.gradient_descent(), *parts, (3.0, 12.0))
+    assert here.bench.seconds_a_step == 12 / iterations
+
+
 @pytest.mark.parametrize("optimizer", [optimizers.gradient_descent(), optimizers.newton(0.0)])
 def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer):
     record = ("path", "contours", "sharpness")

@@ -297,7 +297,8 @@ def test_predicted_iterations_are_where_the_predicted_history_gets_to():
         assert k == 0 or history[k - 1] > gap
     slow = spectra.Quadratic(1.0, np.array([1e-3]), np.array([2e-3]))  # all of the gap of 1
     assert spectra.predicted_iterations(slow, 1.0, 0.5) == np.ceil(-np.log(2) / np.log(0.999) / 2)
-    assert spectra.predicted_iterations(problem, 2.0, 1e-3) == np.inf
+    for step in (2.0, 2.0 * (1 + 1e-9), 2.5, 40.0):  # of 2/L, just above it, and far above
+        assert spectra.predicted_iterations(problem, step, 1e-3) == np.inf
     assert spectra.predicted_iterations(problem, 1.0, 10.0) == 0
 
 

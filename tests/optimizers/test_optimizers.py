@@ -78,6 +78,7 @@ def test_a_rule_from_python_has_the_settings_of_its_file(name):
     rule = locate("optimizer", chosen.pop("_target_"))
     defaults = {key: value.default for key, value in inspect.signature(rule).parameters.items()}
     assert defaults == chosen
+    assert rule().note == default(name).note
 
 
 @pytest.mark.parametrize("name", NAMES)
