@@ -14,7 +14,6 @@ from normbench.command.grid import GROUPS, Grid
 from normbench.results import clean, names
 
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
-LONGEST_EXPECTED = 7900  # characters: MLflow keeps 8,000 of a tag
 
 if TYPE_CHECKING:
     from normbench.datasets import Dataset
@@ -173,35 +172,6 @@ def _job(plain: dict[str, Any]) -> "Job":
         job = with_default_start(job)
     check(job)
     return job
-
-
-def expected(config: DictConfig) -> dict[str, str]:
-    """Return the tag that keeps what a study's source says in numbers; none where it says none.
-
-    Raises `UserError` on a mistake in them.
-    """
-    from normbench.command.errors import reading
-    from normbench.datasets import UserError
-    from normbench.results.errors import ResultsError
-    from normbench.results.expected import parse
-
-    with reading():
-        study = OmegaConf.to_container(config.get("study") or OmegaConf.create(), resolve=False)
-    assert isinstance(study, dict)
-    entries = study.get("expected")
-    if entries is None:
-        return {}
-    try:
-        parse(entries)
-    except ResultsError as error:
-        raise UserError(str(error.args[0])) from error
-    text = json.dumps(entries)
-    if len(text) > LONGEST_EXPECTED:
-        raise UserError(
-            f"study.expected: takes {len(text)} characters, and at most {LONGEST_EXPECTED} may be; "
-            "say less in words"
-        )
-    return {names.EXPECTED.key: text}
 
 
 def figures(config: Mapping[str, Any]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from normbench.command import config as configs
-from normbench.command import hydras_own, output
+from normbench.command import hydras_own, output, study
 from normbench.command.errors import SweepError, reading
 from normbench.command.grid import Grid, hold_back, overridden
 from normbench.results import names
@@ -65,7 +65,7 @@ class Sweep(Sweeper):
         self.composed: tuple[tuple[str, ...], dict[str, Any]] | None = None
         self.tables = configs.begin_tables(self.config)
         try:
-            self.expected = configs.expected(self.config)
+            self.expected = study.expected(self.config)
             self.figures = configs.figures(self.config)
             params, options = hold_back(self.params)  # the command line comes last, and counts
             with reading():
