@@ -60,6 +60,8 @@ def test_the_mean_and_weighted_components_are_the_point_built_up(scheme):
     built = parts["origin"] + parts["weights"] @ parts["components"]
     assert built == pytest.approx(parts["built"][-1], rel=1e-5, abs=1e-5)  # float32
     assert parts["original"] == pytest.approx(X[7], rel=1e-6)
+    back = scheme.inverse_transform(scheme.transform(X))[7]
+    assert built == pytest.approx(back, rel=1e-5, abs=1e-5)
 
 
 def test_the_share_is_what_so_many_coordinates_explain_of_the_inputs():
