@@ -58,8 +58,9 @@ def wait_less() -> None:
     """Let SQLite wait for the disk once in a while, not after each of some 40 writes of a job.
 
     In WAL mode nothing is lost with a process that is killed, and no database is damaged by a
-    machine that is switched off; its last seconds may be missing then. Of one connection at a time,
-    so for each that MLflow opens, by SQLAlchemy's own event.
+    machine that is switched off; what was not waited for may be missing then, so that a job waits
+    at its end. Of one connection at a time, so for each that MLflow opens, by SQLAlchemy's own
+    event.
     """
     from sqlalchemy import event
     from sqlalchemy.engine import Engine

@@ -222,6 +222,11 @@ class Store:
         prefix = "sqlite:///"
         return Path(self.uri.removeprefix(prefix)) if self.uri.startswith(prefix) else None
 
+    def settle(self) -> None:
+        """Wait until what is written stands on the disk: once a job; `mlflows_own.wait_less`."""
+        with suppress(OSError), open(f"{self.database}-wal", "rb+") as log:  # none: no log, no wait
+            os.fsync(log.fileno())
+
     def statuses(self, runs: Sequence[str]) -> dict[str, str]:
         """Return the status of each of some runs that stands in the store, by its id.
 

@@ -77,6 +77,7 @@ class Writer:
             self.client.log_text(scheme, record.failure, "traceback.txt")
         written[scheme] = "FAILED" if record.failure else "FINISHED"
         self.finish(scheme, written[scheme])
+        self.store.settle()
         self._read_back(scheme, written)
         return scheme
 

@@ -337,3 +337,15 @@ def test_arrays_of_a_record_come_back(writer, tmp_path):
     record(writer, arrays=arrays).save(tmp_path / "0.npz")
     found = JobRecord.load(tmp_path / "0.npz").arrays
     assert np.array_equal(found["path"]["weights"], arrays["path"]["weights"])
+
+
+def test_a_job_waits_for_the_disk_once_all_of_it_is_written(writer, monkeypatch):
+    seen = []
+
+    def settle(_):
+        found = writer.client.search_runs([writer._experiment(NAME)])
+        seen.append({run.info.status for run in found})
+
+    monkeypatch.setattr(Store, "settle", settle)
+    writer.write(record(writer))
+    assert seen == [{"FINISHED"}]

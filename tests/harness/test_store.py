@@ -168,3 +168,19 @@ def test_only_a_database_in_wal_mode_waits_less_for_the_disk(tmp_path, mode, wai
     with engine.connect() as connection:
         assert connection.exec_driver_sql("pragma synchronous").scalar() == waits
     engine.dispose()
+
+
+def test_a_job_waits_for_the_disk_once(tmp_path, monkeypatch):
+    """What is waited for is the database's log, to which every write goes first."""
+    store = Store.at("sqlite:///mlflow.db", "artifacts", tmp_path)
+    assert store.client.search_experiments()
+    waited = []
+    monkeypatch.setattr(
+        os, "fsync", lambda number: waited.append(os.readlink(f"/proc/self/fd/{number}"))
+    )
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
+        connection.execute("create table t (a)")  # while it is open, its log is there
+        store.settle()
+    assert waited == [str(tmp_path / "mlflow.db-wal")]
+    Store("http://127.0.0.1:1", None).settle()
+    assert len(waited) == 1
