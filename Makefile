@@ -11,7 +11,7 @@ OF_LIBRARIES := tests/costs tests/optimizers tests/harness/normalizers \
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook gallery test test-lowest slow whole check mutants bench dashboard clean
+.PHONY: help setup compare textbook gallery leaderboard test test-lowest slow whole check mutants bench dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -52,6 +52,11 @@ textbook: $(READY) ## the textbook's studies and their table; DATA=FOLDER for da
 
 gallery: $(READY) ## the studies of lecture, notes, exercises and research, and their tables; DATA=FOLDER
 	$(call studies,$(GALLERY))
+
+leaderboard: $(READY) ## every scheme on every bundled data set, and who is fastest: 3 minutes
+	$(VENV)/bin/normbench dataset=breast_cancer,diabetes,digits,gaussian,iris,wine cost=least_squares \
+		'normalizer=glob(*,exclude=[chain,random_rotation])' 'figures=[overview]'
+	$(VENV)/bin/normbench results profile --out outputs/leaderboard
 
 test: $(READY) ## the tests
 	$(PYTHON) -m pytest -n 2 -m "not slow"

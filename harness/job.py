@@ -208,9 +208,11 @@ def _descended(
     return replace(histories, weights=route.outward(histories.weights))
 
 
-def _elsewhere(job: Job, data: Dataset) -> Histories:
-    """Return the histories of a job on other data; its own scheme stays as it is."""
-    there = replace(job, dataset=data, normalizer=deepcopy(job.normalizer))
+def _elsewhere(job: Job, data: Dataset, step_size: float) -> Histories:
+    """Return a job's histories on other data at one step size; its own scheme stays as it is."""
+    settings = replace(job.settings, step_sizes=(step_size,), shown_step=None)
+    scheme = deepcopy(job.normalizer)
+    there = replace(job, dataset=data, normalizer=scheme, settings=settings)
     z, z_test = _normalized(there)
     train, test = _problems(there, z, z_test)
     return _descended(there, train, test, _starts(there, train, z).astype(z.dtype), None)

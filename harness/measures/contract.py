@@ -143,8 +143,8 @@ class Finished:
 
     scheme: fitted. z: the training points under it, (P, M). known: of the data set's own points.
     descended: None for a study without a descent. elsewhere: fits the scheme and descends on other
-    data; None where nothing is known to do that. shown: the number of the training point that is
-    built up.
+    data, at one step size; None where nothing is known to do that. shown: the number of the
+    training point that is built up.
     """
 
     dataset: Dataset
@@ -152,7 +152,7 @@ class Finished:
     z: Array
     known: OfPoints
     descended: Descended | None = None
-    elsewhere: Callable[[Dataset], Histories] | None = None
+    elsewhere: Callable[[Dataset, float], Histories] | None = None
     shown: int = 0
 
 

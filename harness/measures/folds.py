@@ -20,19 +20,19 @@ def take(made: Finished) -> Findings:
     """
     here = made.descended
     assert here is not None
-    assert here.best is not None
+    best = here.best_step
+    assert best is not None
     assert made.elsewhere is not None
-    data, starts = made.dataset, len(here.start)
-    own = slice(here.best * starts, (here.best + 1) * starts)
+    data = made.dataset
     wrong, cost = np.zeros((2, len(data.folds)))
     for seed, numbers in enumerate(data.folds):
         for fold in range(numbers.max() + 1):
             held = numbers == fold
-            found = made.elsewhere(part(data, held))
+            found = made.elsewhere(part(data, held), best.step_size)
             assert found.test_cost is not None
-            cost[seed] += held.sum() * found.test_cost[own, -1].mean()
+            cost[seed] += held.sum() * found.test_cost[:, -1].mean()
             if found.test_misclassifications is not None:
-                wrong[seed] += found.test_misclassifications[own, -1].mean()
+                wrong[seed] += found.test_misclassifications[:, -1].mean()
     parts = {names.FOLDS_COST: cost / len(data.x)}
     if data.classes:
         parts[names.FOLDS_ERROR] = wrong / len(data.x)
