@@ -2,6 +2,7 @@
 
 import json
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -18,6 +19,7 @@ GALLERY = "normbench.results.gallery"  # one module a study with numbers of its 
 WORDS = ("what", "metric", "name", "says", "why")
 KEYS = (*WORDS, "of", "value", "within")
 EXAMPLE = "such as {what: condition number, metric: theory/condition_number, value: 1, within: 0.1}"
+WIDTH = 118
 AGREES, DIFFERS = "agrees", "differs"
 # A column of the table of runs by any of its names.
 COLUMNS = ("{}", names.setting("{}"), f"{names.TAGS}{{}}")
@@ -204,9 +206,10 @@ def unexplained(table: pd.DataFrame) -> int:
 
 
 def reasons(table: pd.DataFrame) -> list[str]:
-    """Return a line for each number that differs: its study, and why."""
+    """Return for each number that differs its study, and why, in lines of 118 letters at most."""
     rows = table[table["verdict"] == DIFFERS].to_dict("records")
-    return [
+    said = [
         clean.line(f"{row['study']}, {row['what']}: {row['why'] or 'differs, and nobody says why'}")
         for row in rows
     ]
+    return [textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in said]
