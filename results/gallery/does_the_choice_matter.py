@@ -26,10 +26,10 @@ def numbers(sweep: Sweep) -> dict[str, float]:
 def ranks(sweep: Sweep) -> "pd.Series[float]":
     """Return each scheme's mean rank by error, the best lowest."""
     rows = [
-        (row[names.DATASET.column], seed, row["normalizer"], error)
+        (row[names.DATASET.column], seed, row["normalizer"], rate)
         for row in sweep.of_role(names.SCHEME).to_dict("records")
-        for seed, error in sweep.series(row["run_id"], names.of_seed(names.FOLDS_ERROR).key).items()
+        for seed, rate in sweep.series(row["run_id"], names.of_seed(names.FOLDS_ERROR).key).items()
     ]
-    table = pd.DataFrame(rows, columns=["data", "seed", "scheme", "error"])
-    table["rank"] = table.groupby(["data", "seed"])["error"].rank()
+    table = pd.DataFrame(rows, columns=["data", "seed", "scheme", "rate"])
+    table["rank"] = table.groupby(["data", "seed"])["rate"].rank()
     return table.groupby(["data", "scheme"])["rank"].mean().groupby(level="scheme").mean()
