@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -51,7 +52,13 @@ def command(tmp_path):
     """Return a function that runs `normbench ...` in an empty folder of its own."""
 
     def run(*arguments, folder=tmp_path, **environment):
-        return forks.run(arguments, folder, {**os.environ, **environment})
+        settings = {**os.environ, **environment}
+        if any(word.startswith("hydra/launcher=") for word in arguments):
+            # Its processes begin as this one's own would, and not in the midst of a fork.
+            words = [sys.executable, "-m", "normbench", *arguments]
+            options = {"capture_output": True, "text": True, "timeout": forks.PATIENCE}
+            return subprocess.run(words, cwd=folder, env=settings, **options)
+        return forks.run(arguments, folder, settings)
 
     return run
 
