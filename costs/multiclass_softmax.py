@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.costs.declaration import declare, total
-from normbench.costs.exponential import exp_in_place
 from normbench.costs.misclassifications import own_scores
+from normbench.costs.underflow import exp_in_place
 
 
 def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

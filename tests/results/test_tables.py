@@ -226,7 +226,7 @@ def test_a_study_without_a_descent_is_shown(images, tmp_path, capsys):
     assert main(["--store", images.uri, "--out", str(tmp_path)]) == 0
     assert "pca_sphere" in capsys.readouterr().out
     assert {file.stem for file in tmp_path.glob("*.png")} == {
-        *("data", "spectrum", "components", "reconstruction")
+        *("data", "spectrum", "components", "reconstruction", "weighted")
     }
 
 
