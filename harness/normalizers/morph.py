@@ -32,8 +32,7 @@ class Frames(NamedTuple):
     matrix `(F, 2, 2)`; image `(F, 2)`, of the centre. signs `(F, 2)`: the direction in which each
     coordinate is drawn, so that a map that mirrors the plane does not flip the picture. keys
     `(k,)`: the frames at which a part of the map is done, the first among them; words: what it is.
-    mixed: for each key frame, whether its coordinates are mixed from the features. moved: the
-    first frame at which nothing moves any more.
+    mixed: for each key frame, whether its coordinates are mixed from the features.
     """
 
     matrix: Array
@@ -42,7 +41,6 @@ class Frames(NamedTuple):
     keys: NDArray[np.int64]
     words: tuple[str, ...]
     mixed: tuple[bool, ...]
-    moved: int
 
 
 def frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Frames | None:
@@ -57,7 +55,7 @@ def frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Frames 
     there = np.linalg.solve(matrix, image)  # the centre, moved
     size = float(np.linalg.norm(spread))
     found: list[tuple[Array, Array, Array]] = [(np.eye(2), centre, np.ones(2))]
-    keys, words, mixed, moved = [0], ["raw"], [False], 0
+    keys, words, mixed = [0], ["raw"], [False]
 
     def add(word: str, at: Callable[[float], tuple[Array, Array]], turns: bool = True) -> None:
         signs = parts.signs if turns else np.ones(2)
@@ -74,7 +72,6 @@ def frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Frames 
     if np.linalg.norm(there - centre) > CLOSE * (size + np.linalg.norm(centre)):
         word = "centred" if np.linalg.norm(there) <= CENTRED * size else "moved"
         add(word, lambda t: (np.eye(2), centre + t * (there - centre)), turns=False)
-        moved = len(found) - 1
     if parts.turn:
         word = _turning("rotated", parts.turn)
         add(word, about(lambda t: flipped @ rotation(t * parts.turn)))
@@ -87,7 +84,7 @@ def frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Frames 
         return None
     found[-1] = (matrix, image, found[-1][2])
     maps, images, signs = (np.array(part) for part in zip(*found))
-    return Frames(maps, images, signs, np.array(keys), tuple(words), tuple(mixed), moved)
+    return Frames(maps, images, signs, np.array(keys), tuple(words), tuple(mixed))
 
 
 def split(matrix: Array) -> Split:
