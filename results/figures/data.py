@@ -19,8 +19,9 @@ MANY = 300  # points that are drawn as pixels in SVG and PDF: those files stay s
 FEW = 5  # classes that a small panel tells apart
 LINES = (
     "cross: principal axes, one standard deviation long; ellipse: of the covariance, whose "
-    "condition is told; dashed: unit circle"
+    "condition is told"
 )
+SEEN = 0.01  # of half a panel: a smaller circle is a dot
 
 
 def draw(
@@ -62,7 +63,9 @@ def draw(
         if dots is not None:
             figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
         style.legend(figure, shape, handles)
-        told = [LINES] if len(first["axes"]) else []
+        round_ones = [part for axis in axes for part in axis.patches if isinstance(part, Circle)]
+        circle = "; dashed: unit circle" if round_ones else ""
+        told = [LINES + circle] if len(first["axes"]) else []
         told += [followed.note(numbers)] if numbers else []
         if told:
             style.note(figure, shape, "\n".join(told))
@@ -127,9 +130,10 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape, units: str) -> Any
         ellipse = _ellipse(parts["mean"], parts["axes"])
         ellipse.set_in_layout(False)
         axis.add_patch(ellipse)
-        circle = Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3)
-        circle.set_in_layout(False)
-        axis.add_patch(circle)
+        if _sees_circle(middle, half):
+            circle = Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3)
+            circle.set_in_layout(False)
+            axis.add_patch(circle)
         axis.set_aspect("equal")
     style.even_ticks(axis.xaxis, 4)
     style.even_ticks(axis.yaxis)
@@ -140,6 +144,13 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape, units: str) -> Any
         set_label(style.plain(f"{name}{units}"), fontsize="small")
     axis.tick_params(labelsize="small")
     return dots
+
+
+def _sees_circle(middle: Any, half: float) -> bool:
+    """Return whether a panel, so far to all sides of its middle, shows some of the unit circle."""
+    away = np.abs(middle)
+    nearest, farthest = np.maximum(away - half, 0), away + half
+    return bool(np.hypot(*nearest) <= 1 <= np.hypot(*farthest)) and SEEN * half <= 1
 
 
 def _ellipse(mean: Any, axes: Any) -> Any:

@@ -26,6 +26,7 @@ SAME = 1e-8  # relative: full whitenings trace the same costs to rounding
 STEP = names.STEP_SIZE.column
 READ = 1e-5  # relative: a step size that was read off a table has six digits
 MANY = 6  # curves: with more, panels stand below each other
+LONG = 24  # letters of a scheme, with its options, that stand beside two panels
 DECADES = "cost, decades above its start"
 EXCESS = "excess"  # of the scales
 MARKS = ("_lead", "_lost", "_slope")  # lines that are no curves
@@ -59,7 +60,9 @@ def draw(
     wanted = [
         panel for panel in PANELS if panel[0].key in shown and shown[panel[0].key].notna().any()
     ]
-    stacked = shape.width < 8 or len(runs) > MANY or lost  # long names leave curves no room
+    longest = max(map(len, runs["label"]), default=0)
+    # Long names leave curves no room.
+    stacked = shape.width < 8 or len(runs) > MANY or longest > LONG or lost
     columns = 1 if stacked else max(len(wanted), 1)
     height = max(0.62 * max(shape.width / 2, 3.3), (len(runs) + 2) * 1.25 * shape.font / 72)
     with style.drawn(shape):

@@ -15,6 +15,8 @@ from normbench.results.figures import (
     NAMES,
     components,
     contours,
+    data,
+    histories,
     material,
     output,
     phase_diagram,
@@ -282,11 +284,11 @@ def test_contours_hold_the_whole_path(name, request):
     assert len(drawn) == (3 if name == "three" else 11)  # a diverged scheme has no best step
     for axis in drawn:
         (path,) = named(axis).values()
-        for data, limits in (
+        for values, limits in (
             (path.get_xdata(), axis.get_xlim()),
             (path.get_ydata(), axis.get_ylim()),
         ):
-            assert limits[0] <= min(data) <= max(data) <= limits[1]
+            assert limits[0] <= min(values) <= max(values) <= limits[1]
         assert len(path.get_xdata()) == (11 if name == "three" else 1001)
         assert axis.get_xlabel()
         assert axis.get_ylabel()
@@ -356,6 +358,45 @@ def test_data_shows_classes_axes_and_the_circle(three):
     arms = [np.hypot(*np.diff(line.get_xydata(), axis=0)[0]) / 2 for line in marked(sphere, "axis")]
     # Sphered points have variance 1 but for the ridge of 1e-7: measured 1e-7 off.
     assert np.allclose(arms, 1, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("middle", "half", "seen"),
+    [
+        ((0, 0), 2.0, True),
+        ((0, 0), 0.5, False),  # it goes around what is shown
+        ((5, 0), 2.0, False),
+        ((2.5, 0), 2.0, True),
+        ((0, 0), 99.0, True),
+        ((0, 0), 101.0, False),  # a dot
+    ],
+)
+def test_a_circle_that_is_not_seen_is_not_told_of(middle, half, seen):
+    x = np.array(middle) + half / 1.08 * np.array([[-1.0, -1.0], [1.0, 1.0], [0.3, -0.2]])
+    parts = {
+        "points": x,
+        "names": np.array(["a", "b"]),
+        "mean": x.mean(axis=0),
+        "axes": np.eye(2),
+        "target": np.zeros(3),
+        "class_names": np.array([]),
+    }
+    rows = pd.DataFrame({"label": ["a"], "normalizer": ["identity"]})
+    figure = data.draw({"a": parts}, rows, "made")
+    assert len(figure.axes[0].patches) == 1 + seen
+    assert ("unit circle" in figure.get_supxlabel()) == seen
+
+
+@pytest.mark.parametrize(("label", "columns"), [("standard", 2), ("standard, augment=aligned", 1)])
+def test_long_names_leave_curves_room_below_each_other(label, columns):
+    runs = pd.DataFrame(
+        {"run_id": ["r"], "label": [label], "normalizer": ["standard"], "verdict": ["levelled"]}
+    ).assign(**{names.STEP_TAG.column: "1"})
+    columns_of = {"run_id": "r", "iteration": range(5), names.TRAIN_COST.key: 1.0}
+    found = pd.DataFrame(columns_of | {names.TRAIN_MISCLASSIFICATIONS.key: 2.0})
+    figure = histories.draw(found, runs, "made")
+    first, second = (axis.get_position() for axis in figure.axes)
+    assert (first.x0 < second.x0) == (columns == 2)
 
 
 def test_data_without_labels(images):
