@@ -1,0 +1,87 @@
+"""What three ways to standardize and to sphere make of the same points, in their own precision."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from normbench.datasets import Dataset
+from normbench.datasets.values import UserError
+from normbench.measures.contract import Array, Findings, Finished, Measure
+from normbench.normalizers.formulas import FORMULAS
+
+MOST_ITERATIONS = 1000
+NEAR = 0.01  # of the start's excess: there a descent counts as converged
+MOST_FEATURES = 256
+QUANTITIES = ("finite", "mean", "off", "entry", "iterations")
+
+
+def check(dataset: Dataset, scheme: Any) -> None:
+    """Raise `UserError` for too many features, and where there are no targets to descend on."""
+    features = dataset.x.shape[1]
+    if features > MOST_FEATURES:
+        raise UserError(
+            f"record=formulas: is for {MOST_FEATURES} features at most; {dataset.name} has "
+            f"{features}; leave formulas out"
+        )
+    if not len(dataset.y):
+        raise UserError(
+            f"record=formulas: descends on targets, and {dataset.name} has none; leave formulas out"
+        )
+
+
+def take(made: Finished) -> Findings:
+    """Return what each formula makes of the training points: arrays (5,), one entry a formula.
+
+    `formula`: its name. `finite`: 1 where all numbers are, else 0, and NaN for the rest. `mean`:
+    the largest `|mean|` of its features. `off`: how far it is from what it promises: of a
+    standardization, variance 1 of a feature that varies and 0 of the others; of a sphering,
+    eigenvalue 1 of the covariance on the r largest, r the rank of the centred points, and 0 on the
+    others; the largest difference. `entry`: the largest in size. `iterations`: of gradient descent
+    on least squares at the step 1/L, until 1 percent is left of the excess over the least cost on
+    the points themselves; 1000 where it never is. The job's own scheme plays no part.
+    """
+    x, y = made.dataset.x, made.dataset.y.astype(np.float64)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        found = [
+            _judged(x, formula(x), y - y.mean(), name.startswith("standard"))
+            for name, formula in FORMULAS.items()
+        ]
+    return Findings(
+        arrays={"formula": np.array(list(FORMULAS)), **dict(zip(QUANTITIES, np.array(found).T))}
+    )
+
+
+def _judged(x: Array, given: Array, y: Array, standard: bool) -> Array:
+    """Return the `QUANTITIES` of points given (P, M); y (P,) has mean 0."""
+    z = given.astype(np.float64)
+    if not np.isfinite(z).all():
+        return np.array([0.0, *[np.nan] * 4])
+    basis, sizes, _ = np.linalg.svd(x - x.mean(axis=0, dtype=np.float64), full_matrices=False)
+    rank = int(np.count_nonzero(sizes > sizes[0] * max(x.shape) * np.finfo(float).eps))
+    means = z.mean(axis=0)
+    if standard:
+        spread, promised = z.var(axis=0), np.ptp(x, axis=0) > 0
+    else:
+        spread = np.linalg.svd(z - means, compute_uv=False) ** 2 / len(z)
+        promised = np.arange(len(spread)) < rank
+    iterations = _iterations(z, y, float(np.sum((basis[:, :rank].T @ y) ** 2)))
+    off = np.abs(spread - promised).max()
+    return np.array([1.0, np.abs(means).max(), off, np.abs(z).max(), iterations])
+
+
+def _iterations(z: Array, y: Array, excess: float) -> float:
+    """Return the iterations on points z (P, M), a bias beside, that take off 99 percent of excess.
+
+    Along a singular vector u of [1, z] with value s, k steps of 1/L leave `(1 - s^2 / s_1^2)^k` of
+    `u . y`.
+    """
+    vectors, sizes, _ = np.linalg.svd(np.c_[np.ones(len(z)), z], full_matrices=False)
+    rest = (1 - (sizes / sizes[0]) ** 2) ** (2 * np.arange(MOST_ITERATIONS)[:, None])
+    taken = (1 - rest) @ (vectors.T @ y) ** 2
+    near = np.flatnonzero(taken >= (1 - NEAR) * excess)
+    return float(near[0]) if len(near) else float(MOST_ITERATIONS)
+
+
+MEASURE = Measure(take, record="formulas", of_descent=False, check=check)

@@ -1,0 +1,59 @@
+"""Standardizing and sphering as others write them: what `record=[formulas]` holds beside ours.
+
+They work in the precision of the points, as they come. None of them is a scheme: two of them give
+numbers that are not finite.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.normalizers.whitening import PCASphere
+
+Array = NDArray[Any]
+RIDGE = 1e-7  # the textbook's, and ours unless it is set
+
+
+def textbook_standard(x: Array) -> Array:
+    """Return `(x - mean) / standard deviation` of points (P, N), and no more."""
+    return np.asarray((x - x.mean(axis=0)) / x.std(axis=0))
+
+
+def textbook_sphere(x: Array) -> Array:
+    """Return `(x - mean) V (D + ridge I)^-1/2`, with the covariance `V D V'`, and no more.
+
+    Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined", section 9.5.
+    """
+    centred = x - x.mean(axis=0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / x.dtype.type(len(x)))
+    return np.asarray(centred @ vectors / np.sqrt(values + x.dtype.type(RIDGE)))
+
+
+def scikit_standard(x: Array) -> Array:
+    """Return what scikit-learn's `StandardScaler` gives, which is our `standard`."""
+    from sklearn.preprocessing import StandardScaler
+
+    return np.asarray(StandardScaler().fit(x).transform(x))
+
+
+def scikit_sphere(x: Array) -> Array:
+    """Return what scikit-learn's `PCA(whiten=True)` gives, its other options as they come."""
+    from sklearn.decomposition import PCA
+
+    return np.asarray(PCA(whiten=True).fit(x).transform(x))
+
+
+def own_sphere(x: Array) -> Array:
+    """Return what our `pca_sphere` gives."""
+    return np.asarray(PCASphere(RIDGE).fit(x).transform(x))
+
+
+FORMULAS: dict[str, Callable[[Array], Array]] = {
+    "standard_textbook": textbook_standard,
+    "standard_scikit": scikit_standard,
+    "sphere_textbook": textbook_sphere,
+    "sphere_scikit": scikit_sphere,
+    "sphere_ours": own_sphere,
+}

@@ -1,0 +1,92 @@
+"""What several formulas make of the same points: judged as plain numpy judges them."""
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer
+
+from normbench.costs import least_squares
+from normbench.datasets import UserError, make_dataset
+from normbench.datasets.broken import broken
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.measures import formulas
+from normbench.normalizers.formulas import FORMULAS
+from normbench.optimizers import gradient_descent
+
+
+def found(data):
+    settings = Settings((1.0,), iterations=0, record=("formulas",))
+    job = Job(data, least_squares, FunctionTransformer(), gradient_descent(), settings)
+    parts = run(job).arrays["formulas"]
+    names = list(parts.pop("formula"))
+    return {name: {key: parts[key][n] for key in parts} for n, name in enumerate(names)}
+
+
+def test_a_constant_feature_is_0_over_0_in_the_textbook_s_formula_alone():
+    parts = found(broken("constant"))
+    assert parts["standard_textbook"]["finite"] == 0
+    assert np.isnan(parts["standard_textbook"]["off"])
+    assert [parts[name]["finite"] for name in list(FORMULAS)[1:]] == [1] * 4
+    assert parts["standard_scikit"]["off"] < 1e-12
+    assert parts["sphere_ours"]["off"] < 1e-5
+
+
+def test_sound_points_are_off_by_the_ridge_and_by_what_is_divided_by():
+    parts = found(broken("sound"))
+    for name in ("sphere_textbook", "sphere_ours"):
+        assert parts[name]["off"] == pytest.approx(1e-7 / (0.01 + 1e-7), rel=1e-6)
+        assert parts[name]["iterations"] == 1
+    assert parts["sphere_scikit"]["off"] == pytest.approx(1 / 200)
+    x = broken("sound").x
+    assert parts["standard_scikit"]["entry"] == pytest.approx(
+        np.abs((x - x.mean(0)) / x.std(0)).max()
+    )
+
+
+def test_ours_alone_stands_all_that_breaks_others():
+    for kind in ("constant", "duplicate", "few", "offset", "float32"):
+        ours = found(broken(kind, 1e6))["sphere_ours"]
+        assert (ours["finite"], ours["iterations"]) == (1, 1), kind
+        assert max(ours["off"], ours["mean"]) < 1e-6, kind
+
+
+def test_what_the_promise_leaves_out_counts_as_off():
+    x, y = broken("sound").x, np.resize([-1.0, 1.0], 200)
+    constant = np.c_[x[:, :3], np.ones(200)]
+    given = (constant - constant.mean(0)) / np.where(constant.std(0) > 0, constant.std(0), 1)
+    assert formulas._judged(constant, given, y, True)[2] == pytest.approx(0, abs=1e-12)
+    given[:, 3] = 3 * y  # of variance 9, where there should be none; the mean is 0 still
+    assert formulas._judged(constant, given, y, True)[2] == pytest.approx(9)
+    whole = FORMULAS["sphere_ours"](constant)
+    whole[:, 3] = 0.5 * y
+    assert formulas._judged(constant, whole, y, False)[2] == pytest.approx(0.25, abs=0.02)
+    assert formulas._judged(constant, whole + 2, y, False)[1] == pytest.approx(2, abs=1e-9)
+
+
+def test_the_iterations_are_those_of_a_descent_step_by_step():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((50, 4)) * [3, 1, 0.5, 0.2] + 1
+    y = x @ [1, -2, 3, 4] + rng.standard_normal(50)
+    y -= y.mean()
+    points = np.c_[np.ones(50), x]
+    best = np.linalg.lstsq(points, y, rcond=None)[0]
+    least = np.sum((points @ best - y) ** 2)
+    w, step = np.zeros(5), 1 / np.linalg.norm(points, 2) ** 2
+    count = 0
+    while np.sum((points @ w - y) ** 2) - least > 0.01 * (np.sum(y**2) - least):
+        w -= step * points.T @ (points @ w - y)
+        count += 1
+    assert 1 < count < 999
+    assert formulas._iterations(x, y, np.sum(y**2) - least) == count
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        (np.ones((9, 257)), np.arange(9.0), "is for 256 features at most; made has 257"),
+        (np.eye(9), None, "descends on targets, and made has none"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(x, y, words):
+    with pytest.raises(UserError, match=f"record=formulas: {words}"):
+        found(make_dataset("made", x, y, source="-"))
