@@ -1,16 +1,17 @@
 """Data sets: one small frozen value, and a loader each."""
 
-from normbench.datasets.augment import augmented
 from normbench.datasets.dataset import Dataset, UserError, make_dataset, part, split
+from normbench.datasets.drawn import Drawn
 from normbench.datasets.labels import encode, label_dataset
-from normbench.datasets.parts import fitted_on, folded, subset
+from normbench.datasets.parts import fitted_on, fold, folded, subset
 
 __all__ = [
     "Dataset",
+    "Drawn",
     "UserError",
-    "augmented",
     "encode",
     "fitted_on",
+    "fold",
     "folded",
     "label_dataset",
     "make_dataset",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, UserError, digest
+from normbench.datasets.dataset import Dataset, digest, part
 from normbench.datasets.values import NUMBER, number, one_of, refuse_larger, whole
 
 KINDS = ("aligned", "round")
@@ -19,30 +19,31 @@ def augmented(dataset: Dataset, kind: Any, copies: Any, noise: Any, seed: int) -
     points, noise times the root of its eigenvalue times a standard normal (Krizhevsky, Sutskever,
     Hinton, "ImageNet classification with deep convolutional neural networks", 2012, section 4.1);
     `round` adds noise of the same size, alike in all directions. The points come first, then the
-    first copy of each, and so on, with their targets; test points stay as they are. Raises
-    `UserError`.
+    first copy of each, and so on, with their targets; test points stay as they are. Of a
+    cross-validation, the points outside a fold are copied, by the seed that dealt the folds.
+    Raises `UserError`.
     """
     copies = whole("dataset.augment_copies", copies, 1)
     noise = number("dataset.augment_noise", noise, above=0)
     if kind is None:
         return dataset
     one_of("dataset.augment", kind, KINDS)
-    if dataset.folds:
-        raise UserError(
-            f"dataset.augment={kind}: cross-validation would test on noisy copies; leave "
-            "dataset.folds out, and hold points out by dataset.test_fraction"
-        )
     x = dataset.x.astype(np.float64)
     refuse_larger(
         f"dataset.augment_copies={copies}", NUMBER * x.size * (copies + 1), "choose fewer"
     )
     spread = _spread(x, kind)
     rng = np.random.default_rng([seed, 2])
-    made = [x + noise * rng.standard_normal(x.shape) @ spread for _ in range(copies)]
-    more = np.concatenate([x, *made]).astype(dataset.x.dtype)
+    moved = [x + noise * rng.standard_normal(x.shape) @ spread for _ in range(copies)]
+    more = np.concatenate([x, *moved]).astype(dataset.x.dtype)
     y = np.tile(dataset.y, copies + 1)
     fingerprint = digest(more, y, dataset.x_test, dataset.y_test)
-    return replace(dataset, x=more, y=y, columns=None, fingerprint=fingerprint)
+
+    def held_out(held: NDArray[np.bool_], repeat: int) -> Dataset:
+        return augmented(part(dataset, held), kind, copies, noise, seed + repeat)
+
+    made = replace(dataset, x=more, y=y, fingerprint=fingerprint)
+    return replace(made, columns=None, held_out=held_out)
 
 
 def _spread(x: NDArray[np.float64], kind: str) -> NDArray[np.float64]:

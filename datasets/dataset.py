@@ -1,7 +1,7 @@
 """The value that every loader returns, with the checks that every data set has to pass."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -34,7 +34,9 @@ class Dataset:
     regression, or is empty where there are none. `x_test` (Q, N) and `y_test` are empty (Q = 0)
     without a test part. columns: the table that `x` was made from, where there is one. notes:
     what a user should know of the data. fit_on: whether the schemes' statistics are of the `train`
-    points or of `all`. folds: cross-validations; each has the number of every point's fold (P,).
+    points or of `all`. folds: cross-validations; each has the number of every point's fold (P,),
+    noisy copies not counted. held_out: of a data set with copies, what holds out points (P,) and
+    copies the others anew, by the number of the cross-validation.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     fit_on: str = "train"
     folds: tuple[NDArray[np.intp], ...] = ()
+    held_out: "Callable[[NDArray[np.bool_], int], Dataset] | None" = None
 
     @property
     def classes(self) -> int:

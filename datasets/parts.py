@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, UserError, digest
+from normbench.datasets.dataset import Dataset, UserError, digest, part
 from normbench.datasets.values import one_of, whole
 
 FIT_ON = ("train", "all")
@@ -67,6 +67,12 @@ def folded(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
     return replace(
         dataset, folds=tuple(_dealt(dataset, count, seed + more) for more in range(repeats))
     )
+
+
+def fold(dataset: Dataset, repeat: int, number: int) -> Dataset:
+    """Return the data set with one fold of one of its cross-validations as its test part."""
+    held = dataset.folds[repeat] == number
+    return dataset.held_out(held, repeat) if dataset.held_out else part(dataset, held)
 
 
 def fitted_on(dataset: Dataset, fit_on: Any) -> Dataset:

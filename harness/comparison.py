@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import pandas as pd
 
 from normbench.choices import build, locate, options
 from normbench.costs.declaration import Traits
-from normbench.datasets import Dataset, UserError, label_dataset, split
+from normbench.datasets import Dataset, Drawn, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
 from normbench.engine.scheme import check_scheme
-from normbench.engine.settings import Settings, number, whole
+from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run, with_default_start
 from normbench.recording import memory
 from normbench.recording.records import JobRecord, Place, of_outcome
@@ -52,8 +53,15 @@ def compare(
     encode: Sequence[str | int] = (),
     fill: str | None = None,
     missing: Sequence[str | float] = (),
+    points: int | None = None,
     test_fraction: float = 0.0,
+    folds: int | None = None,
+    repeats: int = 1,
     split_seed: int = 0,
+    augment: str | None = None,
+    augment_copies: int = 1,
+    augment_noise: float = 0.2,
+    fit_on: str = "train",
     record: Sequence[str] = (),
     name: str = "x",
 ) -> Comparison:
@@ -64,12 +72,24 @@ def compare(
     cost: a name under `conf/cost`, or a function of scores and targets. normalizers: names under
     `conf/normalizer`, or scikit-learn transformers, pipelines among them. drop, encode, fill,
     missing: what is done with the columns of a frame, as `dataset.drop` of a file's.
-    test_fraction: the share of the points that is held out, class by class, drawn by split_seed.
-    record: what some figures need, such as `contours`. name: what the data are called. The other
-    settings are those of the command line.
+    points to fit_on: which points are used, which are held out, and what copies are made of the
+    others, as `dataset.points` to `dataset.fit_on`. record: what some figures need, such as
+    `contours`. name: what the data are called. The other settings are those of the command line.
     Raises `UserError`, a ValueError, on a value that is out of its range.
     """
     function = locate("cost", options("cost", cost)["_target_"]) if isinstance(cost, str) else cost
+    with _told_in_python():
+        drawn = Drawn(
+            points=points,
+            test_fraction=test_fraction,
+            folds=folds,
+            repeats=repeats,
+            split_seed=split_seed,
+            augment=augment,
+            augment_copies=augment_copies,
+            augment_noise=augment_noise,
+            fit_on=fit_on,
+        )
     settings = Settings(
         step_sizes=tuple(step_sizes),
         iterations=iterations,
@@ -80,13 +100,10 @@ def compare(
         precision=precision,
         theory=theory,
         record=tuple(record),
+        draws=(drawn.split_seed if drawn.test_fraction else 0, 0),  # no seed made the points
     )
-    held_out = number("test_fraction", test_fraction, least=0, below=1)
-    seed_of_split = whole("split_seed", split_seed, 0)
     with _told_in_python():
-        data = _dataset(name, x, y, function, Options(drop, encode, fill, missing))
-        data = split(data, held_out, seed_of_split)
-    drawn = {"dataset.test_fraction": held_out, "dataset.split_seed": seed_of_split}
+        data = drawn.of(_dataset(name, x, y, function, Options(drop, encode, fill, missing)))
     records: list[JobRecord] = []
     shared = Shared()
     for normalizer in normalizers:
@@ -109,7 +126,7 @@ def compare(
         called = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
         words = (called, cost if isinstance(cost, str) else _name(cost), optimizer)
         place = _place(job, len(records), start is None, *words)
-        place.params.update(drawn)
+        place.params.update({f"dataset.{key}": value for key, value in asdict(drawn).items()})
         records.append(of_outcome(place, data, run(job, shared=shared)))
     if not records:
         raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")

@@ -67,7 +67,9 @@ def _with_values(
     columns = [name for name in shown if shown[name].any()]
     found = {}
     for index, row in rows[columns].iterrows():
-        extra = [f"{_short(name)}={row[name]}" for name in columns if shown.loc[index, name]]
+        extra = [
+            f"{_short(name)}={names.typed(row[name])}" for name in columns if shown.loc[index, name]
+        ]
         found[index] = ", ".join([labels[index], *extra])
     return pd.Series(found, dtype=str)
 

@@ -344,6 +344,11 @@ def setting(key: str) -> str:
     return f"{PARAMS}{key}"
 
 
+def typed(value: Any) -> str:
+    """Return a setting's value, as it was recorded, in the way that one types it."""
+    return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))
+
+
 _DECLARED = {metric.key: metric for metric in [*globals().values()] if isinstance(metric, Metric)}
 
 

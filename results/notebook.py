@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import answer, drawing, inline, names, report, runs, tables
+from normbench.results import answer, drawing, heldout, inline, names, report, runs, tables
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
 from normbench.results.stores import DEFAULT_STORE
@@ -61,6 +61,11 @@ class Comparison:
     def table(self) -> pd.DataFrame:
         """One row a scheme, at its best step size."""
         return tables.summary(self.sweep)
+
+    @cached_property
+    def cross_validation(self) -> pd.DataFrame:
+        """One row a scheme: what `folds` found of points held out; empty without them."""
+        return heldout.cross_validated(self.sweep)
 
     @cached_property
     def sentence(self) -> str:

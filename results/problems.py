@@ -132,7 +132,9 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
             for _, part in rows.groupby(sweep) if sweep else [(None, rows)]:
                 own = part[name].nunique(dropna=False) > 1 and _one_each(part, name)
                 for place, value in part[name].dropna().items():
-                    found[place][name.removeprefix(names.PARAMS)] = OWN if own else str(value)
+                    found[place][name.removeprefix(names.PARAMS)] = (
+                        OWN if own else names.typed(value)
+                    )
     return list(found.values())
 
 
@@ -149,7 +151,7 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
     for _, same in schemes.groupby("normalizer"):
         own = [name for name in options if same[name].nunique(dropna=False) > 1]
         for row in same.to_dict("records"):
-            extra = [f"{name.removeprefix(own_option)}={row[name]}" for name in own]
+            extra = [f"{name.removeprefix(own_option)}={names.typed(row[name])}" for name in own]
             found[row["run_id"]] = ", ".join([names.fitted(row), *extra])
     return found
 

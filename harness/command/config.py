@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -254,21 +255,15 @@ def _dataset(described: str, packages: str) -> "Dataset":
 @lru_cache(maxsize=4)
 def _load(described: str, packages: str) -> "Dataset | ValueError":
     from normbench.choices import build, locate
-    from normbench.datasets import UserError, augmented, fitted_on, folded, split, subset
-    from normbench.engine.settings import number, whole
+    from normbench.datasets import Drawn, UserError
 
     choice = json.loads(described)
-    fraction = number("dataset.test_fraction", choice.pop("test_fraction"), least=0, below=1)
-    seed = whole("dataset.split_seed", choice.pop("split_seed"), 0)
-    folds, repeats, fit_on = (choice.pop(key) for key in ("folds", "repeats", "fit_on"))
-    kind, copies, noise = (choice.pop(f"augment{key}") for key in ("", "_copies", "_noise"))
+    drawn = Drawn(**{each.name: choice.pop(each.name) for each in fields(Drawn)})
     try:
         loader = locate("dataset", choice.get("_target_"))
-        own = "points" in inspect.signature(loader).parameters  # it draws them itself
-        points = None if own else choice.pop("points")
-        data = split(subset(build("dataset", choice), points, seed), fraction, seed)
-        data = folded(data, folds, repeats, seed)
-        return fitted_on(augmented(data, kind, copies, noise, seed), fit_on)
+        if "points" in inspect.signature(loader).parameters:  # it draws them itself
+            choice["points"], drawn = drawn.points, replace(drawn, points=None)
+        return drawn.of(build("dataset", choice))
     except UserError as error:
         return error
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets import part
+from normbench.datasets import fold
 from normbench.measures.contract import BEST, Findings, Finished, Measure
 from normbench.results import names
 
@@ -14,9 +14,9 @@ def take(made: Finished) -> Findings:
     """Return the error and the cost of the held-out points at the last iteration, by seed.
 
     At the step size that stands for the scheme. For each fold the scheme is fitted and the cost is
-    descended anew, on the points outside it; a seed's error is that of all points, each as the
-    descent left it that did not see it. The folds of one seed share their data, so that a seed is
-    one value. Of several starts the mean.
+    descended anew, on the points outside it and noisy copies of them, where there are any; a seed's
+    error is that of all points, each as the descent left it that did not see it. The folds of one
+    seed share their data, so that a seed is one value. Of several starts the mean.
     """
     here = made.descended
     assert here is not None
@@ -26,16 +26,17 @@ def take(made: Finished) -> Findings:
     data = made.dataset
     wrong, cost = np.zeros((2, len(data.folds)))
     for seed, numbers in enumerate(data.folds):
-        for fold in range(numbers.max() + 1):
-            held = numbers == fold
-            found = made.elsewhere(part(data, held), best.step_size)
+        for number in range(numbers.max() + 1):
+            there = fold(data, seed, number)
+            found = made.elsewhere(there, best.step_size)
             assert found.test_cost is not None
-            cost[seed] += held.sum() * found.test_cost[:, -1].mean()
+            cost[seed] += len(there.x_test) * found.test_cost[:, -1].mean()
             if found.test_misclassifications is not None:
                 wrong[seed] += found.test_misclassifications[:, -1].mean()
-    parts = {names.FOLDS_COST: cost / len(data.x)}
+    points = len(data.folds[0])
+    parts = {names.FOLDS_COST: cost / points}
     if data.classes:
-        parts[names.FOLDS_ERROR] = wrong / len(data.x)
+        parts[names.FOLDS_ERROR] = wrong / points
     seeds = np.arange(len(data.folds))
     return Findings(
         {metric.key: float(values.mean()) for metric, values in parts.items()},

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from normbench.datasets import UserError, augmented, make_dataset
-from normbench.datasets.parts import folded
+from normbench.datasets import Drawn, UserError, fold, make_dataset, part
+from normbench.datasets.augment import augmented
 
 RNG = np.random.default_rng(6)
 X = RNG.standard_normal((400, 3)) @ np.array([[9, 1, 0], [0, 2, 1], [0, 0, 0.1]]) + 5
@@ -84,7 +84,37 @@ def test_a_mistake_is_told(arguments, words):
         augmented(DATA, *arguments, seed=0)
 
 
-def test_copies_are_not_held_out():
-    plain = make_dataset("plain", X, source="-")
-    with pytest.raises(UserError, match=r"dataset\.augment=round: cross-validation"):
-        augmented(folded(plain, 5, 1, 0), "round", 1, 0.2, seed=0)
+FEW = make_dataset("few", X[:60], DATA.y[:60], class_names=["no", "yes"], source="-")
+
+
+@pytest.mark.parametrize("kind", ["aligned", "round"])
+@pytest.mark.parametrize("fit_on", ["train", "all"])
+def test_a_fold_trains_on_its_own_points_and_copies_of_them_alone(kind, fit_on):
+    drawn = Drawn(folds=5, repeats=2, split_seed=3, augment=kind, augment_copies=3, fit_on=fit_on)
+    data = drawn.of(FEW)
+    assert data.x.shape == (240, 3)
+    for repeat, numbers in enumerate(data.folds):
+        assert numbers.shape == (60,)
+        for number in range(5):
+            held = numbers == number
+            there = fold(data, repeat, number)
+            by_hand = augmented(part(FEW, held), kind, 3, 0.2, seed=3 + repeat)
+            for name in ("x", "y", "x_test", "y_test"):
+                np.testing.assert_array_equal(getattr(there, name), getattr(by_hand, name))
+            assert there.fit_on == fit_on
+            assert there.fingerprint == by_hand.fingerprint
+            np.testing.assert_array_equal(there.x_test, FEW.x[held])
+            np.testing.assert_array_equal(there.x[: (~held).sum()], FEW.x[~held])
+            assert len(there.x) == 4 * (~held).sum()
+
+
+def test_no_copy_of_a_point_that_is_held_out_is_trained_on():
+    # Noise so small that each copy is nearest to its own point: the least distance is 0.06.
+    data = Drawn(folds=5, augment="aligned", augment_copies=2, augment_noise=1e-6).of(FEW)
+    for number in range(5):
+        there = fold(data, 0, number)
+        copies = there.x[len(FEW.x) - len(there.x_test) :]
+        origin = np.abs(copies[:, None] - FEW.x).max(axis=2).argmin(axis=1)
+        held = np.flatnonzero(data.folds[0] == number)
+        assert set(origin) == set(range(60)) - set(held)
+        assert (np.bincount(origin)[np.unique(origin)] == 2).all()

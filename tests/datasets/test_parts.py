@@ -7,6 +7,7 @@ import pytest
 from normbench import costs
 from normbench.choices import build, options
 from normbench.datasets import (
+    Drawn,
     UserError,
     fitted_on,
     folded,
@@ -77,16 +78,18 @@ def job(data, normalizer="pca_sphere", cost=costs.multiclass_softmax):
     return Job(data, cost, scheme, rule, Settings((0.1, 1.0), 20, theory="none"))
 
 
+@pytest.mark.parametrize("copies", [{}, {"augment": "round", "augment_copies": 2}])
 @pytest.mark.parametrize("fit_on", ["train", "all"])
-def test_cross_validation_is_what_its_folds_come_to_one_by_one(fit_on):
-    data = fitted_on(folded(wine(), 3, 2, 0), fit_on)
+def test_cross_validation_is_what_its_folds_come_to_one_by_one(fit_on, copies):
+    data = Drawn(folds=3, repeats=2, fit_on=fit_on, **copies).of(wine())
     made = run(job(data))
     step = made.steps[made.best].step_size
     by_seed = []
-    for numbers in data.folds:
+    for repeat, numbers in enumerate(data.folds):
         wrong = cost = 0.0
         for fold in range(3):
-            own = run(job(part(data, numbers == fold)))
+            held = part(wine(), numbers == fold)
+            own = run(job(Drawn(split_seed=repeat, fit_on=fit_on, **copies).of(held)))
             (there,) = (one for one in own.steps if one.step_size == step)
             wrong += there.histories["test/misclassifications"][-1]
             cost += there.histories["test/cost"][-1] * np.sum(numbers == fold)

@@ -7,7 +7,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from normbench import compare
 from normbench.costs import softmax
-from normbench.datasets import UserError, label_dataset, split
+from normbench.datasets import Drawn, UserError, label_dataset, split
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
@@ -139,6 +139,47 @@ def test_points_are_held_out_as_at_the_command_line(two_classes):
     assert "test_cost" not in compare(x, labels, "softmax", ["standard"], iterations=1).frame
 
 
+def test_folds_and_copies_are_those_of_the_command_line(two_classes):
+    x, labels = two_classes
+    drawn = {"points": 40, "folds": 4, "repeats": 2, "split_seed": 1, "fit_on": "all"}
+    drawn |= {"augment": "round", "augment_copies": 2, "augment_noise": 0.3}
+    found = compare(x, labels, "softmax", ["standard"], [0.1, 1.0], 4, **drawn)
+    data = Drawn(**drawn).of(label_dataset("x", x, labels, "classes", source="arrays"))
+    assert len(data.x) == 120
+    plain = Job(
+        data, softmax, StandardScaler(), gradient_descent(), Settings((0.1, 1.0), iterations=4)
+    )
+    known = run(plain).findings.metrics
+    (row,) = found.cross_validation.to_dict("records")
+    assert (row["folds"], row["seeds"]) == ("4", 2)
+    assert row["error, %"] == pytest.approx(100 * known["folds/error"], rel=1e-12)
+    assert row["cost"] == pytest.approx(known["folds/cost"], rel=1e-12)
+    (scheme,) = found.sweep.of_role("scheme").to_dict("records")
+    for name, value in drawn.items():
+        assert scheme[f"params.dataset.{name}"] == str(value)
+    assert compare(x, labels, iterations=1).cross_validation.empty
+
+
+def test_each_split_has_random_starts_of_its_own_as_at_the_command_line(two_classes):
+    found = {
+        (seed, share): compare(
+            *two_classes,
+            **{"normalizers": ["standard"], "step_sizes": [1], "iterations": 1, "start": "normal"},
+            **{"record": ["path"], "test_fraction": share, "split_seed": seed},
+        ).sweep
+        for seed in (0, 2)
+        for share in (0, 0.25)
+    }
+    first = {
+        case: sweep.arrays(sweep.of_role("scheme"), "path")["standard"]["weights"][0].tolist()
+        for case, sweep in found.items()
+    }
+    assert first[2, 0] == first[0, 0] == first[0, 0.25]
+    assert first[2, 0.25] == [
+        (0.1 * np.random.default_rng([0, 2, 0]).standard_normal((1, 4))).tolist()[0]
+    ]
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -148,6 +189,19 @@ def test_points_are_held_out_as_at_the_command_line(two_classes):
         ({"drop": ["ci ty", "age"], "test_fraction": 0.01}, "^test_fraction=0.01: leaves a part"),
         ({"drop": ["ci ty", "age"], "test_fraction": 1}, "^test_fraction=1: must be a finite"),
         ({"drop": ["ci ty", "age"], "split_seed": -1}, "^split_seed=-1: must be 0 or more"),
+        ({"drop": ["ci ty", "age"], "points": 13}, "^points=13: must be from 2 to 12$"),
+        ({"drop": ["ci ty", "age"], "folds": 7}, "^folds=7: must be from 2 to 6$"),
+        ({"drop": ["ci ty", "age"], "repeats": 0}, "^repeats=0: must be 1 or more$"),
+        (
+            {"drop": ["ci ty", "age"], "fit_on": "all"},
+            "^fit_on='all': x has no test points .*; set test_fraction or folds$",
+        ),
+        (
+            {"drop": ["ci ty", "age"], "augment": "rund"},
+            "^augment='rund': must be one of aligned, round; did you mean round$",
+        ),
+        ({"drop": ["ci ty", "age"], "augment_copies": 0}, "^augment_copies=0: must be 1 or more$"),
+        ({"drop": ["ci ty", "age"], "augment_noise": 0}, "^augment_noise=0: must be a finite"),
     ],
 )
 def test_a_frame_is_refused_in_the_words_of_python(settings, words):

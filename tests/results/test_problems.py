@@ -38,6 +38,24 @@ def test_settings_make_problems_and_per_scheme_options_do_not():
     assert problems.problems(schemes) == [{"cost.l2": value} for value in "0101"]
 
 
+def test_what_was_recorded_of_a_setting_is_told_as_one_types_it():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "normalizer": ["a"] * 2 + ["b"] * 2,
+            "run_id": list("1234"),
+            "params.dataset.augment": ["None", "round"] * 2,
+            "params.normalizer.whiten": ["None", "True", float("nan"), float("nan")],
+        }
+    )
+    assert problems.problems(schemes)[0] == {"dataset.augment": "null"}
+    assert list(problems.scheme_names(schemes).values()) == [
+        "a, whiten=null",
+        "a, whiten=true",
+        *"bb",
+    ]
+
+
 def test_a_start_that_stands_in_for_another_makes_none():
     schemes = pd.DataFrame(
         {

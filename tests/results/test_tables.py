@@ -49,6 +49,10 @@ LABELS = {
         [{"seed": "0", "dataset": "d", "dataset.encoding": "{}"}, {"seed": "1", "dataset": "d"}],
         ["a, seed=0", "a, seed=1"],
     ),
+    "values that one types otherwise": (
+        [{"dataset.augment": "None"}, {"dataset.augment": "True"}, {"dataset.augment": "round"}],
+        [f"a, dataset.augment={value}" for value in ("null", "true", "round")],
+    ),
     "two equal jobs and another": (
         [{"seed": "0"}, {"seed": "1"}, {"seed": "0"}],
         ["a, seed=0, sweep_id=s0, run_id=r0", "a, seed=1", "a, seed=0, sweep_id=s1, run_id=r2"],
