@@ -5,6 +5,7 @@ import pandas as pd
 from normbench.results import names
 
 STUDY = names.setting("study.")  # what a study says of its source: no setting of a job
+OPTIMIZER = names.setting("optimizer")
 
 
 def labels(table: pd.DataFrame) -> "pd.Series[str]":
@@ -49,13 +50,14 @@ def as_set(table: pd.DataFrame) -> pd.DataFrame:
 def _varies(same: pd.DataFrame, name: str) -> "pd.Series[bool]":
     """Return for each of a scheme's rows whether a setting tells it apart from the others.
 
-    An option, such as `optimizer.epsilon`, does so among the rows of its own choice alone.
+    An option, such as `optimizer.epsilon`, does so among the rows of its own choice alone; any
+    other setting among those of one optimizer, which can have its own (`${per_optimizer:...}`).
     """
     known = same[name].notna()
-    choice = name.rpartition(".")[0]
+    choice = next((one for one in (name.rpartition(".")[0], OPTIMIZER) if one in same), name)
     if same[name].nunique() < 2:  # a job that failed does not know all of its settings
         return known & False
-    if choice not in same:
+    if choice == name:
         return known
     return known & (same.groupby(choice)[name].transform("nunique") > 1)
 

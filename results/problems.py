@@ -112,6 +112,7 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
     schemes: scheme runs; sweep: the column that tells of which sweep each is, where they are of
     several. A setting that a scheme had several values of in one experiment makes other problems;
     one that each scheme of a sweep has to itself (`${per_scheme:...}`) is the same for them all.
+    One that each optimizer has to itself comes with the optimizer.
     """
     schemes = as_set(schemes)
     found: dict[Any, dict[str, str]] = {place: {} for place in schemes.index}
@@ -127,7 +128,8 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
             if rows[name].nunique(dropna=False) == 1 or _one_each(rows, name):
                 continue
             choice = name.rpartition(".")[0]  # such as the optimizer's, whose options come with it
-            if choice in rows and _one_each(rows, name, choice):
+            named = [by for by in (choice, names.setting("optimizer")) if by in rows and by != name]
+            if any(_one_each(rows, name, by) for by in named):
                 continue
             for _, part in rows.groupby(sweep) if sweep else [(None, rows)]:
                 own = part[name].nunique(dropna=False) > 1 and _one_each(part, name)

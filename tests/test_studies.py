@@ -91,7 +91,28 @@ def test_each_scheme_has_its_own_value(command, tmp_path):
     assert found == [("identity", "0.01"), ("standard", "1"), ("standard", "2")]
 
 
+@pytest.mark.usefixtures("with_store")
+def test_each_optimizer_has_its_own_value(command, tmp_path):
+    done = command(
+        "normalizer=standard",
+        "optimizer=gradient_descent,newton",
+        "step_sizes=[1]",
+        "iterations='${per_optimizer:{gradient_descent:6,newton:4}}'",
+    )
+    assert done.returncode == 0, done.stderr
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    schemes = runs.load(store, runs.last_sweep_id(store)).of_role("scheme")
+    assert dict(zip(schemes["label"], schemes["params.iterations"])) == {
+        "standard, optimizer=gradient_descent": "6",
+        "standard, optimizer=newton": "4",
+    }
+
+
 MISTAKES = {
+    "an optimizer without a value": (
+        ["optimizer=adam", "iterations='${per_optimizer:{newton:6}}'"],
+        "per_optimizer: has no value for optimizer=adam, only for newton; add one",
+    ),
     "a scheme without a value": (
         ["normalizer=centre", "iterations='${per_scheme:{identity:6,standard:4}}'"],
         "per_scheme: has no value for normalizer=centre, only for identity, standard; add one",

@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from normbench.command.grid import GROUPS, Grid
 from normbench.results import clean, names
 
+PER_CHOICE = {"per_scheme": "normalizer", "per_optimizer": "optimizer"}
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
 
 if TYPE_CHECKING:
@@ -220,9 +221,10 @@ def experiment_name(config: Mapping[str, Any]) -> str:
 
 
 def register_resolvers() -> None:
-    """Make `${decades:first,last,per_decade}` and `${per_scheme:{name:value}}` known."""
+    """Make `${decades:first,last}`, `${per_scheme:{name:value}}`, `${per_optimizer:...}` known."""
     OmegaConf.register_new_resolver("decades", decades, replace=True)
-    OmegaConf.register_new_resolver("per_scheme", _per_scheme, replace=True)
+    for word, group in PER_CHOICE.items():
+        OmegaConf.register_new_resolver(word, partial(_per_choice, word, group), replace=True)
 
 
 def decades(*arguments: Any) -> list[float]:
@@ -232,14 +234,14 @@ def decades(*arguments: Any) -> list[float]:
     return powers(*arguments)
 
 
-def _per_scheme(values: Any) -> Any:
-    """Return the value of the job's normalizer: `${per_scheme:{identity:1,standard:2}}`."""
+def _per_choice(word: str, group: str, values: Any) -> Any:
+    """Return the value of the job's choice: `${per_scheme:{identity:1,standard:2}}`."""
     from normbench.datasets import UserError
 
-    name = _choice("normalizer")
+    name = _choice(group)
     if name not in values:
         raise UserError(
-            f"per_scheme: has no value for normalizer={name}, only for {', '.join(values)}; add one"
+            f"{word}: has no value for {group}={name}, only for {', '.join(values)}; add one"
         )
     return values[name]
 

@@ -91,6 +91,30 @@ def test_a_choice_stands_for_the_options_that_come_with_it():
     assert other == {"optimizer": "adam", "optimizer.epsilon": "0.2"}
 
 
+def test_a_setting_that_an_optimizer_has_to_itself_comes_with_it():
+    schemes = pd.DataFrame(
+        {
+            "experiment": "x",
+            "role": "scheme",
+            "run_id": list("123456"),
+            names.SWEEP_ID.column: "s",
+            "normalizer": ["a", "b"] * 3,
+            "params.optimizer": ["newton"] * 2 + ["adam"] * 4,
+            "params.iterations": ["10"] * 2 + ["100"] * 4,
+            "params.seed": ["0"] * 4 + ["1"] * 2,
+        }
+    )
+    assert list(labels(schemes))[::2] == [
+        "a, optimizer=newton",
+        "a, optimizer=adam, seed=0",
+        "a, optimizer=adam, seed=1",
+    ]
+    known = problems.problems(schemes.drop(columns="params.seed"))
+    assert known[::2] == [{"optimizer": "newton"}] + [{"optimizer": "adam"}] * 2
+    other = schemes.assign(**{"params.iterations": ["10"] * 2 + ["100"] * 2 + ["50"] * 2})
+    assert problems.problems(other)[2]["iterations"] == "100"
+
+
 def test_a_per_scheme_option_makes_none_beside_sweeps_that_have_another():
     schemes = pd.DataFrame(
         {
