@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from normbench.results import names
 from normbench.results.errors import ResultsError
@@ -30,6 +30,7 @@ LONG = 24  # letters of a scheme, with its options, that stand beside two panels
 DECADES = "cost, decades above its start"
 EXCESS = "excess"  # of the scales
 MARKS = ("_lead", "_lost", "_slope")  # lines that are no curves
+UNSEEN = 20  # a curve of so many times fewer iterations than another is a line up and down
 LOST = "lost"  # marks the curve of a run that diverged
 
 
@@ -73,7 +74,8 @@ def draw(
             style.say_nothing(axes[0], f"no run has a history from iteration {first} on")
         for axis, panel in zip(axes, wanted):
             _panel(axis, shown, runs, panel, scale, shape, height, lost)
-            axis.set_xlabel(panel[0].axis)
+            even = axis.get_xscale() == "linear"
+            axis.set_xlabel(panel[0].axis if even else f"{panel[0].axis}, logarithmic")
             counts = panel[0] == names.TRAIN_MISCLASSIFICATIONS
             cost = excess.LABEL if scale == EXCESS else DECADES if lost else panel[0].words
             axis.set_ylabel(RATE if counts and rates else panel[0].words if counts else cost)
@@ -131,8 +133,8 @@ def _panel(
     last = max(line.get_xdata().max() for line in axis.lines)
     start = min(line.get_xdata().min() for line in axis.lines)
     axis.set_xlim(start, max(last, start + 1))
+    _iterations(axis, last)
     _lead_to_labels(axis, last)
-    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     _scale(axis, [end.value for end in ends], panel[0], scale)
     end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
 
@@ -176,6 +178,21 @@ def _slope(axis: Any, rows: pd.DataFrame, run: Mapping[Any, Any], look: Look) ->
     ends = iterations[[last - max(1, last // 2), last]]
     beside = 1.6 * cost[last] * factor ** (ends - ends[-1]).astype(float)
     axis.plot(ends, beside, color=style.dark(look.color), ls=(0, (1, 1)), label="_slope", zorder=3)
+
+
+def _iterations(axis: Any, last: float) -> None:
+    """Set the ticks of the iterations, on a logarithmic axis where a curve has too few to be seen.
+
+    A run that diverged has few, too, but its mark says so.
+    """
+    kept = [line for line in axis.lines if line.get_label()[0] != "_" and line.get_gid() != LOST]
+    if last <= UNSEEN * min((line.get_xdata().max() for line in kept), default=last):
+        axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        return
+    axis.set_xscale("symlog", linthresh=1, linscale=0.5)
+    axis.xaxis.set_major_locator(FixedLocator([0, *_powers(last)]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter("{x:.0f}")
 
 
 def _lead_to_labels(axis: Any, last: float) -> None:

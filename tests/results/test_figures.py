@@ -90,6 +90,41 @@ def test_a_run_that_shoots_up_leaves_the_others_readable():
     assert high == 1000
 
 
+@pytest.mark.parametrize(
+    ("few", "verdict", "first", "uneven"),
+    [
+        (5, "levelled", 0, True),
+        (5, "levelled", 1, True),
+        (22, "levelled", 0, True),
+        (23, "levelled", 0, False),
+        (5, "diverged", 0, False),
+    ],
+)
+def test_a_curve_of_few_iterations_is_seen_beside_one_of_many(few, verdict, first, uneven):
+    lengths = {"a": few, "b": 460}
+    table = pd.concat(
+        pd.DataFrame(
+            {
+                "run_id": name,
+                "iteration": range(last + 1),
+                "train/cost": np.geomspace(2, 1, last + 1),
+            }
+        )
+        for name, last in lengths.items()
+    )
+    runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
+    runs["verdict"] = [verdict, "levelled"]
+    figure = histories.draw(table, runs, "", first=first)
+    figure.draw_without_rendering()
+    (axis,) = figure.axes
+    assert axis.get_xlim() == (first, 460)
+    assert axis.get_xlabel().endswith(", logarithmic") == uneven
+    width = axis.transLimits.transform(axis.transScale.transform([(few, 1)]))[0, 0]
+    assert (width > 0.2) == uneven
+    shown = [tick for tick in axis.get_xticks() if first <= tick <= 460]
+    assert {first, 10, 100} <= set(shown) or not uneven
+
+
 def test_histories_begin_where_they_are_asked_to(three):
     for axis in draw(three, "histories", first=4).axes:
         assert axis.get_xlim() == (4, 10)
