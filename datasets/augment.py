@@ -32,9 +32,9 @@ def augmented(dataset: Dataset, kind: Any, copies: Any, noise: Any, seed: int) -
     refuse_larger(
         f"dataset.augment_copies={copies}", NUMBER * x.size * (copies + 1), "choose fewer"
     )
-    spread = _spread(x, kind)
+    shape = spread(x, kind)
     rng = np.random.default_rng([seed, 2])
-    moved = [x + noise * rng.standard_normal(x.shape) @ spread for _ in range(copies)]
+    moved = [x + noise * rng.standard_normal(x.shape) @ shape for _ in range(copies)]
     more = np.concatenate([x, *moved]).astype(dataset.x.dtype)
     y = np.tile(dataset.y, copies + 1)
     fingerprint = digest(more, y, dataset.x_test, dataset.y_test)
@@ -46,7 +46,7 @@ def augmented(dataset: Dataset, kind: Any, copies: Any, noise: Any, seed: int) -
     return replace(made, columns=None, held_out=held_out)
 
 
-def _spread(x: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
+def spread(x: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
     """Return the matrix (N, N) that turns a standard normal into the noise of the points' size."""
     scale = float(np.abs(x).max()) or 1.0  # the squares of large points overflow
     centred = (x - x.mean(axis=0)) / scale

@@ -1,5 +1,6 @@
 """The data sets that scikit-learn ships: no download."""
 
+from dataclasses import replace
 from typing import Any
 
 from normbench.datasets.dataset import Dataset, make_dataset
@@ -58,12 +59,14 @@ def china() -> Dataset:
     """
     from sklearn.datasets import load_sample_image
 
-    return make_dataset(
+    image = load_sample_image("china.jpg")
+    made = make_dataset(
         "china",
-        load_sample_image("china.jpg").reshape(-1, 3),
+        image.reshape(-1, 3),
         feature_names=["red", "green", "blue"],
         source="scikit-learn load_sample_image, china.jpg",
     )
+    return replace(made, picture=image.shape[:2])
 
 
 def _classes(name: str, bunch: Any, origin: str) -> Dataset:

@@ -36,7 +36,8 @@ class Dataset:
     what a user should know of the data. fit_on: whether the schemes' statistics are of the `train`
     points or of `all`. folds: cross-validations; each has the number of every point's fold (P,),
     noisy copies not counted. held_out: of a data set with copies, what holds out points (P,) and
-    copies the others anew, by the number of the cross-validation.
+    copies the others anew, by the number of the cross-validation. picture: height and width, where
+    the points are the pixels of a picture, row by row.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     fit_on: str = "train"
     folds: tuple[NDArray[np.intp], ...] = ()
+    picture: tuple[int, int] | None = None
     held_out: "Callable[[NDArray[np.bool_], int], Dataset] | None" = None
 
     @property

@@ -25,6 +25,7 @@ NAMES = {
     "components": "a scheme's coordinates as images (record=[components])",
     "weighted": "a point as the mean plus weighted components (record=[components])",
     "exemplars": "points that stand for the plane of two components (record=[exemplars])",
+    "colours": "a picture, and copies of it with noise in their colours (record=[colours])",
     "formulas": "what other formulas make of the points, as a table (record=[formulas])",
     "reconstruction": "an image from its first k coordinates, and as a GIF (record=[components])",
 }
