@@ -30,6 +30,7 @@ LONG = 24  # letters of a scheme, with its options, that stand beside two panels
 DECADES = "cost, decades above its start"
 EXCESS = "excess"  # of the scales
 MARKS = ("_lead", "_lost", "_slope")  # lines that are no curves
+APART = 0.15  # of a panel's diagonal, between two markers
 UNSEEN = 20  # a curve of so many times fewer iterations than another is a line up and down
 LOST = "lost"  # marks the curve of a run that diverged
 
@@ -190,9 +191,11 @@ def _iterations(axis: Any, last: float) -> None:
         axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         return
     axis.set_xscale("symlog", linthresh=1, linscale=0.5)
-    axis.xaxis.set_major_locator(FixedLocator([0, *_powers(last)]))
+    axis.xaxis.set_major_locator(FixedLocator([0, *(10**power for power in range(7))]))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter("{x:.0f}")
+    for number, line in enumerate(kept):  # by length: by iterations they would crowd at the end
+        line.set_markevery((APART * number / len(kept), APART))
 
 
 def _lead_to_labels(axis: Any, last: float) -> None:
