@@ -6,7 +6,6 @@ them again and again, and once more at the end, took a third of a short command.
 
 import atexit
 import gc
-import sys
 
 OBJECTS = (
     50_000  # made since the last collection, that call for the next; Python's own: 700 to 2000
@@ -27,14 +26,8 @@ def collect_seldom() -> None:
 
 
 def _end() -> None:
-    """Close the databases, which the last collection would have done, and leave it out.
+    """Close the databases, which the last collection would have done, and leave it out."""
+    from normbench.results import mlflows_own
 
-    The last connection to a SQLite database writes its log back into it.
-    """
-    if "sqlalchemy" in sys.modules:
-        from sqlalchemy.engine import Engine
-
-        gc.unfreeze()
-        for engine in [one for one in gc.get_objects() if type(one) is Engine]:
-            engine.dispose()
+    mlflows_own.close_connections()
     gc.freeze()

@@ -8,16 +8,19 @@ opens one. `results` reads by them; the two functions that write are called by `
 import base64
 import json
 import sqlite3
+import sys
 import zlib
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
+from weakref import WeakSet
 
 TABLE = "experiments"  # that every database of MLflow's has
 VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its experiment
+_places: WeakSet[Any] = WeakSet()  # of SQLite's connections in SQLAlchemy's pools
 LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
 
 
@@ -26,8 +29,14 @@ def get_ready() -> None:
     import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 
+def is_ready() -> bool:
+    """Return whether the libraries that open a database are there."""
+    return "mlflow.store.tracking.sqlalchemy_store" in sys.modules
+
+
+@cache
 def tables() -> bytes:
-    """Return a SQLite file with MLflow's tables and nothing in them.
+    """Return a SQLite file with MLflow's tables and nothing in them, made once a process.
 
     Made in memory: MLflow changes them a hundred times, and a disk would keep every step.
     """
@@ -54,23 +63,31 @@ def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def wait_less() -> None:
+@cache
+def mind_connections() -> None:
     """Let SQLite wait for the disk once in a while, not after each of some 40 writes of a job.
 
     In WAL mode nothing is lost with a process that is killed, and no database is damaged by a
     machine that is switched off; what was not waited for may be missing then, so that a job waits
-    at its end. Of one connection at a time, so for each that MLflow opens, by SQLAlchemy's own
-    event.
+    at its end. Of one connection at a time, so for each that MLflow opens from now on, by
+    SQLAlchemy's own event. They are kept in mind for `close_connections`.
     """
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 
     @event.listens_for(Engine, "connect")
-    def settle(connection: Any, _: Any) -> None:
+    def settle(connection: Any, place: Any) -> None:
         if isinstance(connection, sqlite3.Connection):
+            _places.add(place)
             with suppress(sqlite3.Error):  # of a file that is damaged: MLflow will find it so
                 if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
                     connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def close_connections() -> None:
+    """Close SQLite's connections, as at a process's end: the last one writes the log back."""
+    for place in list(_places):
+        place.close()
 
 
 def statuses(database: Path, runs: Sequence[str]) -> dict[str, str]:

@@ -34,6 +34,7 @@ def connect(store: str) -> Any:
     try:
         if store.startswith(SQLITE):
             refuse_strange(Path(store.removeprefix(SQLITE)), empty=False)
+            mlflows_own.mind_connections()
         elif store.startswith("http"):
             knock(store)
         return _Told(_client(store), store)

@@ -5,6 +5,7 @@ command does while it imports (kernels, what it loads at all) is tested by proce
 """
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -94,11 +95,17 @@ def serve() -> None:
     kernels.choose()
     for name in LOADED:
         importlib.import_module(name)
+    from normbench.recording.store import Store
+
+    with TemporaryDirectory() as place:
+        assert Store.at(f"sqlite:///{place}/mlflow.db", None, Path(place)).client
     import matplotlib
     from hydra.core.plugins import Plugins
 
     os.environ["MPLCONFIGDIR"] = matplotlib.get_cachedir()  # found as well where HOME is empty
     Plugins.instance()
+    gc.collect()
+    gc.freeze()  # else each command would write to the memory of all that is loaded, and copy it
     for line in sys.stdin:
         order = json.loads(line)
         child = os.fork()

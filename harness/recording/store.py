@@ -161,8 +161,8 @@ class Tables:
     _process: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> None:
-        """Begin to make them, where there is more than one core."""
-        if len(os.sched_getaffinity(0)) > 1:
+        """Begin to make them, where there is more than one core and the libraries are not here."""
+        if len(os.sched_getaffinity(0)) > 1 and not mlflows_own.is_ready():
             _settle_mlflow()
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", TABLES],
@@ -223,7 +223,7 @@ class Store:
         return Path(self.uri.removeprefix(prefix)) if self.uri.startswith(prefix) else None
 
     def settle(self) -> None:
-        """Wait until what is written stands on the disk: once a job; `mlflows_own.wait_less`."""
+        """Wait until what is written is on the disk, once a job: `mlflows_own.mind_connections`."""
         with suppress(OSError), open(f"{self.database}-wal", "rb+") as log:  # none: no log, no wait
             os.fsync(log.fileno())
 
@@ -301,7 +301,7 @@ class Store:
         self._check_artifacts()
         try:
             if self.database:
-                mlflows_own.wait_less()
+                mlflows_own.mind_connections()
                 _initialize(self.database, self.artifacts, self.tables)
             patiently(lambda: _knock(self.uri), self.uri, KNOCK, few=1)
             client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)

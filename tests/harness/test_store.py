@@ -10,6 +10,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from normbench.recording.store import Patient, Store, StoreLostError, Tables, _initialize
+from normbench.results import mlflows_own
 
 
 class Client:
@@ -105,7 +106,9 @@ def schema(file):
 
 @pytest.fixture
 def two_cores(monkeypatch):
+    """As where a command begins: a second core, and MLflow's libraries not read."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setattr(mlflows_own, "is_ready", lambda: False)
 
 
 def test_tables_of_another_process_are_those_of_mlflow(tmp_path, two_cores):
@@ -140,6 +143,16 @@ def test_no_process_begins_for_a_store_that_is_there(tmp_path, two_cores):
         store = Store.at(uri, None, tmp_path)
         store.begin()
         assert store.tables._process is None
+
+
+def test_no_process_begins_where_the_libraries_are_here(tmp_path, two_cores, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    mlflows_own.get_ready()
+    store = Store.at("sqlite:///mlflow.db", None, tmp_path)
+    store.begin()
+    assert store.tables._process is None
+    assert mlflows_own.tables() is mlflows_own.tables()
 
 
 def test_a_process_that_nobody_waits_for_is_ended(two_cores):
