@@ -78,6 +78,13 @@ def test_a_job_that_failed_is_unreached_and_keeps_its_problem():
     assert (x["wins"], y["wins"]) == (0.75, 0.5)
 
 
+def test_a_scheme_that_failed_at_every_seed_of_the_start_stays_unreached():
+    measured = [("x", "a", {1.0: (n, n / 1e4)}, {"seed": str(n)}) for n in (3, 5, 9)]
+    failed = [("x", "b", None, {"seed": seed}) for seed in "359"]
+    table = reached.reached([runs(*measured, *failed)])
+    assert dict(zip(table["scheme"], table["value"])) == {"a": 5.0, "b": INF}
+
+
 def test_a_job_without_a_descent_is_no_problem():
     study = runs(("x", "a", None), ("x", "b", None), iterations="0")
     assert reached.reached([study]).empty
