@@ -10,6 +10,7 @@ import pandas as pd
 from normbench.results import comparisons, evidence, heldout, names, problems, tables
 from normbench.results.merging import REPEATS, merged, whole
 from normbench.results.reached import counts, excess_left, reached
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 from normbench.results.sentences import PARTS, Said, paragraph, said
 
@@ -185,7 +186,7 @@ def _ranked(known: pd.DataFrame, by: str = "") -> list[list[Mapping[Any, Any]]]:
     by: what they are ranked by, see `_by`; by cost, where the excess that is left is not known.
     """
     by = by or _by(known)
-    rows = known.sort_index().to_dict("records")
+    rows = as_rows(known.sort_index())
     costs = np.array([row[COST] for row in rows])
     left = np.array([excess_left(row, row) for row in rows])
     if by == "count":
@@ -266,7 +267,7 @@ def _problems(schemes: pd.DataFrame) -> list[pd.DataFrame]:
 def _medians(known: pd.DataFrame) -> str:
     """Return what the costs are medians of: splits, seeds, starts; nothing of a single run."""
     over = set(known.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
-    starts = max(problems.starts_of(row) for row in known.to_dict("records"))
+    starts = max(problems.starts_of(row) for row in as_rows(known))
     words = [*sorted(over), *([f"{starts} starts"] if starts > 1 else [])]
     return f" (medians of {' x '.join(words)})" if words else ""
 
@@ -310,7 +311,7 @@ def _finite(schemes: pd.DataFrame) -> pd.DataFrame:
 
 def _own_least(known: pd.DataFrame) -> bool:
     """Return whether a scheme has a least cost of its own, as one that drops directions has."""
-    rows = known.to_dict("records")
+    rows = as_rows(known)
     solved = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
     least = [row[names.MINIMUM.column] for row in solved]
     return len(least) > 1 and max(least) - min(least) > 1e-3 * max(map(_start, solved))

@@ -11,6 +11,7 @@ from normbench.results.figures import components, film, material, overview, reco
 from normbench.results.merging import merged, whole
 from normbench.results.reached import reached
 from normbench.results.reasons import EQUAL
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 from normbench.results.sentences import Said, paragraph, said
 
@@ -56,7 +57,7 @@ def _windows(made: Sweep, experiment: str) -> list[Said]:
     rows = material.schemes(made, experiment)
     arrays = material.fitting(made, rows, names.KEPT, lambda parts: windows.CURVATURE in parts)
     found = []
-    for row in rows.to_dict("records"):
+    for row in as_rows(rows):
         step = pd.to_numeric(row[names.STEP_TAG.column])
         if row["label"] not in arrays or pd.isna(step):
             continue

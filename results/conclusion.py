@@ -23,6 +23,7 @@ from normbench.results.answer import Compared
 from normbench.results.drawing import DEFAULT
 from normbench.results.figures import NAMES
 from normbench.results.figures.material import Options
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 NEWLINE = "\n"
@@ -114,6 +115,6 @@ def _print_failures(sweep: Sweep) -> None:
     if failed.empty:
         return
     print(f"{len(failed)} of {len(schemes)} jobs failed:")
-    for row in failed.to_dict("records"):
+    for row in as_rows(failed):
         print(f"  {row['experiment']}, {row['label']}: {row['reason']}")
     print()

@@ -13,6 +13,7 @@ import pandas as pd
 
 from normbench.results import clean, names
 from normbench.results.errors import ResultsError
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 GALLERY = "normbench.results.gallery"  # one module a study with numbers of its own
@@ -207,7 +208,7 @@ def unexplained(table: pd.DataFrame) -> int:
 
 def reasons(table: pd.DataFrame) -> list[str]:
     """Return for each number that differs its study, and why, in lines of 118 letters at most."""
-    rows = table[table["verdict"] == DIFFERS].to_dict("records")
+    rows = as_rows(table[table["verdict"] == DIFFERS])
     said = [
         clean.line(f"{row['study']}, {row['what']}: {row['why'] or 'differs, and nobody says why'}")
         for row in rows

@@ -13,6 +13,7 @@ from contourpy import contour_generator
 from normbench.results import names
 from normbench.results.figures import contours, material, style, windows
 from normbench.results.merging import merged
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 SCRIPT = (resources.files("normbench.results") / "explorer.js").read_text(encoding="utf-8")
@@ -36,7 +37,7 @@ def data(sweep: Sweep, experiment: str) -> str:
     kept = material.fitting(runs, rows, names.KEPT, lambda parts: COST in parts)
     if not kept or len(kept) > MOST:
         return ""
-    shown = [row for row in rows.to_dict("records") if row["label"] in kept]
+    shown = [row for row in as_rows(rows) if row["label"] in kept]
     planes = material.fitting(runs, rows, CONTOURS, lambda parts: "paths" in parts)
     looks = style.looks([row["normalizer"] for row in shown])
     steps = runs.of_role(names.STEP, experiment)

@@ -9,6 +9,7 @@ import pandas as pd
 from normbench.results import evidence, names, problems
 from normbench.results.comparisons import OPEN, not_told_apart
 from normbench.results.merging import members_of, merged, whole
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 from normbench.results.sentences import said
 
@@ -29,14 +30,14 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
     runs, source = merged(sweep), whole(sweep)
     split_of = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
     rows = []
-    for scheme in runs.of_role(names.SCHEME).to_dict("records"):
+    for scheme in as_rows(runs.of_role(names.SCHEME)):
         if pd.isna(scheme.get(names.FINAL_TEST_COST.column, np.nan)):
             continue
         own = source.runs[source.runs["run_id"].isin(members_of(runs, scheme["run_id"]))]
         histories = source.histories(own)
         parents = {
             row["run_id"]: row["parent"] if row["role"] == names.STEP else row["run_id"]
-            for row in own.to_dict("records")
+            for row in as_rows(own)
         }
         for run_id, history in histories.groupby("run_id"):
             place = {"experiment": scheme["experiment"], "scheme": scheme["label"]}
@@ -68,7 +69,7 @@ def cross_validated(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame
     without cross-validation.
     """
     rows = []
-    for scheme in sweep.of_role(names.SCHEME, experiment).to_dict("records"):
+    for scheme in as_rows(sweep.of_role(names.SCHEME, experiment)):
         if pd.isna(scheme.get(names.FOLDS_COST.column, np.nan)):
             continue
         error = scheme.get(names.FOLDS_ERROR.column, np.nan)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from normbench.results import names
+from normbench.results.rows import as_rows
 
 ABOUT = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 Series = dict[str, pd.Series]
@@ -21,7 +22,7 @@ def table(
 
     descent: gives the arrays of a scheme's descent, by the id of its run.
     """
-    rows = runs.to_dict("records")
+    rows = as_rows(runs)
     wanted: list[tuple[str, str]] = []
     series: dict[str, Series] = {}
     for row in rows:

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from normbench.results import names
+from normbench.results.rows import as_rows
 
 STUDY = names.setting("study.")  # what a study says of its source: no setting of a job
 OPTIMIZER = names.setting("optimizer")
@@ -14,9 +15,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
     table: one row a run, of one experiment or several.
     """
     table = as_set(table)
-    base = pd.Series(
-        [names.fitted(row) for row in table.to_dict("records")], table.index, dtype=str
-    )
+    base = pd.Series([names.fitted(row) for row in as_rows(table)], table.index, dtype=str)
     found = base.copy()
     schemes = table[table["role"] == names.SCHEME]
     settings = [

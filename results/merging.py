@@ -9,6 +9,7 @@ import pandas as pd
 
 from normbench.results import names, problems
 from normbench.results.reached import best_step, excess_left, step_size
+from normbench.results.rows import as_rows
 from normbench.results.runs import HISTORIES, Sweep
 
 SHARES = (0.25, 0.75)
@@ -36,7 +37,7 @@ class Merged(Sweep):
         """Return one row a run and iteration, as `Sweep.histories`, over each run's members."""
         parts = []
         every = self.source.runs.set_index("run_id", drop=False)
-        for row in runs.to_dict("records"):
+        for row in as_rows(runs):
             own = every.loc[members_of(self, row["run_id"])]
             found = self.source.histories(own, metrics)
             if len(found):
@@ -136,7 +137,7 @@ def _grid(
         return steps.assign(group=0, members=None), steps.assign(group=0, members=None)
     about = jobs.set_index("run_id")
     group = steps["parent"].map(about["group"])
-    rows = steps.to_dict("records")
+    rows = as_rows(steps)
     sizes = pd.Series([step_size(row) for row in rows], index=steps.index)
     place = pd.Series(list(zip(group, sizes)), index=steps.index)
     found = _together(steps.assign(place=place), "place")

@@ -12,6 +12,7 @@ import pandas as pd
 
 from normbench.results import names
 from normbench.results.labels import as_set
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 from normbench.results.sentences import said
 
@@ -152,7 +153,7 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
     found = {}
     for _, same in schemes.groupby("normalizer"):
         own = [name for name in options if same[name].nunique(dropna=False) > 1]
-        for row in same.to_dict("records"):
+        for row in as_rows(same):
             extra = [f"{name.removeprefix(own_option)}={names.typed(row[name])}" for name in own]
             found[row["run_id"]] = ", ".join([names.fitted(row), *extra])
     return found
@@ -161,15 +162,14 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
 def _draws(schemes: pd.DataFrame) -> list[tuple[str, ...]]:
     """Return, by run, the values of its seeds."""
     return [
-        tuple(str(row.get(names.setting(name), "0")) for name in DRAWS)
-        for row in schemes.to_dict("records")
+        tuple(str(row.get(names.setting(name), "0")) for name in DRAWS) for row in as_rows(schemes)
     ]
 
 
 def results(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Return, by scheme run, what it came to: `MARKS`, and `ENDS` at each step size."""
     found: dict[str, dict[str, float]] = {}
-    for row in schemes.to_dict("records"):
+    for row in as_rows(schemes):
         found[row["run_id"]] = _numbers(row, MARKS)
     for sweep in sweeps:
         steps = sweep.of_role(names.STEP)
@@ -177,7 +177,7 @@ def results(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> dict[str, dict[st
             continue
         wanted = [names.STEP_TAG.column, *(metric.column for metric in ENDS)]
         columns = [column for column in wanted if column in steps]
-        for row in steps[["parent", *columns]].to_dict("records"):
+        for row in as_rows(steps[["parent", *columns]]):
             if row["parent"] in found:
                 ends = _numbers(row, ENDS)
                 size = row[names.STEP_TAG.column]
@@ -207,7 +207,7 @@ def _splits(schemes: pd.DataFrame, came_to: Mapping[str, Mapping[str, float]]) -
     One split is what has the same data (its fingerprint is recorded; a job that failed has none,
     and is of the split that the others of its seeds are of), or the same results throughout.
     """
-    rows = schemes.to_dict("records")
+    rows = as_rows(schemes)
     seeds = [
         (row["experiment"], row["setting"], *draws[:2]) for row, draws in zip(rows, _draws(schemes))
     ]
@@ -240,7 +240,7 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
     """
     schemes = scheme_runs(sweeps)
     came_to = results(sweeps, schemes)
-    rows = list(zip(schemes.to_dict("records"), _draws(schemes)))
+    rows = list(zip(as_rows(schemes), _draws(schemes)))
     counts = _asked_in_vain(sweeps)
     for place, name in enumerate(DRAWS):
         groups: dict[Any, list[str]] = {}

@@ -8,6 +8,7 @@ import pandas as pd
 
 from normbench.results import names, problems
 from normbench.results.evidence import collapse
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "most"]
@@ -115,13 +116,13 @@ def _middle(values: "pd.Series[float]") -> float:
 
 def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
     """Return the rows of `_at_each_step` of one sweep's jobs, one a step run."""
-    about = {row["run_id"]: row for row in schemes.to_dict("records")}
+    about = {row["run_id"]: row for row in as_rows(schemes)}
     steps = sweep.of_role(names.STEP)
     steps = steps[steps["parent"].isin(about)]
     counted = {run_id for run_id, row in about.items() if row["lowered"]}
     held = _held(sweep, steps[steps["parent"].isin(counted)], about)
     rows = []
-    for step in steps.to_dict("records"):
+    for step in as_rows(steps):
         scheme = about[step["parent"]]
         excess = _left(step, scheme, scheme["minimum"], scheme["start"])
         if scheme["lowered"]:

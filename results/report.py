@@ -31,6 +31,7 @@ from normbench.results.figures import NAMES, WHOLE, output, style
 from normbench.results.figures.material import Options
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 FILE = "report.html"
@@ -263,11 +264,11 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
 def _lost(part: Sweep) -> Table | None:
     """Return every failed, diverged or unfinished run with its reason."""
     rows = []
-    for row in part.of_role(names.SCHEME).to_dict("records"):
+    for row in as_rows(part.of_role(names.SCHEME)):
         if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
             reason = row["reason"] or f"the job ended as {row['status']}"
             rows.append((row["label"], None, row["verdict"] or "unfinished", reason))
-    for row in part.of_role(names.STEP).to_dict("records"):
+    for row in as_rows(part.of_role(names.STEP)):
         if row["verdict"] == names.DIVERGED:
             size = row.get(names.STEP_TAG.column)
             rows.append((row["label"], size, names.DIVERGED, row["reason"]))
@@ -292,7 +293,7 @@ def _steps(part: Sweep) -> Table | None:
             "excess left": _left(row, schemes[row["label"]]),
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
         }
-        for row in steps.to_dict("records")
+        for row in as_rows(steps)
         if row["label"] in schemes
     ]
     frame = pd.DataFrame(rows)

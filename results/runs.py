@@ -14,6 +14,7 @@ from normbench.results import clean, histories, inputs, names
 from normbench.results.errors import ResultsError
 from normbench.results.filters import remedy
 from normbench.results.labels import labels
+from normbench.results.rows import as_rows, as_table
 from normbench.results.stores import absolute, beside, connect, first_line
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
@@ -150,7 +151,7 @@ class Sweep:
         """
         found = {}
         with TemporaryDirectory() as folder:
-            for row in runs.to_dict("records"):
+            for row in as_rows(runs):
                 if name not in str(row.get(names.RECORDED.column, "")).split(","):
                     continue
                 found[row["label"]] = self._array(row["run_id"], name, folder)
@@ -295,7 +296,7 @@ def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame
     called = {found.experiment_id: found.name for found in client.search_experiments()}
     line = lru_cache(maxsize=None)(clean.line)  # most of what runs say, they say alike
     rows = [_row(run, line(called[run.info.experiment_id]), line) for run in _whole(runs)]
-    table = pd.DataFrame(rows)
+    table = as_table(rows)
     table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")
     table["first"] = table.groupby("experiment")["place"].transform("min")
     order = ["first", "place", "started", "run_id"]

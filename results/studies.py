@@ -8,6 +8,7 @@ import pandas as pd
 
 from normbench.results import expected, names, runs
 from normbench.results.errors import ResultsError
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 from normbench.results.theory import bounded
 
@@ -20,7 +21,7 @@ def last(store: str, folder: str) -> dict[str, str]:
     In the order in which they ran. Raises ResultsError where there is no such store.
     """
     found: dict[str, str] = {}
-    for row in runs.sweeps(store).to_dict("records"):
+    for row in as_rows(runs.sweeps(store)):
         name = _study(row["command"])
         if name.startswith(f"{folder}/"):
             found.setdefault(name.removeprefix(f"{folder}/"), row["sweep"])
@@ -55,7 +56,7 @@ def table(store: str, folder: str = "textbook") -> pd.DataFrame:
     rows = []
     for name, sweep_id in last(store, folder).items():
         sweep = runs.load(store, sweep_id)
-        for row in sweep.of_role(names.SCHEME).to_dict("records"):
+        for row in as_rows(sweep.of_role(names.SCHEME)):
             rows.append(
                 {
                     "study": name,

@@ -11,6 +11,7 @@ from normbench.results import clean, names
 from normbench.results.merging import REPEATS, merged
 from normbench.results.problems import without_descent
 from normbench.results.reached import compared, excess_left
+from normbench.results.rows import as_rows
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
@@ -37,7 +38,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
     step = f"{step_word(runs.of_role(names.SCHEME))} step"
     still = without_descent(runs.of_role(names.SCHEME))
     several = len(sweep.experiments) > 1
-    for row, stays in zip(runs.of_role(names.SCHEME).to_dict("records"), still):
+    for row, stays in zip(as_rows(runs.of_role(names.SCHEME)), still):
         entry: dict[str, Any] = {"experiment": row["experiment"]} if several else {}
         failed = row["verdict"] == names.FAILED
         words = str(row.get(names.RECORDED.column) or "").split(",") if stays else ()

@@ -8,6 +8,7 @@ import pandas as pd
 from normbench.results import judged, names, reasons, sentences
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left, step_size
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 PLAIN = names.PLAIN.column
@@ -29,7 +30,7 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     rows = []
     runs = merged(sweep)
     several = len(sweep.experiments) > 1
-    for row in runs.of_role(names.SCHEME).to_dict("records"):
+    for row in as_rows(runs.of_role(names.SCHEME)):
         if row["verdict"] == names.FAILED:
             continue
         critical = row.get(names.CRITICAL.column)
@@ -79,7 +80,7 @@ def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
         return bounded(critical / predicted, row.get(names.CENSORED_CRITICAL.column))
     steps = runs.of_role(names.STEP, row["experiment"])
     own = steps[steps["parent"] == row["run_id"]]
-    sizes = sorted(step_size(step) for step in own.to_dict("records"))
+    sizes = sorted(step_size(step) for step in as_rows(own))
     if falls is None or pd.isna(falls):
         moved = [size for size in sizes if size > 0]
         return f"<{moved[0] / predicted:.3g}" if moved else None
@@ -111,7 +112,7 @@ def explanation(sweep: Sweep, experiment: str) -> str:
         return sentences.said("none_ran").text
     if not len(sweep.of_role(names.STEP, experiment)):
         return sentences.said("no_step").text
-    known = [(row["label"], reasons.Found.of_row(row)) for row in schemes.to_dict("records")]
+    known = [(row["label"], reasons.Found.of_row(row)) for row in as_rows(schemes)]
     said = sentences.paragraph(reasons.of_comparison(known))
     return " ".join([said, *_notes(schemes), *judged.told(sweep, experiment)])
 

@@ -20,6 +20,7 @@ from normbench.recording.store import Store
 from normbench.recording.writer import Writer, input_of
 from normbench.results import clean, names
 from normbench.results.conclusion import present
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep, load
 from normbench.verdicts.convergence import Rules
 
@@ -41,7 +42,7 @@ def run(store: str, sweep_id: str, words: Sequence[str], folder: Path | None) ->
     folder = folder or (Path("outputs") / work.sweep_id).absolute()
     with leftovers.hold(folder):
         parents = work.start(folder)
-        for number, row in enumerate(old.of_role(names.SCHEME).to_dict("records")):
+        for number, row in enumerate(as_rows(old.of_role(names.SCHEME))):
             work.take_in(number, row, parents[row["experiment"]])
         found = load(store, work.sweep_id)
         publish(work.writer, found, parents)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from normbench.recording.writer import Writer
 from normbench.results import names
+from normbench.results.rows import as_rows
 
 if TYPE_CHECKING:
     from normbench.results.runs import Sweep
@@ -41,7 +42,7 @@ def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]
         schemes = sweep.of_role(names.SCHEME, experiment)
         own = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
         own = own[own[names.VERDICT.key] != names.FAILED]
-        for row in own.to_dict("records"):
+        for row in as_rows(own):
             writer.tag_run(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
             for file in files:
                 if file.name.startswith(WINDOWS) and file.suffix == ".png":

@@ -12,6 +12,7 @@ from normbench.results.figures.data import class_looks
 from normbench.results.figures.labels import spread_beside
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 
 NAMED = 12  # arrows: more cannot be read
 SHORT = 0.05  # of the longest arrow: shorter ones are not seen, and not drawn
@@ -33,7 +34,7 @@ def draw(
     arrays: by label, `points` (p, 2), `loadings` (m, 2), `names` (m,), `shares` (2,), `target`
     (p,), `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`), in order.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         figure, axes = style.panels(len(rows), shape, title, HEIGHT, columns=min(2, shape.columns))
         first = arrays[rows[0]["label"]]

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from normbench.results.errors import ResultsError
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 SHOWN = 16  # components of a scheme, unless more or fewer are asked for
@@ -37,7 +38,7 @@ def draw(
     (p, M). schemes: one row a scheme (`label`, `normalizer`), in order. Red adds to a pixel, blue
     takes away; each image has its own scale.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         if not rows:
             figure, axes = style.panels(1, shape, title, 1.05)

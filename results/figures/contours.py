@@ -19,6 +19,7 @@ from normbench.results.figures import followed, style
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 
 LEVELS = 8  # from the least cost to the start's
 FAR = 2.0  # times the start's distance from the least cost: beyond, levels double
@@ -40,7 +41,7 @@ def draw(
     `condition`, `held` and `path_cost`. schemes: one row a scheme (`label`, `normalizer`; where
     known `tags.minimum_case`), in order.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         if not rows:
             figure, axes = style.panels(1, shape, title, 0.95)

@@ -12,6 +12,7 @@ from normbench.results import names
 from normbench.results.figures import followed, style
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
 CONDITION = names.COVARIANCE_CONDITION.column
@@ -38,7 +39,7 @@ def draw(
     `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`; where known
     `metrics.theory/covariance_condition`), in order.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         if not rows:
             figure, axes = style.panels(1, shape, title, 0.55)

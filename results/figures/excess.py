@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from normbench.results import merging, names
+from normbench.results.rows import as_rows
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 
 LABEL = "excess: cost minus least cost"
@@ -31,7 +32,7 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     least = every.get(names.MINIMUM.column, pd.Series(np.nan, index=every.index))
     own = least.where(least.notna(), every["parent"].map(least))
     parts = []
-    for row in runs.to_dict("records"):
+    for row in as_rows(runs):
         members = merging.members_of(sweep, row["run_id"])
         found = source.histories(every.loc[members], (*HISTORIES, *QUARTILES))
         if len(found):
@@ -59,11 +60,11 @@ def with_slopes(sweep: Sweep, schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.D
     where no weights attain the least cost, and none of several splits or seeds.
     """
     known = sweep.arrays(schemes, names.KEPT)
-    about = {row["label"]: row for row in schemes.to_dict("records")}
+    about = {row["label"]: row for row in as_rows(schemes)}
     repeated = runs.get(merging.REPEATS, pd.Series("", index=runs.index)).fillna("") != ""
     slopes = [
         float("nan") if many else _slope(run, about.get(run["label"], {}), known.get(run["label"]))
-        for run, many in zip(runs.to_dict("records"), repeated)
+        for run, many in zip(as_rows(runs), repeated)
     ]
     return runs.assign(**{SLOPE: slopes})
 

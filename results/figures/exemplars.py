@@ -10,6 +10,7 @@ from normbench.results.figures import style
 from normbench.results.figures.components import mosaic, side
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 
 
 def draw(
@@ -24,7 +25,7 @@ def draw(
     arrays: by label, `cloud` (p, 2), `wanted` (25, 2), `at` (25, 2), `images` (25, N), N a square.
     schemes: one row a scheme (`label`, `normalizer`), in order.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         figure, axes = style.panels(2 * len(rows), shape, title, 0.9, 2)
         looks = style.looks([row["normalizer"] for row in rows])

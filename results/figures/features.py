@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from normbench.results.figures import style
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Look, Shape
+from normbench.results.rows import as_rows
 
 SPREAD = 0.16  # of the points of one feature, to both sides
 ROW = 1.0  # of a feature, in lines of text at the least
@@ -29,7 +30,7 @@ def draw(
     label, `values` (p, m), `names` (m,), `all` (): how many features there are. schemes: one row
     a scheme (`label`, `normalizer`), in order.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         count = max((parts["values"].shape[1] for parts in arrays.values()), default=1)
         side = shape.width / min(max(len(rows), 1), shape.columns)

@@ -14,6 +14,7 @@ from normbench.results.figures.material import schemes as rows_of
 from normbench.results.figures.reel import Reel
 from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.merging import merged
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 NARROWEST = 1.5  # inches of a panel: of narrower ones key frames stand below one another
@@ -50,7 +51,7 @@ def last(
     arrays: Mapping[str, Mapping[str, Any]], schemes: pd.DataFrame
 ) -> tuple[str, Reel, style.Look]:
     """Return the label, the film and the look of the last scheme that has a film."""
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     look = style.looks([row["normalizer"] for row in rows])[-1]
     return rows[-1]["label"], Reel(arrays[rows[-1]["label"]]), look
 

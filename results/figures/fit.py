@@ -11,6 +11,7 @@ from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 
 
 def draw(
@@ -25,7 +26,7 @@ def draw(
     arrays: by label, `x` (G,), `prediction` (G,), `points` (p, 2). schemes: one row a scheme
     (`label`, `normalizer`, `tags.step_size`), in order.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     height = 0.5 * shape.width
     with style.drawn(shape):
         figure, (axis,) = style.panels(1, shape, title, 0.5)

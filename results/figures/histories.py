@@ -14,6 +14,7 @@ from normbench.results.figures import excess, material, style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Look, Shape
 from normbench.results.merging import REPEATS
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 # Each panel: the training points' history, and the test points'.
@@ -117,7 +118,7 @@ def _panel(
     by_run = dict(list(histories.groupby("run_id")))
     ends = []
     looks = style.looks(list(runs["normalizer"]))
-    for number, (run, look) in enumerate(zip(runs.to_dict("records"), looks)):
+    for number, (run, look) in enumerate(zip(as_rows(runs), looks)):
         rows = by_run.get(run["run_id"])
         if rows is None or rows[panel[0].key].isna().all():
             continue
@@ -325,7 +326,7 @@ def coinciding(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
         return []
     by_run = {run_id: rows[cost].to_numpy() for run_id, rows in histories.groupby("run_id")}
     groups: list[tuple[Any, list[str]]] = []
-    for run in runs.to_dict("records"):
+    for run in as_rows(runs):
         costs = by_run.get(run["run_id"])
         if costs is None:
             continue

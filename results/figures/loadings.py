@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from normbench.results.figures import style
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 
 MOST_FEATURES, MOST_COMPONENTS = 20, 8  # of a table that can be read
 LINE = 1.9  # a row's height, in heights of a letter
@@ -28,7 +29,7 @@ def draw(
     row a scheme (`label`, `normalizer`), in order. Of many features those with the longest arrows
     in the biplot are shown.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         columns = min(len(rows), shape.columns, 2)
         most = max(min(len(arrays[row["label"]]["names"]), MOST_FEATURES) for row in rows)

@@ -13,6 +13,7 @@ from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Look, Shape
 from normbench.results.merging import merged, whole
 from normbench.results.reached import counts, excess_left, reached
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 TARGET = "1e-2"
@@ -40,7 +41,7 @@ def table(sweep: Sweep) -> pd.DataFrame:
         spread = spread.assign(setting="")
     times = spread[[*problems.SCHEME, "median", "q1", "q3"]]
     rows = rows.merge(times, on=problems.SCHEME, how="left").assign(counted=counts)
-    return rows.assign(excess=[_left(row) for row in rows.to_dict("records")])
+    return rows.assign(excess=[_left(row) for row in as_rows(rows)])
 
 
 def _left(row: dict[Any, Any]) -> float:
@@ -112,11 +113,11 @@ def _panel(
     columns: of the number and its quartiles; what is at most `floor` is told as that.
     """
     rows = pd.concat([own for _, own in bands])
-    known = [word(row, column, floor) for row in rows.to_dict("records") for column in columns]
+    known = [word(row, column, floor) for row in as_rows(rows) for column in columns]
     spots = np.array(_scale(axis, rows[list(columns)].to_numpy(dtype=float).ravel(), known))
     heights = np.concatenate(_places(bands))
     for row, own, said, height in zip(
-        rows.to_dict("records"),
+        as_rows(rows),
         spots.reshape(len(rows), -1),
         known[:: len(columns)],
         heights,

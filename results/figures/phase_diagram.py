@@ -15,6 +15,7 @@ from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 from normbench.results.merging import REPEATS
 from normbench.results.reasons import EQUAL
+from normbench.results.rows import as_rows
 
 COST = names.FINAL_COST.column
 # What a cell says beside its verdict: its mark points to the step sizes that do better.
@@ -93,7 +94,7 @@ def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
     """
     found: list[tuple[Any, list[Row]]] = []
     order = schemes.sort_values(THRESHOLD, kind="stable") if THRESHOLD in schemes else schemes
-    for row in order.to_dict("records"):
+    for row in as_rows(order):
         own = steps[steps["label"] == row["label"]].sort_values(STEP)
         threshold = pd.to_numeric(row.get(THRESHOLD))
         known = threshold is not None and pd.notna(threshold)

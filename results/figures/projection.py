@@ -13,6 +13,7 @@ from normbench.results.figures import followed, style
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 
 MOST_THREADS = 300  # lines from a point to its image; more hide what they show
 ABOVE = 30.0  # degrees over the plane of the images, from which it is seen
@@ -32,7 +33,7 @@ def draw(
     share of the variance, `target` (p,), `class_names` (C,), `names` (N,). schemes: one row a
     scheme (`label`, `normalizer`), in order.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         if not rows:
             figure, axes = style.panels(1, shape, title, 0.5)

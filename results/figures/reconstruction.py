@@ -15,6 +15,7 @@ from normbench.results.figures.material import fitting, of_arrays
 from normbench.results.figures.material import schemes as rows_of
 from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.merging import merged
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 STAGES = 7  # columns of built-up images
@@ -32,7 +33,7 @@ def draw(
     arrays: by label, `count` (K,), `built` (K, N), `original` (N,), N a square. schemes: one row
     a scheme (`label`, `normalizer`), in order.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         columns = STAGES + 1
         head = 2.5 * shape.font / 72
@@ -79,7 +80,7 @@ def animate(
     from matplotlib.animation import PillowWriter
     from PIL import Image
 
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays][:8]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays][:8]
     columns = min(len(rows) + 1, 5)
     with style.drawn(shape):
         # Small: a GIF holds every pixel of every frame.

@@ -11,6 +11,7 @@ from normbench.results import merging, names
 from normbench.results.figures import material, style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 LEAST = 1e-9  # below, there is no curvature to speak of
@@ -48,7 +49,7 @@ def draw(
             return figure
         by_run = dict(list(shown.dropna(subset=[METRIC]).groupby("run_id")))
         ends = []
-        for run, look in zip(runs.to_dict("records"), style.looks(list(runs["normalizer"]))):
+        for run, look in zip(as_rows(runs), style.looks(list(runs["normalizer"]))):
             rows = by_run.get(run["run_id"])
             if rows is None:
                 continue

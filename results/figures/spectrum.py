@@ -12,6 +12,7 @@ from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Look, Shape
+from normbench.results.rows import as_rows
 
 BEFORE = Look("#000000", "", "-")
 FAR = 1e3  # a ridge so many times under the lowest eigenvalue is told of, not drawn
@@ -30,7 +31,7 @@ def draw(
     arrays: by label, `before` (N,), `after` (M,), `dead` (), `ridge` (). schemes: one row a
     scheme (`label`, `normalizer`), in order. The spectrum before is the same for all.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     height = max(0.6 * shape.width / 2, (len(rows) + 4) * 1.25 * shape.font / 72)
     columns = 1 if shape.width < 8 else 2
     with style.drawn(shape):

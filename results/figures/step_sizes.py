@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from normbench.results import names
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
+from normbench.results.rows import as_rows
 
 COST = names.FINAL_COST.column
 STEP = names.STEP_SIZE.column
@@ -39,7 +40,7 @@ def draw(
         looks = style.looks(list(schemes["normalizer"]))
         roof = _limits(axes[0], steps)
         drawn: set[str] = set()
-        for axis, scheme, look in zip(axes, schemes.to_dict("records"), looks):
+        for axis, scheme, look in zip(axes, as_rows(schemes), looks):
             drawn |= _panel(axis, curves, scheme, look, roof)
         style.outer_labels(axes, "step size", "final mean cost")
         _legend(figure, drawn, schemes, shape)

@@ -11,6 +11,7 @@ from normbench.results.figures import shown, style
 from normbench.results.figures.components import is_image, side
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.rows import as_rows
 
 TERMS = 5  # components that are drawn
 
@@ -27,7 +28,7 @@ def draw(
     arrays: by label, `origin` (N,), `components` (m, N), `weights` (m,), `count` (K,), `built`
     (K, N), `original` (N,), N a square. schemes: one row a scheme (`label`, `normalizer`).
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         columns = TERMS + 3
         height = len(rows) * (shape.width / columns + 3 * shape.font / 72) + 2.5 * shape.font / 72

@@ -21,6 +21,7 @@ from normbench.results import names
 from normbench.results.figures import material, shown, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 from normbench.results.reached import excess_left
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep, which_step
 
 Array = NDArray[np.float64]
@@ -123,7 +124,7 @@ def draw(
     arrays: by label, with `window_curvature`, `window_share` and `window_times`. schemes, steps:
     as `step_sizes.draw` takes them.
     """
-    rows = [row for row in schemes.to_dict("records") if row["label"] in arrays]
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     looks = style.looks([row["normalizer"] for row in rows])
     budget = names.setting("iterations")
     found = {row["label"]: bars(arrays[row["label"]], int(row[budget])) for row in rows}
@@ -220,7 +221,7 @@ def _bars(axis: Any, found: Bars, end: Bars | None, color: str) -> None:
 
 def _excess(axis: Any, own: pd.DataFrame, row: dict[Any, Any]) -> None:
     """Draw what each step size left of the start's excess, with its verdict."""
-    left = np.array([excess_left(step, row) for step in own.to_dict("records")])
+    left = np.array([excess_left(step, row) for step in as_rows(own)])
     sizes = own[STEP].to_numpy(dtype=float)
     shown = np.clip(np.where(np.isfinite(left), left, MOST_LEFT), LEAST, MOST_LEFT)
     axis.set_yscale("log")

@@ -4,6 +4,7 @@ import pandas as pd
 
 from normbench.results import comparisons, names
 from normbench.results.reached import reached
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 
@@ -27,7 +28,7 @@ def ranks(sweep: Sweep) -> "pd.Series[float]":
     """Return each scheme's mean rank by error, the best lowest."""
     rows = [
         (row[names.DATASET.column], seed, row["normalizer"], rate)
-        for row in sweep.of_role(names.SCHEME).to_dict("records")
+        for row in as_rows(sweep.of_role(names.SCHEME))
         for seed, rate in sweep.series(row["run_id"], names.of_seed(names.FOLDS_ERROR).key).items()
     ]
     table = pd.DataFrame(rows, columns=["data", "seed", "scheme", "rate"])

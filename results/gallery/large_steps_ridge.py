@@ -3,6 +3,7 @@
 import numpy as np
 
 from normbench.results import names
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 
@@ -14,7 +15,7 @@ def numbers(sweep: Sweep) -> dict[str, float]:
     least squares through the logarithms.
     """
     rows = []
-    for job in sweep.of_role(names.SCHEME).to_dict("records"):
+    for job in as_rows(sweep.of_role(names.SCHEME)):
         steps = sweep.of_role(names.STEP)
         histories = sweep.histories(steps[steps["parent"] == job["run_id"]])
         l2 = float(job[names.setting("cost.l2")])

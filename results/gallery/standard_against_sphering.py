@@ -3,6 +3,7 @@
 import numpy as np
 
 from normbench.results import names
+from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 TARGET = 0.3  # of the training cost
@@ -20,7 +21,7 @@ def numbers(sweep: Sweep) -> dict[str, float]:
     """
     iterations: dict[str, list[float]] = {}
     errors: dict[str, list[float]] = {}
-    for row in sweep.of_role(names.SCHEME).sort_values(SPLIT).to_dict("records"):
+    for row in as_rows(sweep.of_role(names.SCHEME).sort_values(SPLIT)):
         history = sweep.histories(sweep.runs[sweep.runs["run_id"] == row["run_id"]])
         history = history.sort_values("iteration")
         there = history[history[names.TRAIN_COST.key] <= TARGET].iloc[:1].reset_index(drop=True)
