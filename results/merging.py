@@ -45,11 +45,13 @@ class Merged(Sweep):
         return pd.concat(parts, ignore_index=True) if parts else super().histories(runs.iloc[:0])
 
     def only(self, experiment: str) -> "Merged":
-        """Return the part of the sweep that belongs to one experiment."""
-        runs = self.runs[self.runs["experiment"] == experiment]
+        """Return the part of the sweep that belongs to one experiment, as `Sweep.only`."""
+        own = self.runs["experiment"] == experiment
+        if own.all():
+            return self
         return self.once(
             ("only", experiment),
-            lambda: replace(self, runs=runs, source=self.source.only(experiment)),
+            lambda: replace(self, runs=self.runs[own], source=self.source.only(experiment)),
         )
 
 

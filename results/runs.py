@@ -85,11 +85,11 @@ class Sweep:
         return {}
 
     def only(self, experiment: str) -> "Sweep":
-        """Return the part of the sweep that belongs to one experiment."""
-        return self.once(
-            ("only", experiment),
-            lambda: replace(self, runs=self.runs[self.runs["experiment"] == experiment]),
-        )
+        """Return the part of the sweep that belongs to one experiment: itself where that is all."""
+        own = self.runs["experiment"] == experiment
+        if own.all():
+            return self  # with what has been made of it
+        return self.once(("only", experiment), lambda: replace(self, runs=self.runs[own]))
 
     def once(self, key: Any, make: Callable[[], Made]) -> Made:
         """Return what make gives, made once for a key: tables, figures and sentences ask again.
@@ -131,13 +131,8 @@ class Sweep:
         return histories.table(self._client, runs, metrics, self._descent)
 
     def _descent(self, scheme: str) -> Arrays:
-        """Return the arrays of a scheme's descent, read once."""
-        place = f"{names.KEPT} of {scheme}"
-        if place not in self.kept:
-            with TemporaryDirectory() as folder:
-                self.kept[place] = self._array(scheme, names.KEPT, folder)
-        found: Arrays = self.kept[place]
-        return found
+        """Return the arrays of a scheme's descent, which several figures need, read once."""
+        return self.once((names.KEPT, scheme), lambda: self._array(scheme, names.KEPT))
 
     def series(self, run_id: str, metric: str) -> dict[int, float]:
         """Return a metric of one run, by its step: empty where the run has none of that name."""
@@ -149,18 +144,20 @@ class Sweep:
 
         Raises ResultsError where the artifact store cannot be read.
         """
-        found = {}
-        with TemporaryDirectory() as folder:
-            for row in as_rows(runs):
-                if name not in str(row.get(names.RECORDED.column, "")).split(","):
-                    continue
-                found[row["label"]] = self._array(row["run_id"], name, folder)
-        return found
+        holding = {
+            row["label"]: row["run_id"]
+            for row in as_rows(runs)
+            if name in str(row.get(names.RECORDED.column, "")).split(",")
+        }
+        if name == names.KEPT:
+            return {label: self._descent(run_id) for label, run_id in holding.items()}
+        return {label: self._array(run_id, name) for label, run_id in holding.items()}
 
-    def _array(self, run_id: str, name: str, folder: str) -> Arrays:
-        file = self._artifact(run_id, f"arrays/{name}.npz", folder)
-        with np.load(file, allow_pickle=False) as parts:
-            return {key: _cleaned(part) for key, part in parts.items()}
+    def _array(self, run_id: str, name: str) -> Arrays:
+        with TemporaryDirectory() as folder:
+            file = self._artifact(run_id, f"arrays/{name}.npz", folder)
+            with np.load(file, allow_pickle=False) as parts:
+                return {key: _cleaned(part) for key, part in parts.items()}
 
     def _artifact(self, run_id: str, name: str, folder: str) -> str:
         """Return the path of a run's artifact, found beside a database that was moved with it."""
