@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from normbench.datasets import UserError
-from normbench.recording import files, leftovers, store
+from normbench.recording import drawn, files, leftovers, store
 from normbench.recording.drawn import Known
 from normbench.recording.records import JobRecord, RunRecord
 from normbench.recording.store import Store, StoreLostError, own_place
@@ -299,6 +299,23 @@ class Tags:
 
     def tags_of(self, *_):
         return self.tags
+
+
+@pytest.mark.parametrize("name", ["figures/style.py", "explorer.js", "report.html.jinja"])
+def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, name):
+    for file in ("figures/style.py", "explorer.js", "report.html.jinja", "figures/style.pyc"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("a")
+    monkeypatch.setattr(drawn, "CODE", tmp_path)
+
+    def digest():
+        return Known(None, tmp_path, {}, []).digest
+
+    before = digest()
+    (tmp_path / "figures/style.pyc").write_text("b")
+    assert digest() == before
+    (tmp_path / name).write_text("b")
+    assert digest() != before
 
 
 def test_figures_are_copied_from_a_neighbour_and_nothing_else_is(tmp_path):
