@@ -81,7 +81,7 @@ def _merged(sweep: Sweep) -> Sweep:
         for rows in (grid, schemes)  # of a scheme, those of the step size that stands for it
         for run_id, ids in zip(rows["run_id"], rows["members"])
     }
-    runs = runs.drop(columns=["members", "group"])
+    runs = runs.drop(columns=["members", "group"]).copy()  # its columns side by side again
     place = (sweep.store, sweep.sweep_id, runs, sweep.client)
     return Merged(*place, source=sweep, members=members)
 
@@ -182,7 +182,7 @@ def _standing_in(schemes: pd.DataFrame, standing: pd.DataFrame) -> pd.DataFrame:
 def _with(rows: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
     """Return rows with other columns, put in at once: one by one they would scatter the table."""
     kept = rows.drop(columns=[name for name in columns if name in rows])
-    return pd.concat([kept, pd.DataFrame(dict(columns), index=rows.index)], axis=1)
+    return pd.concat([kept, pd.DataFrame(dict(columns), index=rows.index)], axis=1).copy()
 
 
 def _together(rows: pd.DataFrame, by: str) -> pd.DataFrame:
