@@ -240,3 +240,8 @@ def test_the_sharpness_of_splits_is_that_of_the_first_at_its_own_step(splits, mo
     (axis,) = drawing.figure(splits, "cancer", "sharpness").axes
     labels = [line.get_label() for line in axis.lines if line.get_label()[0] != "_"]
     assert labels == [f"standard, step {own}"]
+
+
+def test_the_columns_of_a_merged_table_lie_side_by_side(splits):
+    assert len(splits.runs._mgr.blocks) < 12  # 110, each by itself, before they were put together
+    assert len(merging.merged(splits).runs._mgr.blocks) < 12
