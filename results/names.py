@@ -187,6 +187,7 @@ def start_reached(name: str) -> Metric:
 # Of points held out by cross-validation, at the last iteration: means over its seeds.
 FOLDS_ERROR = Metric(f"{FOLDS}error", "cross-validated error", "share of the points")
 FOLDS_COST = Metric(f"{FOLDS}cost", "cross-validated cost", "mean over points")
+FOLDS_TRAIN_COST = Metric(f"{FOLDS}train_cost", "training cost of the folds", "mean over points")
 
 
 def of_seed(metric: Metric) -> Metric:

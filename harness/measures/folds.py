@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 def take(made: Finished) -> Findings:
     """Return the error and the cost of the held-out points at the last iteration, by seed.
 
+    And the training cost there, the mean over the folds.
+
     At the step size that stands for the scheme. For each fold the scheme is fitted and the cost is
     descended anew, on the points outside it and noisy copies of them, where there are any; a seed's
     error is that of all points, each as the descent left it that did not see it. The folds of one
@@ -24,17 +26,18 @@ def take(made: Finished) -> Findings:
     assert best is not None
     assert made.elsewhere is not None
     data = made.dataset
-    wrong, cost = np.zeros((2, len(data.folds)))
+    wrong, cost, train = np.zeros((3, len(data.folds)))
     for seed, numbers in enumerate(data.folds):
         for number in range(numbers.max() + 1):
             there = fold(data, seed, number)
             found = made.elsewhere(there, best.step_size)
             assert found.test_cost is not None
+            train[seed] += found.cost[:, -1].mean() / (numbers.max() + 1)
             cost[seed] += len(there.x_test) * found.test_cost[:, -1].mean()
             if found.test_misclassifications is not None:
                 wrong[seed] += found.test_misclassifications[:, -1].mean()
     points = len(data.folds[0])
-    parts = {names.FOLDS_COST: cost / points}
+    parts = {names.FOLDS_COST: cost / points, names.FOLDS_TRAIN_COST: train}
     if data.classes:
         parts[names.FOLDS_ERROR] = wrong / points
     seeds = np.arange(len(data.folds))

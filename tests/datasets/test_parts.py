@@ -86,16 +86,17 @@ def test_cross_validation_is_what_its_folds_come_to_one_by_one(fit_on, copies):
     step = made.steps[made.best].step_size
     by_seed = []
     for repeat, numbers in enumerate(data.folds):
-        wrong = cost = 0.0
+        wrong = cost = train = 0.0
         for fold in range(3):
             held = part(wine(), numbers == fold)
             own = run(job(Drawn(split_seed=repeat, fit_on=fit_on, **copies).of(held)))
             (there,) = (one for one in own.steps if one.step_size == step)
             wrong += there.histories["test/misclassifications"][-1]
             cost += there.histories["test/cost"][-1] * np.sum(numbers == fold)
-        by_seed.append((wrong / 178, cost / 178))
+            train += there.histories["train/cost"][-1] / 3
+        by_seed.append((wrong / 178, cost / 178, train))
     found = made.findings
-    for place, name in enumerate(("folds/error", "folds/cost")):
+    for place, name in enumerate(("folds/error", "folds/cost", "folds/train_cost")):
         expected = [values[place] for values in by_seed]
         np.testing.assert_allclose(found.series[f"{name}_of_seed"][1], expected, rtol=1e-9)
         assert found.metrics[name] == pytest.approx(np.mean(expected), rel=1e-9)
