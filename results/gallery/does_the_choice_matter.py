@@ -8,7 +8,7 @@ from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 # After so many iterations: by what is left to descend on the training points, and by the error.
-BY = {"descent": names.FOLDS_TRAIN_COST, "error": names.FOLDS_ERROR}
+BY = {"descent_": names.FOLDS_TRAIN_COST, "error_": names.FOLDS_ERROR}
 
 
 def numbers(sweep: Sweep) -> dict[str, float]:
@@ -25,9 +25,9 @@ def numbers(sweep: Sweep) -> dict[str, float]:
     for by, metric in BY.items():
         table = orders[by] = ranks(sweep, metric)
         for place, (name, row) in enumerate(table.iterrows(), 1):
-            found[f"{by}_place_{name}"] = float(place)
-            found |= {f"{by}_{key}_{name}": float(value) for key, value in row.items()}
-        found[f"{by}_lead"] = float(table["low"].iloc[1] - table["high"].iloc[0])
+            found[f"{by}place_{name}"] = float(place)
+            found |= {f"{by}{key}_{name}": float(value) for key, value in row.items()}
+        found[f"{by}lead"] = float(table["low"].iloc[1] - table["high"].iloc[0])
     first, second = (orders[by]["rank"] for by in BY)
     found["agreement"] = float(first.corr(second, method="spearman"))
     rows = sweep.of_role(names.SCHEME)
