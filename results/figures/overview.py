@@ -17,6 +17,7 @@ from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 TARGET = "1e-2"
+BELOW = 6.5  # heights of a letter: ticks and what an axis is, of two lines each
 UNREACHED, UNKNOWN = "not reached", "not known"
 # What stands beyond the numbers, in this order.
 BEYOND = (UNREACHED, UNKNOWN, names.DIVERGED, names.FAILED)
@@ -72,7 +73,7 @@ def draw(
     lines = sum(len(own) + 1 for _, own in bands)
     tallest = max(word.count("\n") + 2 for word in words)
     each = max(0.85, 1.2 * tallest / (len(looks) + 1)) * shape.font / 72  # inches
-    height = each * lines + 4.5 * shape.font / 72
+    height = each * lines + BELOW * shape.font / 72
     with style.drawn(shape):
         figure, axes = style.panels(2, shape, title, height / side, sharey=True)
         _panel(axes[0], bands, looks, ("excess",), names.TIED, shape)
@@ -161,6 +162,10 @@ def _scale(axis: Any, values: Any, words: Sequence[str]) -> list[float]:
     places = {word: high * wide ** (number + 0.5) for number, word in enumerate(right)}
     places |= dict.fromkeys(left, low / wide**0.5)
     axis.set_xlim(low / wide ** len(left), high * wide ** len(right))
+    near = wide**0.25  # of an edge: a number there would touch the word beyond
+    ends = low * (near if left else 1), high / (near if right else 1)
+    seen = [(tick, text) for tick, text in zip(ticks, texts) if ends[0] <= tick <= ends[1]]
+    ticks, texts = map(list, zip(*seen)) if seen else ([], [])
     broken = [word.replace(" ", "\n") for word in places]
     axis.set_xticks([*ticks, *places.values()], [*texts, *broken])
     for edge in [high] * bool(right) + [low] * bool(left):

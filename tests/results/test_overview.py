@@ -108,6 +108,24 @@ def test_twelve_schemes_on_four_problems_have_a_line_each(shape):
     assert len(looks) == 12
 
 
+def test_names_of_three_lines_and_numbers_beside_words_keep_apart():
+    jobs = [
+        ("x", scheme, {1.0: (count, left)}, {"dataset.correlation": f"0.{number}"})
+        for number, excess in enumerate((0.0, 0.0145, 0.5))
+        for scheme, count, left in (("standard", 28, excess), ("pca_sphere", 1, 0.0))
+    ]
+    made = runs(*jobs, iterations="10")
+    made.runs[names.MINIMUM_REACHED.column] = "true"
+    rows = overview.table(made)
+    problem = "gaussian, 1000 x 10, least squares, dataset.correlation=" + rows["setting"].str[-3:]
+    figure = overview.draw(rows.assign(problem=problem), "3 problems")
+    figure.draw_without_rendering()
+    for axis in figure.axes:
+        for texts in (axis.get_yticklabels(), axis.get_xticklabels()):
+            boxes = [text.get_window_extent() for text in texts if text.get_text()]
+            assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+
+
 def test_it_needs_several_problems_and_several_settings_are_several(three):
     one = runs(("x", "a", {1.0: 2.0}), ("x", "b", {1.0: 3.0}))
     assert drawing.figure(one, "x", "overview") is None
