@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import Any
 
 import pandas as pd
@@ -21,6 +22,7 @@ WORDS = ("what", "metric", "name", "says", "why")
 KEYS = (*WORDS, "of", "value", "within")
 EXAMPLE = "such as {what: condition number, metric: theory/condition_number, value: 1, within: 0.1}"
 WIDTH = 118
+MOST_BROKEN = 20  # letters: words are broken to no fewer
 AGREES, DIFFERS = "agrees", "differs"
 # A column of the table of runs by any of its names.
 COLUMNS = ("{}", names.setting("{}"), f"{names.TAGS}{{}}")
@@ -204,6 +206,27 @@ def _told(found: Sequence[float]) -> str:
 def unexplained(table: pd.DataFrame) -> int:
     """Return how many numbers of the table differ and say not why."""
     return int(((table["verdict"] == DIFFERS) & (table["why"] == "")).sum())
+
+
+def narrow(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table for a terminal: without `why`, its words broken, in 118 letters or so.
+
+    What does not fit goes on in rows below, whose other cells are empty.
+    """
+    shown = table.drop(columns="why")
+    widths = {name: max(map(len, [name, *shown[name]])) for name in shown}
+    what, says = "what", "the source says"
+    room = WIDTH + widths[what] + widths[says] - sum(widths.values()) - 2 * (len(widths) - 1)
+    wide = min(widths[says], max(len(says), room - widths[what], int(0.45 * room)))
+    breaks = {says: wide, what: max(MOST_BROKEN, room - wide)}
+    rows = []
+    for row in shown.to_dict("records"):
+        parts = {
+            name: textwrap.wrap(text, breaks.get(name, WIDTH), break_on_hyphens=False) or [""]
+            for name, text in row.items()
+        }
+        rows += zip_longest(*parts.values(), fillvalue="")
+    return pd.DataFrame(rows, columns=shown.columns)
 
 
 def reasons(table: pd.DataFrame) -> list[str]:

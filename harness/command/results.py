@@ -302,7 +302,7 @@ def _studies(options: argparse.Namespace) -> int:
         print(write(studies.table(options.store, options.folder)))
         return 0
     below = expected.reasons(checked) if options.format == "text" else []
-    print(write(checked.drop(columns="why") if options.format == "text" else checked))
+    print(write(expected.narrow(checked) if options.format == "text" else checked))
     print("".join(f"\n{line}" for line in below), end="\n" if below else "")
     return 1 if expected.unexplained(checked) else 0
 

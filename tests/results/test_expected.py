@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from normbench.command import study
 from normbench.datasets import UserError
-from normbench.results import expected, names
+from normbench.results import expected, names, tables
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep
 
@@ -29,6 +29,25 @@ def sweep(entries, rows):
 
 def verdicts(entries, rows):
     return [row["verdict"] for row in expected.checked(sweep(entries, rows), "none")]
+
+
+def test_a_table_for_a_terminal_is_narrow_and_loses_no_word():
+    cells = {"what": "condition number " * 6, "the source says": "a claim " * 9, "why": ""}
+    long = {"study": "s" * 28, "measured": "1.234567 to 2.345678", "verdict": "agrees", **cells}
+    short = {**long, "what": "one", "the source says": "1"}
+    table = pd.DataFrame([long, short])[
+        ["study", "what", "the source says", "measured", "verdict", "why"]
+    ]
+    lines = tables.text(expected.narrow(table)).splitlines()
+    assert max(map(len, lines)) <= 118
+    made = expected.narrow(table)
+    assert "why" not in made
+    for name in made:
+        rows = made[name][: len(made) - 1]
+        assert " ".join(" ".join(rows).split()) == long[name].strip()
+    assert made.iloc[-1].tolist() == ["s" * 28, "one", "1", short["measured"], "agrees"]
+    few = expected.narrow(table[1:])
+    assert len(few) == 1
 
 
 STANDARD, CENTRE = {"normalizer": "standard"}, {"normalizer": "centre"}
