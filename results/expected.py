@@ -219,7 +219,7 @@ def narrow(table: pd.DataFrame) -> pd.DataFrame:
     room = WIDTH + widths[what] + widths[says] - sum(widths.values()) - 2 * (len(widths) - 1)
     wide = min(widths[says], max(len(says), room - widths[what], int(0.45 * room)))
     breaks = {says: wide, what: max(MOST_BROKEN, room - wide)}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for row in shown.to_dict("records"):
         parts = {
             name: textwrap.wrap(text, breaks.get(name, WIDTH), break_on_hyphens=False) or [""]

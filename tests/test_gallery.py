@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from omegaconf import OmegaConf
+from PIL import Image
 
 from normbench.choices import CONF
 from normbench.results import expected, studies
@@ -50,6 +51,10 @@ def skip_without_its_file(study):
             pytest.skip(f"no {name} among the real data")
 
 
+def picture(file):
+    return np.asarray(Image.open(file).convert("L"), dtype=float)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("with_store")
 @pytest.mark.parametrize("study", STUDIES)
@@ -65,6 +70,10 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
     assert "not measured" not in set(table["measured"])
     for figure in re.findall(r"`(\w+)`", cells(study)[2]):
         assert list(tmp_path.glob(f"outputs/*/{figure}.png")), figure
+    for kept in (ROOT / "results" / "gallery" / name).glob("*.png"):
+        (drawn,) = tmp_path.glob(f"outputs/*/{kept.name}")
+        assert picture(drawn).shape == picture(kept).shape
+        assert np.abs(picture(drawn) - picture(kept)).mean() < 1, kept  # of 255; measured 0
 
 
 @pytest.mark.slow
@@ -92,6 +101,18 @@ def test_the_guide_asks_what_the_study_asks(study):
     assert told["source"]
     assert len(cells(study)[3]) > 10
     expected.parse(told["expected"])
+
+
+def test_the_readme_shows_three_studies_by_their_own_commands():
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    shown = re.findall(r"\(results/gallery/(\w+)/(\w+)\.png\) \*([^*]+)\*", readme)
+    assert len(shown) == 3
+    for name, figure, told in shown:
+        (study,) = (study for study in STUDIES if study.endswith(f"/{name}"))
+        assert f"`normbench experiment={study}`" in told
+        assert f"`normbench results figure {figure} --out results/gallery/{name}`" in told
+        assert f"`{figure}`" in cells(study)[2]
+        assert (ROOT / "results" / "gallery" / name / f"{figure}.png").stat().st_size < 100_000
 
 
 def test_every_module_of_numbers_is_a_studys():
