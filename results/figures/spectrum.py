@@ -77,13 +77,13 @@ def _eigenvalues(axis: Any, entries: Any, ridges: set[float], shape: Shape, heig
 
 
 def _shares(axis: Any, entries: Any) -> None:
-    """Draw the cumulative shares; all end at 1, so that the names stand in the other panel."""
+    """Draw the cumulative shares, each of its own total: all end at 1, names stand in the other."""
     for number, (text, values, look) in enumerate(entries):
         total = float(values.sum())
         shares = np.cumsum(values) / total if total > 0 else np.zeros(len(values))
         _line(axis, shares, text, look, number / len(entries))
     axis.set_ylim(0, 1.02)
-    axis.set_ylabel("cumulative share")
+    axis.set_ylabel("cumulative share of its total")
 
 
 def _line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:
