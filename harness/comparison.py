@@ -23,11 +23,11 @@ from normbench.results import names
 from normbench.results.notebook import Comparison
 from normbench.verdicts.convergence import Rules
 
-# The settings that are recorded under their own names.
 # A setting of a data set as the command line writes it, with its values, and one of a list.
 WRITTEN = re.compile(r"'?dataset\.(\w+)(?:=(?:\[([^\]]*)\]|([^\s,;:')]+)))?'?")
 ITEMS = re.compile(r'"([^"]*)"|([^,"]+)')
 NUMBER = re.compile(r"-?[\d.]+")
+# The settings that are recorded under their own names.
 RECORDED = ("iterations", "start_scale", "starts", "seed", "precision", "theory")
 
 

@@ -1,10 +1,12 @@
 """Noisy copies of training points: their shape is the one that was asked for."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from normbench.datasets import Drawn, UserError, fold, make_dataset, part
 from normbench.datasets.augment import augmented
+from normbench.datasets.files import Options, table_dataset
 
 RNG = np.random.default_rng(6)
 X = RNG.standard_normal((400, 3)) @ np.array([[9, 1, 0], [0, 2, 1], [0, 0, 0.1]]) + 5
@@ -106,6 +108,17 @@ def test_a_fold_trains_on_its_own_points_and_copies_of_them_alone(kind, fit_on):
             np.testing.assert_array_equal(there.x_test, FEW.x[held])
             np.testing.assert_array_equal(there.x[: (~held).sum()], FEW.x[~held])
             assert len(there.x) == 4 * (~held).sum()
+
+
+def test_the_gaps_of_a_fold_are_filled_by_its_own_points_before_they_are_copied():
+    frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 50.0, 7.0, np.nan] * 5, "y": list("pqqppq") * 5})
+    table = table_dataset("t", frame, -1, "classes", Options((), (), "median", ()), source="made")
+    data = Drawn(folds=3, augment="round", augment_noise=1e-9).of(table)
+    for number in range(3):
+        there = fold(data, 0, number)
+        own = frame["a"][data.folds[0] != number]
+        filled = own.fillna(own.median())
+        np.testing.assert_allclose(there.x[:, 0], [*filled, *filled], atol=1e-6)
 
 
 def test_no_copy_of_a_point_that_is_held_out_is_trained_on():
