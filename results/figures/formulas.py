@@ -28,12 +28,15 @@ def draw(
     *,
     shape: Shape = SCREEN,
 ) -> Figure:
-    """Return the figure: a row a job, a column a formula, red where it cannot be used.
+    """Return the figure: a row for jobs on the same points, a column a formula, red where useless.
 
     arrays: by label, `formula`, `finite`, `mean`, `off`, `iterations` (F,). schemes: one row a
     scheme (`label`), in order.
     """
-    labels = [label for label in schemes["label"] if label in arrays]
+    labels: list[str] = []
+    for label in schemes["label"]:
+        if label in arrays and not any(_equal(arrays[label], arrays[one]) for one in labels):
+            labels.append(label)
     with style.drawn(shape):
         height = (len(labels) + 2) * LINE * shape.font / 72 / shape.width
         figure, (axis,) = style.panels(1, shape, title, height)
@@ -56,6 +59,12 @@ def draw(
     return figure
 
 
+def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two jobs found the same numbers: the scheme of a job plays no part."""
+    numbers = ("mean", "off", "iterations")
+    return all(np.array_equal(one[name], other[name], equal_nan=True) for name in numbers)
+
+
 def _words(off: float, iterations: float) -> str:
     if not np.isfinite(off):
         return "not finite"
@@ -63,9 +72,11 @@ def _words(off: float, iterations: float) -> str:
 
 
 def differing(labels: Sequence[str]) -> list[str]:
-    """Return labels without the parts that all of them have; a single one as it is."""
+    """Return labels without the parts that all of them have; of a single one nothing tells more."""
+    if len(labels) == 1:
+        return ["points"]
     parts = [label.split(", ") for label in labels]
-    shared = set.intersection(*map(set, parts)) if len(parts) > 1 else set()
+    shared = set.intersection(*map(set, parts))
     return [", ".join(part for part in own if part not in shared) for own in parts]
 
 

@@ -25,5 +25,8 @@ def test_a_cell_says_the_larger_of_both_errors_and_the_iterations():
     assert axis.images[0].get_array().max() == np.log10(formulas.USELESS)
 
 
-def test_a_single_job_keeps_its_label():
-    assert formulas.differing(["pca, kind=a"]) == ["pca, kind=a"]
+def test_schemes_on_the_same_points_are_one_row():
+    rows = pd.DataFrame({"label": ["identity", "standard"]})
+    (axis,) = formulas.draw({"identity": PARTS, "standard": dict(PARTS)}, rows, "").axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["points"]
+    assert [text.get_text() for text in axis.texts] == ["not finite", "0.5\n7"]
