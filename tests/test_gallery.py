@@ -76,6 +76,14 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
         assert np.abs(picture(drawn) - picture(kept)).mean() < 1, kept  # of 255; measured 0
 
 
+def make_spam(folder, points=4601):
+    """Write a file of the shape of the one that spam is about."""
+    rng = np.random.default_rng(0)
+    label = rng.choice([-1, 1], points)
+    letters = rng.exponential(size=(57, points)) * np.geomspace(0.1, 100, 57)[:, None]
+    np.savetxt(folder / "spambase_data.csv", [*letters, label], "%.3g", delimiter=",")
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("with_store")
 def test_spam_runs_on_a_made_file_of_its_shape(command, tmp_path):
@@ -83,10 +91,7 @@ def test_spam_runs_on_a_made_file_of_its_shape(command, tmp_path):
     missing = command(*words)
     assert missing.returncode == 2
     assert f"{tmp_path}/spambase_data.csv" in missing.stderr
-    rng = np.random.default_rng(0)
-    label = rng.choice([-1, 1], 4601)
-    letters = rng.exponential(size=(57, 4601)) * np.geomspace(0.1, 100, 57)[:, None]
-    np.savetxt(tmp_path / "spambase_data.csv", [*letters, label], "%.3g", delimiter=",")
+    make_spam(tmp_path)
     done = command(*words)
     assert done.returncode == 0, done.stderr
     table = studies.checked(f"sqlite:///{tmp_path}/mlflow.db", "exercises")

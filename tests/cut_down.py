@@ -1,0 +1,49 @@
+"""A study's jobs in this process, with nothing recorded: its sweep, as the reader has it."""
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+
+from normbench.choices import CONF
+from normbench.command import config as configs
+from normbench.command import study
+from normbench.command.grid import Grid, hold_back
+from normbench.job import Shared, run
+from normbench.recording import memory, records
+from normbench.results import names
+
+
+def sweep(name, *words):
+    """Return the sweep of `experiment=NAME` and words, which count where the study has them too."""
+    configs.register_resolvers()
+    state = HydraConfig.instance().cfg
+    try:
+        return _sweep(f"experiment={name}", words)
+    finally:
+        HydraConfig.instance().cfg = state
+
+
+def _sweep(experiment, words):
+    loader = ConfigLoaderImpl(config_search_path=create_config_search_path(str(CONF)))
+    plain, _ = hold_back([word for word in words if "," not in word])
+    master = loader.load_configuration("config", [experiment, *plain], RunMode.MULTIRUN)
+    HydraConfig.instance().set_config(master)
+    configs.figures(master)  # a name that there is no figure of is refused
+    params = [f"{key}={value}" for key, value in master.hydra.sweeper.params.items()]
+    (params, options), (others, held) = hold_back(params), hold_back(words)
+    grid = Grid(loader, master, [*params, experiment, *others], [*options, *held])
+    shared, found = Shared(), []
+    for number, job in enumerate(grid.jobs):
+        config = grid.config(job)
+        HydraConfig.instance().set_config(config)
+        made = configs.prepare(configs.without_hydra(config))
+        tags = configs.tags(config) | {
+            names.SWEEP_ID.key: memory.SWEEP,
+            names.membership(memory.SWEEP).key: str(number),
+        }
+        params = configs.parameters(config)
+        place = records.Place(memory.STORE, configs.experiment_name(config), "", params, tags)
+        configs.settle_start(config, place.params, place.tags, made)
+        found.append(records.of_outcome(place, made.dataset, run(made, shared=shared)))
+    return memory.sweep(found, study.expected(master))

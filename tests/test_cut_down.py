@@ -1,0 +1,63 @@
+"""Each study of the gallery in this process: whole where it is quick, or else cut down.
+
+So a setting that is gone, or numbers that cannot be made, are seen without the slow tests.
+"""
+
+from importlib import import_module
+
+import pytest
+from omegaconf import OmegaConf
+
+from normbench.choices import CONF
+from normbench.command.grid import GROUPS
+from normbench.results import expected
+from tests import cut_down
+from tests.test_gallery import STUDIES, described, make_spam, place_of_data
+
+ROTATIONS = [f"[{{pca_sphere:{{ridge:0}}}},{{random_rotation:{{seed:{n}}}}}]" for n in range(2)]
+# What a study of several seconds is cut down to; the others run whole.
+CUT = {
+    "augmented_copies": ["dataset.split_seed=0"],
+    "centring_alone": ["dataset=iris,digits"],
+    "digit_three": ["dataset.subset=test10k", "dataset.points=300"],
+    "does_the_choice_matter": ["dataset=iris", "normalizer=identity,standard"],
+    "large_steps": ["iterations=400"],
+    "large_steps_ridge": ["cost.l2=1e-2,3.162e-3", "iterations=1000"],
+    "mnist_plane": ["dataset.points=300"],
+    "ridge_dial": ["dataset.points=400", "iterations=40", "normalizer.ridge=10"],
+    "rotations": [f"normalizer.schemes={','.join(ROTATIONS)}"],
+    "solver_buys": ["dataset=wine", "normalizer=identity", "iterations=20"],
+    "spam": ["iterations=5"],
+    "standard_against_sphering": ["dataset.points=300", "dataset.split_seed=0,1", "iterations=90"],
+    "statistics_before_the_split": ["dataset.split_seed=0", "dataset.points=50"],
+    "whitening_and_generalization": ["dataset.points=133", "iterations=60"],
+    "zca_images": ["dataset.points=300"],
+}
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_study_runs_and_makes_its_numbers(study, tmp_path):
+    name = study.partition("/")[2]
+    place = place_of_data(study)
+    if name == "spam":
+        make_spam(tmp_path, 200)
+        place = [f"data_dir={tmp_path}"]
+    sweep = cut_down.sweep(study, *place, *CUT.get(name, []))
+    asked = {entry["name"] for entry in described(study)["expected"] if entry.get("name")}
+    if asked:  # what cannot be made is an error here, and not left out as it is for a reader
+        found = import_module(f"{expected.GALLERY}.{name}").numbers(sweep)
+        assert asked & set(found)
+    rows = expected.checked(sweep, name)
+    assert len(rows) == len(described(study)["expected"])
+    assert {row["measured"] for row in rows} != {"not measured"}
+    if name not in CUT:
+        assert asked <= set(found) if asked else True
+        assert [row for row in rows if row["verdict"] == expected.DIFFERS and not row["why"]] == []
+
+
+@pytest.mark.parametrize(
+    "file", sorted((CONF / "experiment").rglob("*.yaml")), ids=lambda f: f.stem
+)
+def test_a_study_sets_nothing_that_there_is_not(file):
+    known = {*OmegaConf.load(CONF / "config.yaml"), *GROUPS, "study"}
+    assert set(OmegaConf.load(file)) <= known  # Hydra takes any key from a file
