@@ -4,41 +4,21 @@ Heavy libraries are loaded where a command needs them, so that `--help` is quick
 """
 
 import argparse
-import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING
 
+from normbench.command.words import near, parsed
 from normbench.results import clean, names
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import NAMES
-from normbench.results.stores import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from normbench.results.figures.material import Options
     from normbench.results.runs import Sweep
 
-TABLES = ("text", "markdown", "csv", "latex", "parquet")
-SHAPES = ("column", "page", "slide", "screen")
 SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
-
-EXAMPLES = """examples:
-  normbench results                              the last sweep's table and figures
-  normbench results list                         the sweeps of the store
-  normbench results figure histories --first-iteration 1 --format page
-  normbench results figure histories --steps 0.1,1 --scale linear
-  normbench results figure contours --out figures
-  normbench results figure film --scheme zca_sphere
-  normbench results report                       one HTML file with all of it
-  normbench results rejudge rules.tail=0.2       the last sweep by other rules
-  normbench results table SWEEP SWEEP            several sweeps side by side
-  normbench results delete SWEEP                 a sweep, for good
-  normbench results table --format latex
-  normbench results table --histories --format parquet --out tables
-  normbench results table --histories --where "params.dataset = 'digits'" --format csv
-
-normbench results alone, or with a sweep's id, is normbench results show."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,199 +26,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help")):
-            near = _near(words[0], COMMANDS) if words else ""
-            if near:
-                raise ResultsError(f"results {words[0]}: there is no such command{near}")
+            meant = near(words[0], COMMANDS) if words else ""
+            if meant:
+                raise ResultsError(f"results {words[0]}: there is no such command{meant}")
             words.insert(0, "show")
-        options = _parser().parse_args(words)
+        options = parsed(words)
         return int(COMMANDS[options.command](options))
     except ResultsError as error:
         print(f"normbench: {error.args[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
-
-
-def _near(word: str, known: Iterable[str]) -> str:
-    from normbench.datasets.values import did_you_mean
-
-    return did_you_mean(word, known)
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as every other mistake's."""
-
-    flags: ClassVar[set[str]] = set()  # of all commands
-
-    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        """Add an argument, and remember how it is written."""
-        self.flags.update(name for name in names if name.startswith("-"))
-        return super().add_argument(*names, **options)
-
-    def error(self, message: str) -> NoReturn:
-        unknown = re.match(r"unrecognized arguments: (\S+)", message)
-        near = _near(unknown[1], self.flags) if unknown else ""
-        raise ResultsError(f"{message}; {self.prog} --help shows what there is{near}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    store = _Parser(add_help=False)
-    store.add_argument(
-        "--store",
-        metavar="URI",
-        default=DEFAULT_STORE,
-        help="MLflow's tracking URI: a database or a server (%(default)s)",
-    )
-    chosen = _Parser(add_help=False, parents=[store])
-    chosen.add_argument(
-        "sweep", nargs="*", help="the sweep's id; the last one without, several as if they were one"
-    )
-    chosen.add_argument(
-        "--where",
-        metavar="FILTER",
-        help="the scheme runs of every sweep that MLflow's filter finds, such as "
-        "\"params.dataset = 'digits' and tags.normalizer = 'standard'\"",
-    )
-    drawn = _drawing_options()
-    parser = _Parser(
-        prog="normbench results",
-        description="Tables and figures of recorded comparisons, read from MLflow.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-
-    show = commands.add_parser(
-        "show", parents=[chosen, drawn], help="a sweep's table and every figure that it has"
-    )
-    show.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/SWEEP)")
-
-    commands.add_parser("list", parents=[store], help="the sweeps of a store")
-
-    studies = commands.add_parser(
-        "studies",
-        parents=[store],
-        help="the studies of conf/experiment: what the source says, what was measured",
-    )
-    studies.add_argument("folder", nargs="?", default="textbook", help="(%(default)s)")
-    studies.add_argument(
-        "--format", choices=("text", "markdown", "csv"), default="text", help="(%(default)s)"
-    )
-
-    table = commands.add_parser(
-        "table",
-        parents=[chosen],
-        help="a sweep's table, or its histories, as text, Markdown, CSV, LaTeX or Parquet",
-        description="One row a scheme; with --histories one row a run and iteration. In Python: "
-        "normbench.results.tables.histories(normbench.results.runs.load(STORE, SWEEP)) is the "
-        "same as a pandas frame.",
-    )
-    table.add_argument("--format", choices=TABLES, default="text", help="(%(default)s)")
-    table.add_argument(
-        "--histories", action="store_true", help="one row a scheme's best run and iteration"
-    )
-    table.add_argument("--all-steps", action="store_true", help="histories of every step size")
-    table.add_argument(
-        "--out", metavar="FOLDER", help="write a file there; without, print (Parquet: outputs)"
-    )
-
-    rejudge = commands.add_parser(
-        "rejudge",
-        parents=[store],
-        help="a sweep judged by other rules, without a descent, as a sweep of its own",
-        description="What is recorded stays as it is. What follows from a step size that no "
-        "longer stands for its scheme is left out: the command of the sweep, with these rules, "
-        "descends again.",
-    )
-    rejudge.add_argument("sweep", nargs="?", help="the sweep's id; the last one without")
-    rejudge.add_argument("rules", nargs="+", metavar="RULE", help="such as rules.tail=0.2")
-    rejudge.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/SWEEP)")
-
-    delete = commands.add_parser(
-        "delete",
-        parents=[store],
-        help="sweeps with their runs, artifacts and figures, for good",
-        description="Jobs that other sweeps share stay, and become theirs.",
-    )
-    delete.add_argument("sweep", nargs="+", help="the sweeps' ids")
-    delete.add_argument("--yes", action="store_true", help="do not ask")
-
-    named = _Parser(add_help=False)  # a parent, so that NAME comes before SWEEP
-    named.add_argument("name", metavar="NAME", help="one of those above")
-    figure = commands.add_parser(
-        "figure",
-        parents=[named, chosen, drawn],
-        help="one figure, as PNG, SVG and PDF",
-        description="figures:\n" + "\n".join(f"  {key:16}{what}" for key, what in NAMES.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    figure.add_argument("--out", metavar="FOLDER", help="where the files go (outputs/SWEEP)")
-    figure.add_argument(
-        "--scheme", metavar="NAME", help="of one scheme alone; a film is of the last without"
-    )
-
-    report = commands.add_parser(
-        "report", parents=[chosen], help="the whole comparison as one HTML file"
-    )
-    report.add_argument("--out", metavar="FOLDER", help="where report.html goes (outputs/SWEEP)")
-
-    profile = commands.add_parser(
-        "profile", parents=[store], help="which scheme is faster, in the last sweep or several"
-    )
-    profile.add_argument(
-        "sweep",
-        nargs="*",
-        help="sweeps' ids; the last one without; a job of two of them counts as in the later",
-    )
-    profile.add_argument("--target", default="1e-2", help="1e-1, 1e-2 or 1e-3 (%(default)s)")
-    profile.add_argument("--by", default="iterations", help="iterations or seconds (%(default)s)")
-    profile.add_argument(
-        "--out", metavar="FOLDER", help="draw the performance profiles there, as PNG, SVG and PDF"
-    )
-    profile.add_argument(
-        "--format", choices=SHAPES, default="screen", help="of the figure (%(default)s)"
-    )
-
-    dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
-    dashboard.add_argument("--port", type=int, default=5000, help="(%(default)s)")
-    dashboard.add_argument("--host", default="127.0.0.1", help="(%(default)s: this machine only)")
-    return parser
-
-
-def _drawing_options() -> _Parser:
-    drawn = _Parser(add_help=False)
-    drawn.add_argument(
-        "--format",
-        choices=SHAPES,
-        default="screen",
-        help="3.3 inches of a column, 6.5 of a page, a 13-inch slide, or a screen (%(default)s)",
-    )
-    drawn.add_argument(
-        "--first-iteration",
-        type=int,
-        default=0,
-        metavar="K",
-        help="where histories begin: 1 leaves the start out (%(default)s)",
-    )
-    drawn.add_argument(
-        "--scale",
-        choices=("linear", "log", "excess"),
-        help="of histories' vertical axes; by the range of the values without; excess: cost minus "
-        "least cost, logarithmic, with the slopes that theory predicts",
-    )
-    drawn.add_argument(
-        "--steps",
-        metavar="LIST",
-        default="",
-        help="histories of these step sizes, such as 0.1,1; each scheme's best without",
-    )
-    drawn.add_argument(
-        "--components",
-        type=int,
-        metavar="N",
-        help="how many components of a scheme are drawn as images, up to 64; 16 without",
-    )
-    return drawn
 
 
 def _sweep(options: argparse.Namespace) -> "Sweep":
@@ -335,7 +133,7 @@ def _figure(options: argparse.Namespace) -> int:
     if options.name not in NAMES:
         raise ResultsError(
             f"figure {options.name}: no such figure; choose one of {', '.join(NAMES)}"
-            f"{_near(options.name, NAMES)}"
+            f"{near(options.name, NAMES)}"
         )
     if options.scale == "excess" and options.name not in ("histories", "closer"):
         raise ResultsError(

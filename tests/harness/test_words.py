@@ -1,0 +1,21 @@
+"""The words after `normbench results`, in any order that a user types them in."""
+
+import pytest
+
+from normbench.command.words import parsed
+from normbench.results.errors import ResultsError
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["table a b --format csv", "table --format csv a b", "table a --format csv b"],
+)
+def test_sweeps_may_stand_before_and_behind_options(words):
+    options = parsed(words.split())
+    assert (options.sweep, options.format) == (["a", "b"], "csv")
+
+
+@pytest.mark.parametrize("words", ["table --formt csv a", "list --store x a", "studies a b"])
+def test_what_is_no_sweep_is_unknown(words):
+    with pytest.raises(ResultsError, match="unrecognized arguments: "):
+        parsed(words.split())
