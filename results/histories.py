@@ -16,31 +16,46 @@ Descent = Callable[[str], Mapping[str, Any]]
 
 
 def table(
-    client: Any, runs: pd.DataFrame, metrics: Sequence[str], descent: Descent
+    client: Any,
+    runs: pd.DataFrame,
+    metrics: Sequence[str],
+    descent: Descent,
+    known: dict[tuple[str, str], pd.Series],
 ) -> pd.DataFrame:
     """Return one row a run and iteration, see `Sweep.histories`.
 
-    descent: gives the arrays of a scheme's descent, by the id of its run.
+    descent: gives the arrays of a scheme's descent, by the id of its run. known: histories by run
+    and metric; those that are read are added, since several figures ask for them.
     """
     rows = as_rows(runs)
     wanted: list[tuple[str, str]] = []
     series: dict[str, Series] = {}
     for row in rows:
-        known = [name for name in metrics if pd.notna(row.get(f"{names.METRICS}{name}"))]
-        whole = _whole(row, known, descent)
+        there = [name for name in metrics if pd.notna(row.get(f"{names.METRICS}{name}"))]
+        whole = _whole(row, there, descent)
         if whole:
             series[row["run_id"]] = whole
-        wanted += [(row["run_id"], name) for name in known if name not in whole]
-    # One call a run and metric is the only way that every store supports: several at a time.
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda pair: client.get_metric_history(*pair), wanted))
-    for (run_id, metric), points in zip(wanted, found):
-        values = {point.step: point.value for point in points}
-        series.setdefault(run_id, {})[metric] = pd.Series(values)
+        wanted += [(row["run_id"], name) for name in there if name not in whole]
+    _read(client, [pair for pair in wanted if pair not in known], known)
+    for run_id, metric in wanted:
+        series.setdefault(run_id, {})[metric] = known[run_id, metric]
     frames = [_frame(row, series[row["run_id"]]) for row in rows if row["run_id"] in series]
     if not frames:
         return pd.DataFrame(columns=[*ABOUT, "iteration"])
     return pd.concat(frames, ignore_index=True)
+
+
+def _read(
+    client: Any, wanted: Sequence[tuple[str, str]], known: dict[tuple[str, str], pd.Series]
+) -> None:
+    """Add histories to those that are known, by run and metric."""
+    if not wanted:
+        return
+    # One call a run and metric is the only way that every store supports: several at a time.
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda pair: client.get_metric_history(*pair), wanted))
+    for pair, points in zip(wanted, found):
+        known[pair] = pd.Series({point.step: point.value for point in points})
 
 
 def _whole(row: Mapping[Any, Any], metrics: Sequence[str], descent: Descent) -> Series:

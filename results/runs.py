@@ -128,7 +128,8 @@ class Sweep:
         Columns: run_id, experiment, normalizer, label, step_size, verdict, iteration, and each
         metric that one of the runs has.
         """
-        return histories.table(self._client, runs, metrics, self._descent)
+        known = self.once("histories", dict[tuple[str, str], pd.Series])
+        return histories.table(self._client, runs, metrics, self._descent, known)
 
     def _descent(self, scheme: str) -> Arrays:
         """Return the arrays of a scheme's descent, which several figures need, read once."""

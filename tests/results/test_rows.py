@@ -46,24 +46,26 @@ def test_a_sweep_of_one_experiment_is_its_own_part(three):
     assert len(both.only("other").runs) == len(other)
 
 
-def test_what_a_descent_keeps_is_read_once_for_all_figures_and_the_report(
+def test_descents_and_histories_are_read_once_for_all_figures_and_the_report(
     three, tmp_path, monkeypatch
 ):
     asked = []
     call = _Told.__getattr__
 
     def told(self, name):
-        if name == "download_artifacts":
-            return lambda run, path, *more: (asked.append((run, path)), call(self, name))[1](
-                run, path, *more
-            )
-        return call(self, name)
+        def noted(*arguments):
+            asked.append((name, *arguments[:2]))
+            return call(self, name)(*arguments)
+
+        return noted if name in ("download_artifacts", "get_metric_history") else call(self, name)
 
     monkeypatch.setattr(_Told, "__getattr__", told)
     sweep = Sweep(three.sweep.store, three.sweep.sweep_id, three.sweep.runs)
-    wanted = ["windows", "histories"]
-    report.write(sweep, tmp_path, drawing.write(sweep, tmp_path, wanted))
-    kept = [run for run, path in asked if path == f"arrays/{names.KEPT}.npz"]
+    report.write(sweep, tmp_path, drawing.write(sweep, tmp_path))
+    histories = [call for call in asked if call[0] == "get_metric_history"]
+    assert histories
+    assert len(histories) == len(set(histories))
+    kept = [run for _, run, path in asked if path == f"arrays/{names.KEPT}.npz"]
     assert sorted(kept) == sorted(sweep.of_role(names.SCHEME)["run_id"])
 
 
