@@ -21,6 +21,7 @@ def test_artifacts_are_found_beside_a_database_that_was_moved(two, tmp_path_fact
         for key, part in parts.items():
             np.testing.assert_array_equal(found[label][key], part)
     shutil.move(new / "artifacts", new / "elsewhere")
+    after = load(f"sqlite:///{new}/mlflow.db", "a")  # what was read once is kept
     with pytest.raises(ResultsError, match="move the folder of artifacts back there") as caught:
         after.arrays(after.of_role("scheme"), "descent")
     assert str(two.folder / "artifacts") in str(caught.value)
