@@ -220,7 +220,7 @@ def narrow(table: pd.DataFrame) -> pd.DataFrame:
     wide = min(widths[says], max(len(says), room - widths[what], int(0.45 * room)))
     breaks = {says: wide, what: max(MOST_BROKEN, room - wide)}
     rows: list[tuple[str, ...]] = []
-    for row in shown.to_dict("records"):
+    for row in as_rows(shown):
         parts = {
             name: textwrap.wrap(text, breaks.get(name, WIDTH), break_on_hyphens=False) or [""]
             for name, text in row.items()
