@@ -10,6 +10,7 @@ NAMES = {
     "windows": "which directions each step size trains, and what came of it (plain descent)",
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",
+    "dial": "cost and error over a setting that has three values or more",
     "step_sizes": "final cost over the step size, with verdicts and predictions",
     "phase_diagram": "step size x scheme, coloured by verdict",
     "sharpness": "step x L / 2 along the path against 1 (record=[sharpness])",

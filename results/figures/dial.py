@@ -1,0 +1,111 @@
+"""What each scheme comes to over one setting that was varied: a number of points, a ridge."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from normbench.results import names
+from normbench.results.figures import material, style
+from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.labels import STUDY
+from normbench.results.merging import REPEATS
+from normbench.results.problems import DRAWS
+from normbench.results.rows import as_rows
+from normbench.results.runs import Sweep
+
+LEAST = 3  # values of a setting: of fewer a table tells as much
+WIDE = 10  # times the least value: from there on the axis is logarithmic
+SCHEME = "scheme"
+# Columns of a cost and of an error, and what they are of: the first that is known is drawn.
+FOLDS = (names.FOLDS_COST.column, names.FOLDS_ERROR.column)
+TEST = (names.FINAL_TEST_COST.column, names.FINAL_TEST_MISCLASSIFICATIONS.column)
+TRAIN = (names.FINAL_COST.column, names.FINAL_MISCLASSIFICATIONS.column)
+OF = {FOLDS: "points that cross-validation held out", TEST: "test points", TRAIN: "training points"}
+
+
+def varied(rows: pd.DataFrame) -> str:
+    """Return the column of the one setting that was varied, a number; empty where there is none.
+
+    rows: one row a scheme and value, its name in `scheme`. A draw's seed is no such setting.
+    """
+    draws = {names.setting(name) for name in DRAWS}
+    found = []
+    for column in rows:
+        setting = column.startswith(names.PARAMS) and not column.startswith(STUDY)
+        if not setting or column in draws or column == names.FIT_ON:
+            continue
+        if (rows.groupby(SCHEME)[column].nunique(dropna=False) > 1).any():
+            found.append(column)
+    if len(found) != 1 or rows.duplicated([SCHEME, *found]).any():
+        return ""
+    values = pd.to_numeric(rows[found[0]], errors="coerce")
+    return found[0] if values.notna().all() and values.nunique() >= LEAST else ""
+
+
+def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) -> Figure:
+    """Return the figure: cost left, misclassified points right, a curve a scheme.
+
+    rows: one row a `scheme` and value of the setting `column`. Of points that cross-validation held
+    out, or else of test points, or else of training points.
+    """
+    kind = next(each for each in OF if _known(rows, each))
+    cost, error = kind
+    panels = [(cost, "cost, mean over points")]
+    if error in rows and rows[error].max() > 0:
+        panels.append((error, "misclassified points, percent"))
+    values = pd.to_numeric(rows[column])
+    points = {TEST[1]: "test_points", TRAIN[1]: "train_points"}
+    kinds = dict(zip(rows[SCHEME], rows["normalizer"]))
+    looks = dict(zip(kinds, style.looks(list(kinds.values()))))
+    with style.drawn(shape):
+        columns = 1 if shape.width < 8 else len(panels)
+        figure, axes = style.panels(len(panels), shape, title, 0.62, columns)
+        for axis, (name, text) in zip(axes, panels):
+            heights = rows[name].astype(float)
+            if name == error:
+                heights *= 100 / (rows[points[name]].astype(float) if name in points else 1)
+            _curves(axis, rows[SCHEME], values, heights, looks)
+            axis.set_xlabel(column.removeprefix(names.PARAMS))
+            axis.set_ylabel(text)
+        style.legend(figure, shape, axes[0].get_lines())
+        over = sorted(set(rows[REPEATS].dropna()) - {""}) if REPEATS in rows else []
+        medians = f"; medians over {', '.join(over)}" if over else ""
+        style.note(figure, shape, f"of {OF[kind]}, at the end{medians}")
+    return figure
+
+
+def _known(rows: pd.DataFrame, columns: tuple[str, str]) -> bool:
+    return columns[0] in rows and bool(rows[columns[0]].notna().any())
+
+
+def _curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any) -> None:
+    for name, look in looks.items():
+        own = schemes == name
+        order = np.argsort(values[own], kind="stable")
+        axis.plot(
+            values[own].to_numpy()[order],
+            heights[own].to_numpy()[order],
+            color=look.color,
+            ls=look.line,
+            marker=look.marker,
+            label=style.plain(name),
+        )
+    if 0 < values.min() <= values.max() / WIDE:
+        axis.set_xscale("log")
+        style.log_ticks(axis.xaxis)
+    axis.set_ylim(bottom=0)
+
+
+def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
+    """Return the figure of an experiment; None unless one setting of three values was varied."""
+    rows = material.schemes(sweep, experiment)
+    rows = rows[rows["verdict"] != names.DIVERGED]
+    if rows.empty or not _known(rows, TRAIN):
+        return None
+    rows = rows.assign(**{SCHEME: [names.fitted(row) for row in as_rows(rows)]})
+    column = varied(rows)
+    if not column:
+        return None
+    return draw(rows, column, material.title(experiment, rows), shape=options.shape)

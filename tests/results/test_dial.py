@@ -1,0 +1,104 @@
+"""Cost and error over a setting that was varied: what stands where, and when there is a figure."""
+
+import pandas as pd
+import pytest
+
+from normbench.results import drawing, names
+from normbench.results.figures import dial
+from tests.results.made import runs
+
+VALUES = ("1000", "50", "200")
+
+
+def sweep(*more, **params):
+    """A sweep of two schemes, each with three numbers of points."""
+    jobs = [
+        ("x", scheme, {1.0: (3, n + cost)}, {"dataset.points": value})
+        for n, scheme in enumerate(("standard", "pca_sphere"))
+        for cost, value in zip((0.1, 0.3, 0.2), VALUES)
+    ]
+    return runs(*jobs, *more, **params)
+
+
+def curves(axis):
+    return {line.get_label(): [*zip(*line.get_data())] for line in axis.get_lines()}
+
+
+def test_a_curve_a_scheme_in_the_order_of_the_values():
+    figure = drawing.figure(sweep(), "x", "dial")
+    figure.draw_without_rendering()
+    (axis,) = figure.axes
+    assert curves(axis) == {
+        "standard": [(50, 0.3), (200, 0.2), (1000, 0.1)],
+        "pca_sphere": [(50, 1.3), (200, 1.2), (1000, 1.1)],
+    }
+    assert axis.get_xscale() == "log"
+    assert axis.get_xlabel() == "dataset.points"
+    assert axis.get_ylim()[0] == 0
+    assert "training points" in figure.legends[0].get_title().get_text()
+
+
+def test_splits_are_their_median_and_said():
+    jobs = [
+        (
+            "x",
+            "a",
+            {1.0: (3, cost + split)},
+            {"dataset.points": value, "dataset.split_seed": f"{split}"},
+        )
+        for cost, value in zip((1, 3, 2), VALUES)
+        for split in (0, 1, 5)
+    ]
+    jobs = [(*job[:3], {**job[3], "data": f"{n}"}) for n, job in enumerate(jobs)]
+    figure = drawing.figure(runs(*jobs), "x", "dial")
+    assert curves(figure.axes[0])["a"] == [(50, 4), (200, 3), (1000, 2)]
+    assert figure.legends[0].get_title().get_text().endswith("medians over 3 splits")
+
+
+@pytest.mark.parametrize(
+    ("known", "words", "share"),
+    [
+        ((dial.FOLDS, dial.TEST, dial.TRAIN), "cross-validation held out", 100),
+        ((dial.TEST, dial.TRAIN), "of test points", 2),
+        ((dial.TRAIN,), "of training points", 1),
+    ],
+)
+def test_points_that_were_held_out_come_first(known, words, share):
+    made = sweep().runs
+    for number, (cost, error) in enumerate(known):
+        made[cost], made[error] = 7 + number, 5 + number
+    rows = made[made["role"] == "scheme"].assign(scheme="a", test_points=50, train_points=100)
+    rows = rows[:3]
+    figure = dial.draw(rows, names.setting("dataset.points"), "")
+    left, right = figure.axes
+    assert {cost for _, cost in curves(left)["a"]} == {7}
+    assert {error for _, error in curves(right)["a"]} == {5 * share}
+    assert words in figure.legends[0].get_title().get_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ([{"a": "1"}, {"a": "2"}, {"a": "3"}], "params.a"),
+        ([{"a": "1"}, {"a": "2"}], ""),  # two values
+        ([{"a": "1"}, {"a": "2"}, {"a": "x"}], ""),  # no number
+        ([{"a": "1", "b": "1"}, {"a": "2", "b": "1"}, {"a": "3", "b": "2"}], ""),  # two settings
+        ([{"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "3"}], ""),  # a value twice
+        ([{"seed": "1"}, {"seed": "2"}, {"seed": "3"}], ""),  # draws
+        ([{"study.x": "1"}, {"study.x": "2"}, {"study.x": "3"}], ""),  # of a study
+    ],
+)
+def test_one_number_is_varied_or_there_is_no_figure(settings, found):
+    rows = pd.DataFrame([{f"params.{key}": text for key, text in own.items()} for own in settings])
+    assert dial.varied(rows.assign(scheme="s")) == found
+
+
+def test_what_each_scheme_has_to_itself_is_not_varied():
+    rows = pd.DataFrame({"scheme": list("aaabbb"), "params.points": list("123123")})
+    rows["params.iterations"] = ["60"] * 3 + ["500"] * 3
+    rows["params.dataset.fit_on"] = ["train"] * 3 + ["all"] * 3
+    assert dial.varied(rows) == "params.points"
+
+
+def test_without_a_descent_or_a_varied_setting_there_is_none():
+    assert drawing.figure(runs(("x", "a", {1.0: 2}), ("x", "b", {1.0: 3})), "x", "dial") is None
