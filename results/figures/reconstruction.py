@@ -19,6 +19,7 @@ from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 
 STAGES = 7  # columns of built-up images
+SETTLED = 3  # layouts until images and what is written over them leave their places no more
 
 
 def draw(
@@ -92,19 +93,22 @@ def animate(
         for axis, row in zip(axes, rows):
             parts = arrays[row["label"]]
             images.append(_image(axis, parts["built"][0], parts["original"]))
-            captions.append(axis.set_title("k = 0", fontsize=8))
+            captions.append(axis.set_title(_caption(row, parts, 0), fontsize=8))
         original = arrays[rows[0]["label"]]["original"]
         _image(axes[-1], original, original)
         axes[-1].set_title("original", fontsize=8)
         for axis in axes:
             axis.set_axis_off()
+        for _ in range(SETTLED):
+            figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # the images stand still
         with writer.saving(figure, str(file), small.dpi):
             for number in range(frames + 4):  # the last frame stands for a second
                 for row, image, caption in zip(rows, images, captions):
                     parts = arrays[row["label"]]
                     place = min(number, len(parts["count"]) - 1)
                     image.set_data(_square(parts["built"][place]))
-                    caption.set_text(f"{style.plain(row['label'])}\n{_told(parts, place)}")
+                    caption.set_text(_caption(row, parts, place))
                 writer.grab_frame()
     about = "; ".join(f"{key}: {value}" for key, value in facts.items())
     with Image.open(io.BytesIO(file.read_bytes())) as picture:  # the writer takes no metadata
@@ -112,10 +116,10 @@ def animate(
     return file
 
 
-def _told(parts: Mapping[str, Any], place: int) -> str:
-    """Return the number of coordinates, and the share of the variance that they explain."""
+def _caption(row: Mapping[Any, Any], parts: Mapping[str, Any], place: int) -> str:
+    """Return a scheme, the number of coordinates, and the share of variance that they explain."""
     share = f", {parts['share'][place]:.0%}" if "share" in parts else ""  # not of an older store
-    return f"k = {parts['count'][place]}{share}"
+    return f"{style.plain(row['label'])}\nk = {parts['count'][place]}{share}"
 
 
 def _row_label(axis: Any, label: str, look: style.Look) -> None:

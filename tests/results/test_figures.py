@@ -509,6 +509,13 @@ def test_a_point_under_a_scheme_that_drops_coordinates_is_an_image_with_blanks(k
         assert np.isnan(first).tolist() == [n >= kept for n in range(16)]
 
 
+def originals(picture, frame):
+    """Return the last third of a frame of two built-up images and the original, black or white."""
+    picture.seek(frame)
+    grey = np.asarray(picture.convert("L"))
+    return grey[:, -grey.shape[1] // 3 :] > 128
+
+
 def test_components_and_reconstruction_of_images(images, tmp_path):
     figure = draw(images, "components")
     titles = [axis.get_title() for axis in figure.axes]
@@ -531,6 +538,8 @@ def test_components_and_reconstruction_of_images(images, tmp_path):
     with Image.open(files[-1]) as picture:
         assert files[-1].suffix == ".gif"
         assert picture.n_frames > 5
+        last = originals(picture, picture.n_frames - 1)
+        assert all((originals(picture, n) == last).all() for n in range(picture.n_frames))
         assert b"sweep-1" in picture.info["comment"]
         assert b"secret" not in picture.info["comment"]
 
