@@ -111,12 +111,9 @@ def _result(
             folders = Path(HydraConfig.get().sweep.dir).absolute().parent
             descent = place.tags[names.DESCENT.key]
             others_wait.enter_context(leftovers.only_one(descent, folders))
-            known = _known(writer, place)
-            if known:
-                return known, "", None
-            judged = _judged_again(writer, place)
-            if judged:
-                return "", "", judged
+            known, judged = _recorded(writer, place)
+            if known or judged:
+                return known, "", judged
         progress.begin(job.settings.iterations)
         return "", "", records.of_outcome(place, job.dataset, run(job, progress, _shared()))
     except KeyboardInterrupt:
@@ -134,30 +131,25 @@ def _shared() -> "Shared":
     return Shared()
 
 
-def _known(writer: "Writer", place: "Place") -> str | None:
-    """Return the id of a finished job that holds this one, now of the sweep; None if none does."""
-    from normbench.recording import reuse
-    from normbench.recording.store import StoreLostError
+def _recorded(writer: "Writer", place: "Place") -> tuple[str, "JobRecord | None"]:
+    """Return the id of a finished job that holds this one, now of the sweep, or else this one.
 
-    try:
-        known = reuse.known(writer, place)
-        if known:
-            writer.adopt(known, place.tags[names.JOB.key])
-    except StoreLostError:  # what the job finds is kept on disk
-        return None
-    return known
-
-
-def _judged_again(writer: "Writer", place: "Place") -> "JobRecord | None":
-    """Return a job whose descent is recorded, judged by its own rules; None without a store."""
+    That is: from a descent that is recorded, judged by the job's own rules. Neither without a
+    store: what the job finds is kept on disk.
+    """
     from normbench.recording import reuse
     from normbench.recording.store import StoreLostError
     from normbench.results.errors import ResultsError
 
     try:
-        return reuse.judged_again(writer, place)
-    except (StoreLostError, ResultsError):  # arrays that are gone: the job is run
-        return None
+        found = reuse.of_descent(writer, place)
+        known = reuse.known(found, place)
+        if known:
+            writer.adopt(known, place.tags[names.JOB.key])
+            return known, None
+        return "", reuse.judged_again(writer, found, place)
+    except (StoreLostError, ResultsError):  # or with arrays that are gone
+        return "", None
 
 
 def _write(

@@ -139,7 +139,9 @@ class _Work:
         """Return the id of a run that needs no judging: a failed one, or one by these rules."""
         if run.row["verdict"] == names.FAILED:
             return run.run_id
-        return reuse.known(self.writer, place) if names.DESCENT.key in place.tags else None
+        if names.DESCENT.key not in place.tags:
+            return None
+        return reuse.known(reuse.of_descent(self.writer, place), place)
 
     def _place(self, run: Recorded, number: int, parent: str) -> Place:
         """Return where a job's new run belongs, with the rules among its parameters."""

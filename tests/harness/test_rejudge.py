@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from normbench.command.job import _recorded
 from normbench.costs import least_squares, perceptron, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
@@ -183,3 +184,16 @@ def test_rules_out_of_their_range_are_a_users_mistake():
     assert rejudge.rules_of({"rules.tail": "0.2", "rules.least_tail": "5"}) == replace(
         Rules(), tail=0.2, least_tail=5
     )
+
+
+def test_a_job_asks_the_store_for_its_descent_once():
+    asked = []
+
+    class Empty:
+        def of_descent(self, *words):
+            asked.append(words)
+            return []
+
+    tags = {names.DESCENT.key: "d", names.FINGERPRINT.key: "f"}
+    assert _recorded(Empty(), records.Place("", "x", "", {}, tags)) == ("", None)
+    assert asked == [("x", "d")]
