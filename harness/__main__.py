@@ -43,9 +43,7 @@ def _run(words: Sequence[str]) -> int:
     """Run the command of some words; return its exit code."""
     if words and words[0] in ("results", "dashboard"):
         from normbench.command import results
-        from normbench.results.garbage import collect_seldom
 
-        collect_seldom()
         return results.main(words[1:] if words[0] == "results" else words)
     return _compare(words)
 

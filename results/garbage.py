@@ -19,7 +19,12 @@ def collect_nothing_yet() -> None:
 
 
 def collect_seldom() -> None:
-    """Make this process look for garbage seldom, among what is made from now on."""
+    """Make this process look for garbage seldom, among what is made from now on.
+
+    Only after `collect_nothing_yet`: another's process, as a notebook's, does as it likes.
+    """
+    if gc.isenabled():
+        return
     gc.freeze()
     gc.set_threshold(OBJECTS)
     gc.enable()

@@ -13,6 +13,7 @@ from normbench.command.words import near, parsed
 from normbench.results import clean, names
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import NAMES
+from normbench.results.garbage import collect_seldom
 
 if TYPE_CHECKING:
     from normbench.results.figures.material import Options
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise ResultsError(f"results {words[0]}: there is no such command{meant}")
             words.insert(0, "show")
         options = parsed(words)
+        if options.command not in OF_RUNS:
+            collect_seldom()
         return int(COMMANDS[options.command](options))
     except ResultsError as error:
         print(f"normbench: {error.args[0]}", file=sys.stderr)
@@ -47,8 +50,11 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
             f"--where: finds runs of every sweep; leave {' '.join(options.sweep)} out"
         )
     if options.where:
-        return runs.query(options.store, options.where)
-    return runs.load(options.store, *(options.sweep or [runs.last_sweep_id(options.store)]))
+        found = runs.query(options.store, options.where)
+    else:
+        found = runs.load(options.store, *(options.sweep or [runs.last_sweep_id(options.store)]))
+    collect_seldom()  # the libraries are there by now: of their objects none is garbage
+    return found
 
 
 def _options(options: argparse.Namespace) -> "Options":
@@ -199,6 +205,7 @@ def _dashboard(options: argparse.Namespace) -> int:
     return serve(options.store, options.host, options.port)
 
 
+OF_RUNS = ("show", "table", "figure", "report")  # which begin with `_sweep`
 COMMANDS = {
     "show": _show,
     "list": _list,

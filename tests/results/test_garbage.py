@@ -3,8 +3,10 @@
 import subprocess
 import sys
 
+from normbench.results.garbage import OBJECTS
 from tests.conftest import ROOT
 
+LAST = "mlflow.store.tracking.sqlalchemy_store"  # of the large libraries
 CODE = """
 import gc, weakref
 from normbench.results.garbage import OBJECTS, collect_nothing_yet, collect_seldom
@@ -15,6 +17,9 @@ class Ring:
     def __del__(self):
         print("collected")
 
+before = gc.get_threshold()
+collect_seldom()
+assert gc.get_threshold() == before and not gc.get_freeze_count()
 collect_nothing_yet()
 assert not gc.isenabled()
 old = weakref.ref(Ring())
@@ -34,3 +39,21 @@ def test_the_end_does_what_is_due_without_going_through_every_object():
         [sys.executable, "-c", CODE], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["collected", "lives", "finalized"]
+
+
+def test_results_looks_for_no_garbage_before_a_sweep_is_loaded(three, tmp_path):
+    code = f"""
+import gc, sys
+from normbench.__main__ import main
+seen = []  # of each collection after the command's first lines, whether the libraries were there
+gc.callbacks.append(
+    lambda *_: gc.get_threshold()[0] == {OBJECTS} and seen.append("{LAST}" in sys.modules)
+)
+try:
+    main(["results", "--store", {three.uri!r}, "--out", {str(tmp_path)!r}])
+except SystemExit as end:
+    assert not end.code
+assert gc.isenabled() and all(seen), seen
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
