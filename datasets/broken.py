@@ -20,7 +20,8 @@ def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset
     units do. Raises `UserError`.
     """
     kind = one_of("dataset.kind", kind, KINDS)
-    scale = number("dataset.scale", scale, above=0, most=1e100)
+    most = 1e30 if kind == "float32" else 1e100  # which has no number above 3e38
+    scale = number("dataset.scale", scale, above=0, most=most)
     points = FEW if kind == "few" else POINTS
     offset = {"offset": FAR, "float32": FAR_SINGLE}.get(kind, 0.0)
     made = gaussian(points, FEATURES, offset=offset, seed=seed)

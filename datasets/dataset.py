@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from normbench.datasets.values import UserError as UserError
 
 TASKS = ("binary", "multiclass", "regression", "unlabelled")
-LARGEST = 1e150  # of an entry: its square, and a sum of squares, stay finite
+# Of an entry: its square, and a sum of squares, stay finite. A number of Python's own would become
+# float32 beside such points: infinite, so that no infinite one would be larger.
+LARGEST = np.float64(1e150)
 
 
 class Columns(Protocol):

@@ -13,7 +13,7 @@ from normbench.datasets.values import number, whole
 class Drawn:
     """The settings of `conf/config.yaml` that every data set has, `dataset.points` and so on.
 
-    Raises `UserError` for what no data set could have, before one is loaded.
+    Raises `UserError` for a share or a seed that no data set could have, before one is loaded.
     """
 
     points: Any = None

@@ -12,7 +12,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -62,7 +62,6 @@ def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
 
 
-@lru_cache(maxsize=1)
 @cache
 def mind_connections() -> None:
     """Let SQLite wait for the disk once in a while, not after each of some 40 writes of a job.

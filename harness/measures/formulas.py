@@ -8,7 +8,7 @@ import numpy as np
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.normalizers.formulas import FORMULAS
+from normbench.normalizers.formulas import FORMULAS, Formula
 
 MOST_ITERATIONS = 1000
 NEAR = 0.01  # of the start's excess: there a descent counts as converged
@@ -33,24 +33,33 @@ def check(dataset: Dataset, scheme: Any) -> None:
 def take(made: Finished) -> Findings:
     """Return what each formula makes of the training points: arrays (5,), one entry a formula.
 
-    `formula`: its name. `finite`: 1 where all numbers are, else 0, and NaN for the rest. `mean`:
-    the largest `|mean|` of its features. `off`: how far it is from what it promises: of a
-    standardization, variance 1 of a feature that varies and 0 of the others; of a sphering,
-    eigenvalue 1 of the covariance on the r largest, r the rank of the centred points, and 0 on the
-    others; the largest difference. `entry`: the largest in size. `iterations`: of gradient descent
-    on least squares at the step 1/L, until 1 percent is left of the excess over the least cost on
-    the points themselves; 1000 where it never is. The job's own scheme plays no part.
+    `formula`: its name. `finite`: 1 where all numbers are, else 0, and NaN for the rest; 0 where
+    its decomposition fails, too. `mean`: the largest `|mean|` of its features. `off`: how far
+    it is from what it promises: of a standardization, variance 1 of a feature that varies and 0 of
+    the others; of a sphering, eigenvalue 1 of the covariance on the r largest, r the rank of the
+    centred points, and 0 on the others; the largest difference. `entry`: the largest in size.
+    `iterations`: of gradient descent on least squares at the step 1/L, until 1 percent is left of
+    the excess over the least cost on the points themselves; 1000 where it never is. The job's own
+    scheme plays no part.
     """
     x, y = made.dataset.x, made.dataset.y.astype(np.float64)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         found = [
-            _judged(x, formula(x), y - y.mean(), name.startswith("standard"))
+            _judged(x, _made(formula, x), y - y.mean(), name.startswith("standard"))
             for name, formula in FORMULAS.items()
         ]
     return Findings(
         arrays={"formula": np.array(list(FORMULAS)), **dict(zip(QUANTITIES, np.array(found).T))}
     )
+
+
+def _made(formula: Formula, x: Array) -> Array:
+    """Return what a formula makes of points x (P, N); NaN where its decomposition fails."""
+    try:
+        return formula(x)
+    except np.linalg.LinAlgError:  # of a covariance that overflowed, as float32 does from 1e19 on
+        return np.full_like(x, np.nan)
 
 
 def _judged(x: Array, given: Array, y: Array, standard: bool) -> Array:

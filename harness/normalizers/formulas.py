@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from normbench.normalizers.whitening import PCASphere
 
 Array = NDArray[Any]
+Formula = Callable[[Array], Array]
 RIDGE = 1e-7  # the textbook's, and ours unless it is set
 
 
@@ -50,7 +51,7 @@ def own_sphere(x: Array) -> Array:
     return np.asarray(PCASphere(RIDGE).fit(x).transform(x))
 
 
-FORMULAS: dict[str, Callable[[Array], Array]] = {
+FORMULAS: dict[str, Formula] = {
     "standard_textbook": textbook_standard,
     "standard_scikit": scikit_standard,
     "sphere_textbook": textbook_sphere,

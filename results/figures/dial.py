@@ -34,7 +34,7 @@ def varied(rows: pd.DataFrame) -> str:
     found = []
     for column in rows:
         setting = column.startswith(names.PARAMS) and not column.startswith(STUDY)
-        if not setting or column in draws or column == names.FIT_ON:
+        if not setting or column in draws:
             continue
         if (rows.groupby(SCHEME)[column].nunique(dropna=False) > 1).any():
             found.append(column)

@@ -17,7 +17,7 @@ DARK = 0.1  # from here on letters are white
 NEVER = 1000  # iterations
 BELOW = (
     "upper line: how far means and variances are off, at most; lower line: iterations of gradient "
-    "descent at 1/L until 1 percent of the excess is left (or never, of 1000)"
+    "descent at 1/L until 1 percent of the excess is left; never: not within 1000"
 )
 
 

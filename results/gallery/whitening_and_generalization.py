@@ -17,7 +17,8 @@ def numbers(sweep: Sweep) -> dict[str, float]:
     rows = sweep.of_role(names.SCHEME).set_index("run_id", drop=False)
     found: dict[str, float] = {}
     largest: dict[str, float] = {}
-    for run_id, history in sweep.histories(sweep.of_role(names.SCHEME)).groupby("run_id"):
+    histories = sweep.histories(sweep.of_role(names.SCHEME))
+    for run_id, history in histories.groupby("run_id", sort=False):  # of equal ones the first
         row = rows.loc[run_id]
         there = history[history[names.TRAIN_COST.key] <= COST]
         if len(there):

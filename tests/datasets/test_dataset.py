@@ -20,3 +20,12 @@ def test_a_test_part_of_points_without_targets_has_none():
     assert data.task == "unlabelled"
     assert data.x_test.shape == (1, 2)
     assert data.y_test.shape == (0,)
+
+
+def test_infinite_numbers_of_7_digits_are_refused_as_those_of_16_are():
+    far = np.array([[1, 2], [np.inf, 4], [5, 6]], dtype=np.float32)
+    for precision in ("float32", "float64"):
+        with pytest.raises(UserError, match=r"feature 'x0' of point 1 .* is inf \(1 in all\)"):
+            make_dataset("far", far, source="arrays", precision=precision)
+    with pytest.raises(UserError, match="target of point 1"):
+        make_dataset("far", X, far[:, 0], source="arrays")

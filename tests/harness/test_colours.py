@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_sample_image
 from sklearn.preprocessing import StandardScaler
 
 from normbench.costs import softmax
 from normbench.datasets import UserError, make_dataset
+from normbench.datasets.bundled import china
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
@@ -37,6 +39,11 @@ def test_the_picture_is_there_and_shifts_have_the_shape_of_the_colours_or_none()
     np.testing.assert_allclose(parts["round"], drawn * np.sqrt(values.mean()), rtol=1e-9)
 
 
+def test_the_bundled_picture_is_whole():
+    made, image = china(), load_sample_image("china.jpg")
+    np.testing.assert_array_equal(made.x.reshape(*made.picture, 3), image)
+
+
 def test_what_is_no_picture_is_refused():
     plain = make_dataset("plain", PIXELS, source="made")
     for data in (plain, replace(PICTURE, x=PIXELS[1:])):
@@ -58,3 +65,5 @@ def test_copies_are_drawn_in_their_shifted_colours():
     titles = [axis.get_title() for axis in figure.axes]
     assert titles[::4] == ["as it is"] * 2
     assert titles[5] == "round noise, copy 1"
+    shifted = parts["picture"] + parts["round"][0]
+    np.testing.assert_array_equal(figure.axes[5].images[0].get_array(), shifted.clip(0, 255) // 1)

@@ -12,6 +12,7 @@ from normbench.job import Job, run
 from normbench.measures import formulas
 from normbench.normalizers.formulas import FORMULAS
 from normbench.optimizers import gradient_descent
+from normbench.results.figures import formulas as figure
 
 
 def found(data):
@@ -50,6 +51,21 @@ def test_ours_alone_stands_all_that_breaks_others():
         assert max(ours["off"], ours["mean"]) < 1e-6, kind
 
 
+def test_a_decomposition_that_fails_is_not_finite_and_the_others_are_judged():
+    parts = found(broken("float32", 1e30))  # whose squares float32 does not hold
+    assert parts["sphere_textbook"]["finite"] == 0
+    assert np.isnan(parts["sphere_textbook"]["off"])
+    assert (parts["sphere_ours"]["finite"], parts["sphere_ours"]["iterations"]) == (1, 1)
+
+
+def test_a_constant_that_float32_cannot_hold_is_of_rank_0():
+    # The mean of 1000 equal numbers, added up in their own precision, is another number.
+    x = np.c_[np.full(1000, 0.1), np.tile([1.0, -1.0], 500)].astype(np.float32)
+    y = np.tile([1.0, -1.0], 500)
+    whole = np.c_[x[:, 1], np.zeros(1000)]
+    assert formulas._judged(x, whole, y, False)[2] == pytest.approx(0, abs=1e-12)
+
+
 def test_what_the_promise_leaves_out_counts_as_off():
     x, y = broken("sound").x, np.resize([-1.0, 1.0], 200)
     constant = np.c_[x[:, :3], np.ones(200)]
@@ -78,6 +94,16 @@ def test_the_iterations_are_those_of_a_descent_step_by_step():
         count += 1
     assert 1 < count < 999
     assert formulas._iterations(x, y, np.sum(y**2) - least) == count
+
+
+def test_the_figure_says_what_the_measure_counts():
+    assert figure.NEVER == formulas.MOST_ITERATIONS
+    assert f"until {100 * formulas.NEAR:g} percent of the excess is left" in figure.BELOW
+    assert f"{formulas.MOST_ITERATIONS}" in figure.BELOW
+
+
+def test_as_many_features_as_are_allowed_are_judged():
+    formulas.check(make_dataset("made", np.ones((2, 256)), np.arange(2.0), source="-"), None)
 
 
 @pytest.mark.parametrize(

@@ -19,3 +19,8 @@ def test_sweeps_may_stand_before_and_behind_options(words):
 def test_what_is_no_sweep_is_unknown(words):
     with pytest.raises(ResultsError, match="unrecognized arguments: "):
         parsed(words.split())
+
+
+def test_an_option_that_is_nearly_one_is_named():
+    with pytest.raises(ResultsError, match=r"--formt; .*did you mean --format$"):
+        parsed(["table", "--formt", "csv"])

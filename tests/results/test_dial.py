@@ -93,6 +93,20 @@ def test_one_number_is_varied_or_there_is_no_figure(settings, found):
     assert dial.varied(rows.assign(scheme="s")) == found
 
 
+@pytest.mark.parametrize(("most", "scale"), [("9", "linear"), ("10", "log")])
+def test_values_a_decade_apart_are_drawn_by_their_logarithms(most, scale):
+    jobs = [("x", "a", {1.0: (3, 0.5)}, {"dataset.points": value}) for value in ("1", "5", most)]
+    assert drawing.figure(runs(*jobs), "x", "dial").axes[0].get_xscale() == scale
+
+
+def test_a_job_that_diverged_or_failed_is_no_point_of_a_curve():
+    lost = [("x", "standard", {1.0: (3, 9.0)}, {"dataset.points": "9"}), ("x", "pca_sphere", None)]
+    made = sweep(*lost)
+    made.runs.loc[made.runs["run_id"].str.startswith("x6"), "verdict"] = names.DIVERGED
+    figure = drawing.figure(made, "x", "dial")
+    assert curves(figure.axes[0]) == curves(drawing.figure(sweep(), "x", "dial").axes[0])
+
+
 def test_what_each_scheme_has_to_itself_is_not_varied():
     rows = pd.DataFrame({"scheme": list("aaabbb"), "params.points": list("123123")})
     rows["params.iterations"] = ["60"] * 3 + ["500"] * 3

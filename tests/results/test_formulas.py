@@ -30,3 +30,15 @@ def test_schemes_on_the_same_points_are_one_row():
     (axis,) = formulas.draw({"identity": PARTS, "standard": dict(PARTS)}, rows, "").axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["points"]
     assert [text.get_text() for text in axis.texts] == ["not finite", "0.5\n7"]
+
+
+def test_jobs_that_differ_in_any_number_are_rows_of_their_own_and_red_is_useless():
+    rows = pd.DataFrame({"label": ["identity", "standard"]})
+    slower = PARTS | {"iterations": np.array([np.nan, 8]), "mean": np.array([np.nan, 0])}
+    same = PARTS | {"mean": np.array([np.nan, 0])}
+    (axis,) = formulas.draw({"identity": same, "standard": slower}, rows, "").axes
+    useless, exact = axis.images[0].to_rgba(axis.images[0].get_array())[0, :, :3]
+    assert useless.argmax() == 0
+    assert useless.sum() < exact.sum()
+    assert [text.get_text() for text in axis.texts][1::2] == ["1e-05\n7", "1e-05\n8"]
+    assert [text.get_color() for text in axis.texts][:2] == ["white", "black"]

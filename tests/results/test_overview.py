@@ -126,6 +126,19 @@ def test_names_of_three_lines_and_numbers_beside_words_keep_apart():
             assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
 
 
+@pytest.mark.parametrize("high", np.geomspace(100, 1000, 10))
+def test_numbers_keep_apart_from_a_word_on_either_side(high):
+    words = ["", "", "0", overview.UNREACHED]
+    with style.drawn(style.SCREEN):
+        figure, (axis, _) = style.panels(2, style.SCREEN, "", 0.3)
+        spots = overview._scale(axis, [1.0, high, 0.0, np.inf], words)
+        figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axis.get_xticklabels() if text.get_text()]
+    assert spots[2] < 1 < high < spots[3]
+    assert len(boxes) > 3
+    assert not any(a.overlaps(b) for n, a in enumerate(boxes) for b in boxes[:n])
+
+
 def test_it_needs_several_problems_and_several_settings_are_several(three):
     one = runs(("x", "a", {1.0: 2.0}), ("x", "b", {1.0: 3.0}))
     assert drawing.figure(one, "x", "overview") is None

@@ -11,9 +11,10 @@ from normbench.command.results import main
 from normbench.recording import records
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import answer, captions, heldout, report
+from normbench.results import answer, captions, heldout, names, report
 from normbench.results.conclusion import present
 from normbench.results.runs import Sweep, load
+from tests.results.made import runs
 
 
 class Page(HTMLParser):
@@ -128,6 +129,14 @@ def test_every_step_size_stands_in_a_folded_table(page, three):
     steps = three.sweep.of_role("step")
     assert inside.count("tr") == 1 + len(steps)
     assert inside.count("caption") == 1
+
+
+def test_settings_stand_as_one_types_them():
+    own = {"normalizer.ridge": "None"}, {"normalizer.ridge": "True"}
+    made = runs(*(("x", f"a{n}", {1.0: 2.0}, more) for n, more in enumerate(own)), theory="True")
+    shared, table = report._settings(made.of_role(names.SCHEME))
+    assert dict(shared)["theory"] == "true"
+    assert [row[1] for row in table.rows] == ["null", "true"]
 
 
 def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
