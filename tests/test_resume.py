@@ -235,10 +235,10 @@ def test_names_from_data_stay_in_their_folder(command, tmp_path, name):
 
 
 def test_the_dashboard_is_this_machines_alone():
-    from normbench.command import results as shown
+    from normbench.command.words import parsed
     from normbench.results import dashboard
 
-    assert shown._parser().parse_args(["dashboard"]).host == dashboard.HOST == "127.0.0.1"
+    assert parsed(["dashboard"]).host == dashboard.HOST == "127.0.0.1"
 
 
 def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):
