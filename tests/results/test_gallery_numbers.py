@@ -1,0 +1,94 @@
+"""The numbers of studies, of sweeps made by hand: what the slow tests see on real data alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench.results import names
+from normbench.results.gallery import (
+    broken_data,
+    does_the_choice_matter,
+    whitening_and_generalization,
+)
+
+SEEDS = range(6)
+
+
+class Made:
+    """What a study asks of a sweep: its jobs, and what each of them has recorded."""
+
+    def __init__(self, jobs, recorded):
+        self.jobs, self.recorded = pd.DataFrame(jobs), recorded
+
+    def of_role(self, role):
+        assert role == names.SCHEME
+        return self.jobs
+
+    def series(self, run_id, metric):
+        return dict(zip(SEEDS, self.recorded[run_id][metric]))
+
+    def arrays(self, runs, name):
+        return {label: self.recorded[label] for label in runs["label"]}
+
+    def histories(self, runs):
+        return pd.concat([self.recorded[run_id] for run_id in runs["run_id"]])
+
+
+def choice():
+    """Errors 0.1, 0.2, 0.5 by scheme on both data sets, less in every seed; costs the other way."""
+    jobs, recorded = [], {}
+    for data in "xy":
+        for place, scheme in enumerate(["standard", "identity", "pca_sphere"]):
+            error = (0.1, 0.2, 0.5)[place] + 0.1 * (data == "y") * place
+            job = {"run_id": data + scheme, names.DATASET.column: data, "normalizer": scheme}
+            jobs.append({**job, names.FOLDS_ERROR.column: error})
+            recorded[data + scheme] = {
+                names.of_seed(names.FOLDS_ERROR).key: [error - 0.001 * seed for seed in SEEDS],
+                names.of_seed(names.FOLDS_TRAIN_COST).key: [9 - place + seed for seed in SEEDS],
+            }
+    return Made(jobs, recorded)
+
+
+def test_ranks_begin_with_the_least_and_harm_is_against_no_scheme():
+    found = does_the_choice_matter.numbers(choice())
+    assert [found[f"error_place_{name}"] for name in ("standard", "identity", "pca_sphere")] == [
+        *(1, 2, 3)
+    ]
+    assert found["descent_place_pca_sphere"] == found["descent_rank_pca_sphere"] == 1
+    assert found["error_low_identity"] == found["error_high_identity"] == 2
+    assert found["error_lead"] == found["descent_lead"] == 1
+    assert found["agreement"] == pytest.approx(-1)
+    assert found["spread"] == pytest.approx(0.6)
+    assert found["harm"] == pytest.approx(0.4)
+
+
+def test_the_peak_is_where_the_error_is_largest_at_the_first_small_cost():
+    jobs, recorded = [], {}
+    for points, wrong in ((101, 5), (449, 50), (601, 20)):
+        run_id = f"{points}"
+        about = {"run_id": run_id, "normalizer": "pca_sphere", names.FIT_ON: "train"}
+        jobs.append({**about, "train_points": points, "test_points": 100})
+        recorded[run_id] = pd.DataFrame(
+            {
+                "run_id": run_id,
+                names.TRAIN_COST.key: [0.5, 0.1, 0.01],
+                names.TEST_COST.key: [1.0, 2.0, 3.0],
+                names.TEST_MISCLASSIFICATIONS.key: [99, wrong, 0],
+            }
+        )
+    found = whitening_and_generalization.numbers(Made(jobs, recorded))
+    assert found["pca_sphere_train_peak"] == 450
+    assert found["pca_sphere_train_error_600"] == pytest.approx(0.2)
+    assert found["pca_sphere_train_cost_100"] == 2
+
+
+def test_the_worst_of_a_formula_is_the_largest_that_is_finite():
+    jobs, recorded = [], {}
+    for label, off in (("a", [np.nan, 1.0]), ("b", [3.0, 2.0]), ("c", [np.nan, 0.5])):
+        kind = {broken_data.KIND: label, broken_data.SCALE: "1e6"}
+        jobs.append({"run_id": label, "label": label, **kind})
+        recorded[label] = {"formula": np.array(["p", "q"]), "off": np.array(off)}
+    found = broken_data.numbers(Made(jobs, recorded))
+    assert found["b_1e+06_q_off"] == 2
+    assert np.isnan(found["a_1e+06_p_off"])
+    assert (found["worst_p_off"], found["worst_q_off"]) == (3, 2)
