@@ -41,7 +41,7 @@ def test_the_end_does_what_is_due_without_going_through_every_object():
     assert done.stdout.split() == ["collected", "lives", "finalized"]
 
 
-def test_results_looks_for_no_garbage_before_a_sweep_is_loaded(three, tmp_path):
+def test_results_looks_for_no_garbage_before_a_sweep_is_loaded(three):
     code = f"""
 import gc, sys
 from normbench.__main__ import main
@@ -50,7 +50,7 @@ gc.callbacks.append(
     lambda *_: gc.get_threshold()[0] == {OBJECTS} and seen.append("{LAST}" in sys.modules)
 )
 try:
-    main(["results", "--store", {three.uri!r}, "--out", {str(tmp_path)!r}])
+    main(["results", "table", "--store", {three.uri!r}])
 except SystemExit as end:
     assert not end.code
 assert gc.isenabled() and all(seen), seen
