@@ -38,6 +38,7 @@ def test_sound_points_are_off_by_the_ridge_and_by_what_is_divided_by():
         assert parts[name]["off"] == pytest.approx(1e-7 / (0.01 + 1e-7), rel=1e-6)
         assert parts[name]["iterations"] == 1
     assert parts["sphere_scikit"]["off"] == pytest.approx(1 / 200)
+    assert max(parts[name]["off"] for name in ("standard_textbook", "standard_scikit")) < 1e-12
     x = broken("sound").x
     assert parts["standard_scikit"]["entry"] == pytest.approx(
         np.abs((x - x.mean(0)) / x.std(0)).max()
