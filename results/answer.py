@@ -102,9 +102,12 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
 
     splits: from `heldout.by_split`.
     Which descends fastest, and which predicts best; that the faster one predicts worse, and that
-    a test cost rises. None where schemes are not compared on one problem.
+    a test cost rises. None where schemes are not compared on one problem, or where several
+    optimizers are: each scheme is then several answers.
     """
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    if len(set(problems.scheme_names(schemes).values())) < len(schemes):
+        return []
     if len(schemes) < 2 or len(_problems(schemes)) > 1 or _finite(schemes).empty:
         return []
     part = sweep.only(experiment)

@@ -203,6 +203,18 @@ def test_the_medians_of_several_starts_are_said(three):
     assert said.endswith("(medians of 2 starts).")
 
 
+def test_which_is_best_is_not_told_of_a_scheme_under_several_optimizers():
+    jobs = [
+        ("x", scheme, {1.0: (count, 0.001)}, {"optimizer": optimizer})
+        for scheme, count in (("a", 70), ("b", 90))
+        for optimizer, count in (("newton", 4), ("gradient_descent", count))
+    ]
+    assert answer.answers(runs(*jobs[1::2]), "x", NO_SPLITS)[0].startswith(
+        "Descends fastest: a, 70"
+    )
+    assert answer.answers(runs(*jobs), "x", NO_SPLITS) == []
+
+
 def test_which_is_best_has_two_answers():
     sweep = runs(*(("x", name, {0.1: count, 1.0: np.inf}) for name, count in zip("abc", (5, 3, 3))))
     fast, predicts = answer.answers(sweep, "x", NO_SPLITS)
