@@ -124,7 +124,7 @@ def framework_rows(turns: int, only: str) -> Iterator[Row]:
     gains, and what few rows of weights gain by pieces of the points, are the first rows.
     """
     none: dict[str, float | None] = {"float64": None, "float32": None}
-    avx512 = products.slopes_piece(10, 784) > 0
+    avx512 = products.scores_piece(10, 784, 4) > 0
     wanted: list[tuple[str, str, int, dict[str, float | None]]] = [
         ("all columns", "ours", 9, none),
         ("points at once", "ours", 1, none),
@@ -147,7 +147,7 @@ def framework_rows(turns: int, only: str) -> Iterator[Row]:
             if package and importlib.util.find_spec(package) is None:
                 yield {"name": name, "ratio": None, "note": f"{package} is not installed"}
                 continue
-            if side == "points at once" and not products.slopes_piece(10, 784):
+            if side == "points at once" and not avx512:
                 yield {"name": name, "ratio": None, "note": "these kernels take no pieces"}
                 continue
             work = mnist_work(runs, precision)

@@ -39,15 +39,16 @@ def test_pieces_are_small_and_only_where_they_pay(monkeypatch):
         points = products.scores_piece(rows, features, 8)
         assert 0 < points * rows <= products.SCORES
         assert points * rows * features <= products.SMALL
-        assert products.slopes_piece(rows, 784) * rows * 784 <= products.SMALL
+        assert products.slopes_piece(rows, 60) * rows * 60 <= products.SMALL
     assert products.scores_piece(32, 784, 4) > products.scores_piece(32, 784, 8) == 0
     assert products.scores_piece(1, 784, 4) == products.scores_piece(33, 784, 4) == 0
     assert products.scores_piece(9, 30, 4) == products.scores_piece(9, 20_000, 4) == 0
-    assert products.slopes_piece(81, 64) > products.slopes_piece(9, 784) > 50
-    assert products.slopes_piece(1, 784) == products.slopes_piece(30, 784) == 0
+    assert products.slopes_piece(9, 64) > products.slopes_piece(81, 64) > 50
+    assert products.slopes_piece(9, 80) > products.slopes_piece(9, 81) == 0
+    assert products.slopes_piece(1, 64) == products.slopes_piece(200, 30) == 0
     assert products.slopes_piece(9, 10) == products.slopes_piece(162, 64) == 0
     monkeypatch.setattr(products, "_takes_small", lambda: False)
-    assert products.scores_piece(10, 784, 4) == products.slopes_piece(10, 784) == 0
+    assert products.scores_piece(10, 784, 4) == products.slopes_piece(10, 64) == 0
 
 
 @pytest.mark.parametrize(("kernels", "taken"), [("SkylakeX", True), ("Haswell", False)])

@@ -4,7 +4,7 @@ OpenBLAS copies both factors of a product into panels before it multiplies them.
 leave that out for products that count as small. With few rows of weights the copy of the points
 takes as long as everything else: the points are then multiplied piece by piece, and each piece is a
 small product. The bounds here were measured at 10 to 4,000 features and 2 to 288 rows of weights,
-on one thread: beyond them pieces are slower.
+in descents of points that no cache holds: beyond them pieces are slower.
 """
 
 from functools import lru_cache
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 SMALL = 800_000  # multiplications: larger products do not count as small
 SCORES = 1200  # and of weights with points: scores, at most
+NARROW = 80  # features: of more, it takes longer to keep and sum what the pieces give
 KERNELS = {"SkylakeX", "Cooperlake", "SapphireRapids"}  # those of AVX-512
 
 
@@ -30,7 +31,7 @@ def scores_piece(rows: int, features: int, itemsize: int) -> int:
 
 def slopes_piece(rows: int, features: int) -> int:
     """Return the points of a piece for `slopes`, 0 where they are better multiplied all at once."""
-    if not (rows > 1 and rows * features >= 250 and _takes_small()):
+    if not (rows > 1 and rows * features >= 250 and features <= NARROW and _takes_small()):
         return 0
     points = SMALL // (rows * features)
     return points if points >= max(50, rows) else 0
