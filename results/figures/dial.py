@@ -17,6 +17,7 @@ from normbench.results.runs import Sweep
 
 LEAST = 3  # values of a setting: of fewer a table tells as much
 WIDE = 10  # times the least value: from there on the axis is logarithmic
+ROOM = 1.08  # times the highest value: its marker is whole
 SCHEME = "scheme"
 # Columns of a cost and of an error, and what they are of: the first that is known is drawn.
 FOLDS = (names.FOLDS_COST.column, names.FOLDS_ERROR.column)
@@ -95,7 +96,8 @@ def _curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any) -> N
     if 0 < values.min() <= values.max() / WIDE:
         axis.set_xscale("log")
         style.log_ticks(axis.xaxis)
-    axis.set_ylim(bottom=0)
+    highest = heights.max()
+    axis.set_ylim(0, ROOM * highest if highest > 0 else None)
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:

@@ -52,6 +52,8 @@ def test_splits_are_their_median_and_said():
     jobs = [(*job[:3], {**job[3], "data": f"{n}"}) for n, job in enumerate(jobs)]
     figure = drawing.figure(runs(*jobs), "x", "dial")
     assert curves(figure.axes[0])["a"] == [(50, 4), (200, 3), (1000, 2)]
+    bottom, top = figure.axes[0].get_ylim()
+    assert (bottom, top > 1.05 * 4) == (0, True)  # the highest marker is whole
     assert figure.legends[0].get_title().get_text().endswith("medians over 3 splits")
 
 
