@@ -15,10 +15,12 @@ from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+from urllib.request import url2pathname
 from weakref import WeakSet
 
 TABLE = "experiments"  # that every database of MLflow's has
+OF_EXPERIMENT, OF_RUN = 2, 4  # parts of an artifacts' path: mlartifacts/EXPERIMENT/RUN/artifacts
 VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its experiment
 _places: WeakSet[Any] = WeakSet()  # of SQLite's connections in SQLAlchemy's pools
 LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
@@ -60,6 +62,45 @@ def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
         connection.execute("update experiments set artifact_location = ?", [place])
         connection.commit()
         connection.execute("PRAGMA journal_mode=WAL")
+
+
+def beside(database: Path, artifacts: str, parts: int) -> Path | None:
+    """Return where artifacts are if they were moved, or copied, together with their database.
+
+    artifacts: their URI, which holds the folder's path of that time. parts: how many of its last
+    parts are the same now, `OF_EXPERIMENT` or `OF_RUN`. None where they are not there, or never
+    moved.
+    """
+    if urlsplit(artifacts).scheme not in ("", "file"):
+        return None
+    told = Path(url2pathname(urlsplit(artifacts).path))
+    here = database.parent.absolute().joinpath(*told.parts[-parts:])
+    moved = here.is_dir() and not (told.is_dir() and told.samefile(here))
+    return here if moved else None
+
+
+def follow(database: Path) -> None:
+    """Let a database that was moved or copied with its artifacts name them where they are now.
+
+    MLflow keeps absolute paths, and would write what comes next to where the folder was: a copy
+    into the original's. What is at the old place alone keeps its path.
+    """
+    with closing(sqlite3.connect(database)) as connection:
+        places = "select experiment_id, artifact_location from experiments"
+        for experiment, told in connection.execute(places).fetchall():
+            now = beside(database, told, OF_EXPERIMENT)
+            if not now:
+                continue
+            new = "update experiments set artifact_location = ? where experiment_id = ?"
+            connection.execute(new, [now.as_uri(), experiment])
+            runs = "select run_uuid, artifact_uri from runs where experiment_id = ?"
+            for run, uri in connection.execute(runs, [experiment]).fetchall():
+                old, _, own = uri.rpartition(f"/{run}/")
+                stays = Path(url2pathname(urlsplit(uri).path)).is_dir()
+                if old == told and (not stays or beside(database, uri, OF_RUN)):
+                    new = "update runs set artifact_uri = ? where run_uuid = ?"
+                    connection.execute(new, [f"{now.as_uri()}/{run}/{own}", run])
+        connection.commit()
 
 
 @cache

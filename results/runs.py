@@ -15,7 +15,7 @@ from normbench.results.errors import ResultsError
 from normbench.results.filters import remedy
 from normbench.results.labels import labels
 from normbench.results.rows import as_rows, as_table
-from normbench.results.stores import absolute, beside, connect, first_line
+from normbench.results.stores import absolute, artifact, connect, first_line
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(
@@ -156,25 +156,9 @@ class Sweep:
 
     def _array(self, run_id: str, name: str) -> Arrays:
         with TemporaryDirectory() as folder:
-            file = self._artifact(run_id, f"arrays/{name}.npz", folder)
+            file = artifact(self._client, self.store, run_id, f"arrays/{name}.npz", folder)
             with np.load(file, allow_pickle=False) as parts:
                 return {key: _cleaned(part) for key, part in parts.items()}
-
-    def _artifact(self, run_id: str, name: str, folder: str) -> str:
-        """Return the path of a run's artifact, found beside a database that was moved with it."""
-        try:
-            return str(self._client.download_artifacts(run_id, name, folder))
-        except ResultsError as error:
-            known = self._client.get_run(run_id).info.artifact_uri
-            here = beside(self.store, known)
-            if here and (here / name).is_file():
-                return str(here / name)
-            raise ResultsError(
-                f"run {run_id}: its {name} cannot be read "
-                f"({first_line(error.__cause__ or error)}); "
-                f"it was written to {clean.line(known)}: move the folder of artifacts back there, "
-                "or, as it was, beside the database"
-            ) from error
 
 
 def _cleaned(part: NDArray[Any]) -> NDArray[Any]:

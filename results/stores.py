@@ -9,8 +9,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
-from urllib.request import url2pathname
+from urllib.parse import quote
 
 from normbench.results import clean, mlflows_own, secrets
 from normbench.results.errors import ResultsError
@@ -18,7 +17,6 @@ from normbench.results.errors import ResultsError
 SQLITE = "sqlite:///"
 DEFAULT_STORE = f"{SQLITE}mlflow.db"
 PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
-PLACE = 4  # folders of a run's artifacts below the database's: mlartifacts/EXPERIMENT/RUN/artifacts
 
 
 def connect(store: str) -> Any:
@@ -51,17 +49,35 @@ def absolute(store: str) -> str:
     return f"{SQLITE}{Path(store.removeprefix(SQLITE)).absolute()}"
 
 
-def beside(store: str, artifacts: str) -> Path | None:
+def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Path:
+    """Return the path of a run's artifact, found beside a database that was moved with it.
+
+    folder: where it is downloaded to. Raises ResultsError where it cannot be read.
+    """
+    try:
+        return Path(client.download_artifacts(run_id, name, folder))
+    except ResultsError as error:
+        known = client.get_run(run_id).info.artifact_uri
+        here = moved(store, known)
+        if here and (here / name).is_file():
+            return here / name
+        raise ResultsError(
+            f"run {run_id}: its {name} cannot be read "
+            f"({first_line(error.__cause__ or error)}); "
+            f"it was written to {clean.line(known)}: move the folder of artifacts back there, "
+            "or, as it was, beside the database"
+        ) from error
+
+
+def moved(store: str, artifacts: str) -> Path | None:
     """Return where a run's artifacts are if they were moved together with their database.
 
-    artifacts: the URI that the run was given, `.../mlartifacts/EXPERIMENT/RUN/artifacts`, which
-    holds the folder's path of that time. None where the database is no file, or they are not there.
+    artifacts: the URI that the run was given. None where they never moved, are not there, or the
+    database is no file.
     """
     if not store.startswith(SQLITE):
         return None
-    parts = Path(url2pathname(urlsplit(artifacts).path)).parts
-    here = Path(store.removeprefix(SQLITE)).parent.joinpath(*parts[-PLACE:])
-    return here if here.is_dir() else None
+    return mlflows_own.beside(Path(store.removeprefix(SQLITE)), artifacts, mlflows_own.OF_RUN)
 
 
 def refuse_strange(database: Path, empty: bool) -> None:

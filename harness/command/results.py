@@ -4,8 +4,10 @@ Heavy libraries are loaded where a command needs them, so that `--help` is quick
 """
 
 import argparse
+import sqlite3
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -200,8 +202,14 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _dashboard(options: argparse.Namespace) -> int:
+    from normbench.results import mlflows_own
     from normbench.results.dashboard import serve
+    from normbench.results.stores import SQLITE
 
+    database = Path(options.store.removeprefix(SQLITE))
+    if options.store.startswith(SQLITE) and database.is_file():
+        with suppress(sqlite3.Error):  # told of by the server's own reader
+            mlflows_own.follow(database)
     return serve(options.store, options.host, options.port)
 
 

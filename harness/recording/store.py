@@ -267,7 +267,7 @@ class Store:
             return
         try:
             if self.artifacts.startswith("file:"):
-                _try_folder(Path(url2pathname(urlsplit(self.artifacts).path)))
+                try_folder(Path(url2pathname(urlsplit(self.artifacts).path)))
             else:
                 from mlflow.store.artifact.artifact_repository_registry import (
                     get_artifact_repository,
@@ -303,6 +303,8 @@ class Store:
             if self.database:
                 mlflows_own.mind_connections()
                 _initialize(self.database, self.artifacts, self.tables)
+                followed = partial(mlflows_own.follow, self.database)
+                patiently(followed, self.uri, AT_FIRST)
             patiently(lambda: _knock(self.uri), self.uri, KNOCK, few=1)
             client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)
             return Patient(client, self.uri, PATIENCE)
@@ -341,7 +343,7 @@ def _knock(uri: str) -> None:
         engine.dispose()
 
 
-def _try_folder(folder: Path) -> None:
+def try_folder(folder: Path) -> None:
     """Raise OSError unless a folder is there or can be made; nothing stays of the trial."""
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
