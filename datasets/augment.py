@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, digest, part
+from normbench.datasets.content import digest
+from normbench.datasets.dataset import Dataset, part, refuse_from_file
 from normbench.datasets.values import NUMBER, number, one_of, refuse_larger, whole
 
 KINDS = ("aligned", "round")
@@ -28,6 +29,7 @@ def augmented(dataset: Dataset, kind: Any, copies: Any, noise: Any, seed: int) -
     if kind is None:
         return dataset
     one_of("dataset.augment", kind, KINDS)
+    refuse_from_file(dataset, "dataset.augment", kind)
     x = dataset.x.astype(np.float64)
     refuse_larger(
         f"dataset.augment_copies={copies}", NUMBER * x.size * (copies + 1), "choose fewer"

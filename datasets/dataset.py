@@ -1,6 +1,5 @@
 """The value that every loader returns, with the checks that every data set has to pass."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -8,12 +7,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.content import LARGEST, Content, digest
+from normbench.datasets.points import Points, Rows
 from normbench.datasets.values import UserError as UserError
 
 TASKS = ("binary", "multiclass", "regression", "unlabelled")
-# Of an entry: its square, and a sum of squares, stay finite. A number of Python's own would become
-# float32 beside such points: infinite, so that no infinite one would be larger.
-LARGEST = np.float64(1e150)
 
 
 class Columns(Protocol):
@@ -32,7 +30,8 @@ class Columns(Protocol):
 class Dataset:
     """Points, targets and what is known about them. Build one with `make_dataset`.
 
-    `x` (P, N) holds one point per row. `y` (P,) holds class indices 0..C-1, or real targets for
+    `x` (P, N) holds one point per row, as an array or as `Points` of which some rows at a time are
+    in memory. `y` (P,) holds class indices 0..C-1, or real targets for
     regression, or is empty where there are none. `x_test` (Q, N) and `y_test` are empty (Q = 0)
     without a test part. columns: the table that `x` was made from, where there is one. notes:
     what a user should know of the data. fit_on: whether the schemes' statistics are of the `train`
@@ -44,9 +43,9 @@ class Dataset:
 
     name: str
     task: str
-    x: NDArray[Any]
+    x: Rows
     y: NDArray[Any]
-    x_test: NDArray[Any]
+    x_test: Rows
     y_test: NDArray[Any]
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
@@ -85,7 +84,8 @@ def make_dataset(
     """Return a checked `Dataset`.
 
     x: (P, N) numbers, one point per row. precision: the type that they are kept in; float32 only
-    for points that lose nothing by it, such as images (a large mean would cost them digits). y:
+    for points that lose nothing by it, such as images (a large mean would cost them digits).
+    `Points` keep their own, are read once, and are told from then on where they change. y:
     (P,); class indices where `class_names` are given, real targets where they are not, None for
     unlabelled points. Raises `UserError` that names the data set, the place and the remedy.
     """
@@ -106,8 +106,6 @@ def make_dataset(
         raise UserError(
             f"data of {name}: {points.shape[1]} features but {len(names)} feature names"
         )
-    _refuse_nonfinite(name, points, names, "")
-    _refuse_nonfinite(name, held_out, names, "test ")
     targets = _targets(name, y, len(points), class_names, "")
     held_out_targets = (
         _targets(name, y_test, len(held_out), class_names, "test ")
@@ -117,6 +115,11 @@ def make_dataset(
     if class_names is not None:
         _refuse_classes(name, targets, class_names)
         _refuse_labels(name, held_out_targets, class_names)
+    content = Content()
+    content.add_points(points, name, names, "")
+    content.add(targets)
+    content.add_points(held_out, name, names, "test ")
+    content.add(held_out_targets)
     return Dataset(
         name=name,
         task=_task(y, class_names),
@@ -127,7 +130,7 @@ def make_dataset(
         feature_names=names,
         class_names=tuple(class_names or ()),
         source=source,
-        fingerprint=digest(points, targets, held_out, held_out_targets),
+        fingerprint=content.fingerprint,
     )
 
 
@@ -183,20 +186,9 @@ def part(dataset: Dataset, held: NDArray[np.bool_]) -> Dataset:
     )
 
 
-def _points(name: str, x: Any, part: str, precision: str) -> NDArray[Any]:
-    """Return points (P, N) as numbers of the precision."""
-    try:
-        raw = np.asarray(x)
-        if np.iscomplexobj(raw):
-            raise TypeError("complex numbers have no order")
-        if raw.dtype.kind in "mMV":
-            raise TypeError(f"{raw.dtype} is none")
-        points = np.ascontiguousarray(raw, dtype=precision)
-    except (TypeError, ValueError) as error:
-        raise UserError(
-            f"data of {name}: every feature must be a number ({error}); "
-            "encode or drop the columns that are not"
-        ) from error
+def _points(name: str, x: Any, part: str, precision: str) -> Rows:
+    """Return points (P, N) as numbers of the precision, or as they are where they are `Points`."""
+    points = x if isinstance(x, Points) else _array(name, x, precision)
     if points.ndim != 2:
         raise UserError(
             f"data of {name}: the {part}points have shape {points.shape}; they must be (P, N), "
@@ -210,22 +202,19 @@ def _points(name: str, x: Any, part: str, precision: str) -> NDArray[Any]:
     return points
 
 
-def _refuse_nonfinite(name: str, points: NDArray[Any], names: tuple[str, ...], part: str) -> None:
-    # Two reductions, no temporary; NaN fails the comparison. The mask only names the place.
-    if not points.size or max(float(points.max()), -float(points.min())) <= LARGEST:
-        return
-    bad = np.argwhere(~(np.abs(points) <= LARGEST))
-    row, column = bad[0]
-    value = points[row, column]
-    remedy = (
-        f"its square overflows; rescale the feature (entries must be below {LARGEST:g})"
-        if np.isfinite(value)
-        else "drop those points or fill the gaps before the comparison"
-    )
-    raise UserError(
-        f"data of {name}: feature {names[column]!r} of {part}point {row} (counted from 0) is "
-        f"{value:g} ({len(bad)} in all); {remedy}"
-    )
+def _array(name: str, x: Any, precision: str) -> NDArray[Any]:
+    try:
+        raw = np.asarray(x)
+        if np.iscomplexobj(raw):
+            raise TypeError("complex numbers have no order")
+        if raw.dtype.kind in "mMV":
+            raise TypeError(f"{raw.dtype} is none")
+        return np.ascontiguousarray(raw, dtype=precision)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"data of {name}: every feature must be a number ({error}); "
+            "encode or drop the columns that are not"
+        ) from error
 
 
 def _targets(
@@ -282,18 +271,18 @@ def _refuse_labels(name: str, targets: NDArray[Any], class_names: Sequence[str])
         )
 
 
+def refuse_from_file(dataset: Dataset, setting: str, value: Any) -> None:
+    """Raise `UserError` where a setting takes points in memory, and a data set's are not."""
+    if isinstance(dataset.x, Points):
+        raise UserError(
+            f"{setting}={value}: takes points that are held in memory, and those of "
+            f"{dataset.name} are read from their file block by block; leave it out"
+        )
+
+
 def _task(y: Any, class_names: Sequence[str] | None) -> str:
     if y is None:
         return "unlabelled"
     if class_names is None:
         return "regression"
     return "binary" if len(class_names) == 2 else "multiclass"
-
-
-def digest(*arrays: NDArray[Any]) -> str:
-    """Return the fingerprint of some arrays' content."""
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(f"{array.shape}{array.dtype}".encode())
-        found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()

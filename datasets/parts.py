@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, UserError, digest, part
+from normbench.datasets.content import digest
+from normbench.datasets.dataset import Dataset, UserError, part, refuse_from_file
 from normbench.datasets.values import one_of, whole
 
 FIT_ON = ("train", "all")
@@ -51,6 +52,7 @@ def folded(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
     repeats = whole("dataset.repeats", repeats, 1)
     if folds is None:
         return dataset
+    refuse_from_file(dataset, "dataset.folds", folds)
     if len(dataset.x_test):
         raise UserError(
             f"dataset.folds={folds}: {dataset.name} has a test part of {len(dataset.x_test)} "
@@ -83,6 +85,8 @@ def fitted_on(dataset: Dataset, fit_on: Any) -> Dataset:
             f"dataset.fit_on=all: {dataset.name} has no test points to learn statistics of; "
             "set dataset.test_fraction or dataset.folds"
         )
+    if fit_on == "all":
+        refuse_from_file(dataset, "dataset.fit_on", fit_on)
     return replace(dataset, fit_on=fit_on)
 
 

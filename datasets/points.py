@@ -25,6 +25,7 @@ class Points(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     ndim = 2
+    marks: Any = None  # checksums of what was read of them: see `normbench.datasets.content`
 
     @abstractmethod
     def read(self, first: int, last: int, out: Array | None = None) -> Array:

@@ -1,8 +1,11 @@
 """Checks of single settings: each returns the value, or raises `UserError` in one line."""
 
 import os
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
 from pathlib import Path
@@ -11,6 +14,13 @@ from typing import Any
 LARGEST_FLOAT = sys.float_info.max
 SHARE = 1 / 4  # of that memory, for one array: points are copied, normalized and multiplied
 NUMBER = 8  # bytes of a number in float64
+UNITS = {"": 1, "b": 1} | {
+    f"{letter}{binary}b": (1024 if binary else 1000) ** power
+    for power, letter in enumerate("kmgt", 1)
+    for binary in ("", "i")
+}
+SIZE = re.compile(r"\s*(\d+\.?\d*(?:e[+-]?\d{1,3})?)\s*([a-z]*)\s*", re.IGNORECASE)
+ROOM = 64 << 20  # bytes: what a memory limit leaves at least, beside the program itself
 LIMITS = (  # of a container: what it may have, and what it has
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (
@@ -103,8 +113,82 @@ def place(name: str, value: Any, remedy: str) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Limit:
+    """The most memory that this process may take, in bytes, and as the user wrote it."""
+
+    most: int
+    written: str
+
+
+_limits: list[Limit | None] = [None]  # the last one holds, for the whole process
+
+
+def memory_size(value: Any) -> int | None:
+    """Return the setting `memory` in bytes, None where there is no limit; raise `UserError`.
+
+    value: a number of bytes, or with a unit: 500MB, 1.5GiB.
+    """
+    if value is None:
+        return None
+    found = None if isinstance(value, bool) else SIZE.fullmatch(str(value))
+    if found is None or found[2].lower() not in UNITS:
+        raise UserError(
+            f"memory={value}: must be a size such as 1GiB, 500MB or 2e9 (bytes), or null for no "
+            "limit"
+        )
+    size = min(float(found[1]) * UNITS[found[2].lower()], sys.maxsize)
+    return int(size)
+
+
+def limit_memory(value: Any) -> None:
+    """Let this process take no more memory than this, by `available`; None: no limit.
+
+    value: as of `memory_size`. Raises `UserError` where next to nothing would be left of it.
+    """
+    most = memory_size(value)
+    made = None if most is None else Limit(most, str(value))
+    if made and made != _limits[-1] and made.most < resident() + ROOM:
+        raise UserError(
+            f"memory={value}: the program itself takes {resident() >> 20} MiB; set "
+            f"{(resident() + ROOM >> 20) + 1}MiB at least, or null for no limit"
+        )
+    _limits[-1] = made
+
+
+@contextmanager
+def limited_memory(value: Any) -> Iterator[None]:
+    """Let this process take no more memory than this for a while; see `limit_memory`."""
+    _limits.append(_limits[-1])
+    try:
+        limit_memory(value)
+        yield
+    finally:
+        _limits.pop()
+
+
+def resident() -> int:
+    """Return how many bytes of memory this process holds; elsewhere than on Linux, ever held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else 1024 * most
+
+
 def available() -> int:
-    """Return how many bytes of memory are free to use without swapping, as the system tells."""
+    """Return how many bytes of memory are free to use: without swapping, as the system tells.
+
+    And within the limit that is set.
+    """
+    limit, free = _limits[-1], _machine()
+    return free if limit is None else max(0, min(free, limit.most - resident()))
+
+
+def _machine() -> int:
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -126,9 +210,11 @@ def refuse_larger(setting: str, wanted: float, remedy: str, share: float = SHARE
     """
     most = share * available()
     if wanted > most:
+        limit = _limits[-1]
+        rest = f"memory={limit.written} leaves" if limit else "this machine has"
         raise UserError(
             f"{setting}: takes {gigabytes(wanted)} of memory, and at most {gigabytes(most)} "
-            f"({share:.0%} of what this machine has free) may be; {remedy}"
+            f"({share:.0%} of what {rest} free) may be; {remedy}"
         )
 
 

@@ -14,10 +14,11 @@ from normbench.choices import build, locate, options
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Drawn, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
+from normbench.datasets.values import limited_memory
 from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run, with_default_start
-from normbench.recording import memory
+from normbench.recording import memory as recorded
 from normbench.recording.records import JobRecord, Place, of_outcome
 from normbench.results import names
 from normbench.results.notebook import Comparison
@@ -63,6 +64,7 @@ def compare(
     augment_noise: float = 0.2,
     fit_on: str = "train",
     record: Sequence[str] = (),
+    memory: Any = None,
     name: str = "x",
 ) -> Comparison:
     """Descend one cost under every normalizer and step size; return what was found.
@@ -74,7 +76,8 @@ def compare(
     missing: what is done with the columns of a frame, as `dataset.drop` of a file's.
     points to fit_on: which points are used, which are held out, and what copies are made of the
     others, as `dataset.points` to `dataset.fit_on`. record: what some figures need, such as
-    `contours`. name: what the data are called. The other settings are those of the command line.
+    `contours`. memory: the most that this process takes meanwhile, such as `"1GiB"`. name: what the
+    data are called. The other settings are those of the command line.
     Raises `UserError`, a ValueError, on a value that is out of its range.
     """
     function = locate("cost", options("cost", cost)["_target_"]) if isinstance(cost, str) else cost
@@ -102,35 +105,36 @@ def compare(
         record=tuple(record),
         draws=(drawn.split_seed if drawn.test_fraction else 0, 0),  # no seed made the points
     )
-    with _told_in_python():
-        data = drawn.of(_dataset(name, x, y, function, Options(drop, encode, fill, missing)))
     records: list[JobRecord] = []
     shared = Shared()
-    for normalizer in normalizers:
-        scheme = (
-            build("normalizer", options("normalizer", normalizer))
-            if isinstance(normalizer, str)
-            else _clone(normalizer)
-        )
-        job = Job(
-            dataset=data,
-            cost=function,
-            normalizer=scheme,
-            optimizer=build("optimizer", options("optimizer", optimizer)),
-            settings=settings,
-            l2=number("l2", l2, least=0),
-            l2_in=l2_in,
-            rules=rules or Rules(),
-        )
-        job = with_default_start(job) if start is None else job
-        called = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
-        words = (called, cost if isinstance(cost, str) else _name(cost), optimizer)
-        place = _place(job, len(records), start is None, *words)
-        place.params.update({f"dataset.{key}": value for key, value in asdict(drawn).items()})
-        records.append(of_outcome(place, data, run(job, shared=shared)))
+    with limited_memory(memory):
+        with _told_in_python():
+            data = drawn.of(_dataset(name, x, y, function, Options(drop, encode, fill, missing)))
+        for normalizer in normalizers:
+            scheme = (
+                build("normalizer", options("normalizer", normalizer))
+                if isinstance(normalizer, str)
+                else _clone(normalizer)
+            )
+            job = Job(
+                dataset=data,
+                cost=function,
+                normalizer=scheme,
+                optimizer=build("optimizer", options("optimizer", optimizer)),
+                settings=settings,
+                l2=number("l2", l2, least=0),
+                l2_in=l2_in,
+                rules=rules or Rules(),
+            )
+            job = with_default_start(job) if start is None else job
+            called = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
+            words = (called, cost if isinstance(cost, str) else _name(cost), optimizer)
+            place = _place(job, len(records), start is None, *words)
+            place.params.update({f"dataset.{key}": value for key, value in asdict(drawn).items()})
+            records.append(of_outcome(place, data, run(job, shared=shared)))
     if not records:
         raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")
-    return Comparison(memory.sweep(records, {names.COMMAND.key: "normbench.compare(...)"}))
+    return Comparison(recorded.sweep(records, {names.COMMAND.key: "normbench.compare(...)"}))
 
 
 @contextmanager
@@ -179,12 +183,12 @@ def _place(
         names.COST.key: cost,
         names.NORMALIZER.key: normalizer,
         names.OPTIMIZER.key: optimizer,
-        names.SWEEP_ID.key: memory.SWEEP,
-        names.membership(memory.SWEEP).key: str(number),
+        names.SWEEP_ID.key: recorded.SWEEP,
+        names.membership(recorded.SWEEP).key: str(number),
     }
     if start_follows and settings.start == "normal":
         tags[names.STANDS_IN.key] = "true"
-    return Place(memory.STORE, f"{job.dataset.name}-{cost}", "", params, tags)
+    return Place(recorded.STORE, f"{job.dataset.name}-{cost}", "", params, tags)
 
 
 def _is_plain(value: Any) -> bool:

@@ -37,8 +37,18 @@ def job(plain: dict[str, Any]) -> "Job":
     from normbench.choices import allowing
 
     _check_parts(plain)
+    _limit_memory(plain["memory"])
     with allowing(plain["packages"]):
         return _job(plain)
+
+
+def _limit_memory(value: Any) -> None:
+    """Set what this process may hold; raise `UserError` where the program alone takes it."""
+    from normbench.datasets.values import limit_memory
+
+    if value is not None:
+        import normbench.job  # noqa: F401 - so that what the program itself takes is counted
+    limit_memory(value)
 
 
 def wrong_settings(grid: Grid) -> set[str]:
@@ -106,9 +116,10 @@ def replaced(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
 def _check_parts(plain: Mapping[str, Any]) -> None:
     """Raise `UserError` where a part of a config is another kind of thing than its settings."""
     from normbench.datasets import UserError
-    from normbench.datasets.values import switch
+    from normbench.datasets.values import memory_size, switch
 
     switch("reuse", plain["reuse"])
+    memory_size(plain["memory"])
     figures(plain)
     for part in (*GROUPS, "tracking", "rules", "search"):
         if not isinstance(plain[part], dict):
@@ -379,7 +390,7 @@ def parameters(config: DictConfig) -> dict[str, Any]:
         plain = {str(key): value for key, value in unresolved.items()}
     flat: dict[str, Any] = {}
     for key, value in plain.items():
-        if key in ("tracking", "reuse", "packages", "figures"):
+        if key in ("tracking", "reuse", "packages", "figures", "memory"):
             continue
         if isinstance(value, dict):
             if key in HydraConfig.get().runtime.choices:

@@ -1,0 +1,87 @@
+"""The setting `memory`: how it is written, what is left of it, and what is too little."""
+
+import numpy as np
+import pytest
+
+from normbench import compare
+from normbench.datasets import UserError, values
+from normbench.datasets.values import (
+    available,
+    limit_memory,
+    limited_memory,
+    memory_size,
+    refuse_larger,
+    resident,
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        (None, None),
+        ("1GiB", 1 << 30),
+        ("1.5 GiB", 3 << 29),
+        ("500MB", 500_000_000),
+        ("64kib", 1 << 16),
+        ("7B", 7),
+        ("2e9", 2_000_000_000),
+        (2e9, 2_000_000_000),
+        (1 << 40, 1 << 40),
+    ],
+)
+def test_a_size_is_a_number_with_a_unit_or_none(written, size):
+    assert memory_size(written) == size
+
+
+@pytest.mark.parametrize(
+    "written", ["", "much", "1 GiB free", "-1GiB", "GiB", "1Gi", "nan", "inf", True, [1], "1e9999"]
+)
+def test_what_is_no_size_is_told_in_one_line(written):
+    with pytest.raises(UserError, match=r"^memory=.*: must be a size such as 1GiB") as told:
+        memory_size(written)
+    assert "\n" not in str(told.value)
+
+
+def test_what_is_free_is_what_the_limit_leaves_beside_what_is_held(monkeypatch):
+    without = available()
+    monkeypatch.setattr(values, "resident", lambda: 300 << 20)
+    with limited_memory("400MiB"):
+        assert available() == 100 << 20
+        monkeypatch.setattr(values, "resident", lambda: 450 << 20)
+        assert available() == 0
+        limit_memory("400MiB")  # the same again, as of the next job: what is held may be data
+        with pytest.raises(UserError, match=r"^x=1: .* of what memory=400MiB leaves free\) may be"):
+            refuse_larger("x=1", 1000, "choose less")
+    assert values._limits == [None]
+    assert available() > min(without, 1 << 60) / 2
+
+
+def test_a_limit_below_what_the_program_takes_says_what_it_takes(monkeypatch):
+    monkeypatch.setattr(values, "resident", lambda: 310 << 20)
+    told = r"^memory=200MiB: the program itself takes 310 MiB; set 375MiB at least, or null"
+    with pytest.raises(UserError, match=told), limited_memory("200MiB"):
+        pass
+    assert values._limits == [None]
+    with limited_memory("375MiB"):
+        pass
+
+
+def test_what_is_resident_grows_with_what_is_held():
+    before = resident()
+    held = np.ones(4 << 20)
+    assert 24 << 20 < resident() - before < 64 << 20
+    assert held[-1] == 1
+
+
+def test_the_comparison_from_python_has_a_limit_while_it_runs(two_classes):
+    seen = []
+
+    def cost(scores, targets):
+        seen.append(values._limits[-1])
+        return (scores[:, 0] ** 2).sum(axis=-1)
+
+    compare(*two_classes, cost=cost, step_sizes=[0.1], iterations=1, memory="4GiB")
+    assert {limit.written for limit in seen} == {"4GiB"}
+    assert values._limits == [None]
+    with pytest.raises(UserError, match=r"^memory=1MB: the program itself takes"):
+        compare(*two_classes, memory="1MB")
