@@ -139,6 +139,12 @@ def statuses(database: Path, runs: Sequence[str]) -> dict[str, str]:
         return dict(connection.execute(query, list(runs)).fetchall())
 
 
+def last_points(run: Any) -> dict[str, tuple[int, float, int]]:
+    """Return the last point of each of a run's metrics: its step, value and time in ms."""
+    last = run.data.to_proto().metrics
+    return {point.key: (point.step, point.value, point.timestamp) for point in last}
+
+
 def saved(key: str, name: str, created: int, state: dict[str, Any]) -> dict[str, str]:
     """Return the tag that saves a view; none where it is longer than what MLflow keeps."""
     told = {"name": name, "createdAt": created, "updatedAt": created, "state": packed(state)}

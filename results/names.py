@@ -263,6 +263,8 @@ def membership(sweep_id: str) -> Tag:
     return Tag(f"sweep.{sweep_id}", "the number of the job in that sweep")
 
 
+ORIGIN = Tag("imported_from", "the run that it is a copy of, by its id in the store it came from")
+
 # Of a sweep.
 COMMAND = Tag("command", "the command that made it, without passwords")
 EXPECTED = Tag("study_expected", "what the source of its study says in numbers, as JSON")

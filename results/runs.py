@@ -188,19 +188,26 @@ def load(store: str, *sweeps: str) -> Sweep:
     Raises ResultsError where one of them is not there.
     """
     client = connect(store)
-    runs: dict[str, Any] = {}
-    for sweep_id in sweeps:
-        found: list[Any] = []
-        if not {"'", "`"} & set(sweep_id):  # which no query can name
-            found = [*_search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
-        if not found:
-            raise ResultsError(
-                f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows "
-                "them"
-            )
-        runs |= {run.info.run_id: run for run in found}
+    runs = {
+        run.info.run_id: run for sweep_id in sweeps for run in of_sweep(client, store, sweep_id)
+    }
     one = sweeps[0] if len(sweeps) == 1 else ""
     return Sweep(absolute(store), one or QUERY, _table(client, list(runs.values()), one))
+
+
+def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
+    """Return a sweep's runs as MLflow has them, with the jobs that it took from others.
+
+    Raises ResultsError where it is not there.
+    """
+    found: list[Any] = []
+    if not {"'", "`"} & set(sweep_id):  # which no query can name
+        found = [*_search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
+    if not found:
+        raise ResultsError(
+            f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows them"
+        )
+    return found
 
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
@@ -217,7 +224,7 @@ def _reused(client: Any, sweep_id: str) -> list[Any]:
     return found
 
 
-def _whole(runs: Sequence[Any]) -> list[Any]:
+def whole(runs: Sequence[Any]) -> list[Any]:
     """Return runs without the jobs, and the steps, that were cut off while they were written."""
     cut = {
         run.info.run_id
@@ -277,7 +284,7 @@ def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame
     """Return one row a run; of a sweep, its schemes by experiment, in the order of its jobs."""
     called = {found.experiment_id: found.name for found in client.search_experiments()}
     line = lru_cache(maxsize=None)(clean.line)  # most of what runs say, they say alike
-    rows = [_row(run, line(called[run.info.experiment_id]), line) for run in _whole(runs)]
+    rows = [_row(run, line(called[run.info.experiment_id]), line) for run in whole(runs)]
     table = as_table(rows)
     table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")
     table["first"] = table.groupby("experiment")["place"].transform("min")

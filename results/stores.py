@@ -69,6 +69,21 @@ def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Pa
         ) from error
 
 
+def artifacts(client: Any, store: str, run: Any) -> list[str]:
+    """Return the names of a run's artifacts, in order."""
+    here = moved(store, run.info.artifact_uri)
+    if here:
+        return sorted(
+            file.relative_to(here).as_posix() for file in here.rglob("*") if file.is_file()
+        )
+    found, folders = [], [""]
+    while folders:
+        entries = client.list_artifacts(run.info.run_id, folders.pop() or None)
+        folders += [entry.path for entry in entries if entry.is_dir]
+        found += [entry.path for entry in entries if not entry.is_dir]
+    return sorted(found)
+
+
 def moved(store: str, artifacts: str) -> Path | None:
     """Return where a run's artifacts are if they were moved together with their database.
 

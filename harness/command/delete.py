@@ -91,8 +91,7 @@ def _found(writer: Writer, sweeps: Sequence[str]) -> Found:
             if run.data.tags.get(names.SWEEP_ID.key) not in sweeps
         ]
     for run in runs[names.SWEEP]:
-        folder = Path(run.data.tags.get(names.FOLDER.key, ""))
-        if run.info.status == "RUNNING" and leftovers.lives(folder):
+        if leftovers.at_work(run):
             sweep = run.data.tags[names.SWEEP_ID.key]
             raise ResultsError(f"sweep {clean.line(sweep)}: is at work; stop it, or wait for it")
     known: dict[str, dict[str, str]] = {}
@@ -125,5 +124,5 @@ def _hand_on(writer: Writer, found: Found) -> None:
 
 def _take_away(tags: Mapping[str, str]) -> None:
     """Remove what a sweep drew, and its folder where nothing else is in it."""
-    if tags.get(names.HOST.key) == leftovers.host():
+    if tags.get(names.HOST.key) == leftovers.host() and names.FOLDER.key in tags:
         drawn.remove(Path(tags[names.FOLDER.key]), tags)

@@ -10,10 +10,13 @@ QUIET_SECONDS = 10.0  # between two lines in a pipe
 
 
 class Progress:
-    """Tells of one job on the standard error; call it with the iteration that is done."""
+    """Tells of one job on the standard error; call it with the iteration that is done.
 
-    def __init__(self, title: str, bar: bool = True) -> None:
-        self.title, self.wanted = clean.line(title), bar
+    unit: what is counted, where it is not iterations.
+    """
+
+    def __init__(self, title: str, bar: bool = True, unit: str = "iteration") -> None:
+        self.title, self.wanted, self.unit = clean.line(title), bar, unit
         self.started = self.told = time.monotonic()
         self.iterations = 0
         self.bar: Any = None
@@ -27,7 +30,7 @@ class Progress:
             # Past the cleaning, which would show the bar's own marks; the title is clean.
             screen = getattr(sys.stderr, "behind", sys.stderr)
             self.bar = tqdm(
-                total=iterations, desc=self.title, file=screen, leave=False, unit="iteration"
+                total=iterations, desc=self.title, file=screen, leave=False, unit=self.unit
             )
 
     def __call__(self, iteration: int) -> None:
@@ -40,7 +43,7 @@ class Progress:
             return
         self.told = now
         left = (now - self.started) / iteration * (self.iterations - iteration)
-        self._say(f"iteration {iteration} of {self.iterations}, {left:.0f} s left")
+        self._say(f"{self.unit} {iteration} of {self.iterations}, {left:.0f} s left")
 
     def end(self, word: str) -> None:
         """Say what became of the job."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.command.words import near, parsed
+from normbench.datasets.values import UserError
 from normbench.results import clean, names
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import NAMES
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command not in OF_RUNS:
             collect_seldom()
         return int(COMMANDS[options.command](options))
-    except ResultsError as error:
+    except (ResultsError, UserError) as error:
         print(f"normbench: {error.args[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -171,7 +172,6 @@ def _report(options: argparse.Namespace) -> int:
 
 def _rejudge(options: argparse.Namespace) -> int:
     from normbench.command import rejudge
-    from normbench.datasets import UserError
     from normbench.results import runs
 
     sweep, rules = options.sweep, options.rules
@@ -179,16 +179,33 @@ def _rejudge(options: argparse.Namespace) -> int:
         sweep, rules = None, [sweep, *rules]
     sweep = sweep or runs.last_sweep_id(options.store)
     folder = Path(options.out).absolute() if options.out else None
-    try:
-        return rejudge.run(options.store, sweep, rules, folder)
-    except UserError as error:
-        raise ResultsError(str(error)) from error
+    return rejudge.run(options.store, sweep, rules, folder)
 
 
 def _delete(options: argparse.Namespace) -> int:
     from normbench.command import delete
 
     return delete.run(options.store, options.sweep, options.yes)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from normbench.command import moving
+
+    return moving.leave(options.store, options.sweep, options.all, options.overwrite)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from normbench.command import moving
+    from normbench.recording.store import StoreLostError
+
+    try:
+        return moving.come(options.store, options.artifacts, options.file)
+    except StoreLostError as error:
+        print(f"normbench: {error}; the same command finishes it", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("normbench: stopped; the same command finishes the import", file=sys.stderr)
+        raise
 
 
 def _profile(options: argparse.Namespace) -> int:
@@ -223,6 +240,8 @@ COMMANDS = {
     "report": _report,
     "rejudge": _rejudge,
     "delete": _delete,
+    "export": _export,
+    "import": _import,
     "profile": _profile,
     "dashboard": _dashboard,
 }

@@ -23,6 +23,8 @@ EXAMPLES = """examples:
   normbench results rejudge rules.tail=0.2       the last sweep by other rules
   normbench results table SWEEP SWEEP            several sweeps side by side
   normbench results delete SWEEP                 a sweep, for good
+  normbench results export SWEEP house.zip       a sweep in one file
+  normbench results import house.zip --store http://host:5000
   normbench results table --format latex
   normbench results table --histories --format parquet --out tables
   normbench results table --histories --where "params.dataset = 'digits'" --format csv
@@ -150,6 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     delete.add_argument("sweep", nargs="+", help="the sweeps' ids")
     delete.add_argument("--yes", action="store_true", help="do not ask")
 
+    _add_moving(commands, store)
     named = _Parser(add_help=False)  # a parent, so that NAME comes before SWEEP
     named.add_argument("name", metavar="NAME", help="one of those above")
     figure = commands.add_parser(
@@ -190,6 +193,37 @@ def _parser() -> argparse.ArgumentParser:
     dashboard.add_argument("--port", type=int, default=5000, help="(%(default)s)")
     dashboard.add_argument("--host", default="127.0.0.1", help="(%(default)s: this machine only)")
     return parser
+
+
+def _add_moving(commands: Any, store: _Parser) -> None:
+    export = commands.add_parser(
+        "export",
+        parents=[store],
+        usage="%(prog)s [--store URI] [--all] [--overwrite] SWEEP... FILE",
+        help="sweeps with runs, histories and artifacts, as one file that import reads",
+        description="Jobs that a sweep took from others go with it. The store stays as it is.",
+    )
+    export.add_argument(
+        "sweep", nargs="+", metavar="SWEEP... FILE", help="the sweeps' ids, then the file to write"
+    )
+    export.add_argument("--all", action="store_true", help="every sweep of the store: no ids")
+    export.add_argument("--overwrite", action="store_true", help="replace a file that is there")
+
+    arrive = commands.add_parser(
+        "import",
+        parents=[store],
+        help="the sweeps of a file that export wrote, into a store",
+        description="What is there already is not written again, so that an import which was "
+        "stopped is finished by the same command. A sweep whose id another sweep has gets a "
+        "number behind it. Jobs that two laboratories ran alike stay two, each with its times.",
+    )
+    arrive.add_argument("file", metavar="FILE", help="what export wrote")
+    arrive.add_argument(
+        "--artifacts",
+        metavar="FOLDER",
+        help="where artifacts go, a folder or a URI (mlartifacts beside a database; a server "
+        "has a place)",
+    )
 
 
 def _drawing_options() -> _Parser:

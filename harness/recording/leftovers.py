@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from normbench.datasets.dataset import UserError
 from normbench.recording import files
@@ -70,6 +70,12 @@ def lives(folder: Path) -> bool | None:
         except OSError:
             return None
     return False
+
+
+def at_work(run: Any) -> bool:
+    """Return whether the sweep of a sweep's run is still at work."""
+    folder = Path(run.data.tags.get(names.FOLDER.key, ""))
+    return run.info.status == "RUNNING" and bool(lives(folder))
 
 
 def host() -> str:

@@ -20,12 +20,9 @@ def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
     parents: the sweep run of each experiment. A store that refuses a view or a description
     keeps its runs: the links then hold a search instead.
     """
-    from normbench.results import view
-
     for experiment, parent in parents.items():
         _color(writer, sweep, experiment)
-        writer.tag_experiment(experiment, view.tags(sweep, experiment))
-        _describe(writer, sweep, experiment, parent)
+        describe(writer, sweep, experiment, parent)
 
 
 def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]) -> None:
@@ -60,9 +57,11 @@ def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
             writer.tag_run(run_id, {names.COLOR.key: color})
 
 
-def _describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> None:
-    from normbench.results import description
+def describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> None:
+    """Save an experiment's views of a sweep, then the notes, which link to them and to its runs."""
+    from normbench.results import description, view
 
+    writer.tag_experiment(experiment, view.tags(sweep, experiment))
     text = description.write(sweep, experiment)
     writer.tag_run(parent, {names.DESCRIPTION.key: text})
     before = writer.experiment_tags(experiment).get(names.DESCRIPTION.key, "")

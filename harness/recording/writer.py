@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,9 +50,18 @@ class Writer:
             tried = f"{wanted}.{number}"
         return tried
 
-    def finish(self, run_id: str, status: str = "FINISHED") -> None:
-        """End a run."""
-        self.client.set_terminated(run_id, status)
+    def begin(self, experiment: str, name: str, tags: Mapping[str, str], started: int) -> str:
+        """Return the id of a new run, which began at a time in ms."""
+        place, first = self._experiment(experiment), dict(list(tags.items())[:FEW])
+        run_id = str(self.client.create_run(place, started, first, name).info.run_id)
+        rest = list(tags.items())[FEW:]
+        for number in range(0, len(rest), FEW):
+            self.tag_run(run_id, dict(rest[number : number + FEW]))
+        return run_id
+
+    def finish(self, run_id: str, status: str = "FINISHED", ended: int | None = None) -> None:
+        """End a run, now or at a time in ms."""
+        self.client.set_terminated(run_id, status, ended)
 
     def write(self, record: JobRecord) -> str:
         """Write a job: its scheme's run and, below it, a run for each step size; return its id.
@@ -60,14 +69,11 @@ class Writer:
         The scheme's run is finished last, so that a job that is not whole is not FINISHED. Raises
         `StoreLostError` where what was written cannot be read back.
         """
-        from mlflow.entities import Param
-
         experiment = self._experiment(record.experiment)
         scheme = self._create(experiment, record.scheme, names.SCHEME, record.parent)
-        params = [Param(key, text) for key, text in record.params.items()]
-        for first in range(0, len(params), FEW):
-            self.client.log_batch(scheme, params=params[first : first + FEW])
-        self._log_input(scheme, record.dataset)
+        self.log_params(scheme, record.params)
+        if record.dataset:
+            self.log_input(scheme, record.dataset, {"mlflow.data.context": "training"})
         written = {}
         for step in record.steps:
             run_id = self._create(experiment, step, names.STEP, scheme)
@@ -167,7 +173,7 @@ class Writer:
         sweep's own run; a job's, half written, is KILLED, so that it does not pass for one that
         is written.
         """
-        running = self._search("attributes.status = 'RUNNING'")
+        running = self.search("attributes.status = 'RUNNING'")
         ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
         gone = set()
         for sweep_id in ids:
@@ -185,7 +191,7 @@ class Writer:
     def _end_steps(self, scheme: str) -> None:
         """Let no step of a job that was cut off pass for one of a job that is whole."""
         query = f"{names.PARENT.equals(scheme)} and attributes.status = 'FINISHED'"
-        for step in self._search(query):
+        for step in self.search(query):
             self.finish(step.info.run_id, "KILLED")
 
     def log_file(self, run_id: str, path: Path, folder: str = "") -> None:
@@ -216,11 +222,11 @@ class Writer:
 
     def of_sweep(self, sweep_id: str) -> list[Any]:
         """Return the runs that a sweep wrote: its own, its jobs', their step sizes'."""
-        return self._search(names.SWEEP_ID.equals(sweep_id))
+        return self.search(names.SWEEP_ID.equals(sweep_id))
 
     def members(self, sweep_id: str) -> list[Any]:
         """Return the runs of a sweep's jobs, its own and those that it took in."""
-        return self._search(names.membership(sweep_id).exists)
+        return self.search(names.membership(sweep_id).exists)
 
     def untag(self, run_id: str, keys: Iterable[str]) -> None:
         """Take tags from a run."""
@@ -291,11 +297,12 @@ class Writer:
         return {}
 
     def _sweeps(self, sweep_id: str) -> list[Any]:
-        return self._search(
+        return self.search(
             f"{names.ROLE.equals(names.SWEEP)} and {names.SWEEP_ID.equals(sweep_id)}"
         )
 
-    def _search(self, query: str) -> list[Any]:
+    def search(self, query: str) -> list[Any]:
+        """Return the runs of a query."""
         ids = [found.experiment_id for found in self.client.search_experiments()]
         runs: list[Any] = []
         token = None
@@ -319,12 +326,24 @@ class Writer:
         return str(made.info.run_id)
 
     def _log(self, run_id: str, metrics: Sequence[Entry]) -> None:
+        now = int(time.time() * 1000)
+        self.log_points(run_id, [(key, value, now, step) for key, value, step in metrics])
+
+    def log_points(self, run_id: str, points: Sequence[tuple[str, float, int, int]]) -> None:
+        """Log metrics, each as its name, value, time in ms, and step."""
         from mlflow.entities import Metric
 
-        now = int(time.time() * 1000)
-        entries = [Metric(key, value, now, step) for key, value, step in metrics]
-        for first in range(0, len(entries), BATCH):
-            self.client.log_batch(run_id, metrics=entries[first : first + BATCH])
+        for first in range(0, len(points), BATCH):
+            entries = [Metric(*point) for point in points[first : first + BATCH]]
+            self.client.log_batch(run_id, metrics=entries)
+
+    def log_params(self, run_id: str, params: Mapping[str, str]) -> None:
+        """Log parameters."""
+        from mlflow.entities import Param
+
+        entries = [Param(key, text) for key, text in params.items()]
+        for first in range(0, len(entries), FEW):
+            self.client.log_batch(run_id, params=entries[first : first + FEW])
 
     def _log_arrays(self, run_id: str, arrays: Mapping[str, Mapping[str, Any]]) -> None:
         """Log each record as `arrays/<name>.npz`."""
@@ -335,12 +354,23 @@ class Writer:
                 np.savez_compressed(Path(folder) / f"{name}.npz", **parts)
             self.client.log_artifacts(run_id, folder, "arrays")
 
-    def _log_input(self, run_id: str, dataset: Mapping[str, str]) -> None:
+    def log_input(self, run_id: str, dataset: Mapping[str, str], tags: Mapping[str, str]) -> None:
+        """Log a data set that a run was given, as the entries of MLflow's."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
-        if dataset:
-            tag = InputTag("mlflow.data.context", "training")
-            self.client.log_inputs(run_id, datasets=[DatasetInput(Dataset(**dataset), [tag])])
+        given = DatasetInput(Dataset(**dataset), [InputTag(*tag) for tag in tags.items()])
+        self.client.log_inputs(run_id, datasets=[given])
+
+
+@contextmanager
+def refused(words: str) -> Iterator[None]:
+    """Turn what MLflow refuses to write into a `UserError` that begins with some words."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        raise UserError(f"{words} ({first_line(error)})") from error
 
 
 def input_of(run: Any) -> dict[str, str]:

@@ -1,0 +1,75 @@
+"""`normbench results export` and `import`: sweeps on their way from one store to another.
+
+An import that was stopped is finished by the same command.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from normbench.command.progress import Progress
+from normbench.datasets.values import UserError
+from normbench.recording.archive import unpacked
+from normbench.recording.exporting import Export, all_sweeps
+from normbench.recording.importing import Contents, Import
+from normbench.recording.store import Store
+from normbench.recording.writer import Writer
+from normbench.results import clean
+from normbench.results.errors import ResultsError
+from normbench.results.stores import SQLITE
+
+EXAMPLE = "normbench results export SWEEP FILE"
+
+
+def leave(store: str, words: Sequence[str], every: bool, overwrite: bool) -> int:
+    """Write sweeps, whose ids stand before the file in words, into that file; return 0.
+
+    every: all sweeps of the store, and words are the file alone. Raises ResultsError, `UserError`.
+    """
+    *sweeps, name = words
+    if bool(sweeps) == every:
+        rule = "--all leaves no sweep to name" if every else "names no sweep"
+        raise ResultsError(f"export {' '.join(words)}: {rule}; write {EXAMPLE}, or --all FILE")
+    file = Path(os.path.abspath(name))
+    export = Export(store, all_sweeps(store) if every else sweeps)
+    progress = Progress(f"export to {name}", unit="job")
+    progress.begin(len(export.jobs))
+    counts = export.write(file, overwrite, progress)
+    progress.end("done")
+    print(f"exported {_shown(counts)}: {file.stat().st_size / 1e6:.3g} MB")
+    print(file)
+    return 0
+
+
+def come(store: str, artifacts: str | None, name: str) -> int:
+    """Write the sweeps of a file that are not in a store into it; return 0.
+
+    artifacts: where those of new experiments go, beside a database without. Raises ResultsError,
+    `UserError`, `StoreLostError`.
+    """
+    if artifacts is None and store.startswith(SQLITE):
+        artifacts = str(Path(store.removeprefix(SQLITE)).absolute().parent / "mlartifacts")
+    with unpacked(Path(name).absolute()) as file:
+        contents = Contents(file)
+        try:
+            writer = Writer(Store.at(store, artifacts, Path.cwd()))
+            done = Import(contents, writer)
+        except UserError as error:
+            told = str(error).replace("tracking.uri=", "--store ")
+            raise ResultsError(told.replace("tracking.artifacts=", "--artifacts ")) from error
+        progress = Progress(f"import of {name}", unit="job")
+        progress.begin(len(contents.jobs))
+        done.run(progress)
+        progress.end("done")
+    for old, new in done.renamed.items():
+        print(f"sweep {old} is {new} here: another sweep has its id")
+    known = f"; {done.known} of {len(contents.jobs)} jobs were there" if done.known else ""
+    print(f"imported {_shown(done.counts)}{known}")
+    print(f"store      {clean.line(writer.store.shown)}")
+    return 0
+
+
+def _shown(counts: Mapping[str, int]) -> str:
+    """Return what is counted, in words."""
+    words = [f"{count} {key[:-1] if count == 1 else key}" for key, count in counts.items()]
+    return f"{', '.join(words[:-1])} and {words[-1]}"

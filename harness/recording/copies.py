@@ -1,0 +1,208 @@
+"""Runs as plain values, as they leave one store and come to another."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from normbench.results import names
+
+ID = re.compile(r"[0-9a-f]{32}")  # of MLflow's for a run, the same in no two stores
+SWEEP_WORD = re.compile(r"[\w.-]{1,250}", re.A)
+STATUSES = ("FINISHED", "FAILED", "KILLED")
+JOBS_FILE = "jobs.json"  # the one artifact that names runs by their ids
+MEMBER = names.membership("").key
+# What is true of a run in one store alone: its places on a machine, and who is above it.
+OF_A_STORE = {
+    *(names.FOLDER.key, names.PROCESS.key, names.DRAWN.key, names.DRAWN_FILES.key),
+    *(names.PARENT.key, names.ORIGIN.key),
+}
+Value = tuple[int, float, int]  # a step, a metric's value there, and when it was logged, in ms
+
+
+@dataclass(frozen=True)
+class RunCopy:
+    """A run without its place in a store.
+
+    origin: the id of the run that was recorded first, of which all others are copies. started,
+    ended: in ms. inputs: MLflow's data sets, each with its tags. artifacts: their SHA-256 by name.
+    """
+
+    origin: str
+    experiment: str
+    name: str
+    status: str
+    started: int
+    ended: int
+    tags: dict[str, str]
+    params: dict[str, str]
+    metrics: dict[str, list[Value]]
+    inputs: list[dict[str, dict[str, str]]]
+    artifacts: dict[str, str]
+
+    @property
+    def sweep(self) -> str:
+        """The sweep that it belongs to."""
+        return self.tags[names.SWEEP_ID.key]
+
+    @property
+    def members(self) -> dict[str, str]:
+        """Its number in each sweep that it is a job of."""
+        own = {key: text for key, text in self.tags.items() if key.startswith(MEMBER)}
+        return {key.removeprefix(MEMBER): text for key, text in own.items()}
+
+    @property
+    def digest(self) -> str:
+        """All that it says, as a text that is equal for equal runs, NaN included."""
+        inputs = [[given["dataset"]["name"], given["dataset"]["digest"]] for given in self.inputs]
+        # Of data sets of one name and digest MLflow keeps the description that came first.
+        return json.dumps({**asdict(self), "inputs": sorted(inputs)}, sort_keys=True)
+
+    def of(self, sweeps: Sequence[str]) -> "RunCopy":
+        """Return a run that is a job of some sweeps alone."""
+        left = {f"{MEMBER}{sweep}" for sweep in self.members if sweep not in sweeps}
+        return replace(self, tags={k: text for k, text in self.tags.items() if k not in left})
+
+    def called(self, sweeps: Mapping[str, str]) -> "RunCopy":
+        """Return a run whose sweeps have other ids, by those that they had."""
+        tags, own = dict(self.tags), self.sweep
+        tags[names.SWEEP_ID.key] = sweeps[own]
+        for sweep in self.members:
+            del tags[f"{MEMBER}{sweep}"]
+        for sweep, number in self.members.items():
+            tags[f"{MEMBER}{sweeps[sweep]}"] = number
+        if names.JOB.key in tags:
+            number = tags[names.JOB.key].rpartition("/")[2]
+            tags[names.JOB.key] = f"{sweeps[own]}/{number}"
+        name = self.name
+        if self.tags[names.ROLE.key] == names.SWEEP and name == f"sweep {own}":
+            name = f"sweep {sweeps[own]}"
+        if tags.get(names.RUN_NAME.key) == self.name:
+            tags[names.RUN_NAME.key] = name
+        return replace(self, name=name, tags=tags)
+
+
+@dataclass(frozen=True)
+class JobCopy:
+    """A job: its scheme's run, and its step sizes'."""
+
+    scheme: RunCopy
+    steps: list[RunCopy]
+
+    @property
+    def runs(self) -> list[RunCopy]:
+        """All its runs."""
+        return [self.scheme, *self.steps]
+
+    def of(self, sweeps: Sequence[str]) -> "JobCopy":
+        """Return a job of some sweeps alone; the first of them takes over what another ran."""
+        runs = [run.of(sweeps) for run in self.runs]
+        if self.scheme.sweep not in sweeps:
+            members = runs[0].members
+            heir = {names.SWEEP_ID.key: min(members)}
+            runs = [replace(run, tags=run.tags | heir) for run in runs]
+            runs[0].tags[names.JOB.key] = f"{min(members)}/{members[min(members)]}"
+        return JobCopy(runs[0], runs[1:])
+
+
+def text(copy: RunCopy | JobCopy | Mapping[str, Any]) -> bytes:
+    """Return what is written of a copy."""
+    plain = copy if isinstance(copy, Mapping) else asdict(copy)
+    return json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
+
+
+def job_of(content: bytes) -> JobCopy:
+    """Return the job that was written; raises errors of `archive.STRANGE` for none."""
+    plain = json.loads(content)
+    scheme, steps = _run(plain["scheme"], names.SCHEME), plain["steps"]
+    job = JobCopy(scheme, [_run(step, names.STEP) for step in _list(steps)])
+    if any((run.experiment, run.sweep) != (scheme.experiment, scheme.sweep) for run in job.steps):
+        raise ValueError("a step is of another sweep than its job")
+    return job
+
+
+def sweep_of(content: bytes) -> RunCopy:
+    """Return the sweep's run that was written; raises the same."""
+    return _run(json.loads(content), names.SWEEP)
+
+
+def experiments_of(content: bytes) -> dict[str, dict[str, str]]:
+    """Return the tags of experiments that were written, by their names; raises the same."""
+    found = json.loads(content)
+    return {_word(name): _words(tags) for name, tags in found.items()}
+
+
+def renamed(content: bytes, ids: Mapping[str, str]) -> bytes:
+    """Return the text of `JOBS_FILE` with other ids of runs; one that is not known stays."""
+
+    def other(match: re.Match[str]) -> str:
+        return ids.get(match[0], match[0])
+
+    return ID.sub(other, content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+
+
+def _run(plain: Any, role: str) -> RunCopy:
+    """Return a run from plain values, each of which is checked: they may be anybody's."""
+    tags = {key: text for key, text in _words(plain["tags"]).items() if key not in OF_A_STORE}
+    members = [key.removeprefix(MEMBER) for key in tags if key.startswith(MEMBER)]
+    wrong = [
+        word for word in (tags[names.SWEEP_ID.key], *members) if not SWEEP_WORD.fullmatch(word)
+    ]
+    if wrong or tags[names.ROLE.key] != role or plain["status"] not in STATUSES:
+        raise ValueError(f"a run is no {role}'s")
+    if not ID.fullmatch(_word(plain["origin"])):
+        raise ValueError("a run has no id")
+    return RunCopy(
+        plain["origin"],
+        _word(plain["experiment"]),
+        _word(plain["name"]),
+        plain["status"],
+        _whole(plain["started"]),
+        _whole(plain["ended"]),
+        tags,
+        _words(plain["params"]),
+        {_word(key): _each(points, _value) for key, points in plain["metrics"].items()},
+        _each(plain["inputs"], _input),
+        _words(plain["artifacts"]),
+    )
+
+
+def _input(plain: Any) -> dict[str, dict[str, str]]:
+    given = {"dataset": _words(plain["dataset"]), "tags": _words(plain["tags"])}
+    if not {"name", "digest", "source_type", "source"} <= given["dataset"].keys():
+        raise ValueError("a data set has no name")
+    return given
+
+
+def _value(plain: Any) -> Value:
+    step, value, logged = plain
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("a metric is no number")
+    return _whole(step), float(value), _whole(logged)
+
+
+def _each(plain: Any, read: Callable[[Any], Any]) -> list[Any]:
+    return [read(entry) for entry in _list(plain)]
+
+
+def _list(plain: Any) -> list[Any]:
+    if not isinstance(plain, list):
+        raise ValueError("a list is none")
+    return plain
+
+
+def _words(plain: Any) -> dict[str, str]:
+    return {_word(key): _word(value) for key, value in plain.items()}
+
+
+def _word(plain: Any) -> str:
+    if not isinstance(plain, str):
+        raise ValueError("a word is none")
+    return plain
+
+
+def _whole(plain: Any) -> int:
+    if isinstance(plain, bool) or not isinstance(plain, int) or not abs(plain) < 1 << 62:
+        raise ValueError("a number is no whole one")
+    return plain

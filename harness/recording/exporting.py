@@ -1,0 +1,186 @@
+"""Sweeps leave a store: their runs, histories and artifacts go into one file."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from normbench.recording import copies, leftovers
+from normbench.recording.archive import Pack, copied, packed
+from normbench.recording.copies import JOBS_FILE, OF_A_STORE, JobCopy, RunCopy, Value
+from normbench.results import clean, mlflows_own, names, stores, view
+from normbench.results.description import SIGNED
+from normbench.results.errors import ResultsError
+from normbench.results.runs import of_sweep, sweeps, whole
+
+EXPERIMENTS = "experiments.json"
+SWEEPS, JOBS, ARTIFACTS = "sweeps/", "jobs/", "artifacts/"  # before the members of a file
+Keep = Callable[[str, Path], str]  # keeps a run's artifact, by its name; returns its SHA-256
+Tell = Callable[[int], None]  # hears how many jobs are done
+
+
+def all_sweeps(store: str) -> list[str]:
+    """Return the ids of every sweep of a store. Raises ResultsError where there is none."""
+    found = list(dict.fromkeys(sweeps(store)["sweep"]))
+    if not found:
+        raise ResultsError(f"--store {clean.line(store)}: holds no sweep; run normbench first")
+    return found
+
+
+class Export:
+    """Some sweeps of a store, with the jobs that they took from others, as they go into a file.
+
+    Raises ResultsError where one is not there or is at work.
+    """
+
+    def __init__(self, store: str, sweeps: Sequence[str]) -> None:
+        self.store, self.sweeps = stores.absolute(store), list(dict.fromkeys(sweeps))
+        self.client = stores.connect(self.store)
+        known = {entry.experiment_id: entry for entry in self.client.search_experiments()}
+        runs: dict[str, Any] = {}
+        for sweep in self.sweeps:
+            runs |= {run.info.run_id: run for run in of_sweep(self.client, store, sweep)}
+        self.own = [run for run in runs.values() if _role(run) == names.SWEEP]
+        for run in self.own:
+            if leftovers.at_work(run):
+                sweep = clean.line(run.data.tags[names.SWEEP_ID.key])
+                raise ResultsError(f"sweep {sweep}: is at work; stop it, or wait for it")
+        found = whole(list(runs.values()))
+        self.jobs = [run for run in found if _role(run) == names.SCHEME]
+        self.steps: dict[str, list[Any]] = {run.info.run_id: [] for run in self.jobs}
+        for run in found:
+            if _role(run) == names.STEP:
+                self.steps.get(run.data.tags.get(names.PARENT.key, ""), []).append(run)
+        self.experiments = {key: known[key] for key in {run.info.experiment_id for run in found}}
+
+    def write(self, file: Path, overwrite: bool, tell: Tell) -> dict[str, int]:
+        """Write the file; return what is in it, counted. Raises `UserError`, ResultsError."""
+        counts = dict.fromkeys(("sweeps", "jobs", "runs", "values", "artifacts"), 0)
+        about = {"sweeps": self.sweeps, "counts": counts}
+        with packed(file, overwrite, about) as pack:
+            tags = {entry.name: self._tags(entry) for entry in self.experiments.values()}
+            pack.add(EXPERIMENTS, copies.text(tags))
+            for number, run in enumerate(self.jobs):
+                job = JobCopy(self._run(run, pack), [self._run(s, pack) for s in self._below(run)])
+                job = job.of(self.sweeps)
+                pack.add(f"{JOBS}{job.scheme.origin}.json", copies.text(job))
+                count(counts, job.runs)
+                counts["jobs"] += 1
+                tell(number + 1)
+            for run in self.own:
+                copy = self._run(run, pack)
+                pack.add(f"{SWEEPS}{copy.origin}.json", copies.text(copy))
+                count(counts, [copy])
+            counts["sweeps"] = len(self.sweeps)
+        return counts
+
+    def _below(self, run: Any) -> list[Any]:
+        return sorted(self.steps[run.info.run_id], key=lambda step: step.info.start_time)
+
+    def _run(self, run: Any, pack: Pack) -> RunCopy:
+        copy = read(self.client, self.store, run, self.experiments[run.info.experiment_id].name)
+        folder = f"{ARTIFACTS}{copy.origin}/"
+
+        def keep(name: str, file: Path) -> str:
+            if name == JOBS_FILE and _role(run) == names.SWEEP:
+                return pack.add(f"{folder}{name}", copies.renamed(file.read_bytes(), self._origins))
+            return pack.add_file(f"{folder}{name}", file)
+
+        return with_artifacts(self.client, self.store, run, copy, keep)
+
+    @cached_property
+    def _origins(self) -> dict[str, str]:
+        return {run.info.run_id: origin(run) for run in self.jobs}
+
+    def _tags(self, experiment: Any) -> dict[str, str]:
+        """Return an experiment's tags but those that are made anew: of sweeps, and signed notes."""
+        return {
+            key: text
+            for key, text in experiment.tags.items()
+            if key not in self._views and not (key == names.DESCRIPTION.key and SIGNED in text)
+        }
+
+    @cached_property
+    def _views(self) -> set[str]:
+        """The tags of the views of all sweeps of the store."""
+        roles = (names.SCHEME, names.STEP)
+        known = {view.key(sweep, role) for sweep in sweeps(self.store)["sweep"] for role in roles}
+        return {f"{mlflows_own.VIEW}{key}" for key in known}
+
+
+def count(counts: dict[str, int], runs: Sequence[RunCopy]) -> None:
+    """Add some runs to what is counted."""
+    counts["runs"] += len(runs)
+    counts["values"] += sum(len(points) for run in runs for points in run.metrics.values())
+    counts["artifacts"] += sum(len(run.artifacts) for run in runs)
+
+
+def origin(run: Any) -> str:
+    """Return the id of the run that was recorded first, of which a run may be a copy."""
+    return str(run.data.tags.get(names.ORIGIN.key, run.info.run_id))
+
+
+def read(client: Any, store: str, run: Any, experiment: str) -> RunCopy:
+    """Return a run as a store has it, without its artifacts. A sweep that was cut off is KILLED."""
+    given = run.inputs.dataset_inputs if run.inputs else []
+    ended = run.info.end_time or run.info.start_time
+    return RunCopy(
+        origin(run),
+        experiment,
+        run.info.run_name,
+        run.info.status if run.info.status in copies.STATUSES else "KILLED",
+        run.info.start_time,
+        ended,
+        {key: text for key, text in run.data.tags.items() if key not in OF_A_STORE},
+        dict(run.data.params),
+        {key: _history(client, run, key, last) for key, last in _last(run).items()},
+        [{"dataset": _told(entry.dataset), "tags": _inputs(entry.tags)} for entry in given],
+        {},
+    )
+
+
+def _last(run: Any) -> Mapping[str, Value]:
+    return mlflows_own.last_points(run)
+
+
+def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
+    """Return all values of a metric; one whose last step is 0 is a single number."""
+    if last[0] == 0:
+        return [last]
+    points = client.get_metric_history(run.info.run_id, key)
+    return sorted((point.step, point.value, point.timestamp) for point in points)
+
+
+def _told(dataset: Any) -> dict[str, str]:
+    return {key: str(value) for key, value in dict(dataset).items() if value is not None}
+
+
+def _inputs(tags: Any) -> dict[str, str]:
+    return {tag.key: tag.value for tag in tags}
+
+
+def with_artifacts(client: Any, store: str, run: Any, copy: RunCopy, keep: Keep) -> RunCopy:
+    """Return a run's copy with its artifacts, each of which is kept.
+
+    Raises ResultsError where one cannot be read, or an array that it tells of is not there.
+    """
+    recorded = [word for word in copy.tags.get(names.RECORDED.key, "").split(",") if word]
+    due = [f"arrays/{word}.npz" for word in recorded if _role(run) == names.SCHEME]
+    found = {}
+    for name in dict.fromkeys([*stores.artifacts(client, store, run), *due]):
+        with TemporaryDirectory() as folder:
+            file = stores.artifact(client, store, run.info.run_id, name, folder)
+            found[name] = keep(name, file)
+    return replace(copy, artifacts=found)
+
+
+def digest(name: str, file: Path) -> str:
+    """Return the SHA-256 of an artifact, which is not kept."""
+    with file.open("rb") as content:
+        return copied(content)[0]
+
+
+def _role(run: Any) -> str:
+    return str(run.data.tags.get(names.ROLE.key, ""))
