@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
+from normbench.datasets.points import Points, Rows
 from normbench.engine.descent import Histories, Progress, descend
 from normbench.engine.fast import threads
 from normbench.engine.penalty import check_penalty, penalty_of
@@ -22,6 +23,7 @@ from normbench.engine.scheme import check_scheme, normalize
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
 from normbench.engine.targets import check_cost, check_curvature, encoded, scores_of
+from normbench.engine.under import Under
 from normbench.measures.contract import Findings, Finished, stacked
 from normbench.measures.judged import judged
 from normbench.optimizers import Optimizer
@@ -86,7 +88,7 @@ def check(job: Job) -> None:
     _check(job)
     if job.settings.start == SAME_FUNCTION:
         scheme, z = _tried(job)
-        same_function(job.settings, 1, scheme, job.dataset.x, z)
+        same_function(job.settings, 1, scheme, *_seen(job, z))
 
 
 def with_default_start(job: Job) -> Job:
@@ -99,7 +101,7 @@ def with_default_start(job: Job) -> Job:
     if start == SAME_FUNCTION and not measures.without_descent(job.settings):
         scheme, z = _tried(job)
         try:
-            same_function(job.settings, 1, scheme, job.dataset.x, z)
+            same_function(job.settings, 1, scheme, *_seen(job, z))
         except UserError:
             start = "normal"
     return replace(job, settings=replace(job.settings, start=start))
@@ -110,7 +112,7 @@ def first_start(cost: Any) -> str:
     return SAME_FUNCTION if traits(cost).positively_homogeneous else "zeros"
 
 
-def _tried(job: Job) -> tuple[Any, Array]:
+def _tried(job: Job) -> tuple[Any, Rows]:
     """Return a job's scheme, fitted aside, and the training points under it."""
     scheme = deepcopy(job.normalizer)
     settings = replace(job.settings, precision="float64")
@@ -135,6 +137,7 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
     """
     _check(job)
     data, settings = job.dataset, job.settings
+    _check_sources(data)
     known = (shared or Shared()).of(data.fingerprint, data.x)
     shared_fits = known.decompositions
     tick, saved = time.perf_counter(), shared_fits.saved
@@ -157,6 +160,7 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
     tick = time.perf_counter()
     histories = _descended(job, train, test, start, progress)
     seconds = time.perf_counter() - tick
+    _check_sources(data)
     # A scheme may give points too large to be squared: judged by the outcome, not warned of.
     with threads.few(z.size), np.errstate(over="ignore", invalid="ignore"):
         tick = time.perf_counter()
@@ -177,15 +181,22 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
     )
 
 
-def _normalized(job: Job, known: OfPoints | None = None) -> tuple[Array, Array]:
+def _check_sources(data: Dataset) -> None:
+    """Raise `UserError` where points that are read are not what they were."""
+    for part in (data.x, data.x_test):
+        if isinstance(part, Points):
+            part.check()
+
+
+def _normalized(job: Job, known: OfPoints | None = None) -> tuple[Any, Any]:
     """Return training and test points under a job's scheme, which is fitted on what it says."""
-    data, precision = job.dataset, job.settings.precision
+    data, precision, fold = job.dataset, job.settings.precision, job.settings.fold
     if data.fit_on == "all" and len(data.x_test):
         both = np.concatenate([data.x, data.x_test])
         z, _ = normalize(job.normalizer, both, both[:0], precision)
         return z[: len(data.x)], z[len(data.x) :]
     fits = known.decompositions if known else None
-    return normalize(job.normalizer, data.x, data.x_test, precision, fits)
+    return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
 
 
 def _descended(
@@ -218,20 +229,27 @@ def _elsewhere(job: Job, data: Dataset, step_size: float) -> Histories:
     return _descended(there, train, test, _starts(there, train, z).astype(z.dtype), None)
 
 
-def _starts(job: Job, train: Objective, z: Array) -> Array:
+def _starts(job: Job, train: Objective, z: Rows) -> Array:
     """Return the weights that the runs start from; job: its scheme is fitted."""
     if job.settings.start == SAME_FUNCTION:
-        return same_function(job.settings, train.shape[0], job.normalizer, job.dataset.x, z)
+        return same_function(job.settings, train.shape[0], job.normalizer, *_seen(job, z))
     return starts(job.settings, train.shape)
 
 
-def _problems(job: Job, z: Array, z_test: Array) -> tuple[Objective, Objective | None]:
+def _seen(job: Job, z: Rows) -> tuple[Array, Array]:
+    """Return points before and under a scheme that tell whether a start is one function."""
+    if not isinstance(z, Under):
+        return job.dataset.x, z
+    return z.pair if z.map is not None else (z.x[:2], z[:2])
+
+
+def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Objective, Objective | None]:
     """Return the problem on normalized points z (P, M), and on z_test where there are any."""
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
 
-    def made(points: Array, y: Array) -> Objective:
+    def made(points: Rows, y: Array) -> Objective:
         targets = encoded(y, scores, data.classes, z.dtype)
         return objective(job.engine, job.cost, points, targets, data.classes > 0, l2, scores)
 

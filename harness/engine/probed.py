@@ -16,7 +16,7 @@ CLOSE = 1e-9  # of the largest coordinate: the error that the map may have
 class Probed(NamedTuple):
     """The map `z = A (x - centre) + image`. matrix: A `(M, N)`; centre `(N,)`; image `(M,)`.
 
-    The centre is the points' mean, so that no digits are lost to an offset.
+    Or one factor a feature, `(N,)`. The centre is the points' mean, so that no digits are lost to an offset.
     """
 
     matrix: Array
@@ -41,6 +41,17 @@ def probe(scheme: Any, x: NDArray[Any], z: NDArray[Any]) -> Probed | None:
     """
     centre = x.mean(axis=0, dtype=np.float64)
     steps = x.std(axis=0, dtype=np.float64)
+    some = np.unique(np.linspace(0, len(x) - 1, CHECKED).astype(int))
+    return tried(scheme, centre, steps, x[some], z[some], float(np.abs(z).max()))
+
+
+def tried(
+    scheme: Any, centre: Array, steps: Array, x: NDArray[Any], z: NDArray[Any], largest: float
+) -> Probed | None:
+    """Return the map about a centre (N,), from steps (N,), which must give z (p, M) for x (p, N).
+
+    largest: the largest coordinate that the scheme gave any point.
+    """
     steps = np.where(steps > 0, steps, np.maximum(np.abs(centre), 1.0))
     with np.errstate(all="ignore"):
         try:
@@ -52,16 +63,17 @@ def probe(scheme: Any, x: NDArray[Any], z: NDArray[Any]) -> Probed | None:
             return None
         made = (probes[1:] - centre).diagonal()  # the moves, with their rounding
         matrix = (found[1:] - found[0]).T / made
-        some = np.unique(np.linspace(0, len(x) - 1, CHECKED).astype(int))
-        expected = (x[some] - centre) @ matrix.T + found[0]
+        expected = (x - centre) @ matrix.T + found[0]
         close = max(CLOSE, 100 * float(np.finfo(z.dtype).eps))
-        error = np.abs(expected - z[some]).max(axis=0)
-        size = np.abs(z[some]).max(axis=0) + np.abs(z).max() * 1e-3
+        error = np.abs(expected - z).max(axis=0)
+        size = np.abs(z).max(axis=0) + largest * 1e-3
     return Probed(matrix, centre, found[0]) if np.all(error <= close * size) else None
 
 
 def effects(found: Probed, z: NDArray[Any]) -> Effects:
     """Return what a map does, up to rounding; z (P, M): the points under it."""
+    if found.matrix.ndim == 1:
+        found = found._replace(matrix=np.diag(found.matrix))
     size = np.abs(found.matrix).max(initial=0.0)
     own = found.matrix.shape[0] == found.matrix.shape[1]
     diagonal = found.matrix.diagonal() if own else np.empty(0)

@@ -1,7 +1,7 @@
 """What is descended: the contract, and the linear model as it is written down."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
+from normbench.datasets.points import Rows
 from normbench.engine.hessian import (
     Effort,
     Hessian,
@@ -95,6 +96,20 @@ class Objective:
     def shape(self) -> tuple[int, int]:
         """The shape of one model's weights, `(C, N + 1)`."""
         return self.classes, self.x.shape[1] + 1
+
+    @property
+    def alike(self) -> Array:
+        """Points of the features' mean and covariance, for what follows from these: x itself."""
+        return self.x
+
+    @property
+    def points(self) -> Rows:
+        """The points (P, N) whose features the weights are of."""
+        return self.x
+
+    def on(self, points: Rows, l2: float | Array) -> "Objective":
+        """Return the same cost on other points, with another penalty."""
+        return replace(self, x=points, l2=l2)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None

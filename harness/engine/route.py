@@ -5,24 +5,31 @@ Without `engine.fast`, what is plain here is all that there is.
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.values import one_of
+from normbench.datasets.points import Rows
+from normbench.datasets.values import UserError, one_of
 from normbench.engine.fast import span, triangle
-from normbench.engine.fast.blocked import Blocked
-from normbench.engine.problem import Objective, Problem
+from normbench.engine.fast.blocked import Blocked, folded
+from normbench.engine.problem import Cost, Objective, Problem
+from normbench.engine.under import Under
 from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]
 ENGINES = ("fast", "plain")
 
 
-def objective(engine: str, *parts: Any) -> Objective:
+def objective(engine: str, cost: Cost, points: Under | Array, *parts: Any) -> Objective:
     """Return the `Objective` of these parts, or its equal that is quicker: see `ENGINES`."""
-    return Objective(*parts) if one_of("engine", engine, ENGINES) == "plain" else Blocked(*parts)
+    if one_of("engine", engine, ENGINES) == "fast":
+        return replace(Blocked(cost, points, *parts), **folded(points))
+    if isinstance(points, Under):
+        raise UserError("engine=plain: takes points that are in memory, and no fold; use fast")
+    return Objective(cost, points, *parts)
 
 
 class Route(NamedTuple):
@@ -41,7 +48,7 @@ class Route(NamedTuple):
 def quickest(
     train: Objective,
     test: Objective | None,
-    raw: tuple[Array, Array],
+    raw: tuple[Rows, Rows],
     start: Array,
     optimizer: Optimizer,
     work: tuple[int, int],
@@ -55,7 +62,8 @@ def quickest(
         train = train.with_fewer_rows()
     if isinstance(test, Blocked):
         test = test.with_fewer_rows()
-    if isinstance(train, Blocked) and span.pays(train, optimizer, start, *work):
+    whole = isinstance(train, Blocked) and train.under is None
+    if whole and span.pays(train, optimizer, start, *work):
         axes = span.span(train.x, start)
         inner = axes.test(test) if test else None
         yield Route(axes.train(train), inner, axes.inward(start), axes.outward)
@@ -66,7 +74,8 @@ def quickest(
             if isinstance(part, Blocked) and triangle.pays(part, *work):
                 quick.append(triangle.triangle(part))
             elif isinstance(part, Blocked):
-                own = not np.may_share_memory(part.x, given)
+                both = isinstance(part.x, np.ndarray), isinstance(given, np.ndarray)
+                own = both[0] and not (both[1] and np.may_share_memory(part.x, given))
                 quick.append(stack.enter_context(part.merged(own)))
             else:
                 quick.append(part)

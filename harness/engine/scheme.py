@@ -7,9 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.points import Rows
 from normbench.datasets.values import UserError, refuse_larger
-from normbench.normalizers.affine import learns_by_blocks
-from normbench.normalizers.decomposition import Decompositions, blocks
+from normbench.engine import probed
+from normbench.engine.learned import learn
+from normbench.engine.probed import CHECKED, Probed
+from normbench.engine.under import Under, keeps_digits
+from normbench.normalizers.affine import affine, learns_by_blocks, parts
+from normbench.normalizers.decomposition import Decompositions, blocks, few_of, mean_of
 
 Array = NDArray[Any]
 FEWER = "choose options that give fewer features"
@@ -61,11 +66,17 @@ def _needs_targets(scheme: Any) -> bool:
 
 
 def normalize(
-    scheme: Any, x: Array, x_test: Array, dtype: Any, decompositions: Decompositions | None = None
-) -> tuple[Array, Array]:
+    scheme: Any,
+    x: Rows,
+    x_test: Rows,
+    dtype: Any,
+    decompositions: Decompositions | None = None,
+    fold: bool = False,
+) -> tuple[Any, Any]:
     """Fit the scheme on points x (P, N); return x and x_test (Q, N) transformed, as dtype.
 
-    decompositions: of x, which other schemes share.
+    decompositions: of x, which other schemes share. fold: make no transformed copy, and return
+    points `Under` the scheme; so it is of points that are read by blocks.
 
     The scheme works in float64 whatever the type of the points, a block of points at a time.
     Raises `UserError` that names the scheme where it refuses the points, or gives anything but
@@ -76,6 +87,8 @@ def normalize(
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
+            if fold or not isinstance(x, np.ndarray):
+                return _under(scheme, given[0], given[1], dtype, decompositions)
             _fit(scheme, given[0], decompositions)
             z, z_test = (_transform(scheme, part, dtype) for part in given)
     except UserError:
@@ -118,6 +131,49 @@ def _fit(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
         scheme.fit(x.astype(np.float64))
 
 
+def _under(
+    scheme: Any, x: Rows, x_test: Rows, dtype: Any, decompositions: Decompositions | None
+) -> tuple[Under, Any]:
+    """Return points under a scheme, which is fitted on x block by block."""
+    known = decompositions or Decompositions(x)
+    learn(scheme, x, known)
+    name = type(scheme).__name__
+
+    def transform(rows: Array) -> Array:
+        given = scheme.transform(rows.astype(np.float64, copy=False))
+        return _points(name, given, len(rows), dtype)
+
+    tried = x[np.unique(np.linspace(0, len(x) - 1, CHECKED).astype(int))].astype(np.float64)
+    z = _points(name, scheme.transform(tried), len(tried), np.float64)
+    found = _map(scheme, tried, z, known)
+    folds = found is not None and keeps_digits(found, tried, dtype)
+
+    def pair() -> tuple[Array, Array]:
+        before = known.centred_few + known.mean
+        if found is None:
+            return before, few_of(whole, mean := mean_of(whole)) + mean
+        moved = known.centred_few + (known.mean - found.centre)
+        turned = moved * found.matrix if found.matrix.ndim == 1 else moved @ found.matrix.T
+        return before, turned + found.image
+
+    whole = Under(x, transform, z.shape[1], dtype, found, folds, pair)
+    if not len(x_test):
+        return whole, np.empty((0, z.shape[1]), dtype)
+    return whole, Under(x_test, transform, z.shape[1], dtype, found, folds, pair)
+
+
+def _map(scheme: Any, x: Array, z: Array, known: Decompositions) -> Probed | None:
+    """Return a fitted scheme's map where it is affine; x, z: a few points.
+
+    About 0 where the scheme does not centre, else about the points' mean.
+    """
+    told, declared = affine(scheme), parts(scheme)
+    centre = known.mean if declared is None or declared.centres else np.zeros(x.shape[1])
+    if told is None:
+        return probed.tried(scheme, centre, x.std(axis=0), x, z, float(np.abs(z).max()))
+    return Probed(told.matrix, centre, scheme.transform(centre[None])[0])
+
+
 def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
     """Return points x (P, N) transformed, None where there are none; x itself if unchanged."""
     if not len(x):
@@ -143,8 +199,10 @@ def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
     return z
 
 
-def _read_only(x: Array) -> Array:
+def _read_only(x: Rows) -> Rows:
     """Return a view that a scheme cannot write on: other jobs use the same points."""
+    if not isinstance(x, np.ndarray):
+        return x
     view = x.view()
     view.flags.writeable = False
     return view

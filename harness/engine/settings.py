@@ -8,6 +8,7 @@ from normbench.datasets.values import NUMBER, did_you_mean, refuse_larger
 from normbench.datasets.values import UserError as UserError
 from normbench.datasets.values import number as number
 from normbench.datasets.values import one_of as one_of
+from normbench.datasets.values import switch as switch
 from normbench.datasets.values import whole as whole
 
 THEORY = ("auto", "full", "none")
@@ -29,7 +30,8 @@ class Settings:
     `auto` (what costs no more than the descent), `full` or `none`. shown_step: the step size whose
     run stands for its scheme, one of step_sizes; None for the best. shown_point: the training
     point, from 0, that `record=[components]` builds up. draws: the seeds that drew the data:
-    another draw has other starts; zeros change nothing. Raises `UserError`.
+    another draw has other starts; zeros change nothing. fold: make no copy of the points under the
+    scheme; the numbers are the same to rounding. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -44,6 +46,7 @@ class Settings:
     shown_step: float | None = None
     shown_point: int = 0
     draws: tuple[int, ...] = ()
+    fold: bool = False
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -58,6 +61,7 @@ class Settings:
         put(self, "theory", one_of("theory", self.theory, THEORY))
         put(self, "shown_step", _shown_step(self.shown_step, self.step_sizes))
         put(self, "shown_point", whole("shown_point", self.shown_point, 0))
+        put(self, "fold", switch("fold", self.fold))
         runs = len(self.step_sizes) * self.starts
         refuse_larger(
             f"iterations={self.iterations}, starts={self.starts}, "

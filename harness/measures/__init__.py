@@ -72,7 +72,7 @@ def take(
     seconds = {"theory": 0.0, "asked": 0.0}
     for measure in _wanted(made, settings, budget):
         tick = time.perf_counter()
-        part = measure.take(made)
+        part = measure.take(made.shown_points if measure.record else made)
         asked = measure.asked or bool(measure.record)
         seconds["asked" if asked else "theory"] += time.perf_counter() - tick
         found.append((measure, part))
@@ -117,7 +117,7 @@ def _merged(
     metrics = {key: value for part in parts for key, value in part.metrics.items()}
     tags = {key: value for part in parts for key, value in part.tags.items()}
     if made.descended is not None:
-        own = [made.descended.theory.note, budget.note if budget else ""]
+        own = [made.descended.theory.note, budget.note if budget else "", _sample(made, taken)]
         notes = [note for note in (*own, *(note for part in parts for note in part.notes)) if note]
         if notes:
             follows[names.NOTE.key] = ""
@@ -133,6 +133,15 @@ def _merged(
         seconds=seconds["theory"],
         search_seconds=seconds["asked"],
     )
+
+
+def _sample(made: Finished, taken: list[tuple[Measure, Findings]]) -> str:
+    """Return a note of how many points are shown, where those are not all."""
+    words = [measure.record for measure, _ in taken if measure.record]
+    if not words or len(made.shown_points.z) == len(made.z):
+        return ""
+    shown = len(made.shown_points.z)
+    return f"{', '.join(words)}: of {shown} points, drawn from {len(made.z)}"
 
 
 def explained(

@@ -69,7 +69,7 @@ def take(made: Finished) -> Findings:
     least = np.zeros(0) if minimum is None else (minimum - plane.origin) @ plane.directions.T
     curved = _curved(here, plane, at)
     values = spectra.live(np.linalg.eigvalsh(curved), 2)
-    side = int(np.clip(np.sqrt(GRID_PRODUCTS / (len(made.z) * weights.shape[1])), *GRID))
+    side = int(np.clip(np.sqrt(GRID_PRODUCTS / (len(made.known.x) * weights.shape[1])), *GRID))
     a, b = _window(np.vstack([along, least.reshape(-1, 2)]), curved, side)
     shown = points.take(made).arrays if made.z.shape[1] == 2 else {}
     return Findings(

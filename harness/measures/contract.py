@@ -1,7 +1,7 @@
 """What is found out about a finished job: the contract of a measure, and what it gets and gives."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets import Dataset
+from normbench.datasets.points import Rows
 from normbench.engine.descent import Histories, Observe, descend
 from normbench.engine.problem import Problem
 from normbench.engine.settings import Settings
+from normbench.engine.under import Under
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
@@ -24,6 +26,7 @@ Array = NDArray[Any]
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 # What findings may follow from: the verdicts, the step that stands for the scheme, the rules.
 VERDICTS, BEST, RULES = "verdicts", "best", "rules"
+MOST_SHOWN = 20_000  # points of those that are read, in what figures show
 PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
 
 
@@ -141,7 +144,7 @@ class Descended:
 class Finished:
     """A job that has run.
 
-    scheme: fitted. z: the training points under it, (P, M). known: of the data set's own points.
+    scheme: fitted. z: the training points under it, (P, M), an array or points that are read. known: of the data set's own points.
     descended: None for a study without a descent. elsewhere: fits the scheme and descends on other
     data, at one step size; None where nothing is known to do that. shown: the number of the
     training point that is built up.
@@ -149,11 +152,38 @@ class Finished:
 
     dataset: Dataset
     scheme: Any
-    z: Array
+    z: Rows
     known: OfPoints
     descended: Descended | None = None
     elsewhere: Callable[[Dataset, float], Histories] | None = None
     shown: int = 0
+
+
+    @property
+    def alike(self) -> tuple[Array, Array]:
+        """The points before and under the scheme, or few of the same means and covariances."""
+        return self.z.pair if isinstance(self.z, Under) else (self.dataset.x, self.z)
+
+    @cached_property
+    def shown_points(self) -> "Finished":
+        """The same with points that are in memory: all of an array, some of points that are read.
+
+        The point that is built up is among them.
+        """
+        if not isinstance(self.z, Under):
+            return self
+        data, count = self.dataset, len(self.z)
+        kept = np.arange(count)
+        if not isinstance(data.x, np.ndarray) and count > MOST_SHOWN:
+            drawn = np.random.default_rng(0).choice(count, MOST_SHOWN, replace=False)
+            kept = np.unique(np.r_[drawn, self.shown])
+        x, y = data.x[kept], data.y[kept] if len(data.y) else data.y
+        return replace(
+            self,
+            dataset=replace(data, x=x, y=y),
+            z=self.z.transform(x),
+            shown=int(np.searchsorted(kept, self.shown)),
+        )
 
 
 def _always(made: Finished) -> bool:

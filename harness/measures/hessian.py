@@ -10,6 +10,7 @@ from normbench.engine.problem import Objective, linear_hessian_at
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.results import names
 from normbench.theory import spectra
+from normbench.theory.minimum import weights_of
 
 MOST = 2000  # weights: the eigenvalues then take seconds
 
@@ -37,13 +38,20 @@ def take(made: Finished) -> Findings:
     found = {"start": _values(here.train.hessian(here.start[0]))}
     found["minimum"] = np.empty(0)
     if here.least.scores is not None and not here.least.at_infinity:
-        found["minimum"] = _values(linear_hessian_at(here.train, here.least.scores))
+        found["minimum"] = _values(_at(here.train, here.least.scores))
     named = {"start": names.CONDITION_START, "minimum": names.CONDITION_MINIMUM}
     metrics = {
         named[place].key: float(values[0] / values[-1]) if len(values) else float("nan")
         for place, values in found.items()
     }
     return Findings(metrics, arrays=found)
+
+
+def _at(train: Objective, scores: Array) -> Hessian:
+    """Return the second derivatives where the points have these scores (C, P)."""
+    if train.alike is train.x:
+        return linear_hessian_at(train, scores)
+    return train.hessian(weights_of(scores, train.alike))
 
 
 def _values(hessian: Hessian) -> Array:

@@ -51,7 +51,7 @@ def least_weights(here: Descended) -> Array | None:
     found, train = here.least, here.train
     if found.case != ATTAINED or found.scores is None or not isinstance(train, Objective):
         return None
-    return weights_of(found.scores, train.x).ravel()
+    return weights_of(found.scores, train.alike).ravel()
 
 
 def refuse_wide(record: str, dataset: Dataset) -> None:

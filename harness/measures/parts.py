@@ -1,6 +1,7 @@
 """What the scheme does to the points, as its own map tells: centres, shifts, scales, rotates."""
 
 from normbench.engine.probed import effects, probe
+from normbench.engine.under import Under
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.results import names
 from normbench.theory.spectra import MOST_FEATURES
@@ -8,10 +9,10 @@ from normbench.theory.spectra import MOST_FEATURES
 
 def take(made: Finished) -> Findings:
     """Return the tags; where the scheme is no affine map, only the tag that says so."""
-    found = probe(made.scheme, made.dataset.x, made.z)
+    found = made.z.map if isinstance(made.z, Under) else probe(made.scheme, made.dataset.x, made.z)
     if found is None:
         return Findings(tags={names.AFFINE.key: "false"})
-    done = effects(found, made.z)
+    done = effects(found, made.alike[1])
     tags = {
         names.CENTRES.key: done.centres,
         names.SHIFTS.key: done.shifts,

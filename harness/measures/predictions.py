@@ -44,7 +44,7 @@ def _problems(here: Descended) -> list[spectra.Quadratic]:
     assert at_start.gradient is not None
     assert hessian is not None
     return [
-        spectra.quadratic(hessian, train.x, float(cost), gradient, train.l2)
+        spectra.quadratic(hessian, train.alike, float(cost), gradient, train.l2)
         for cost, gradient in zip(at_start.costs, at_start.gradient.astype(np.float64))
     ]
 

@@ -24,10 +24,10 @@ def take(made: Finished) -> Findings:
     scheme's own, NaN where it has none. `identity_gap` (): how far the points after the scheme
     are from centred and sphered.
     """
-    before, after = (_eigenvalues(part) for part in (made.dataset.x, made.z))
+    before, after = (_eigenvalues(part) for part in made.alike)
     floor = len(before) * np.finfo(np.float64).eps * before[0]
     ridge = getattr(made.scheme, "ridge", None)
-    gap = identity_gap(made.z)
+    gap = identity_gap(made.alike[1])
     return Findings(
         {names.IDENTITY_GAP.key: gap},
         arrays={

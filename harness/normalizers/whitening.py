@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from normbench.normalizers.decomposition import (
@@ -58,11 +57,16 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def fit_from(self, X: Any, decompositions: Decompositions | None) -> Self:
         """Learn as `fit` does, from decompositions of the same points X where they are given."""
-        self._validate_params()
         X = validate_data(self, X, dtype=TYPES, ensure_min_samples=2)
-        found = self._decomposition(decompositions or Decompositions(X))
+        return self.learn(decompositions or Decompositions(X))
+
+    def learn(self, decompositions: Decompositions) -> Self:
+        """Learn as `fit` does, from the decompositions of points, wherever those are."""
+        self._validate_params()
+        self.n_features_in_ = decompositions.x.shape[1]
+        found = self._decomposition(decompositions)
         self.mean_, self.scale_, self.eigenvalues_, self.components_ = found
-        rtol = rounding(X.shape[1]) if self.rtol is None else self.rtol
+        rtol = rounding(self.n_features_in_) if self.rtol is None else self.rtol
         self._n_features_out = self._width()
         self.dropped_ = self.eigenvalues_ <= rtol * self.eigenvalues_[0]
         self.dropped_[self._n_features_out :] = True
@@ -199,8 +203,7 @@ class LedoitWolfSphere(PCASphere):
 
     def _decomposition(self, decompositions: Decompositions) -> Decomposition:
         found = super()._decomposition(decompositions)
-        centred = decompositions.x - found.mean
-        self.shrinkage_ = float(ledoit_wolf_shrinkage(centred, assume_centered=True))
+        self.shrinkage_ = shrinkage(decompositions.x, found)
         target = self.shrinkage_ * found.values.mean()
         return found._replace(values=(1 - self.shrinkage_) * found.values + target)
 
@@ -252,6 +255,23 @@ class PCARotation(Whitening):
                 f"components={value!r} must be a whole number, 1 or more, or a share of the "
                 "variance between 0 and 1, or null for all"
             )
+
+
+def shrinkage(x: Any, found: Decomposition) -> float:
+    """Return Ledoit and Wolf's estimate of delta, in `[0, 1]`, of points x (P, N), in one pass.
+
+    With `S = V D V'` and `mu = tr S / N` it is `min(b, d) / d`, where `d = |S - mu I|^2 / N` and
+    `b = (mean |x - m|^4 - |S|^2) / (N P)`.
+    """
+    fourth = 0.0
+    for block in blocks(len(x)):
+        centred = x[block] - found.mean
+        fourth += float(np.sum(np.einsum("pn,pn->p", centred, centred) ** 2))
+    points, features = x.shape
+    square = float(found.values @ found.values)
+    spread = (square - features * float(found.values.mean()) ** 2) / features
+    noise = min((fourth / points - square) / (features * points), spread)
+    return noise / spread if noise > 0 else 0.0
 
 
 def triangle(rows: Array) -> Array:

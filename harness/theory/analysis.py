@@ -15,9 +15,9 @@ from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allo
 from normbench.theory.minimum import (
     Minimum,
     minimum,
-    penalty_of_basis,
     spans_the_same,
     sphere,
+    sphered,
     zero_at_infinity,
 )
 from normbench.theory.separability import by_program, by_rule, separates, work
@@ -71,13 +71,15 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
     gram = spectrum = lipschitz = bound = None
     exact = False
     if isinstance(train, Objective):
-        if max(-train.x.min(), train.x.max()) > TOO_LARGE:
+        if train.shape[1] > spectra.MOST_FEATURES and not isinstance(train.x, np.ndarray):
+            return _of_wide(train, start, budget)
+        if max(-train.alike.min(), train.alike.max()) > TOO_LARGE:
             return Theory(note="the points are too large to be squared", more=False)
         bound = train.traits.curvature
         exact = train.traits.quadratic and bound is not None
-        gram = spectrum = _spectrum(train.x, train.shape[0], budget)
+        gram = spectrum = _spectrum(train, budget)
         if bound is not None and spectrum is not None:
-            spectrum = spectra.penalized(spectrum, bound, train.l2, train.x)
+            spectrum = spectra.penalized(spectrum, bound, train.l2, train.alike)
             lipschitz = spectrum.largest
     at_start, note = _at_zero(train, start, gram), ""
     if at_start is None and budget.affords("curvature at the start", curvature_work(train)):
@@ -85,6 +87,15 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
     if not bound and at_start == 0:
         note, at_start = NO_CURVATURE, None
     return Theory(spectrum, lipschitz, at_start, exact, note)
+
+
+def _of_wide(train: Objective, start: NDArray[Any], budget: Budget) -> Theory:
+    """Return the curvature at the start alone, of many features of points that are read."""
+    note = f"more than {spectra.MOST_FEATURES} features of points that are read by blocks"
+    if not budget.affords("curvature at the start", curvature_work(train)):
+        return Theory(note=note, more=False)
+    at_start, why = largest_curvature(train, start)
+    return Theory(at_start=at_start or None, note=why or note, more=False)
 
 
 def _at_zero(train: Problem, start: NDArray[Any], gram: spectra.Spectrum | None) -> float | None:
@@ -107,13 +118,18 @@ def _at_zero(train: Problem, start: NDArray[Any], gram: spectra.Spectrum | None)
     return float(np.linalg.eigvalsh(second[:, :, 0])[-1]) * gram.largest
 
 
-def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum | None:
+def _spectrum(train: Objective, budget: Budget) -> spectra.Spectrum | None:
     """Return the Gram matrix's spectrum, with the most digits that the budget allows.
+
+    Of few points that stand for all, it costs next to nothing.
 
     By singular values: an orthogonal decomposition of the points and about 20 N^3. By eigenvalues:
     two products of matrices and about 30 N^3. Or the largest alone by Lanczos, with products of
     one column each.
     """
+    x, classes = train.alike, train.shape[0]
+    if x is not train.x:
+        return spectra.spectrum(x)
     size = min(x.shape[0], x.shape[1] + 1)
     cubes = size**3 / (4 * x.size)
     singular = Work((2 * size + 20 * cubes) / classes, 24.0 * x.size + 48.0 * size**2)
@@ -191,7 +207,7 @@ def least(
 
 def _allowed(train: Objective, known: OfPoints, asked: str, made: int) -> Work:
     """Return what a solution for the least cost may take, beside sphering the points."""
-    features = max(train.x.shape[1], known.x.shape[1])  # a scheme may keep few of them
+    features = max(train.shape[1] - 1, known.x.shape[1])  # a scheme may keep few of them
     if features > spectra.MOST_FEATURES:
         return Work()
     classes = train.shape[0]
@@ -209,9 +225,7 @@ def _solved(train: Objective, known: OfPoints, lowest: float, allowed: Work) -> 
     if _piecewise_linear(train.cost, classes):
         return _lowest(lowest, NO_CURVATURE)
     if np.any(train.l2):
-        basis, variances = sphere(train.x)
-        l2 = penalty_of_basis(train.l2, train.x, basis, variances)
-        found = minimum(replace(train, x=basis, l2=l2), classes, allowed.passes)
+        found = minimum(sphered(train), classes, allowed.passes)
     else:
         found = _once(
             "least",
@@ -228,7 +242,7 @@ def _solved(train: Objective, known: OfPoints, lowest: float, allowed: Work) -> 
 
 def _by_program(train: Objective, known: OfPoints, allowed: Work) -> str:
     """Return the case by the linear program, where it is allowed."""
-    needed = work(len(train.targets), train.shape[0], train.x.shape[1])
+    needed = work(len(train.targets), train.shape[0], train.shape[1] - 1)
     if needed.passes >= allowed.passes or needed.memory > allowed.memory:
         return UNDECIDED
     return _once("case", train, known, by_program)
@@ -242,10 +256,16 @@ def _once(
     *more: float,
 ) -> Any:
     """Return what is found of sphered points; once for all schemes of the same affine scores."""
+    key = (what, train.cost, train.shape[0], len(train.alike), *more)
+    if train.alike is not train.x:
+        few = known.decompositions.centred_few
+        aligned = train.points.map is not None and len(train.alike) == len(few)
+        same = aligned and spans_the_same(sphere(few)[0], train.alike)
+        return known.once(key, lambda: find(sphered(train))) if same else find(sphered(train))
     if not spans_the_same(known.basis, train.x):
-        return find(replace(train, x=sphere(train.x)[0]))
-    shared = replace(train, x=known.basis)
-    return known.once((what, train.cost, train.shape[0], *more), lambda: find(shared))
+        return find(sphered(train))
+    shared = train.on(known.basis, 0.0)
+    return known.once(key, lambda: find(shared))
 
 
 def _lowest(value: float, why: str, norm: float = float("nan")) -> Minimum:

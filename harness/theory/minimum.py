@@ -87,6 +87,19 @@ def penalty_of_basis(l2: float | Array, x: NDArray[Any], basis: Array, variances
     return np.asarray(kept / np.outer(scale, scale))
 
 
+def sphered(problem: Objective) -> Objective:
+    """Return a problem on its points sphered, `(P, r)`, with the penalty of `penalty_of_basis`."""
+    few, l2 = problem.alike, 0.0
+    basis, variances = sphere(few)
+    if np.any(problem.l2):
+        l2 = penalty_of_basis(problem.l2, few, basis, variances)
+    if few is problem.x:
+        return problem.on(basis, l2)
+    mean = few.mean(axis=0)
+    axes = (few - mean).T @ basis / (len(few) * np.sqrt(variances))
+    return problem.on(problem.points.mapped((axes / np.sqrt(variances)).T, mean), l2)
+
+
 def spans_the_same(basis: Array, z: NDArray[Any]) -> bool:
     """Return whether normalized points z (P, M) and the data have the same affine scores.
 
@@ -115,7 +128,7 @@ def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Mini
     found, weights = _newton(problem, classes, allowance)
     if not found.reached or found.at_infinity:
         return found
-    return replace(found, scores=problem.scores(weights, problem.x))
+    return replace(found, scores=problem.scores(weights, problem.alike))
 
 
 def weights_of(scores: Array, z: NDArray[Any]) -> Array:
@@ -133,7 +146,7 @@ def weights_of(scores: Array, z: NDArray[Any]) -> Array:
 
 def _newton(problem: Objective, classes: int, allowance: float) -> tuple[Minimum, Array]:
     """Return what damped Newton comes to, and its last weights."""
-    weights = np.zeros((classes, problem.x.shape[1] + 1))
+    weights = np.zeros((classes, problem.shape[1]))
     here, gradient = _evaluate(problem, weights)
     first = norm = float(np.linalg.norm(gradient))
     if first == 0:

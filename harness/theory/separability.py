@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.points import blocks_of
 from normbench.engine.problem import Objective
 from normbench.results.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.budget import Work
@@ -63,13 +64,19 @@ def separates(problem: Objective, weights: Array) -> bool:
     """
     if not problem.traits.separable:
         return False
-    scores = problem.scores(weights, problem.x).astype(np.float64)
-    lost = (np.abs(weights[:, 1:]) @ np.abs(problem.x).max(axis=0) + np.abs(weights[:, 0])).max()
+    every = blocks_of(problem.points)
+    return all(_separates(problem, weights, x, problem.targets[rows]) for rows, x in every)
+
+
+def _separates(problem: Objective, weights: Array, x: Array, targets: NDArray[Any]) -> bool:
+    """Return whether the margins of points x (p, M) are above what rounding can make of 0."""
+    scores = problem.scores(weights, x).astype(np.float64)
+    lost = (np.abs(weights[:, 1:]) @ np.abs(x).max(axis=0) + np.abs(weights[:, 0])).max()
     rounding = 4 * weights.shape[1] * np.finfo(weights.dtype).eps * float(lost)
     if len(scores) == 1:
-        return bool(np.all(problem.targets * scores[0] > rounding))
-    own = scores[problem.targets, np.arange(len(problem.targets))]
-    scores[problem.targets, np.arange(len(problem.targets))] = -np.inf
+        return bool(np.all(targets * scores[0] > rounding))
+    own = scores[targets, np.arange(len(targets))]
+    scores[targets, np.arange(len(targets))] = -np.inf
     return bool(np.all(own - scores.max(axis=0) > rounding))
 
 
@@ -120,7 +127,7 @@ def _margins(problem: Objective) -> Any:
     from scipy.sparse import csr_array
 
     targets, points = problem.targets, len(problem.targets)
-    x = np.column_stack([np.ones(points), problem.x])
+    x = np.column_stack([np.ones(points), problem.points[:]])
     classes, width = problem.shape
     if classes == 1:
         return csr_array(x * targets[:, None])

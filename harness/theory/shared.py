@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.points import Rows
 from normbench.normalizers.decomposition import Decompositions, rounding
 from normbench.theory import spectra
 from normbench.theory.minimum import sphere
@@ -39,7 +40,7 @@ class OfPoints:
     decompositions: for the schemes that are fitted on them.
     """
 
-    def __init__(self, x: NDArray[Any]) -> None:
+    def __init__(self, x: Rows) -> None:
         self.x = x
         self.decompositions = Decompositions(x)
         self._facts: Facts | None = None
@@ -50,8 +51,15 @@ class OfPoints:
     def facts(self) -> Facts:
         """The points' own facts."""
         if self._facts is None:
-            self._facts = _facts(self.x)
+            self._facts = _facts(self.few)
         return self._facts
+
+    @property
+    def few(self) -> NDArray[Any]:
+        """The points, or few of the same mean and covariance where they are read by blocks."""
+        if isinstance(self.x, np.ndarray):
+            return self.x
+        return self.decompositions.centred_few + self.decompositions.mean
 
     @property
     def basis(self) -> Array:
@@ -77,7 +85,7 @@ class Shared:
     def __init__(self) -> None:
         self._held: dict[str, OfPoints] = {}
 
-    def of(self, fingerprint: str, x: NDArray[Any]) -> OfPoints:
+    def of(self, fingerprint: str, x: Rows) -> OfPoints:
         """Return what is known of points x (P, N); fingerprint: of their content."""
         found = self._held.pop(fingerprint, None) or OfPoints(x)
         self._held[fingerprint] = found

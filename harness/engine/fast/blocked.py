@@ -7,15 +7,18 @@ takes the place of the scores; equal columns of the points are multiplied once.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from autograd.core import make_vjp
 
 from normbench.costs import count_misclassified
+from normbench.datasets.points import Rows, rows_a_block
 from normbench.engine.fast import products, threads
-from normbench.engine.fast.columns import Columns, MergedHessian, different
-from normbench.engine.hessian import Hessian
+from normbench.engine.fast.columns import different
+from normbench.engine.fast.hessian import Folded, FoldedHessian, ReadHessian, read_effort
+from normbench.engine.fast.reading import reading
+from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.problem import (
     QUIET,
     Array,
@@ -25,6 +28,7 @@ from normbench.engine.problem import (
     Workspace,
     linear_hessian,
 )
+from normbench.engine.under import Centred, Fold, Under
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
 # products down by more than a second trip to memory takes; larger ones gain nothing.
@@ -59,18 +63,33 @@ class _Rows(NamedTuple):
 class Blocked(Objective):
     """An `Objective`, see there, evaluated in blocks of points.
 
-    columns: x holds only the different ones of the features' columns, see `merged`. fewer: the
-    last class is not multiplied, see `with_fewer_rows`.
+    x: an array, or points that are read by blocks. columns: what the features are folded to in x:
+    their different columns, see `merged`, or points before an affine scheme, see `folded`. fewer:
+    the last class is not multiplied, see `with_fewer_rows`. under: the points whose features the
+    weights are of, where they are not x.
     """
 
-    columns: Columns | None = None
+    columns: Folded | None = None
     fewer: bool = False
+    under: Under | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """The shape of one model's weights, `(C, N + 1)`."""
-        features = self.x.shape[1] if self.columns is None else len(self.columns.place)
+        features = self.x.shape[1] if self.columns is None else self.columns.features
         return self.classes, features + 1
+
+    @property
+    def alike(self) -> Array:
+        """Points of the features' mean and covariance: x, or few where there are more to read."""
+        return self.x if self.under is None else self.under.few
+
+    @property
+    def effort(self) -> Effort:
+        """What `hessian` and what is asked of it take."""
+        if isinstance(self.x, np.ndarray):
+            return super().effort
+        return read_effort(len(self.x), rows_a_block(self.x), *self.shape)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -91,11 +110,20 @@ class Blocked(Objective):
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`, as `Objective.hessian` does."""
-        if self.columns is None:
-            return super().hessian(weights)
         folded = self._folded(weights[None])[0]
-        inner = linear_hessian(self.cost, self.x, self.targets, folded, 0.0)
-        return MergedHessian(inner, self.columns, self.l2)
+        l2 = self.l2 if self.columns is None else 0.0
+        made = linear_hessian if isinstance(self.x, np.ndarray) else ReadHessian
+        inner: Hessian = made(self.cost, self.x, self.targets, folded, l2)
+        return inner if self.columns is None else FoldedHessian(inner, self.columns, self.l2)
+
+    @property
+    def points(self) -> Rows:
+        """The points (P, N) whose features the weights are of: x, or what x is folded from."""
+        return self.x if self.under is None else self.under
+
+    def on(self, points: Rows, l2: float | Array) -> "Blocked":
+        """Return the same cost on other points, of no merged columns, with another penalty."""
+        return replace(self, l2=l2, **folded(points))
 
     @contextmanager
     def merged(self, own: bool) -> Iterator["Blocked"]:
@@ -105,7 +133,8 @@ class Blocked(Objective):
         equal it is this problem itself. own: nobody else uses x, so it is packed in its own memory:
         x must not be read until this context ends, and then it is as it was.
         """
-        columns = different(self.x) if self.x.size >= MERGED_FROM else None
+        merges = isinstance(self.x, np.ndarray) and self.columns is None
+        columns = different(self.x) if merges and self.x.size >= MERGED_FROM else None
         if columns is None or len(columns.first) > MERGED_LEFT * self.x.shape[1]:
             yield self
             return
@@ -155,7 +184,7 @@ class Blocked(Objective):
         gradient = np.empty(weights.shape, weights.dtype)
         own = gradient[:, : classes - 1].swapaxes(0, 1) if self.fewer else gradient
         own[..., 0] = bias.reshape(own.shape[:2])
-        unfolded = slopes if self.columns is None else self.columns.unfold(slopes)
+        unfolded = slopes if self.columns is None else self.columns.unfold(slopes, bias)
         own[..., 1:] = unfolded.reshape(*own.shape[:2], size - 1)
         if self.fewer:
             np.sum(own, axis=0, out=gradient[:, -1])
@@ -180,7 +209,7 @@ class Blocked(Objective):
         ones = np.ones(part[1].stop - part[1].start, dtype=self.x.dtype)
         begun = False
         with QUIET():  # a thread does not inherit the caller's setting
-            for block, scores in self._scores(rows, runs, part, memory):
+            for block, x, scores in self._scores(rows, runs, part, memory):
                 values, wrong = self._derive(
                     self._by_run(scores, runs), self.targets[block], with_gradient
                 )
@@ -190,7 +219,7 @@ class Blocked(Objective):
                     slope = scores[: len(bias)]
                     bias += slope @ ones[: slope.shape[1]]  # takes half the time of a sum
                     out = product if begun else slopes
-                    products.slopes(slope, self.x[block], out, pieces)
+                    products.slopes(slope, x, out, pieces)
                     if begun:
                         slopes += product
                     begun = True
@@ -198,8 +227,10 @@ class Blocked(Objective):
 
     def _scores(
         self, rows: _Rows, runs: int, part: tuple[int, slice], memory: Workspace
-    ) -> Iterator[tuple[slice, Array]]:
-        """Yield each block of a part of the points, with its scores `(R C, p)` in one buffer.
+    ) -> Iterator[tuple[slice, Array, Array]]:
+        """Yield each block of a part of the points, with its rows and scores `(R C, p)`.
+
+        Both may be in buffers, which the next block takes.
 
         Every other part begins with half a block: the threads are then at their short elementwise
         calls, which take turns with Python's lock, at different times.
@@ -212,14 +243,15 @@ class Blocked(Objective):
         size = self._block_size(every, span.stop - span.start)
         buffer = self._buffer(memory, ("scores", number), every * size)
         first = span.start - (size // 2 if number % 2 else 0)
-        for end in range(first + size, span.stop + size, size):
-            block = slice(max(end - size, span.start), min(end, span.stop))
+        ends = range(first + size, span.stop + size, size)
+        spans = [slice(max(end - size, span.start), min(end, span.stop)) for end in ends]
+        for block, x in reading(self.x, spans, memory, number):
             scores = buffer[: every * (block.stop - block.start)].reshape(every, -1)
             own = scores[:count]
-            products.scores(rows.slopes, self.x[block], own, pieces)
+            products.scores(rows.slopes, x, own, pieces)
             own += rows.bias
             scores[count:] = 0
-            yield block, scores
+            yield block, x, scores
 
     def _by_run(self, scores: Array, runs: int) -> Array:
         """Return a block of scores `(R C, p)` as `(R, C, p)`, a view."""
@@ -274,3 +306,16 @@ class Blocked(Objective):
         pull_back, values = make_vjp(lambda s: self.cost(s, targets), scores)
         scores[...] = pull_back(np.ones(len(scores), dtype=scores.dtype))
         return values, counts
+
+
+def folded(points: Rows) -> dict[str, Any]:
+    """Return what a problem on these points is made of: its x, columns and under.
+
+    Points under a scheme whose map can be folded are read before it, centred.
+    """
+    if not isinstance(points, Under) or points.map is None or not points.folds:
+        return {"x": points, "columns": None, "under": points if isinstance(points, Under) else None}
+    x, centre = points.x, points.map.centre
+    if np.any(centre) or x.dtype != points.dtype:
+        x = Centred(x, centre, points.dtype)
+    return {"x": x, "columns": Fold(points.map), "under": points}

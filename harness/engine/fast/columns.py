@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import Hessian, weighted, with_penalty
 from normbench.normalizers.decomposition import blocks
 
 Array = NDArray[Any]
@@ -51,9 +50,21 @@ class Columns:
             folded[:, :, columns] += np.add.reduceat(weights.take(copies, axis=2), begin, axis=2)
         return folded
 
-    def unfold(self, slopes: Array) -> Array:
+    @property
+    def features(self) -> int:
+        """The number of features N."""
+        return len(self.place)
+
+    def unfold(self, slopes: Array, bias: Array) -> Array:
         """Return derivatives `(..., M)` in the columns as those in the features, `(..., N)`."""
         return slopes.take(self.place, axis=-1)
+
+    def spread(self, hessian: Array, classes: int) -> Array:
+        """Return second derivatives `(D, D)` in the columns as those in the features."""
+        place = np.r_[0, self.place + 1]
+        width = len(hessian) // classes
+        rows = (np.arange(classes)[:, None] * width + place).ravel()
+        return hessian[np.ix_(rows, rows)]
 
     def pack(self, x: Array, packed: Array) -> Array:
         """Return points x `(P, N)` as `(P, M)` at the start of flat memory, maybe x's own."""
@@ -88,41 +99,3 @@ def _compared(points: int) -> Iterator[slice]:
     """Yield the blocks of points in which columns are compared, a short one first."""
     yield slice(0, FEW)
     yield from blocks(points)
-
-
-@dataclass(frozen=True)
-class MergedHessian(Hessian):
-    """The Hessian in all features `(C, N + 1)`, from that in their different columns.
-
-    inner: in the columns, without a penalty. l2: of the features, one number, `(N,)` or `(N, N)`.
-    """
-
-    inner: Hessian
-    columns: Columns
-    l2: float | Array = 0.0
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the weights, `(C, N + 1)`."""
-        return self.inner.shape[0], len(self.columns.place) + 1
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether every second derivative is 0."""
-        return self.inner.is_zero and not np.any(self.l2)
-
-    def times(self, direction: Array) -> Array:
-        """Return the Hessian times a direction `(C, N + 1)`."""
-        found = self.inner.times(self.columns.fold(direction[None])[0])
-        product = np.empty_like(direction)
-        product[:, 0] = found[:, 0]
-        product[:, 1:] = self.columns.unfold(found[:, 1:])
-        product[:, 1:] += 2 * weighted(self.l2, direction[:, 1:])
-        return product
-
-    def matrix(self) -> Array:
-        """Return the Hessian as a matrix `(D, D)`: rows and columns of equal features are equal."""
-        classes, width = self.inner.shape
-        place = np.r_[0, self.columns.place + 1]
-        rows = (np.arange(classes)[:, None] * width + place).ravel()
-        return with_penalty(self.inner.matrix()[np.ix_(rows, rows)], self.l2, self.shape)

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from normbench.engine.fast.blocked import Blocked
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.problem import QUIET, Array, Evaluation, Objective, Workspace
 
 DEEP = 8  # rows of a block, in columns of the triangle: a ninth more work than all at once
 LEAST_ROWS = 4096
 FACTOR = 3.0  # how much longer an operation of a decomposition takes than one of a product
+MOST_FEATURES = 2000  # of a triangle of points that are read
 LARGEST = 1e150  # of points: beyond, squares overflow that the points' own costs do without
 
 
@@ -59,14 +61,19 @@ def pays(points: Objective, runs: int, iterations: int) -> bool:
     """Return whether a triangle is the same cost and takes less than the points.
 
     That is: the squares of real targets, in float64; and its operations, some `2 P (N + 2)^2`, are
-    fewer than what they save of `4 P R (N + 1)` a step.
+    fewer than what they save of `4 P R (N + 1)` a step. Of points that are read it always is, as
+    far as it fits in memory: a step then reads none.
     """
     if not points.traits.squares or points.classify or points.classes > 1:
         return False
+    if points.x.dtype != np.float64 or not moderate(points.targets):
+        return False
     count, width = len(points.x), points.x.shape[1] + 2
+    if not isinstance(points.x, np.ndarray):
+        return width <= MOST_FEATURES
     made = FACTOR * 2 * count * width**2 * (1 + 1 / DEEP)
     saved = 4.0 * (count - width) * (width - 1) * runs * iterations
-    return points.x.dtype == np.float64 and made < saved and moderate(points.x, points.targets)
+    return made < saved and moderate(points.alike)
 
 
 def moderate(*arrays: Array) -> bool:
@@ -74,14 +81,20 @@ def moderate(*arrays: Array) -> bool:
     return all(part.min() > -LARGEST and part.max() < LARGEST for part in arrays)
 
 
-def triangle(points: Objective) -> Triangle:
-    """Return the problem on its triangle, made in one pass over blocks of the points."""
+def triangle(points: Blocked) -> Triangle:
+    """Return the problem on its triangle, made in one pass over blocks of the points.
+
+    Of folded points the rows are those before the scheme; its map is then theirs, too.
+    """
     width = points.x.shape[1] + 2
     size = max(LEAST_ROWS, DEEP * width)
     made = np.zeros((0, width))
     for first in range(0, len(points.x), size):
         block = slice(first, first + size)
-        ones = np.ones(len(points.x[block]))
-        rows = np.column_stack([ones, points.x[block], points.targets[block]])
+        x = points.x[block]
+        rows = np.column_stack([np.ones(len(x)), x, points.targets[block]])
         made = np.asarray(np.linalg.qr(np.vstack([made, rows]), mode="r"))
-    return Triangle(points, np.ascontiguousarray(made[:, :-1]), made[:, -1])
+    rows, ends = made[:, :-1], made[:, -1]
+    if points.columns is not None:
+        rows = np.column_stack([rows[:, :1], points.columns.unfold(rows[:, 1:], rows[:, 0])])
+    return Triangle(points, np.ascontiguousarray(rows), ends)

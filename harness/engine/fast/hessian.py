@@ -1,0 +1,122 @@
+"""Second derivatives of the linear model where its points are folded, or read by blocks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.points import Rows, blocks_of
+from normbench.engine.hessian import Effort, Hessian, LinearHessian, blocks, linear_effort
+from normbench.engine.hessian import weighted, with_penalty
+
+Array = NDArray[Any]
+
+
+class Folded(Protocol):
+    """Weights of features `(.., N + 1)` as weights of other columns `(.., M + 1)`, bias first."""
+
+    @property
+    def features(self) -> int:
+        """The number of features N."""
+
+    def fold(self, weights: Array) -> Array:
+        """Return weights `(R, C, N + 1)` as `(R, C, M + 1)`."""
+
+    def unfold(self, slopes: Array, bias: Array) -> Array:
+        """Return derivatives `(.., M)` in the columns, and in the bias, as `(.., N)`."""
+
+    def spread(self, hessian: Array, classes: int) -> Array:
+        """Return second derivatives in the weights of the columns as those of the features."""
+
+
+@dataclass(frozen=True)
+class FoldedHessian(Hessian):
+    """The Hessian in all features `(C, N + 1)`, from that in the columns that they fold to.
+
+    inner: in the columns, without a penalty. l2: of the features, one number, `(N,)` or `(N, N)`.
+    """
+
+    inner: Hessian
+    columns: Folded
+    l2: float | Array = 0.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weights, `(C, N + 1)`."""
+        return self.inner.shape[0], self.columns.features + 1
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every second derivative is 0."""
+        return self.inner.is_zero and not np.any(self.l2)
+
+    def times(self, direction: Array) -> Array:
+        """Return the Hessian times a direction `(C, N + 1)`."""
+        found = self.inner.times(self.columns.fold(direction[None])[0])
+        product = np.empty_like(direction)
+        product[:, 0] = found[:, 0]
+        product[:, 1:] = self.columns.unfold(found[:, 1:], found[:, 0])
+        product[:, 1:] += 2 * weighted(self.l2, direction[:, 1:])
+        return product
+
+    def matrix(self) -> Array:
+        """Return the Hessian as a matrix `(D, D)`."""
+        spread = self.columns.spread(self.inner.matrix(), self.inner.shape[0])
+        return with_penalty(spread, self.l2, self.shape)
+
+
+@dataclass(frozen=True)
+class ReadHessian(Hessian):
+    """The Hessian of a cost on points x (P, N) that are read by blocks.
+
+    l2: as of `LinearHessian`. Each product and each matrix is a pass over the points: no block's derivatives are kept.
+    """
+
+    cost: Callable[[Any, Any], Any]
+    x: Rows
+    targets: Array
+    weights: Array
+    l2: float | Array = 0.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the weights, `(C, N + 1)`."""
+        return self.weights.shape
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether every second derivative is 0."""
+        return not np.any(self.l2) and all(part.is_zero for part in self._parts())
+
+    def times(self, direction: Array) -> Array:
+        """Return the Hessian times a direction `(C, N + 1)`."""
+        product = self._mean(lambda part: part.times(direction))
+        product[:, 1:] += 2 * weighted(self.l2, direction[:, 1:])
+        return product
+
+    def matrix(self) -> Array:
+        """Return the Hessian as a matrix `(D, D)`."""
+        return with_penalty(self._mean(lambda part: part.matrix()), self.l2, self.shape)
+
+    def _mean(self, of: Callable[[LinearHessian], Array]) -> Array:
+        total: Any = 0.0
+        for part in self._parts():
+            total = total + len(part.x) * of(part)
+        return np.asarray(total / len(self.x))
+
+    def _parts(self) -> Iterator[LinearHessian]:
+        weights = self.weights.astype(np.float64, copy=False)
+        for rows, x in blocks_of(self.x):
+            points = x.astype(np.float64, copy=False)
+            scores = weights[:, 1:] @ points.T + weights[:, :1]
+            yield LinearHessian(points, blocks(self.cost, scores, self.targets[rows]))
+
+
+def read_effort(points: int, rows: int, classes: int, width: int) -> Effort:
+    """Return the effort of a `ReadHessian`, `rows` points of which are in memory at a time."""
+    whole = linear_effort(points, classes, width)
+    memory = linear_effort(rows, classes, width).memory
+    matrix = None if whole.matrix is None else whole.made + whole.matrix
+    return Effort(0.0, whole.made + whole.product, matrix, memory)

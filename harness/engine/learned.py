@@ -1,0 +1,98 @@
+"""Schemes that learn from points which are read by blocks: means, extremes, quantiles, moments."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import QuantileTransformer, RobustScaler
+from sklearn.utils import check_random_state, get_tags, resample
+
+from normbench.datasets.points import Array, Points, Rows, rows_a_block
+from normbench.datasets.values import NUMBER, UserError, available, refuse_larger
+from normbench.normalizers.decomposition import Decompositions, blocks
+from normbench.normalizers.rotation import RandomRotation
+
+SHARE = 1 / 8  # of the free memory, for some columns of all points
+
+
+def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
+    """Fit a scheme on points x (P, N), of which a block at a time is in memory.
+
+    One pass for each statistic. A scheme that needs all points at once gets them, where they fit in
+    memory; raises `UserError` where they do not.
+    """
+    if isinstance(scheme, Pipeline):
+        _learn_chain(scheme, x)
+    elif hasattr(scheme, "learn"):
+        scheme.learn(decompositions)
+    elif isinstance(scheme, RandomRotation) or not get_tags(scheme).requires_fit:
+        scheme.fit(_float64(x[:2]))
+    elif hasattr(scheme, "partial_fit"):
+        for block in blocks(len(x), rows_a_block(x)):
+            scheme.partial_fit(_float64(x[block]))
+    elif type(scheme) is RobustScaler:
+        _learn_by_columns(scheme, x)
+    elif isinstance(scheme, QuantileTransformer) and scheme.subsample < len(x):
+        rng = check_random_state(scheme.random_state)
+        drawn = resample(
+            np.arange(len(x)), replace=False, n_samples=scheme.subsample, random_state=rng
+        )
+        scheme.fit(_float64(x[np.sort(drawn)]))
+    else:
+        name = type(scheme).__name__
+        refuse_larger(
+            f"normalizer {name}, which learns from all points at once",
+            2 * NUMBER * x.size,
+            "choose a scheme that learns by blocks, such as standard, robust or pca_sphere, or "
+            "fewer points (dataset.points)",
+        )
+        scheme.fit(_float64(x[:]))
+
+
+def _learn_chain(chain: Pipeline, x: Rows) -> None:
+    """Fit the links of a chain, one after the other, each on what the ones before it give."""
+    points = x
+    for _, link in chain.steps:
+        if link in (None, "passthrough"):
+            continue
+        learn(link, points, Decompositions(points))
+        points = _Linked(points, link)
+
+
+class _Linked(Points):
+    """Points (P, M) as a link of a chain gives them."""
+
+    def __init__(self, x: Rows, link: Any) -> None:
+        self.x, self.link = x, link
+        width = link.transform(_float64(x[:1])).shape[1]
+        self.shape, self.dtype = (len(x), width), np.dtype(np.float64)
+
+    def read(self, first: int, last: int, out: Array | None = None) -> Array:
+        """Return rows `first` to `last - 1`."""
+        return np.asarray(self.link.transform(_float64(self.x[first:last])))
+
+
+def _learn_by_columns(scheme: RobustScaler, x: Rows) -> None:
+    """Fit a scheme of quantiles, a pass for as many columns as fit in a share of the memory."""
+    points, features = x.shape
+    count = int(SHARE * available() / (2 * NUMBER * points))
+    if count < 1:
+        raise UserError(
+            f"normalizer {type(scheme).__name__}: sorts a column of {points} points at a time, "
+            "which does not fit in the memory; set memory higher, or choose another scheme"
+        )
+    parts = []
+    for first in range(0, features, count):
+        columns = np.empty((points, min(count, features - first)))
+        for block in blocks(points, rows_a_block(x)):
+            columns[block] = x[block][:, first : first + count]
+        parts.append(clone(scheme).fit(columns))
+    for name in ("center_", "scale_"):
+        found = [getattr(part, name) for part in parts]
+        setattr(scheme, name, None if found[0] is None else np.concatenate(found))
+    scheme.n_features_in_ = features
+
+
+def _float64(rows: Array) -> Array:
+    return np.asarray(rows, dtype=np.float64)

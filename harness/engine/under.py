@@ -1,0 +1,160 @@
+"""Points under a scheme of which no copy is made.
+
+An affine scheme is folded into the weights: scores of `z = A (x - m) + c` under weights w are
+scores of `x - m` under `w A`, their bias `w c` more, and the gradient comes back through the same
+map. The points are centred a block at a time: a folded offset would cost the scores its digits.
+Any other scheme is applied to a block whenever the block is read.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from normbench.datasets.points import Array, Points, Rows
+from normbench.engine.probed import CHECKED, Probed
+
+# How many digits of a score folding may lose, in its own size.
+LOST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
+MOST_FEATURES = 2000  # of points whose moments are found: a decomposition then takes seconds
+
+
+class Under(Points):
+    """Points z (P, M) under a fitted scheme: rows are made when they are read.
+
+    x: before the scheme (P, N). transform: from rows of x to rows of z. map: of an affine scheme.
+    folds: whether the map can be folded into weights. pair: see `pair`.
+    """
+
+    def __init__(
+        self,
+        x: Rows,
+        transform: Callable[[Array], Array],
+        width: int,
+        dtype: Any,
+        map: Probed | None,
+        folds: bool,
+        pair: Callable[[], tuple[Array, Array]],
+    ) -> None:
+        self.x, self.transform, self.map, self.folds, self._pair = x, transform, map, folds, pair
+        self.shape, self.dtype = (len(x), width), np.dtype(dtype)
+
+    def read(self, first: int, last: int, out: Array | None = None) -> Array:
+        """Return rows `first` to `last - 1`, see `Points.read`."""
+        made = self.transform(self.x[first:last])
+        if out is None:
+            return made
+        out[: last - first] = made
+        return out[: last - first]
+
+    @cached_property
+    def pair(self) -> tuple[Array, Array]:
+        """Few points of the same mean and covariance as x, `(n, N)`, and as z, in float64.
+
+        Under an affine scheme the second are the images of the first, whichever the scheme.
+        """
+        return self._pair()
+
+    @property
+    def few(self) -> Array:
+        """Few points of the same mean and covariance as z."""
+        return self.pair[1]
+
+    def mapped(self, matrix: Array, mean: Array) -> "Under":
+        """Return the points `(z - mean) matrix'`, in float64; matrix: `(r, M)`."""
+        (before, few), found = self.pair, self.map
+        x, composed = (self, Probed(matrix, mean, np.zeros(len(matrix))))
+        if found is not None:
+            whole = matrix * found.matrix if found.matrix.ndim == 1 else matrix @ found.matrix
+            image = matrix @ (found.image - mean)
+            x, composed = self.x, Probed(whole, found.centre, image)
+        return Under(
+            x,
+            lambda rows: (rows - composed.centre) @ composed.matrix.T + composed.image,
+            len(matrix),
+            np.float64,
+            composed,
+            keeps_digits(composed, x[:CHECKED], np.float64),
+            lambda: (before, (few - mean) @ matrix.T),
+        )
+
+
+class Centred(Points):
+    """Points `x - centre` (P, N), of a type."""
+
+    def __init__(self, x: Rows, centre: Array, dtype: Any) -> None:
+        self.x, self.centre = x, centre
+        self.shape, self.dtype = x.shape, np.dtype(dtype)
+        self._moved = bool(np.any(centre))
+
+    def read(self, first: int, last: int, out: Array | None = None) -> Array:
+        """Return rows `first` to `last - 1`, see `Points.read`."""
+        if out is None:
+            out = np.empty((last - first, self.shape[1]), self.dtype)
+        out = out[: last - first]
+        into = isinstance(self.x, Points) and self.x.dtype == self.dtype
+        rows = self.x.read(first, last, out) if into else self.x[first:last]
+        if self._moved:
+            np.subtract(rows, self.centre, out=out, casting="same_kind")
+        elif rows is not out:
+            out[...] = rows
+        return out
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Weights on points z (P, M), and those on `x - m` (P, N) that give the same scores.
+
+    map: z's. Both kinds of weights have the bias first.
+    """
+
+    map: Probed
+
+    @property
+    def features(self) -> int:
+        """The number of features M of z."""
+        return len(self.map.image)
+
+    def fold(self, weights: Array) -> Array:
+        """Return weights `(R, C, M + 1)` on z as `(R, C, N + 1)` on `x - m`."""
+        matrix, image = self.map.matrix, self.map.image
+        slopes = weights[:, :, 1:].astype(np.float64, copy=False)
+        inner = slopes * matrix if matrix.ndim == 1 else slopes @ matrix
+        folded = np.empty((*weights.shape[:2], inner.shape[2] + 1), weights.dtype)
+        folded[:, :, 0] = weights[:, :, 0] + slopes @ image
+        folded[:, :, 1:] = inner
+        return folded
+
+    def unfold(self, slopes: Array, bias: Array) -> Array:
+        """Return derivatives `(.., N)` in `x - m`, and in the bias, as those in z, `(.., M)`."""
+        matrix, image = self.map.matrix, self.map.image
+        outer = slopes * matrix if matrix.ndim == 1 else slopes @ matrix.T
+        return np.asarray(outer + bias[..., None] * image, slopes.dtype)
+
+    def spread(self, hessian: Array, classes: int) -> Array:
+        """Return second derivatives in weights on `x - m`, `(D, D)`, as those in weights on z."""
+        matrix, image = self.map.matrix, self.map.image
+        turn = np.zeros((len(hessian) // classes, len(image) + 1))
+        turn[0] = np.r_[1.0, image]
+        turn[1:, 1:] = np.diag(matrix) if matrix.ndim == 1 else matrix.T
+        parts = hessian.reshape(classes, len(turn), classes, len(turn))
+        spread = np.einsum("ai,cadb,bj->cidj", turn, parts, turn, optimize=True)
+        return spread.reshape(classes * turn.shape[1], -1)
+
+
+def keeps_digits(found: Probed, x: Array, dtype: Any) -> bool:
+    """Return whether folding a map loses no more digits than `LOST`; x (p, N): a few points.
+
+    A score is a sum of `w A (x - m)`, whose rounding is that of its largest terms. So the terms
+    `|A| |x - m|` are compared with the coordinates `A (x - m) + c` that they make.
+    """
+    moved, matrix = x - found.centre, found.matrix
+    if matrix.ndim == 1:
+        return True  # one term a coordinate
+    made = moved @ matrix.T + found.image
+    terms = np.abs(moved) @ np.abs(matrix).T
+    sizes, totals = (np.sqrt(np.mean(part**2, axis=0)) for part in (made, terms))
+    kind = np.dtype(dtype)
+    return bool(np.all(np.finfo(kind).eps * totals <= LOST[kind] * sizes))
