@@ -14,14 +14,15 @@ ROOMS |= {"optimizers": "normbench.optimizers", "results": "normbench.results"}
 ROOMS |= {"harness": "normbench"}
 NUMPY = {"numpy"}
 # The rooms and libraries that each room may import, from the leaves up; None: any library.
-BELOW = ("values", "names", "datasets")  # what all that works on data knows
+BELOW = ("values", "points", "names", "datasets")  # what all that works on data knows
 MAY = {
     "conf": ((), set()),
     "costs": ((), NUMPY | {"autograd", "scipy"}),
     "optimizers": ((), NUMPY | {"scipy"}),
     "values": ((), set()),  # of datasets: a user's mistake, and the checks of single settings
+    "points": (("values",), NUMPY),  # of datasets: rows, wherever they are
     "datasets": (
-        ("values",),
+        ("values", "points"),
         NUMPY | {"sklearn", "pooch", "pandas", "pyarrow", "requests", "scipy", "tqdm"},
     ),
     "names": ((), set()),  # of results: what is written and read
@@ -30,10 +31,10 @@ MAY = {
     "results": (("names", "sentences", "reasons"), None),
     "normalizers": ((), NUMPY | {"scipy", "sklearn"}),
     "engine": (
-        ("values", "costs", "optimizers", "normalizers"),
+        ("values", "points", "costs", "optimizers", "normalizers"),
         NUMPY | {"scipy", "autograd", "threadpoolctl", "sklearn"},
     ),
-    "theory": (("names", "engine", "normalizers"), NUMPY | {"scipy"}),
+    "theory": (("points", "names", "engine", "normalizers"), NUMPY | {"scipy"}),
     "verdicts": (("values", "names"), NUMPY),
     "measures": (
         (
@@ -93,7 +94,7 @@ def imported(file):
 def room_of(name):
     """Return the room of a module of the package; the face itself is the room without a name."""
     own = {f"normbench.results.{room}" for room in ("names", "sentences", "reasons")}
-    if name in {*own, "normbench.datasets.values"}:
+    if name in {*own, "normbench.datasets.values", "normbench.datasets.points"}:
         return name.split(".")[-1]
     part = name.split(".")[1] if "." in name else ""
     return part if part in MAY else ""

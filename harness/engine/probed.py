@@ -16,7 +16,8 @@ CLOSE = 1e-9  # of the largest coordinate: the error that the map may have
 class Probed(NamedTuple):
     """The map `z = A (x - centre) + image`. matrix: A `(M, N)`; centre `(N,)`; image `(M,)`.
 
-    Or one factor a feature, `(N,)`. The centre is the points' mean, so that no digits are lost to an offset.
+    Or one factor a feature, `(N,)`. The centre is the points' mean, so that no digits are lost to
+    an offset.
     """
 
     matrix: Array

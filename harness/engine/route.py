@@ -23,7 +23,7 @@ Array = NDArray[Any]
 ENGINES = ("fast", "plain")
 
 
-def objective(engine: str, cost: Cost, points: Under | Array, *parts: Any) -> Objective:
+def objective(engine: str, cost: Cost, points: Rows, *parts: Any) -> Objective:
     """Return the `Objective` of these parts, or its equal that is quicker: see `ENGINES`."""
     if one_of("engine", engine, ENGINES) == "fast":
         return replace(Blocked(cost, points, *parts), **folded(points))

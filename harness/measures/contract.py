@@ -144,10 +144,10 @@ class Descended:
 class Finished:
     """A job that has run.
 
-    scheme: fitted. z: the training points under it, (P, M), an array or points that are read. known: of the data set's own points.
-    descended: None for a study without a descent. elsewhere: fits the scheme and descends on other
-    data, at one step size; None where nothing is known to do that. shown: the number of the
-    training point that is built up.
+    scheme: fitted. z: the training points under it, (P, M), an array or points that are read.
+    known: of the data set's own points. descended: None for a study without a descent. elsewhere:
+    fits the scheme and descends on other data, at one step size; None where nothing is known to do
+    that. shown: the number of the training point that is built up.
     """
 
     dataset: Dataset
@@ -157,7 +157,6 @@ class Finished:
     descended: Descended | None = None
     elsewhere: Callable[[Dataset, float], Histories] | None = None
     shown: int = 0
-
 
     @property
     def alike(self) -> tuple[Array, Array]:

@@ -62,7 +62,9 @@ def _directions(here: Descended) -> Directions | None:
         bound = here.train.traits.curvature
         assert here.theory.spectrum is not None
         assert bound is not None
-        flat = spectra.quadratic(here.theory.spectrum, here.train.alike, 0.0, gradient, here.train.l2)
+        flat = spectra.quadratic(
+            here.theory.spectrum, here.train.alike, 0.0, gradient, here.train.l2
+        )
         values = flat.values * (kind.curvature / bound)
         return _grouped(values, flat.gradient / (2 * values), kind.times)
     if _size(here.train) > DENSE:

@@ -112,7 +112,8 @@ def few_of(x: Any, mean: Array) -> Array:
     """
     triangle = np.zeros((0, x.shape[1]))
     for block in blocks(len(x), max(BLOCK, DEEP * x.shape[1])):
-        triangle = np.linalg.qr(np.vstack([triangle, x[block] - mean]), mode="r")
+        rows = np.vstack([triangle, x[block] - mean])
+        triangle = np.asarray(np.linalg.qr(rows, mode="r"))
     contrasts = linalg.helmert(len(triangle) + 1)
     return np.asarray(np.sqrt((len(triangle) + 1) / len(x)) * contrasts.T @ triangle)
 

@@ -89,8 +89,9 @@ def penalty_of_basis(l2: float | Array, x: NDArray[Any], basis: Array, variances
 
 def sphered(problem: Objective) -> Objective:
     """Return a problem on its points sphered, `(P, r)`, with the penalty of `penalty_of_basis`."""
-    few, l2 = problem.alike, 0.0
+    few = problem.alike
     basis, variances = sphere(few)
+    l2: float | Array = 0.0
     if np.any(problem.l2):
         l2 = penalty_of_basis(problem.l2, few, basis, variances)
     if few is problem.x:

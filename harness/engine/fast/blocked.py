@@ -314,7 +314,11 @@ def folded(points: Rows) -> dict[str, Any]:
     Points under a scheme whose map can be folded are read before it, centred.
     """
     if not isinstance(points, Under) or points.map is None or not points.folds:
-        return {"x": points, "columns": None, "under": points if isinstance(points, Under) else None}
+        return {
+            "x": points,
+            "columns": None,
+            "under": points if isinstance(points, Under) else None,
+        }
     x, centre = points.x, points.map.centre
     if np.any(centre) or x.dtype != points.dtype:
         x = Centred(x, centre, points.dtype)

@@ -1,17 +1,25 @@
 """Second derivatives of the linear model where its points are folded, or read by blocks."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.points import Rows, blocks_of
-from normbench.engine.hessian import Effort, Hessian, LinearHessian, blocks, linear_effort
-from normbench.engine.hessian import weighted, with_penalty
+from normbench.engine.hessian import (
+    Effort,
+    Hessian,
+    LinearHessian,
+    blocks,
+    linear_effort,
+    weighted,
+    with_penalty,
+)
 
 Array = NDArray[Any]
+KEPT_BYTES = 1 << 26  # of the points' second derivatives in their scores
 
 
 class Folded(Protocol):
@@ -71,7 +79,8 @@ class FoldedHessian(Hessian):
 class ReadHessian(Hessian):
     """The Hessian of a cost on points x (P, N) that are read by blocks.
 
-    l2: as of `LinearHessian`. Each product and each matrix is a pass over the points: no block's derivatives are kept.
+    l2: as of `LinearHessian`. Each product and each matrix is a pass over the points. Their own
+    second derivatives are kept where they are small, else made anew in each pass.
     """
 
     cost: Callable[[Any, Any], Any]
@@ -79,6 +88,7 @@ class ReadHessian(Hessian):
     targets: Array
     weights: Array
     l2: float | Array = 0.0
+    _kept: dict[int, Array] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -107,16 +117,31 @@ class ReadHessian(Hessian):
         return np.asarray(total / len(self.x))
 
     def _parts(self) -> Iterator[LinearHessian]:
-        weights = self.weights.astype(np.float64, copy=False)
         for rows, x in blocks_of(self.x):
             points = x.astype(np.float64, copy=False)
-            scores = weights[:, 1:] @ points.T + weights[:, :1]
-            yield LinearHessian(points, blocks(self.cost, scores, self.targets[rows]))
+            second = self._kept.get(rows.start)
+            if second is None:
+                second = self._second(rows, points)
+            if kept(len(self.x), len(self.weights)):
+                self._kept[rows.start] = second
+            yield LinearHessian(points, second)
+
+    def _second(self, rows: slice, points: Array) -> Array:
+        weights = self.weights.astype(np.float64, copy=False)
+        scores = weights[:, 1:] @ points.T + weights[:, :1]
+        return blocks(self.cost, scores, self.targets[rows])
+
+
+def kept(points: int, classes: int) -> bool:
+    """Return whether the second derivatives of all points in their scores are kept."""
+    return 8 * classes**2 * points <= KEPT_BYTES
 
 
 def read_effort(points: int, rows: int, classes: int, width: int) -> Effort:
     """Return the effort of a `ReadHessian`, `rows` points of which are in memory at a time."""
     whole = linear_effort(points, classes, width)
-    memory = linear_effort(rows, classes, width).memory
+    memory = linear_effort(min(rows, points), classes, width).memory
+    if kept(points, classes):
+        return whole._replace(memory=memory + KEPT_BYTES)
     matrix = None if whole.matrix is None else whole.made + whole.matrix
     return Effort(0.0, whole.made + whole.product, matrix, memory)
