@@ -25,6 +25,7 @@ class Points(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     ndim = 2
+    waits = True  # reading waits for a disk, or works for long: the next block is read meanwhile
     marks: Any = None  # checksums of what was read of them: see `normbench.datasets.content`
 
     @abstractmethod

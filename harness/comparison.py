@@ -65,6 +65,7 @@ def compare(
     fit_on: str = "train",
     record: Sequence[str] = (),
     memory: Any = None,
+    fold: bool = False,
     name: str = "x",
 ) -> Comparison:
     """Descend one cost under every normalizer and step size; return what was found.
@@ -76,8 +77,9 @@ def compare(
     missing: what is done with the columns of a frame, as `dataset.drop` of a file's.
     points to fit_on: which points are used, which are held out, and what copies are made of the
     others, as `dataset.points` to `dataset.fit_on`. record: what some figures need, such as
-    `contours`. memory: the most that this process takes meanwhile, such as `"1GiB"`. name: what the
-    data are called. The other settings are those of the command line.
+    `contours`. memory: the most that this process takes meanwhile, such as `"1GiB"`. fold: make no
+    copy of the points under an affine scheme. name: what the data are called. The other settings
+    are those of the command line.
     Raises `UserError`, a ValueError, on a value that is out of its range.
     """
     function = locate("cost", options("cost", cost)["_target_"]) if isinstance(cost, str) else cost
@@ -103,6 +105,7 @@ def compare(
         precision=precision,
         theory=theory,
         record=tuple(record),
+        fold=fold,
         draws=(drawn.split_seed if drawn.test_fraction else 0, 0),  # no seed made the points
     )
     records: list[JobRecord] = []

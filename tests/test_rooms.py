@@ -51,7 +51,7 @@ MAY = {
     ),
     "choices": (("values", "conf", "costs", "datasets", "optimizers", "normalizers"), None),
     "job": (
-        ("datasets", "costs", "optimizers", "engine", "theory", "verdicts", "measures"),
+        ("points", "datasets", "costs", "optimizers", "engine", "theory", "verdicts", "measures"),
         NUMPY,
     ),
     "comparison": (

@@ -135,7 +135,7 @@ def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
     from normbench.verdicts.convergence import Rules
     from normbench.verdicts.search import Search
 
-    keys = ("iterations", "start_scale", "starts", "seed", "precision", "record", "theory")
+    keys = ("iterations", "start_scale", "starts", "seed", "precision", "record", "theory", "fold")
     settings = Settings(
         start="normal"
         if plain["start"] is None
@@ -390,7 +390,7 @@ def parameters(config: DictConfig) -> dict[str, Any]:
         plain = {str(key): value for key, value in unresolved.items()}
     flat: dict[str, Any] = {}
     for key, value in plain.items():
-        if key in ("tracking", "reuse", "packages", "figures", "memory"):
+        if key in ("tracking", "reuse", "packages", "figures", "memory", "fold"):
             continue
         if isinstance(value, dict):
             if key in HydraConfig.get().runtime.choices:

@@ -12,7 +12,7 @@ from normbench.datasets.values import UserError, refuse_larger
 from normbench.engine import probed
 from normbench.engine.learned import learn
 from normbench.engine.probed import CHECKED, Probed
-from normbench.engine.under import Under, keeps_digits
+from normbench.engine.under import Under, to_fold
 from normbench.normalizers.affine import affine, learns_by_blocks, parts
 from normbench.normalizers.decomposition import Decompositions, blocks, few_of, mean_of
 
@@ -146,7 +146,7 @@ def _under(
     tried = x[np.unique(np.linspace(0, len(x) - 1, CHECKED).astype(int))].astype(np.float64)
     z = _points(name, scheme.transform(tried), len(tried), np.float64)
     found = _map(scheme, tried, z, known)
-    folds = found is not None and keeps_digits(found, tried, dtype)
+    fold = None if found is None else to_fold(found, tried, dtype)
 
     def pair() -> tuple[Array, Array]:
         before = known.centred_few + known.mean
@@ -156,10 +156,10 @@ def _under(
         turned = moved * found.matrix if found.matrix.ndim == 1 else moved @ found.matrix.T
         return before, turned + found.image
 
-    whole = Under(x, transform, z.shape[1], dtype, found, folds, pair)
+    whole = Under(x, transform, z.shape[1], dtype, found, fold, pair)
     if not len(x_test):
         return whole, np.empty((0, z.shape[1]), dtype)
-    return whole, Under(x_test, transform, z.shape[1], dtype, found, folds, pair)
+    return whole, Under(x_test, transform, z.shape[1], dtype, found, fold, pair)
 
 
 def _map(scheme: Any, x: Array, z: Array, known: Decompositions) -> Probed | None:

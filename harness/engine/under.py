@@ -2,7 +2,7 @@
 
 An affine scheme is folded into the weights: scores of `z = A (x - m) + c` under weights w are
 scores of `x - m` under `w A`, their bias `w c` more, and the gradient comes back through the same
-map. The points are centred a block at a time: a folded offset would cost the scores its digits.
+map. The points are centred a block at a time where a folded offset would cost the scores digits.
 Any other scheme is applied to a block whenever the block is read.
 """
 
@@ -16,8 +16,10 @@ import numpy as np
 from normbench.datasets.points import Array, Points, Rows
 from normbench.engine.probed import CHECKED, Probed
 
-# How many digits of a score folding may lose, in its own size.
+# What of a score folding may lose, in its own size; and folding with the offset, instead of
+# centring each block.
 LOST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
+OFFSET = 0.01
 MOST_FEATURES = 2000  # of points whose moments are found: a decomposition then takes seconds
 
 
@@ -25,7 +27,8 @@ class Under(Points):
     """Points z (P, M) under a fitted scheme: rows are made when they are read.
 
     x: before the scheme (P, N). transform: from rows of x to rows of z. map: of an affine scheme.
-    folds: whether the map can be folded into weights. pair: see `pair`.
+    fold: the same map as it can be folded into weights, None where that loses digits. pair: see
+    `pair`.
     """
 
     def __init__(
@@ -35,10 +38,10 @@ class Under(Points):
         width: int,
         dtype: Any,
         map: Probed | None,
-        folds: bool,
+        fold: Probed | None,
         pair: Callable[[], tuple[Array, Array]],
     ) -> None:
-        self.x, self.transform, self.map, self.folds, self._pair = x, transform, map, folds, pair
+        self.x, self.transform, self.map, self.fold, self._pair = x, transform, map, fold, pair
         self.shape, self.dtype = (len(x), width), np.dtype(dtype)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
@@ -76,7 +79,7 @@ class Under(Points):
             len(matrix),
             np.float64,
             composed,
-            keeps_digits(composed, x[:CHECKED], np.float64),
+            to_fold(composed, x[:CHECKED], np.float64),
             lambda: (before, (few - mean) @ matrix.T),
         )
 
@@ -86,6 +89,7 @@ class Centred(Points):
 
     def __init__(self, x: Rows, centre: Array, dtype: Any) -> None:
         self.x, self.centre = x, centre
+        self.waits = isinstance(x, Points) and x.waits
         self.shape, self.dtype = x.shape, np.dtype(dtype)
         self._moved = bool(np.any(centre))
 
@@ -144,17 +148,31 @@ class Fold:
         return spread.reshape(classes * turn.shape[1], -1)
 
 
-def keeps_digits(found: Probed, x: Array, dtype: Any) -> bool:
-    """Return whether folding a map loses no more digits than `LOST`; x (p, N): a few points.
+def to_fold(found: Probed, x: Array, dtype: Any) -> Probed | None:
+    """Return a map as it is folded, about 0 or about its centre; None where both lose digits.
 
-    A score is a sum of `w A (x - m)`, whose rounding is that of its largest terms. So the terms
-    `|A| |x - m|` are compared with the coordinates `A (x - m) + c` that they make.
+    x: a few points (p, N). A score is a sum of `w A (x - m)`, whose rounding is that of its largest
+    terms. So the terms `|A| |x - m|` and `|c|` are compared with the coordinates
+    `A (x - m) + c` that they make.
     """
+    matrix, kind = found.matrix, np.dtype(dtype)
+    moved = found.centre * matrix if matrix.ndim == 1 else matrix @ found.centre
+    about_zero = Probed(matrix, np.zeros_like(found.centre), found.image - moved)
+    for one, most in ((about_zero, OFFSET * LOST[kind]), (found, LOST[kind])):
+        if np.all(np.finfo(kind).eps * _amplified(one, x) <= most):
+            return one
+    return None
+
+
+def _amplified(found: Probed, x: Array) -> Array:
+    """Return how much larger than each coordinate (M,) the terms are that make it; 0 of no term."""
     moved, matrix = x - found.centre, found.matrix
     if matrix.ndim == 1:
-        return True  # one term a coordinate
-    made = moved @ matrix.T + found.image
-    terms = np.abs(moved) @ np.abs(matrix).T
-    sizes, totals = (np.sqrt(np.mean(part**2, axis=0)) for part in (made, terms))
-    kind = np.dtype(dtype)
-    return bool(np.all(np.finfo(kind).eps * totals <= LOST[kind] * sizes))
+        made, terms = moved * matrix, np.abs(moved * matrix)
+    else:
+        made, terms = moved @ matrix.T, np.abs(moved) @ np.abs(matrix).T
+    sizes, totals = (
+        np.sqrt(np.mean(part**2, axis=0))
+        for part in (made + found.image, terms + np.abs(found.image))
+    )
+    return np.divide(totals, sizes, out=np.zeros_like(totals), where=totals > 0)

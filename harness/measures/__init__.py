@@ -137,11 +137,9 @@ def _merged(
 
 def _sample(made: Finished, taken: list[tuple[Measure, Findings]]) -> str:
     """Return a note of how many points are shown, where those are not all."""
-    words = [measure.record for measure, _ in taken if measure.record]
-    if not words or len(made.shown_points.z) == len(made.z):
+    if not any(measure.record for measure, _ in taken) or len(made.shown_points.z) == len(made.z):
         return ""
-    shown = len(made.shown_points.z)
-    return f"{', '.join(words)}: of {shown} points, drawn from {len(made.z)}"
+    return f"{len(made.shown_points.z)} of {len(made.z)} points are shown, drawn at random"
 
 
 def explained(

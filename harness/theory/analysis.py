@@ -77,7 +77,11 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
             return Theory(note="the points are too large to be squared", more=False)
         bound = train.traits.curvature
         exact = train.traits.quadratic and bound is not None
-        gram = spectrum = _spectrum(train, budget)
+        gram = spectrum = (
+            _spectrum(train.x, train.shape[0], budget)
+            if train.alike is train.x
+            else spectra.spectrum(train.alike)  # of few points: it costs next to nothing
+        )
         if bound is not None and spectrum is not None:
             spectrum = spectra.penalized(spectrum, bound, train.l2, train.alike)
             lipschitz = spectrum.largest
@@ -118,18 +122,13 @@ def _at_zero(train: Problem, start: NDArray[Any], gram: spectra.Spectrum | None)
     return float(np.linalg.eigvalsh(second[:, :, 0])[-1]) * gram.largest
 
 
-def _spectrum(train: Objective, budget: Budget) -> spectra.Spectrum | None:
+def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum | None:
     """Return the Gram matrix's spectrum, with the most digits that the budget allows.
-
-    Of few points that stand for all, it costs next to nothing.
 
     By singular values: an orthogonal decomposition of the points and about 20 N^3. By eigenvalues:
     two products of matrices and about 30 N^3. Or the largest alone by Lanczos, with products of
     one column each.
     """
-    x, classes = train.alike, train.shape[0]
-    if x is not train.x:
-        return spectra.spectrum(x)
     size = min(x.shape[0], x.shape[1] + 1)
     cubes = size**3 / (4 * x.size)
     singular = Work((2 * size + 20 * cubes) / classes, 24.0 * x.size + 48.0 * size**2)

@@ -180,14 +180,14 @@ def test_what_is_shared_is_of_the_last_few_data_sets_and_few_sphered_copies():
 
 @pytest.mark.parametrize("cost", [costs.softmax, costs.least_squares])
 def test_a_job_is_the_same_to_rounding_without_what_makes_it_faster(data, cost, monkeypatch):
-    from normbench.engine.fast import blocked
+    from normbench.engine.fast import blocked, columns
 
     monkeypatch.setattr(blocked, "MERGED_FROM", 0)
     twice = np.column_stack([data.x, data.x[:, 0]])
     doubled = make_dataset("twice", twice, data.y, source="arrays", class_names=["a", "b"])
     fast = run(job(doubled, cost, record=("path",)))
-    folded = blocked.Columns.fold
-    monkeypatch.setattr(blocked.Columns, "fold", None)
+    folded = columns.Columns.fold
+    monkeypatch.setattr(columns.Columns, "fold", None)
     plain = run(replace(job(doubled, cost, record=("path",)), engine="plain"))
     assert folded
     for one, other in zip(fast.steps, plain.steps, strict=True):

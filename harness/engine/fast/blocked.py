@@ -311,15 +311,13 @@ class Blocked(Objective):
 def folded(points: Rows) -> dict[str, Any]:
     """Return what a problem on these points is made of: its x, columns and under.
 
-    Points under a scheme whose map can be folded are read before it, centred.
+    Points under a scheme whose map can be folded are read before it.
     """
-    if not isinstance(points, Under) or points.map is None or not points.folds:
-        return {
-            "x": points,
-            "columns": None,
-            "under": points if isinstance(points, Under) else None,
-        }
-    x, centre = points.x, points.map.centre
+    if not isinstance(points, Under):
+        return {"x": points, "columns": None, "under": None}
+    if points.fold is None:
+        return {"x": points, "columns": None, "under": points}
+    x, centre = points.x, points.fold.centre
     if np.any(centre) or x.dtype != points.dtype:
         x = Centred(x, centre, points.dtype)
-    return {"x": x, "columns": Fold(points.map), "under": points}
+    return {"x": x, "columns": Fold(points.fold), "under": points}

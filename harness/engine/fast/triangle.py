@@ -81,7 +81,7 @@ def moderate(*arrays: Array) -> bool:
     return all(part.min() > -LARGEST and part.max() < LARGEST for part in arrays)
 
 
-def triangle(points: Blocked) -> Triangle:
+def triangle(points: Objective) -> Triangle:
     """Return the problem on its triangle, made in one pass over blocks of the points.
 
     Of folded points the rows are those before the scheme; its map is then theirs, too.
@@ -95,6 +95,6 @@ def triangle(points: Blocked) -> Triangle:
         rows = np.column_stack([np.ones(len(x)), x, points.targets[block]])
         made = np.asarray(np.linalg.qr(np.vstack([made, rows]), mode="r"))
     rows, ends = made[:, :-1], made[:, -1]
-    if points.columns is not None:
+    if isinstance(points, Blocked) and points.columns is not None:
         rows = np.column_stack([rows[:, :1], points.columns.unfold(rows[:, 1:], rows[:, 0])])
     return Triangle(points, np.ascontiguousarray(rows), ends)
