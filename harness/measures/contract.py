@@ -147,7 +147,8 @@ class Finished:
     scheme: fitted. z: the training points under it, (P, M), an array or points that are read.
     known: of the data set's own points. descended: None for a study without a descent. elsewhere:
     fits the scheme and descends on other data, at one step size; None where nothing is known to do
-    that. shown: the number of the training point that is built up.
+    that. shown: the number of the training point that is built up. pair: what `alike` gives, where z
+    is some of the points alone.
     """
 
     dataset: Dataset
@@ -157,10 +158,13 @@ class Finished:
     descended: Descended | None = None
     elsewhere: Callable[[Dataset, float], Histories] | None = None
     shown: int = 0
+    pair: tuple[Array, Array] | None = None
 
     @property
     def alike(self) -> tuple[Array, Array]:
         """The points before and under the scheme, or few of the same means and covariances."""
+        if self.pair is not None:
+            return self.pair
         return self.z.pair if isinstance(self.z, Under) else (self.dataset.x, self.z)
 
     @cached_property
@@ -182,6 +186,7 @@ class Finished:
             dataset=replace(data, x=x, y=y),
             z=self.z.transform(x),
             shown=int(np.searchsorted(kept, self.shown)),
+            pair=self.alike,
         )
 
 
