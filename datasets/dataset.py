@@ -249,7 +249,7 @@ def _targets(
 
 def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
     _refuse_labels(name, targets, class_names)
-    present = len(np.unique(targets))
+    present = np.count_nonzero(np.bincount(targets))
     if present < 2:
         raise UserError(
             f"data of {name}: all points are of one class; it takes two classes at least to "

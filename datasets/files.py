@@ -14,12 +14,12 @@ from normbench.datasets import archives, columns, text
 from normbench.datasets.columns import FILLS
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
+from normbench.datasets.on_disk import existing, first_line
 from normbench.datasets.values import (
     NUMBER,
     UserError,
     did_you_mean,
     one_of,
-    place,
     refuse_larger,
     switch,
 )
@@ -75,7 +75,7 @@ def csv(
     entries that stand for a gap, beside the usual ones. task: `classes`, `regression`, or None to
     decide by the target. Raises `UserError` on every file that does not hold that.
     """
-    file = _existing(path)
+    file = existing("dataset.path", path)
     options = Options(drop, encode, fill, missing)
     switch("dataset.header", header)
     one_of("dataset.points_in", points_in, ("rows", "columns"))
@@ -86,7 +86,7 @@ def csv(
         raise
     except Exception as error:  # whatever a damaged file leads the unpacking to
         raise UserError(
-            f"dataset.path={path}: cannot be unpacked ({_first_line(error)}); check the file"
+            f"dataset.path={path}: cannot be unpacked ({first_line(error)}); check the file"
         ) from error
     _refuse_header(file, table, header)
     if header:
@@ -120,7 +120,7 @@ def parquet(
     task: str | None = None,
 ) -> Dataset:
     """Return the points of a Parquet file, one per row; the options are those of `csv`."""
-    file = _existing(path)
+    file = existing("dataset.path", path)
     options = Options(drop, encode, fill, missing)
     try:
         table = _read_parquet(file)
@@ -128,7 +128,7 @@ def parquet(
         raise
     except Exception as error:  # whatever a damaged file leads pyarrow and pandas to
         raise UserError(
-            f"dataset.path={path}: cannot be read as a Parquet file ({_first_line(error)}); "
+            f"dataset.path={path}: cannot be read as a Parquet file ({first_line(error)}); "
             "check the file, or read it as what it is (dataset=csv, dataset=npz)"
         ) from error
     return table_dataset(file.stem, table, target, task, options, source=str(file))
@@ -147,7 +147,7 @@ def npz(
     x: the name of the points (P, N) in it. y: of the targets (P,); None for unlabelled points.
     x_test, y_test: of a test part; None without one. task: as for `csv`. Raises `UserError`.
     """
-    file = _existing(path)
+    file = existing("dataset.path", path)
     names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test}
     try:
         parts = archives.read(file, {key: name for key, name in names.items() if name is not None})
@@ -156,7 +156,7 @@ def npz(
     except Exception as error:  # whatever a damaged file leads zipfile and numpy to
         raise UserError(
             f"dataset.path={path}: cannot be read as an archive of plain arrays "
-            f"({_first_line(error)}); write it with numpy.savez(path, x=points, y=targets), "
+            f"({first_line(error)}); write it with numpy.savez(path, x=points, y=targets), "
             "without object arrays: they would be unpickled, which can run code"
         ) from error
     return label_dataset(
@@ -230,18 +230,6 @@ def _without_gaps(
     return table[whole].reset_index(drop=True), (note,)
 
 
-def _existing(path: Any) -> Path:
-    file = place("dataset.path", path, "write dataset.path=my.csv")
-    if file.is_dir():
-        raise UserError(f"dataset.path={path}: is a folder; name a file in it")
-    if not file.is_file():
-        raise UserError(
-            f"dataset.path={path}: no such file (seen from {Path.cwd()}); a path with a comma, "
-            "a space or = takes two pairs of quotes: dataset.path='\"a,b.csv\"'"
-        )
-    return file
-
-
 def _read_parquet(file: Path) -> "pd.DataFrame":
     """Return a Parquet file as a frame, once its size is known."""
     import pyarrow.parquet as pq
@@ -283,7 +271,7 @@ def _read_csv(
         ) from error
     except Exception as error:  # whatever a damaged file leads pandas to
         raise UserError(
-            f"dataset.path={file}: cannot be read as a table ({_first_line(error)}); every row "
+            f"dataset.path={file}: cannot be read as a table ({first_line(error)}); every row "
             f"must have as many entries, with dataset.delimiter={delimiter} between them"
         ) from error
     if not len(table):
@@ -383,9 +371,3 @@ def _refuse_doubled(option: str, column: Any, names: list[str]) -> None:
             f"{', '.join(map(str, places[:SHOWN]))}; give the position of one, and leave out the "
             "others with dataset.drop"
         )
-
-
-def _first_line(error: BaseException) -> str:
-    """Return an error's first sentence, short."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].removeprefix("Error tokenizing data. C error: ")[:160]

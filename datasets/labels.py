@@ -14,6 +14,7 @@ from normbench.datasets.values import one_of
 KINDS = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
 UNFIT = {date: "dates", timedelta: "spans of time", Complex: "complex numbers", Sized: "lists"}
 TARGETS = "it takes numbers or words; encode them as such, or choose another target"
+BLOCK = 1 << 18  # targets that are looked at at once
 MOST_NUMBERED_CLASSES = 20  # more distinct numbers than that are taken for real targets
 
 
@@ -27,12 +28,14 @@ def label_dataset(
     x_test: Any = None,
     y_test: Any = None,
     feature_names: list[str] | None = None,
+    precision: str = "float64",
 ) -> Dataset:
     """Return a data set of targets of any kind: labels are encoded, real targets are kept.
 
     x: (P, N). y: (P,) labels or numbers, or None. task: `classes`, `regression`, or None, which
-    decides by `is_regression`. Raises `UserError` as `make_dataset`, and on a missing label, a
-    test label that no training point has, and a wrong task.
+    decides by `is_regression`. precision: as of `make_dataset`. Raises `UserError` as
+    `make_dataset`, and on a missing label, a test label that no training point has, and a wrong
+    task.
     """
     if task is not None:
         one_of("dataset.task", task, ("classes", "regression"))
@@ -51,6 +54,7 @@ def label_dataset(
         y_test=y_test,
         feature_names=feature_names,
         class_names=class_names,
+        precision=precision,
     )
 
 
@@ -58,7 +62,8 @@ def is_regression(y: NDArray[Any]) -> bool:
     """Return whether targets (P,) are real: numbers, with a fraction or more than 20 values."""
     if y.dtype.kind not in "iuf":
         return False
-    return bool((y != np.round(y)).any()) or len(np.unique(y)) > MOST_NUMBERED_CLASSES
+    fractions = y.dtype.kind == "f" and bool((y != np.round(y)).any())
+    return fractions or len(_kinds(y, MOST_NUMBERED_CLASSES)) > MOST_NUMBERED_CLASSES
 
 
 def kind_of(targets: NDArray[Any]) -> str | None:
@@ -78,25 +83,50 @@ def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
     Labels are sorted: -1 before +1, false before true, text by its letters. Whole floats are
     named without their fraction. Raises `UserError` on a missing label.
     """
-    labels = _labels(name, y, "")
+    values, indices = _numbered(_labels(name, y, ""))
+    return indices, [named(value) for value in values]
+
+
+def _numbered(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct labels, sorted, and the number of each label (P,) among them."""
     try:
-        values, indices = np.unique(labels, return_inverse=True)
+        values = _kinds(labels)
     except TypeError:  # numbers and text in one column: sorted as text
-        values, indices = np.unique([named(label) for label in labels], return_inverse=True)
-    return indices.astype(np.intp), [named(value) for value in values]
+        labels = np.array([named(label) for label in labels])
+        values = _kinds(labels)
+    indices = np.empty(len(labels), dtype=np.intp)
+    for rows in _blocks(labels):
+        indices[rows] = np.searchsorted(values, labels[rows])
+    return values, indices
+
+
+def _blocks(labels: NDArray[Any]) -> list[slice]:
+    """Return the rows of blocks of labels: at once, millions would be copied several times."""
+    return [slice(first, first + BLOCK) for first in range(0, len(labels), BLOCK)]
+
+
+def _kinds(labels: NDArray[Any], enough: int | None = None) -> NDArray[Any]:
+    """Return the distinct labels, sorted; some of them where more than enough were found."""
+    values = labels[:0]
+    for rows in _blocks(labels):
+        values = np.unique(np.concatenate([values, np.unique(labels[rows])]))
+        if enough is not None and len(values) > enough:
+            break
+    return values
 
 
 def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[np.intp]:
     known = {label: index for index, label in enumerate(class_names)}
-    names = [named(label) for label in y]
-    for place, label in enumerate(names):
-        if label not in known:
-            raise UserError(
-                f"data of {name}: the label of test point {place} (counted from 0) is {label!r}, "
-                f"which no training point has (they have {', '.join(class_names)}); "
-                "drop those test points"
-            )
-    return np.array([known[label] for label in names], dtype=np.intp)
+    values, numbers = _numbered(y)
+    indices = np.array([known.get(named(value), -1) for value in values], dtype=np.intp)[numbers]
+    lost = np.flatnonzero(indices < 0)
+    if len(lost):
+        raise UserError(
+            f"data of {name}: the label of test point {lost[0]} (counted from 0) is "
+            f"{named(y[lost[0]])!r}, which no training point has (they have "
+            f"{', '.join(class_names)}); drop those test points"
+        )
+    return indices
 
 
 def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
@@ -112,10 +142,12 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
             f"data of {name}: the {part}targets have shape {labels.shape}; "
             "it takes one target for each point"
         )
-    if labels.dtype.kind in "fc":
+    if labels.dtype.kind == "f":
         gaps = ~np.isfinite(labels)
-    else:
+    elif labels.dtype.kind == "O":
         gaps = np.array([_missing(label) for label in labels], dtype=bool)
+    else:  # whole numbers, truth values and texts have none
+        return labels
     if gaps.any():
         place = int(np.flatnonzero(gaps)[0])
         raise UserError(

@@ -26,9 +26,10 @@ def subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
     first = np.random.default_rng([seed, 1]).random()
     places = (first + np.arange(count)) * len(rows) / count
     kept = np.sort(rows[places.astype(int)])
-    lost = set(dataset.y.tolist()) - set(dataset.y[kept].tolist()) if dataset.classes else ()
-    if lost:
-        name = dataset.class_names[min(lost)]
+    present = _sizes(dataset, slice(None)) > 0
+    lost = np.flatnonzero(present & (_sizes(dataset, kept) == 0))
+    if len(lost):
+        name = dataset.class_names[lost[0]]
         raise UserError(
             f"dataset.points={points}: leaves no point of class {name} of {dataset.name}; "
             "choose more points"
@@ -59,7 +60,7 @@ def folded(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
             "points, and cross-validation holds points out by itself; leave one of them out"
         )
     count = whole("dataset.folds", folds, 2, len(dataset.x) // 2)
-    sizes = np.bincount(dataset.y, minlength=dataset.classes) if dataset.classes else np.empty(0)
+    sizes = _sizes(dataset, slice(None))
     if (sizes == 1).any():
         name = dataset.class_names[int(np.flatnonzero(sizes == 1)[0])]
         raise UserError(
@@ -95,6 +96,13 @@ def _dealt(dataset: Dataset, count: int, seed: int) -> NDArray[np.intp]:
     numbers = np.empty(len(dataset.x), dtype=np.intp)
     numbers[_class_by_class(dataset, seed)] = np.arange(len(dataset.x)) % count
     return numbers
+
+
+def _sizes(dataset: Dataset, rows: Any) -> NDArray[np.intp]:
+    """Return how many of some points each class has (C,); empty without classes."""
+    if not dataset.classes:
+        return np.empty(0, dtype=np.intp)
+    return np.bincount(dataset.y[rows], minlength=dataset.classes)
 
 
 def _class_by_class(dataset: Dataset, seed: int) -> NDArray[np.intp]:

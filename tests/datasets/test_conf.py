@@ -34,7 +34,13 @@ def write_npz(folder):
     return {"path": str(folder / "mine.npz")}
 
 
-OWN = {"csv": write_csv, "parquet": write_parquet, "npz": write_npz}
+def write_npy(folder):
+    np.save(folder / "mine.npy", np.ascontiguousarray(TABLE[["a", "b"]]))
+    np.save(folder / "y.npy", TABLE["label"].to_list())
+    return {"path": str(folder / "mine.npy"), "targets": str(folder / "y.npy")}
+
+
+OWN = {"npy": write_npy, "csv": write_csv, "parquet": write_parquet, "npz": write_npz}
 
 
 def choice(name, folder, monkeypatch):

@@ -88,7 +88,10 @@ def test_an_option_that_none_has_is_refused_with_the_nearest(grid):
             ("normalizer=standard", "normalizer.ridge=0"),
             "standard; it is a setting of normalizer=cholesky, ",
         ),
-        (("dataset.path=a.csv",), "breast_cancer; it is a setting of dataset=csv, npz, parquet$"),
+        (
+            ("dataset.path=a.csv",),
+            "breast_cancer; it is a setting of dataset=csv, npy, npz, parquet$",
+        ),
         (("optimizer=momentum", "optimizer.zzz=1"), r"momentum; choose of optimizer\.momentum$"),
     ],
 )

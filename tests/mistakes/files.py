@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.mistakes.bench import Case, typed
 
+BLOCKS = "dataset.in_blocks=true"
 SPARSE = 200 << 30  # bytes, of which the file system keeps none
 CLAIMED = 10**15  # entries, in the header of an array
 ENDINGS = ("zip", "tar", "zst", "tar.gz", "gz", "bz2", "xz", "Z")
@@ -63,6 +64,16 @@ def claims(shape: tuple[int, ...], kind: str) -> Callable[[Path], list[str]]:
             archive.writestr("x.npy", header(shape, kind))
             archive.writestr("y.npy", header((2,), "|i1") + b"\0\1")
         return ["dataset=npz", f"dataset.path={folder / 'my.npz'}"]
+
+    return made
+
+
+def npy(x: np.ndarray, *words: str) -> Callable[[Path], list[str]]:
+    def made(folder: Path) -> list[str]:
+        np.save(folder / "X.npy", x)
+        np.save(folder / "y.npy", np.arange(len(x)) % 2)
+        paths = [f"dataset.path={folder / 'X.npy'}", f"dataset.targets={folder / 'y.npy'}"]
+        return ["dataset=npy", *paths, *words]
 
     return made
 
@@ -184,6 +195,12 @@ CASES = (
     Case("dates for points", arrays(x=DAYS[:, None], y=TWO), ("feature must be a number",)),
     Case("complex points", arrays(x=POINTS * 1j, y=TWO), ("feature must be a number",)),
     Case("a csv of 200 GB", sparse("csv", "my.csv"), ("my.csv: takes 215 GB",)),
+    Case("an npy file of 200 GB", sparse("npy", "my.npy"), ("my.npy",)),
+    Case("points stored by column", npy(np.eye(9).T), ("X.npy", "column by column")),
+    Case("points of objects", npy(np.eye(9).astype(object)), ("X.npy", "must be a number")),
+    Case("an infinite point", npy(np.full((9, 2), np.nan)), ("data of X", "nan")),
+    Case("folds of points in a file", npy(np.eye(9), BLOCKS, "dataset.folds=3"), ("folds=3",)),
+    Case("copies of points in a file", npy(np.eye(9), BLOCKS, "dataset.augment=round"), ("round",)),
     Case("an npz file of 200 GB", sparse("npz", "my.npz"), ("my.npz",)),
     Case("a parquet file of 200 GB", sparse("parquet", "my.parquet"), ("my.parquet",)),
     Case("200,000 columns", wide(), ("has 200000 columns, and at most 50000",)),
