@@ -147,8 +147,8 @@ class Finished:
     scheme: fitted. z: the training points under it, (P, M), an array or points that are read.
     known: of the data set's own points. descended: None for a study without a descent. elsewhere:
     fits the scheme and descends on other data, at one step size; None where nothing is known to do
-    that. shown: the number of the training point that is built up. pair: what `alike` gives, where z
-    is some of the points alone.
+    that. shown: the number of the training point that is built up. pair: what `alike` gives, where
+    z is some of the points alone.
     """
 
     dataset: Dataset

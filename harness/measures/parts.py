@@ -12,7 +12,7 @@ def take(made: Finished) -> Findings:
     found = made.z.map if isinstance(made.z, Under) else probe(made.scheme, made.dataset.x, made.z)
     if found is None:
         return Findings(tags={names.AFFINE.key: "false"})
-    done = effects(found, made.alike[1])
+    done = effects(found, made.shown_points.z)
     tags = {
         names.CENTRES.key: done.centres,
         names.SHIFTS.key: done.shifts,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from normbench.engine.hessian import LANCZOS, blocks
 from normbench.engine.problem import Cost, Objective, Problem
+from normbench.normalizers.decomposition import DEEP
 from normbench.results.names import STRICTLY, UNDECIDED
 from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
@@ -71,8 +72,8 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
     gram = spectrum = lipschitz = bound = None
     exact = False
     if isinstance(train, Objective):
-        if train.shape[1] > spectra.MOST_FEATURES and not isinstance(train.x, np.ndarray):
-            return _of_wide(train, start, budget)
+        if not _has_moments(train, budget):
+            return _of_start(train, start, budget)
         if max(-train.alike.min(), train.alike.max()) > TOO_LARGE:
             return Theory(note="the points are too large to be squared", more=False)
         bound = train.traits.curvature
@@ -93,13 +94,24 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
     return Theory(spectrum, lipschitz, at_start, exact, note)
 
 
-def _of_wide(train: Objective, start: NDArray[Any], budget: Budget) -> Theory:
-    """Return the curvature at the start alone, of many features of points that are read."""
-    note = f"more than {spectra.MOST_FEATURES} features of points that are read by blocks"
+def _has_moments(train: Objective, budget: Budget) -> bool:
+    """Return whether the points are at hand, or few of the same moments may be found for them.
+
+    By a decomposition of points that are not copied, three times the work of a product.
+    """
+    width, classes = train.shape[1], train.shape[0]
+    if train.points is train.x and isinstance(train.x, np.ndarray):
+        return True
+    decomposed = Work(1.7 * width / classes, 8.0 * (DEEP + 2) * width**2)
+    return width <= spectra.MOST_FEATURES and budget.affords("the points' moments", decomposed)
+
+
+def _of_start(train: Objective, start: NDArray[Any], budget: Budget) -> Theory:
+    """Return the curvature at the start alone, of points whose moments are not known."""
     if not budget.affords("curvature at the start", curvature_work(train)):
-        return Theory(note=note, more=False)
-    at_start, why = largest_curvature(train, start)
-    return Theory(at_start=at_start or None, note=why or note, more=False)
+        return Theory(more=False)
+    at_start, note = largest_curvature(train, start)
+    return Theory(at_start=at_start or None, note=note, more=False)
 
 
 def _at_zero(train: Problem, start: NDArray[Any], gram: spectra.Spectrum | None) -> float | None:
