@@ -8,10 +8,13 @@ OF_LIBRARIES := tests/costs tests/optimizers tests/harness/normalizers \
 	$(addprefix tests/harness/test_,objective.py scheme.py theory.py store.py compare.py) \
 	$(addprefix tests/datasets/test_,files.py columns.py labels.py) \
 	tests/results/test_tables.py tests/results/test_figures.py
+# The tests of what is recorded, read, taken up again and deleted: of a file and of a server.
+OF_RECORDS := tests/test_resume.py $(addprefix tests/harness/test_,tracking.py leftovers.py) \
+	$(addprefix tests/results/test_,tables.py view.py merging.py delete.py)
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook gallery leaderboard test test-lowest slow whole check mutants bench dashboard clean
+.PHONY: help setup compare textbook gallery leaderboard test test-lowest slow test-server whole check mutants bench dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -72,6 +75,9 @@ $(LOWEST)/.ready: pyproject.toml
 
 slow: $(READY) ## the tests that take minutes: studies, faults, a browser
 	$(PYTHON) -m pytest -n 2 -m "slow and not whole"
+
+test-server: $(READY) ## the tests of what is recorded, against MLflow's server with PostgreSQL
+	$(PYTHON) -m pytest -n 2 --store server $(OF_RECORDS)
 
 whole: $(READY) ## 400 generated mistakes, every kernel, every sentence: many minutes, not in CI
 	$(PYTHON) -m pytest -n 2 -m whole

@@ -9,10 +9,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests import forks
+from tests import forks, stores
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = Path(os.environ.get("NORMBENCH_SCREENSHOTS", ROOT / "outputs" / "screenshots"))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--store", choices=stores.KINDS, default="sqlite", help="what tests write to")
+
+
+def pytest_configure(config):
+    if config.getoption("store") == "server":
+        stores.servers = stores.Servers()
+
+
+def pytest_unconfigure():
+    if stores.servers:
+        stores.servers.end()
+
+
+def pytest_collection_modifyitems(items):
+    """With a server, leave out the tests of SQLite's own files."""
+    if stores.servers:
+        for item in items:
+            for mark in item.iter_markers("sqlite"):
+                item.add_marker(pytest.mark.skip(reason=f"SQLite alone: {mark.args[0]}"))
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -53,6 +75,7 @@ def command(tmp_path):
 
     def run(*arguments, folder=tmp_path, **environment):
         settings = {**os.environ, **environment}
+        arguments = stores.of(folder).named(arguments)
         if any(word.startswith("hydra/launcher=") for word in arguments):
             # Its processes begin as this one's own would, and not in the midst of a fork.
             words = [sys.executable, "-m", "normbench", *arguments]

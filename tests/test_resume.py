@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import stores
 from tests.faults import bench, cases
 from tests.test_command_line import of_role
 
@@ -17,7 +18,7 @@ STEP = "step_sizes=[1]"
 def client(folder):
     from mlflow import MlflowClient
 
-    return MlflowClient(tracking_uri=f"sqlite:///{folder}/mlflow.db")
+    return MlflowClient(tracking_uri=stores.of(folder).uri)
 
 
 def rows(text):
@@ -164,7 +165,10 @@ def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):
 
 
 # A few of each kind; `python -m tests.faults` goes through them all, for some minutes.
-@pytest.mark.parametrize("fault", ["SIGINT, starting", "SIGKILL, amid writing", "cost leaving"])
+FAULTS = ("SIGINT, starting", "SIGKILL, amid writing", "cost leaving", "server away for a while")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_loses_nothing_and_doubles_nothing(tmp_path, fault):
     row = cases.FAULTS[fault](tmp_path)
     assert row.complaints == [], row
@@ -231,7 +235,7 @@ def test_names_from_data_stay_in_their_folder(command, tmp_path, name):
     after = {file for file in tmp_path.rglob("*") if not file.is_relative_to(folder)}
     assert after == before
     assert {file.name for file in folder.iterdir()} <= {name, "mlflow.db", "mlartifacts", "outputs"}
-    assert len(list(folder.glob("mlartifacts/*/*/artifacts"))) >= 3
+    assert len(list(stores.of(folder).kept.glob("*/*/artifacts"))) >= 3
 
 
 def test_the_dashboard_is_this_machines_alone():

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.faults.cases import free_port, served
+from tests.servers.mlflows import Server, serving
 
 pytestmark = pytest.mark.slow
 
@@ -95,16 +95,17 @@ def test_hydras_line_and_a_traceback_do_not_tell_it(tmp_path):
 
 
 def test_mlflows_lines_do_not_tell_it(command, tmp_path):
-    port = free_port()
-    uri = f"http://me:{SECRET}@127.0.0.1:{port}"
-    with served(tmp_path, port):
-        words = (*QUICK, f"tracking.uri={uri}", "tracking.artifacts=null")
+    with serving(Server(f"sqlite:///{tmp_path}/mlflow.db", tmp_path)) as server:
+        uri = f"http://me:{SECRET}@127.0.0.1:{server.port}"
+        words = (*QUICK, "tracking=server", f"tracking.uri={uri}")
         quiet = command(*words)
         loud = command(*words, "cost.l2=0.1", MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="false")
         listed = command("results", "list", "--store", uri)
     assert [done.returncode for done in (quiet, loud, listed)] == [0, 0, 0]
     assert "View run" not in quiet.stdout
-    assert f"View experiment at: http://me:***@127.0.0.1:{port}/#/experiments/1" in loud.stdout
+    assert (
+        f"View experiment at: http://me:***@127.0.0.1:{server.port}/#/experiments/1" in loud.stdout
+    )
     nowhere(tmp_path, quiet, loud)
     assert SECRET not in listed.stdout + listed.stderr
 

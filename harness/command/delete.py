@@ -33,11 +33,11 @@ class Found:
     guests: list[Any]
 
     @property
-    def going(self) -> list[str]:
-        """The ids of the runs that go, what is below first."""
+    def going(self) -> list[Any]:
+        """The runs that go, what is below first."""
         steps = [run for run in self.steps if run.data.tags[names.PARENT.key] not in self.heirs]
         jobs = [run for run in self.jobs if run.info.run_id not in self.heirs]
-        return [run.info.run_id for run in (*steps, *jobs, *self.sweeps)]
+        return [*steps, *jobs, *self.sweeps]
 
     @property
     def words(self) -> str:
@@ -59,7 +59,8 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
     if not yes and not _agreed(f"delete {called}: {found.words}"):
         print("nothing is deleted")
         return 0
-    going, own = set(found.going), {names.membership(sweep).key for sweep in sweeps}
+    going = {run.info.run_id for run in found.going}
+    own = {names.membership(sweep).key for sweep in sweeps}
     for run in (*found.guests, *found.jobs, *found.steps):
         if run.info.run_id not in going:
             writer.untag(run.info.run_id, own & set(run.data.tags))

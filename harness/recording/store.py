@@ -198,7 +198,10 @@ class Store:
     def at(cls, uri: Any, artifacts: Any, folder: Path) -> "Store":
         """Return the store with paths made absolute against a folder."""
         if not isinstance(uri, str) or not uri:
-            raise UserError(f"tracking.uri={uri}: must be a URI, such as sqlite:///mlflow.db")
+            raise UserError(
+                f"tracking.uri={'null' if uri is None else uri}: must be a URI, such as "
+                "http://host:5000 of a server, or sqlite:///mlflow.db of a file"
+            )
         if artifacts is not None and not isinstance(artifacts, str):
             raise UserError(
                 f"tracking.artifacts={artifacts}: must be a folder, a URI or null, such as "

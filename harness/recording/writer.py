@@ -233,18 +233,21 @@ class Writer:
         for key in keys:
             self.client.delete_tag(run_id, key)
 
-    def remove(self, runs: Sequence[str]) -> str:
+    def remove(self, runs: Sequence[Any]) -> str:
         """Delete runs, with artifacts; return why the store is not yet free of them, or nothing.
 
         A server keeps deleted runs: its own `mlflow gc` takes them away.
         """
+        served, ids = self.store.uri.startswith("http"), [run.info.run_id for run in runs]
         for run in runs:
-            self.client.delete_run(run)
-        if self.store.uri.startswith("http"):
+            if served and run.data.tags.get(names.ROLE.key) != names.STEP:  # which has none
+                self._remove_artifacts(run)
+            self.client.delete_run(run.info.run_id)
+        if served:
             return "the server keeps them as deleted runs, until mlflow gc is run there"
-        for first in range(0, len(runs), BATCH):
+        for first in range(0, len(ids), BATCH):
             done = subprocess.run(
-                [sys.executable, "-c", FREE, ",".join(runs[first : first + BATCH])],
+                [sys.executable, "-c", FREE, ",".join(ids[first : first + BATCH])],
                 env={**os.environ, "STORE": self.store.uri},
                 capture_output=True,
                 text=True,
@@ -255,6 +258,13 @@ class Writer:
                     f"they are deleted runs in MLflow, which could not be freed of them ({reason})"
                 )
         return ""
+
+    def _remove_artifacts(self, run: Any) -> None:
+        """Remove a run's artifacts through the server; what it refuses, its `mlflow gc` takes."""
+        from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+        with suppress(Exception):  # whatever the library of a kind of place raises
+            get_artifact_repository(run.info.artifact_uri, self.store.uri).delete_artifacts()
 
     def _experiment(self, name: str) -> str:
         """Return the id of the experiment, made where it is missing."""

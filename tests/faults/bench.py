@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO
+
+from tests import stores
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = "step_sizes=[0.1,1]"
@@ -55,7 +56,7 @@ def start(folder: Path, *words: str, module: str = "normbench", **options: str) 
     # `end` closes them.
     out, err = (tempfile.TemporaryFile("w+") for _ in range(2))  # noqa: SIM115
     process = subprocess.Popen(
-        [sys.executable, "-m", module, *words],
+        [sys.executable, "-m", module, *stores.of(folder).named(words)],
         cwd=folder,
         env={**os.environ, **ENVIRONMENT, **options},
         stdin=subprocess.DEVNULL,
@@ -100,15 +101,8 @@ def struck(folder: Path, moment: str, action: str, *words: str, **options: str) 
 
 
 def ask(folder: Path, query: str) -> list[tuple]:
-    """Return what a folder's database answers; nothing where there is none."""
-    file = folder / "mlflow.db"
-    if not file.exists():
-        return []
-    connection = sqlite3.connect(file, timeout=60)
-    try:
-        return connection.execute(query).fetchall()
-    finally:
-        connection.close()
+    """Return what the database of a folder's store answers; nothing where there is none."""
+    return stores.of(folder).ask(query)
 
 
 def tagged(key: str) -> str:
@@ -165,7 +159,8 @@ def _uneven(folder: Path, steps: int) -> list[int]:
         "select (select count(*) from runs s, tags p where p.run_uuid = s.run_uuid and "
         "p.key = 'mlflow.parentRunId' and p.value = r.run_uuid and s.status = 'FINISHED' and "
         "(select count(*) from metrics m where m.run_uuid = s.run_uuid and m.key = 'train/cost') "
-        "= 1 + (select value from params q where q.run_uuid = r.run_uuid and q.key = 'iterations'))"
+        "= 1 + (select cast(value as integer) from params q "
+        "where q.run_uuid = r.run_uuid and q.key = 'iterations'))"
         f" from runs r where {tagged('role')} = 'scheme' and status = 'FINISHED'",
     )
     return [row[0] for row in rows if row[0] != steps]

@@ -5,15 +5,17 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from tests import stores
 from tests.faults import bench, child, random_kills, truths
 from tests.faults.bench import JOBS, STEPS, Told, expect, in_the_first, one_line, told
+from tests.servers.mlflows import Server, serving
+from tests.servers.ports import answers
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
 CODES = {"SIGINT": 130, "SIGTERM": 130, "SIGKILL": -9}
@@ -190,98 +192,41 @@ def read_only(folder: Path) -> Told:
 
 
 @contextmanager
-def served(folder: Path, port: int) -> Iterator[Callable[[], None]]:
-    """Serve a folder's store; give what starts the server again once it was killed."""
-    address = ["--host", "127.0.0.1", "--port", str(port)]
-    store = [
-        "--backend-store-uri",
-        f"sqlite:///{folder}/mlflow.db",
-        "--artifacts-destination",
-        str(folder / "kept"),
-    ]
-    quiet = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
-
-    processes: list[subprocess.Popen[bytes]] = []
-
-    def begin() -> None:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", "server", *store, *address, "--workers", "1"],
-            env={**os.environ, **quiet},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        processes.append(process)
-        (folder / "server.pid").write_text(str(process.pid))
-        _answers(port)
-
-    try:
-        begin()
-        yield begin
-    finally:
-        for process in processes:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def _answers(port: int) -> None:
-    import urllib.request
-
-    for _ in range(900):
+def served(folder: Path) -> Iterator[Server]:
+    """Give the server of a folder's store, or else one before its file; a fault may kill it."""
+    own = stores.of(folder).server
+    new = Server(f"sqlite:///{folder}/mlflow.db", folder)
+    with nullcontext(own) if own else serving(new) as server:
+        (folder / "server.pid").write_text(str(server.process.pid))
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
-            return
-        except OSError:
-            time.sleep(0.2)
-    raise TimeoutError(f"no server on port {port}")
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+            yield server
+        finally:
+            server.begin()
 
 
 def server_away_for_a_while(folder: Path) -> Told:
     """The server is killed before the second job is written, and started again at once."""
-    port = free_port()
-    words = (*JOBS, f"tracking.uri=http://127.0.0.1:{port}", "tracking.artifacts=null")
-    with served(folder, port) as begin:
-        started = bench.start(
-            folder,
-            "before writing",
-            "end server",
-            *words,
-            module="tests.faults.child",
-            PATIENCE="120",
-        )
-        while _is_there(port) and started.process.poll() is None:
+    with served(folder) as server:
+        words = (*JOBS, "tracking=server", f"tracking.uri={server.uri}")
+        moment = ("before writing", "end server")
+        place = {"module": "tests.faults.child", "PATIENCE": "120"}
+        started = bench.start(folder, *moment, *words, **place)
+        while answers(server.port) and started.process.poll() is None:
             time.sleep(0.2)
-        begin()
+        server.begin()
         first = bench.end(started)
         before = len(bench.recorded(folder))
         again = bench.run(folder, *words)
         return expect(told(folder, "server killed and started again", first, before, again), (0,))
 
 
-def _is_there(port: int) -> bool:
-    import socket
-
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def server_away(folder: Path) -> Told:
     """The server is killed before the second job is written, and back for the next command."""
-    port = free_port()
-    words = (*JOBS, f"tracking.uri=http://127.0.0.1:{port}", "tracking.artifacts=null")
-    with served(folder, port) as begin:
+    with served(folder) as server:
+        words = (*JOBS, "tracking=server", f"tracking.uri={server.uri}")
         first = bench.struck(folder, "before writing", "end server", *words)
         before = len(bench.recorded(folder))
-        begin()
+        server.begin()
         again = bench.run(folder, *words)
         fault = "server killed, back for the next command"
         return _kept(expect(told(folder, fault, first, before, again), (1,)), 2)

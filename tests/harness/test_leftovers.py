@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +20,14 @@ from normbench.recording.records import JobRecord, RunRecord
 from normbench.recording.store import Store, StoreLostError, own_place
 from normbench.recording.writer import Writer
 from normbench.results import names
+from tests import stores
 
 NAME = "data-cost"
 
 
 @pytest.fixture
-def writer(tmp_path, empty_store):
-    shutil.copy(empty_store, tmp_path / "mlflow.db")
-    return Writer(Store.at("sqlite:///mlflow.db", "mlartifacts", tmp_path))
+def writer(tmp_path, with_store):
+    return Writer(stores.of(tmp_path).store)
 
 
 def record(writer, number=0, fingerprint="ab", parent="", **more):
@@ -50,11 +49,9 @@ def pending(tmp_path):
     return folder
 
 
-def statuses(writer):
-    """Return the status of each run, by its role and name."""
-    query = "select r.name, r.status from runs r order by r.start_time"
-    with closing(sqlite3.connect(writer.store.database)) as connection:
-        return connection.execute(query).fetchall()
+def statuses(folder):
+    """Return the name and the status of each run of a folder's store, the first made first."""
+    return stores.of(folder).ask("select r.name, r.status from runs r order by r.start_time")
 
 
 def link(path):
@@ -221,6 +218,7 @@ def replace(database):
     sqlite3.connect(database).close()
 
 
+@pytest.mark.sqlite("a file that is removed")
 @pytest.mark.parametrize("happens", [remove, replace])
 def test_what_cannot_be_read_back_is_not_taken_for_written(writer, happens):
     writer.start_sweep(NAME, "s1", {})
@@ -233,6 +231,7 @@ def test_what_cannot_be_read_back_is_not_taken_for_written(writer, happens):
     assert writer.store.statuses([written]) == {}
 
 
+@pytest.mark.sqlite("the log beside the file")
 def test_what_the_log_of_a_database_held_is_not_taken_for_written(writer, monkeypatch):
     monkeypatch.setattr(store, "PATIENCE", 0.2)
     writer.client._seconds = 0.2
@@ -243,7 +242,7 @@ def test_what_the_log_of_a_database_held_is_not_taken_for_written(writer, monkey
         writer.write(record(writer, 1))
 
 
-def test_the_steps_of_a_job_that_was_cut_off_are_killed_with_it(writer, monkeypatch):
+def test_the_steps_of_a_job_that_was_cut_off_are_killed_with_it(writer, tmp_path, monkeypatch):
     parent = writer.start_sweep(NAME, "s1", {})
     writer.write(record(writer, 0, parent=parent))
     real, calls = writer._create, []
@@ -258,7 +257,7 @@ def test_the_steps_of_a_job_that_was_cut_off_are_killed_with_it(writer, monkeypa
     with pytest.raises(KeyboardInterrupt):
         writer.write(record(writer, 1, parent=parent))
     assert writer.end_abandoned(lambda tags: True) == 2
-    found = statuses(writer)
+    found = statuses(tmp_path)
     whole = ["FINISHED"] * 3
     assert [status for _, status in found] == ["KILLED", *whole, "KILLED", "KILLED"]
 

@@ -1,18 +1,15 @@
 """What the one writer leaves of a sweep that stopped."""
 
-import shutil
-
 import pytest
 
 from normbench.recording.records import RunRecord
-from normbench.recording.store import Store
 from normbench.recording.writer import Writer
+from tests import stores
 
 
 @pytest.fixture
-def writer(tmp_path, empty_store):
-    shutil.copy(empty_store, tmp_path / "mlflow.db")
-    return Writer(Store.at("sqlite:///mlflow.db", "mlartifacts", tmp_path))
+def writer(tmp_path, with_store):
+    return Writer(stores.of(tmp_path).store)
 
 
 def test_a_job_cut_off_is_killed_and_not_taken_for_written(writer):

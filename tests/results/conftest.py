@@ -1,6 +1,5 @@
 """Small stores that the figures and tables are drawn from: made once, by the harness itself."""
 
-import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,9 +14,9 @@ from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.recording import leftovers, records
 from normbench.recording.drawn import Known
-from normbench.recording.store import Store
 from normbench.recording.writer import Writer
 from normbench.results.runs import load
+from tests import stores
 
 COMMAND = "normbench tracking.uri=postgresql://me:secret@host/db"
 
@@ -31,8 +30,8 @@ def write_sweep(folder, dataset, cost, schemes, settings, name, theory=False, pa
 
     params: settings to record. A second call adds to the sweep that the first one wrote.
     """
-    uri = f"sqlite:///{folder}/mlflow.db"
-    writer = Writer(Store.at(uri, "artifacts", folder))
+    place = stores.of(folder, own=True)
+    uri, writer = place.uri, Writer(place.store)
     sweep = writer.start_sweep(name, "sweep-1", {"command": COMMAND, "jobs": str(len(schemes))})
     more = params or {}
     for label, scheme in schemes:
@@ -115,11 +114,10 @@ TWO = "two-softmax"
 
 
 @pytest.fixture
-def two(tmp_path, empty_store):
+def two(tmp_path, with_store):
     """A store with the sweeps `a` (standard, minmax) and `b`, which took minmax in from `a`."""
-    shutil.copy(empty_store, tmp_path / "mlflow.db")
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
-    writer = Writer(Store.at(uri, "artifacts", tmp_path))
+    store = stores.of(tmp_path)
+    uri, writer = store.uri, Writer(store.store)
     rng = np.random.default_rng(0)
     data = make_dataset(
         *("two", rng.standard_normal((20, 2)), np.arange(20) % 2),
@@ -148,4 +146,4 @@ def two(tmp_path, empty_store):
             runs[sweep, word] = writer.write(records.of_outcome(place, data, made))
         writer.finish(parent)
     writer.adopt(runs["a", "MinMaxScaler"], "b/1")
-    return SimpleNamespace(uri=uri, folder=tmp_path, runs=runs, writer=writer)
+    return SimpleNamespace(uri=uri, folder=tmp_path, runs=runs, writer=writer, store=store)

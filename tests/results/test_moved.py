@@ -15,23 +15,25 @@ from normbench.results.errors import ResultsError
 from normbench.results.runs import load
 from normbench.results.stores import connect
 
+pytestmark = pytest.mark.sqlite("a database that is moved")
+
 
 def test_artifacts_are_found_beside_a_database_that_was_moved(two, tmp_path_factory):
     before = load(two.uri, "a")
     arrays = before.arrays(before.of_role("scheme"), "descent")
     assert len(arrays) == 2
     new = shutil.copytree(two.folder, tmp_path_factory.mktemp("moved") / "new")
-    shutil.rmtree(two.folder / "artifacts")
+    shutil.rmtree(two.folder / "mlartifacts")
     after = load(f"sqlite:///{new}/mlflow.db", "a")
     found = after.arrays(after.of_role("scheme"), "descent")
     for label, parts in arrays.items():
         for key, part in parts.items():
             np.testing.assert_array_equal(found[label][key], part)
-    shutil.move(new / "artifacts", new / "elsewhere")
+    shutil.move(new / "mlartifacts", new / "elsewhere")
     after = load(f"sqlite:///{new}/mlflow.db", "a")  # what was read once is kept
     with pytest.raises(ResultsError, match="move the folder of artifacts back there") as caught:
         after.arrays(after.of_role("scheme"), "descent")
-    assert str(two.folder / "artifacts") in str(caught.value)
+    assert str(two.folder / "mlartifacts") in str(caught.value)
 
 
 def places(writer, two):
@@ -49,7 +51,7 @@ def places(writer, two):
 
 
 def opened(folder):
-    return Writer(Store.at("sqlite:///mlflow.db", "artifacts", folder))
+    return Writer(Store.at("sqlite:///mlflow.db", "mlartifacts", folder))
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["copied", "moved"])
@@ -65,7 +67,7 @@ def test_what_is_recorded_next_goes_beside_a_database_that_was_moved(two, tmp_pa
     made = writer.start_sweep("two-softmax", "c", {})
     for run in (sweep, made):
         writer.log_json(run, [], "jobs.json")
-    assert {file.parts[-3] for file in new.glob("artifacts/**/jobs.json")} == {sweep, made}
+    assert {file.parts[-3] for file in new.glob("mlartifacts/**/jobs.json")} == {sweep, made}
     assert (sorted(two.folder.rglob("*")) if whole else []) == before
 
 
@@ -83,7 +85,7 @@ def test_what_is_at_the_old_place_alone_is_left_there(two, tmp_path_factory):
     mlflows_own.close_connections()
     new = shutil.copytree(two.folder, tmp_path_factory.mktemp("moved") / "new")
     job = two.runs["a", "StandardScaler"]
-    shutil.rmtree(new / "artifacts" / "two-softmax" / job)
+    shutil.rmtree(new / "mlartifacts" / "two-softmax" / job)
     experiment, scheme, step = places(opened(new), two)
     assert experiment.startswith(str(new))
     assert scheme.startswith(str(two.folder))
@@ -100,9 +102,9 @@ def test_artifacts_that_were_left_where_nobody_can_write_are_told_of(two, tmp_pa
     mlflows_own.close_connections()
     new = tmp_path_factory.mktemp("moved")
     shutil.move(two.folder / "mlflow.db", new)
-    (two.folder / "artifacts").rename(two.folder / "left")
-    (two.folder / "artifacts").write_text("no folder")
-    with pytest.raises(UserError, match="move the folder artifacts, as it was, beside the data"):
+    (two.folder / "mlartifacts").rename(two.folder / "left")
+    (two.folder / "mlartifacts").write_text("no folder")
+    with pytest.raises(UserError, match="move the folder mlartifacts, as it was, beside the data"):
         opened(new).start_sweep("two-softmax", "c", {})
 
 

@@ -93,6 +93,7 @@ def test_runs_of_one_scheme_get_the_figures_shades_at_the_end(twelve):
         assert row["tags.mlflow.runColor"] == colors[row["parent"]]
 
 
+@pytest.mark.sqlite("a dashboard that is begun here")
 def test_a_link_holds_the_search_until_a_view_is_there(images):
     before = dashboard.link(images.sweep, images.name, port=7)
     assert before.startswith("http://127.0.0.1:7/#/experiments/")
@@ -136,6 +137,7 @@ def test_a_description_has_the_table_the_command_and_no_password(three):
     assert "secret" not in text
 
 
+@pytest.mark.sqlite("a dashboard that is begun here")
 def test_a_port_that_is_taken_is_told_of(images, capsys):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -1,0 +1,1 @@
+"""PostgreSQL and MLflow's server on this machine, for tests and measurements."""
