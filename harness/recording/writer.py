@@ -264,7 +264,8 @@ class Writer:
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
         with suppress(Exception):  # whatever the library of a kind of place raises
-            get_artifact_repository(run.info.artifact_uri, self.store.uri).delete_artifacts()
+            place: Any = get_artifact_repository(run.info.artifact_uri, self.store.uri)
+            place.delete_artifacts()
 
     def _experiment(self, name: str) -> str:
         """Return the id of the experiment, made where it is missing."""
