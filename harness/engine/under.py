@@ -16,11 +16,10 @@ import numpy as np
 from normbench.datasets.points import Array, Points, Rows
 from normbench.engine.probed import CHECKED, Probed
 
-# What of a score folding may lose, in its own size; and folding with the offset, instead of
-# centring each block.
+# What a score may lose, in its own size; and what is no matter, so that blocks are not centred.
 LOST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
-OFFSET = 0.01
-MOST_FEATURES = 2000  # of points whose moments are found: a decomposition then takes seconds
+NO_MATTER = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 3e-6}
+NEARLY = 2.0  # times what centred blocks lose: they are not centred for less
 
 
 class Under(Points):
@@ -158,14 +157,14 @@ def to_fold(found: Probed, x: Array, dtype: Any) -> Probed | None:
     matrix, kind = found.matrix, np.dtype(dtype)
     moved = found.centre * matrix if matrix.ndim == 1 else matrix @ found.centre
     about_zero = Probed(matrix, np.zeros_like(found.centre), found.image - moved)
-    for one, most in ((about_zero, OFFSET * LOST[kind]), (found, LOST[kind])):
-        if np.all(np.finfo(kind).eps * _amplified(one, x) <= most):
-            return one
-    return None
+    lost, centred = (np.finfo(kind).eps * _amplified(one, x) for one in (about_zero, found))
+    if lost <= LOST[kind] and lost <= max(NO_MATTER[kind], NEARLY * centred):
+        return about_zero
+    return found if centred <= LOST[kind] else None
 
 
-def _amplified(found: Probed, x: Array) -> Array:
-    """Return how much larger than each coordinate (M,) the terms are that make it; 0 of no term."""
+def _amplified(found: Probed, x: Array) -> float:
+    """Return how much larger than a coordinate the terms are that make it, at most; 0 of none."""
     moved, matrix = x - found.centre, found.matrix
     if matrix.ndim == 1:
         made, terms = moved * matrix, np.abs(moved * matrix)
@@ -175,4 +174,4 @@ def _amplified(found: Probed, x: Array) -> Array:
         np.sqrt(np.mean(part**2, axis=0))
         for part in (made + found.image, terms + np.abs(found.image))
     )
-    return np.divide(totals, sizes, out=np.zeros_like(totals), where=totals > 0)
+    return float(np.divide(totals, sizes, out=np.zeros_like(totals), where=totals > 0).max())

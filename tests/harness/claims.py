@@ -84,7 +84,8 @@ class Witness:
         """Each point's own scores less every other class's, as rows over all weights."""
         points = np.insert(self.z - self.z.mean(axis=0), 0, 1, axis=1)
         size = np.abs(points).max(axis=0)
-        points = points / np.where(size > 0, size, 1)
+        axes, spread, _ = np.linalg.svd(points / np.where(size > 0, size, 1), full_matrices=False)
+        points = axes[:, spread > 1e-11 * spread[0]] * np.sqrt(len(points))  # the same span
         classes = self.job.dataset.classes
         if classes == 2:
             return points * (2 * self.y - 1)[:, None]
