@@ -25,7 +25,6 @@ class Points(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     ndim = 2
-    waits = True  # reading waits for a disk, or works for long: the next block is read meanwhile
     marks: Any = None  # checksums of what was read of them: see `normbench.datasets.content`
 
     @abstractmethod
@@ -34,6 +33,9 @@ class Points(ABC):
 
         Raises `UserError` where they are no longer there, or are no longer what they were.
         """
+
+    def ahead(self, first: int, last: int) -> None:  # noqa: B027 - of memory nothing waits
+        """Say that rows `first` to `last - 1` are read next, so that a disk can begin."""
 
     def check(self) -> None:  # noqa: B027 - points that nobody else can change need no check
         """Raise `UserError` where the source is not what it was when it was opened."""

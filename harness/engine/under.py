@@ -43,6 +43,11 @@ class Under(Points):
         self.x, self.transform, self.map, self.fold, self._pair = x, transform, map, fold, pair
         self.shape, self.dtype = (len(x), width), np.dtype(dtype)
 
+    def ahead(self, first: int, last: int) -> None:
+        """Say which rows are read next, see `Points.ahead`."""
+        if isinstance(self.x, Points):
+            self.x.ahead(first, last)
+
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
         """Return rows `first` to `last - 1`, see `Points.read`."""
         made = self.transform(self.x[first:last])
@@ -88,9 +93,13 @@ class Centred(Points):
 
     def __init__(self, x: Rows, centre: Array, dtype: Any) -> None:
         self.x, self.centre = x, centre
-        self.waits = isinstance(x, Points) and x.waits
         self.shape, self.dtype = x.shape, np.dtype(dtype)
         self._moved = bool(np.any(centre))
+
+    def ahead(self, first: int, last: int) -> None:
+        """Say which rows are read next, see `Points.ahead`."""
+        if isinstance(self.x, Points):
+            self.x.ahead(first, last)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
         """Return rows `first` to `last - 1`, see `Points.read`."""
