@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.content import LARGEST, Content, digest
 from normbench.datasets.points import Points, Rows
+from normbench.datasets.taken import taken, taken_beside
 from normbench.datasets.values import UserError as UserError
 
 TASKS = ("binary", "multiclass", "regression", "unlabelled")
@@ -172,7 +173,7 @@ def part(dataset: Dataset, held: NDArray[np.bool_]) -> Dataset:
     x, names = dataset.x, dataset.feature_names
     if dataset.columns is not None:
         x, names = dataset.columns.numbers(train)
-    x, x_test = x[train], x[held]
+    x, x_test = taken(x, train), taken_beside(x, held)
     y, y_test = (dataset.y[train], dataset.y[held]) if len(dataset.y) else (dataset.y, dataset.y)
     return replace(
         dataset,

@@ -121,5 +121,6 @@ def held(points: Points, in_blocks: bool | None, share: float = SHARE) -> Rows:
     if in_blocks is not None and not switch("dataset.in_blocks", in_blocks):
         refuse_larger("dataset.in_blocks=false", size, "leave it out, for points read by blocks")
     elif in_blocks or size > share * available():
+        points.stays = bool(in_blocks)
         return points
     return points[:]

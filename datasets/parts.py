@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.content import digest
 from normbench.datasets.dataset import Dataset, UserError, part, refuse_from_file
+from normbench.datasets.taken import taken
 from normbench.datasets.values import one_of, whole
 
 FIT_ON = ("train", "all")
@@ -25,7 +26,8 @@ def subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
     rows = _class_by_class(dataset, seed)
     first = np.random.default_rng([seed, 1]).random()
     places = (first + np.arange(count)) * len(rows) / count
-    kept = np.sort(rows[places.astype(int)])
+    kept = np.zeros(len(rows), dtype=bool)
+    kept[rows[places.astype(int)]] = True
     present = _sizes(dataset, slice(None)) > 0
     lost = np.flatnonzero(present & (_sizes(dataset, kept) == 0))
     if len(lost):
@@ -34,14 +36,15 @@ def subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
             f"dataset.points={points}: leaves no point of class {name} of {dataset.name}; "
             "choose more points"
         )
-    x, names, columns = dataset.x[kept], dataset.feature_names, dataset.columns
+    names, columns = dataset.feature_names, dataset.columns
     if columns is not None:
-        columns = columns.only(kept)
+        columns = columns.only(np.flatnonzero(kept))
         x, names = columns.numbers(np.ones(count, dtype=bool))
+    else:
+        x = taken(dataset.x, kept)
     y = dataset.y[kept] if len(dataset.y) else dataset.y
     fingerprint = digest(x, y, dataset.x_test, dataset.y_test)
-    made = {"x": x, "y": y, "feature_names": names, "columns": columns}
-    return replace(dataset, **made, fingerprint=fingerprint)
+    return replace(dataset, x=x, y=y, feature_names=names, columns=columns, fingerprint=fingerprint)
 
 
 def folded(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:

@@ -25,6 +25,7 @@ class Points(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     ndim = 2
+    stays = False  # whether they are read by blocks however few they are
     marks: Any = None  # checksums of what was read of them: see `normbench.datasets.content`
 
     @abstractmethod

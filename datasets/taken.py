@@ -1,0 +1,88 @@
+"""Some of the rows of points that are not in memory: none of them is copied."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.on_disk import BESIDE
+from normbench.datasets.points import Points, Rows
+from normbench.datasets.values import SHARE, available
+
+Array = NDArray[Any]
+STRIDE = 4096  # rows of the file: before each of so many, those that are taken are counted
+PIECE = 1 << 20  # bytes that are read at once: they stay in a cache until the rows are picked
+
+
+class Taken(Points):
+    """The rows of other points that a mask (P,) says, in their order."""
+
+    source: Points
+    mask: NDArray[np.bool_]
+
+    def __init__(self, source: Points, mask: NDArray[np.bool_]) -> None:
+        """Take the rows where the mask is true; of rows that are taken already, some of these."""
+        if isinstance(source, Taken):
+            mask = _within(source.mask, mask)
+            source = source.source
+        self.source, self.mask = source, mask
+        counts = np.add.reduceat(mask, np.arange(0, len(mask), STRIDE), dtype=np.intp)
+        self._before = np.concatenate([[0], np.cumsum(counts)])
+        self.shape = (int(self._before[-1]), source.shape[1])
+        self.dtype, self.stays = source.dtype, source.stays
+
+    def check(self) -> None:
+        """Raise `UserError` where the source is not what it was when it was opened."""
+        self.source.check()
+
+    def read(self, first: int, last: int, out: Array | None = None) -> Array:
+        """Return rows `first` to `last - 1` as an array, in the first rows of out where given."""
+        count = last - first
+        out = np.empty((count, self.shape[1]), self.dtype) if out is None else out[:count]
+        size = max(1, PIECE // (self.shape[1] * self.itemsize))
+        row, done = self._row(first) if count else 0, 0
+        while done < count:
+            found = np.flatnonzero(self.mask[row : row + size])[: count - done]
+            if len(found):
+                first, last = row + int(found[0]), row + int(found[-1]) + 1
+                part = out[done : done + len(found)]
+                if last - first == len(found):
+                    self.source.read(first, last, part)
+                else:
+                    part[:] = self.source.read(first, last)[found - found[0]]
+            row, done = row + size, done + len(found)
+        return out
+
+    def _row(self, number: int) -> int:
+        """Return the source's row of a row."""
+        stride = int(np.searchsorted(self._before, number, side="right")) - 1
+        rows = np.flatnonzero(self.mask[stride * STRIDE : (stride + 1) * STRIDE])
+        return stride * STRIDE + int(rows[number - self._before[stride]])
+
+
+def taken(x: Rows, mask: NDArray[np.bool_]) -> Rows:
+    """Return the rows of points that a mask (P,) says, in their order.
+
+    Of points that are not in memory, an array where they take at most a quarter of it, unless they
+    were to be read by blocks in any case.
+    """
+    return _held(x, mask, 0 if isinstance(x, Points) and x.stays else SHARE)
+
+
+def taken_beside(x: Rows, mask: NDArray[np.bool_]) -> Rows:
+    """Return the rows that a mask says as a test part: an array up to a sixteenth of the memory."""
+    return _held(x, mask, BESIDE)
+
+
+def _held(x: Rows, mask: NDArray[np.bool_], share: float) -> Rows:
+    if not isinstance(x, Points):
+        return x[mask]
+    made = Taken(x, mask)
+    return made[:] if made.size * made.itemsize <= share * available() else made
+
+
+def _within(mask: NDArray[np.bool_], inner: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the mask of the rows that an inner mask takes of those that a mask takes."""
+    both = mask.copy()
+    both[mask] = inner
+    return both

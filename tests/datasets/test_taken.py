@@ -1,0 +1,156 @@
+"""Rows of points that are not in memory: those that would be chosen of points in memory."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from normbench.datasets import Drawn, UserError, encode, label_dataset, split, subset, taken
+from normbench.datasets.npy import npy
+from normbench.datasets.points import Points
+from normbench.datasets.taken import STRIDE, Taken
+from tests.datasets.test_points import Read
+
+RNG = np.random.default_rng(1)
+X = RNG.standard_normal((3 * STRIDE + 100, 3))
+LABELS = RNG.integers(0, 4, len(X)) ** 2
+MASKS = {
+    "half": RNG.random(len(X)) < 0.5,
+    "few": RNG.random(len(X)) < 0.001,
+    "all": np.ones(len(X), dtype=bool),
+    "one": np.arange(len(X)) == 2 * STRIDE,
+    "the ends": np.isin(np.arange(len(X)), [0, len(X) - 1]),
+    "a gap of two strides": np.abs(np.arange(len(X)) - 1.5 * STRIDE) > STRIDE,
+}
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(taken, "PIECE", 1000 * X[0].nbytes)
+
+
+@pytest.fixture
+def no_room(monkeypatch):
+    """Leave no memory for points beside those of the file."""
+    monkeypatch.setattr(taken, "available", lambda: 0)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_any_rows_are_those_of_the_array(name):
+    mask = MASKS[name]
+    rows, chosen = Taken(Read(X), mask), X[mask]
+    assert rows.shape == chosen.shape
+    assert np.array_equal(rows[:], chosen)
+    for first, last in np.sort(RNG.integers(0, len(chosen) + 1, (50, 2)), axis=1):
+        assert np.array_equal(rows.read(first, last), chosen[first:last])
+    out = np.full(chosen.shape, 7.0)
+    assert rows.read(0, len(chosen) // 2, out).base is out
+    assert np.array_equal(out[: len(chosen) // 2], chosen[: len(chosen) // 2])
+    numbers = RNG.integers(0, len(chosen), 9)
+    assert np.array_equal(rows[numbers], chosen[numbers])
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_rows_of_rows_are_taken_from_the_file_itself(name):
+    mask = MASKS[name]
+    inner = RNG.random(mask.sum()) < 0.7
+    rows = Taken(Taken(Read(X), mask), inner)
+    assert isinstance(rows.source, Read)
+    assert np.array_equal(rows[:], X[mask][inner])
+
+
+def test_a_reading_of_all_rows_reads_the_file_once_at_most():
+    for mask in MASKS.values():
+        read = Read(X)
+        rows = Taken(read, mask)
+        for first in range(0, len(rows), 1000):
+            rows.read(first, min(first + 1000, len(rows)))
+        assert read.count <= len(X)
+    read = Read(X)
+    assert np.array_equal(Taken(read, MASKS["few"])[:], X[MASKS["few"]])
+    assert read.count < len(X)  # from the first of a piece to its last
+
+
+def test_many_threads_read_at_once():
+    mask, wrong = MASKS["half"], []
+    rows, chosen = Taken(Read(X), mask), X[mask]
+
+    def look(seed):
+        for first, last in np.sort(np.random.default_rng(seed).integers(0, len(rows), (50, 2))):
+            if not np.array_equal(rows.read(first, last), chosen[first:last]):
+                wrong.append((first, last))
+
+    threads = [threading.Thread(target=look, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def of_file(folder, targets):
+    np.save(folder / "made.npy", X)
+    np.save(folder / "y.npy", targets)
+    paths = [str(folder / name) for name in ("made.npy", "y.npy")]
+    whole = label_dataset("made", X, targets, source=paths[0])
+    return npy(*paths, in_blocks=True), whole
+
+
+@pytest.mark.parametrize("targets", [LABELS, X[:, 0], np.array(["no", "yes"])[LABELS % 2]])
+@pytest.mark.parametrize(
+    "settings",
+    [{"points": 5000}, {"test_fraction": 0.25}, {"points": 9000, "test_fraction": 0.4}],
+)
+@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("room", [True, False])
+def test_the_same_seed_takes_the_same_rows_as_in_memory(
+    tmp_path, monkeypatch, targets, settings, seed, room
+):
+    if not room:
+        monkeypatch.setattr(taken, "available", lambda: 0)
+    blocks, whole = (
+        Drawn(**settings, split_seed=seed).of(data) for data in of_file(tmp_path, targets)
+    )
+    assert isinstance(blocks.x, Points)
+    assert isinstance(blocks.x_test, Points) == (not room and "test_fraction" in settings)
+    assert np.array_equal(blocks.x[:], whole.x)
+    assert np.array_equal(blocks.x_test[:], whole.x_test)
+    assert np.array_equal(blocks.y, whole.y)
+    assert np.array_equal(blocks.y_test, whole.y_test)
+    assert blocks.fingerprint == whole.fingerprint
+
+
+def test_few_points_of_a_large_file_are_held(tmp_path, monkeypatch):
+    of_file(tmp_path, LABELS)
+    paths = [str(tmp_path / name) for name in ("made.npy", "y.npy")]
+    monkeypatch.setattr("normbench.datasets.on_disk.available", lambda: X.nbytes)
+    monkeypatch.setattr(taken, "available", lambda: X.nbytes)
+    large = npy(*paths)
+    assert isinstance(large.x, Points)
+    assert isinstance(subset(large, len(X) // 4, 0).x, np.ndarray)
+    assert isinstance(subset(large, len(X) // 4 + 1, 0).x, Points)
+    for fraction, kind in ((1 / 17, np.ndarray), (1 / 15, Points)):
+        held = split(large, fraction, 0)
+        assert isinstance(held.x, Points)
+        assert isinstance(held.x_test, kind)
+
+
+def test_rows_of_a_file_that_changed_are_told(tmp_path, no_room):
+    data = split(of_file(tmp_path, LABELS)[0], 0.25, 0)
+    data.x.check()
+    data.x_test.check()
+    np.save(tmp_path / "made.npy", X + 1)
+    for part in (data.x, data.x_test):
+        with pytest.raises(UserError, match=r"was changed while the sweep ran \(first in rows 0 "):
+            part.check()
+
+
+def test_labels_of_many_points_are_those_of_few_at_a_time(monkeypatch):
+    targets = (LABELS, LABELS.astype(float), LABELS.astype(str), LABELS % 4 == 0, [1, "b"] * 40)
+    for y in map(np.asarray, (*targets, np.array([1, "b", None][:2] * 40, dtype=object))):
+        values, numbers = np.unique(y.astype(str) if y.dtype == object else y, return_inverse=True)
+        for block in (1 << 18, 7):
+            monkeypatch.setattr("normbench.datasets.labels.BLOCK", block)
+            found, names = encode("made", y)
+            assert np.array_equal(found, numbers)
+            assert len(names) == len(values)
