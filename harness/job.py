@@ -16,6 +16,7 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.points import Points, Rows
 from normbench.engine.descent import Histories, Progress, descend
 from normbench.engine.fast import threads
+from normbench.engine.midway import Checkpoint
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.problem import Cost, Objective
 from normbench.engine.route import objective, quickest
@@ -130,10 +131,16 @@ def _check(job: Job) -> None:
     measures.check(job.settings, data, job.normalizer)
 
 
-def run(job: Job, progress: Progress | None = None, shared: Shared | None = None) -> Outcome:
+def run(
+    job: Job,
+    progress: Progress | None = None,
+    shared: Shared | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Outcome:
     """Return what the job found. Raises `UserError` for a scheme that refuses the points.
 
-    shared: what the jobs of one comparison know of their data sets, and may add to.
+    shared: what the jobs of one comparison know of their data sets, and may add to. checkpoint:
+    where the job's own descent is kept, and goes on from.
     """
     _check(job)
     data, settings = job.dataset, job.settings
@@ -158,8 +165,8 @@ def run(job: Job, progress: Progress | None = None, shared: Shared | None = None
     train, test = _problems(job, z, z_test)
     start = _starts(job, train, z).astype(z.dtype)
     tick = time.perf_counter()
-    histories = _descended(job, train, test, start, progress)
-    seconds = time.perf_counter() - tick
+    histories = _descended(job, train, test, start, progress, checkpoint)
+    seconds = time.perf_counter() - tick + (checkpoint.spent if checkpoint else 0.0)
     _check_sources(data)
     # A scheme may give points too large to be squared: judged by the outcome, not warned of.
     with threads.few(z.size), np.errstate(over="ignore", invalid="ignore"):
@@ -200,7 +207,12 @@ def _normalized(job: Job, known: OfPoints | None = None) -> tuple[Any, Any]:
 
 
 def _descended(
-    job: Job, train: Objective, test: Objective | None, start: Array, progress: Progress | None
+    job: Job,
+    train: Objective,
+    test: Objective | None,
+    start: Array,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Histories:
     """Return the histories of every step size and start."""
     data, settings = job.dataset, job.settings
@@ -215,6 +227,7 @@ def _descended(
             sizes,
             settings.iterations,
             progress,
+            checkpoint=checkpoint,
         )
     return replace(histories, weights=route.outward(histories.weights))
 
@@ -226,7 +239,7 @@ def _elsewhere(job: Job, data: Dataset, step_size: float) -> Histories:
     there = replace(job, dataset=data, normalizer=scheme, settings=settings)
     z, z_test = _normalized(there)
     train, test = _problems(there, z, z_test)
-    return _descended(there, train, test, _starts(there, train, z).astype(z.dtype), None)
+    return _descended(there, train, test, _starts(there, train, z).astype(z.dtype))
 
 
 def _starts(job: Job, train: Objective, z: Rows) -> Array:

@@ -7,7 +7,7 @@ from hydra.types import RunMode
 
 from normbench.choices import CONF
 from normbench.command import config as configs
-from normbench.command import study
+from normbench.command import resolvers, study
 from normbench.command.grid import Grid, hold_back
 from normbench.job import Shared, run
 from normbench.recording import memory, records
@@ -16,7 +16,7 @@ from normbench.results import names
 
 def sweep(name, *words):
     """Return the sweep of `experiment=NAME` and words, which count where the study has them too."""
-    configs.register_resolvers()
+    resolvers.register()
     state = HydraConfig.instance().cfg
     try:
         return _sweep(f"experiment={name}", words)

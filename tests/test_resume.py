@@ -166,9 +166,10 @@ def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):
 
 # A few of each kind; `python -m tests.faults` goes through them all, for some minutes.
 FAULTS = ("SIGINT, starting", "SIGKILL, amid writing", "cost leaving", "server away for a while")
+NIGHTS = ("night, kills", "night, SIGINT")
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*FAULTS, *NIGHTS])
 def test_a_fault_loses_nothing_and_doubles_nothing(tmp_path, fault):
     row = cases.FAULTS[fault](tmp_path)
     assert row.complaints == [], row

@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from omegaconf import DictConfig, OmegaConf
 from normbench.command.grid import GROUPS, Grid
 from normbench.results import clean, names
 
-PER_CHOICE = {"per_scheme": "normalizer", "per_optimizer": "optimizer"}
+# Settings that are no parameters of a job.
+NO_PARAMETER = ("tracking", "reuse", "checkpoint", "packages", "figures", "memory", "fold")
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
 
 if TYPE_CHECKING:
@@ -116,10 +117,14 @@ def replaced(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
 def _check_parts(plain: Mapping[str, Any]) -> None:
     """Raise `UserError` where a part of a config is another kind of thing than its settings."""
     from normbench.datasets import UserError
-    from normbench.datasets.values import memory_size, switch
+    from normbench.datasets.values import memory_size, number, switch
 
     switch("reuse", plain["reuse"])
     memory_size(plain["memory"])
+    try:
+        number("checkpoint", 1 if plain["checkpoint"] is None else plain["checkpoint"], above=0)
+    except UserError as error:
+        raise UserError(f"{error}, of seconds, or null for never") from None
     figures(plain)
     for part in (*GROUPS, "tracking", "rules", "search"):
         if not isinstance(plain[part], dict):
@@ -229,32 +234,6 @@ def experiment_name(config: Mapping[str, Any]) -> str:
     if config["iterations"] == 0 and config["record"]:
         return _dataset_name(config)
     return f"{_dataset_name(config)}-{_choice('cost')}"
-
-
-def register_resolvers() -> None:
-    """Make `${decades:first,last}`, `${per_scheme:{name:value}}`, `${per_optimizer:...}` known."""
-    OmegaConf.register_new_resolver("decades", decades, replace=True)
-    for word, group in PER_CHOICE.items():
-        OmegaConf.register_new_resolver(word, partial(_per_choice, word, group), replace=True)
-
-
-def decades(*arguments: Any) -> list[float]:
-    """Return the step sizes that `${decades:first,last,per_decade}` stands for."""
-    from normbench.engine.settings import decades as powers
-
-    return powers(*arguments)
-
-
-def _per_choice(word: str, group: str, values: Any) -> Any:
-    """Return the value of the job's choice: `${per_scheme:{identity:1,standard:2}}`."""
-    from normbench.datasets import UserError
-
-    name = _choice(group)
-    if name not in values:
-        raise UserError(
-            f"{word}: has no value for {group}={name}, only for {', '.join(values)}; add one"
-        )
-    return values[name]
 
 
 def _dataset(described: str, packages: str) -> "Dataset":
@@ -390,7 +369,7 @@ def parameters(config: DictConfig) -> dict[str, Any]:
         plain = {str(key): value for key, value in unresolved.items()}
     flat: dict[str, Any] = {}
     for key, value in plain.items():
-        if key in ("tracking", "reuse", "packages", "figures", "memory", "fold"):
+        if key in NO_PARAMETER:
             continue
         if isinstance(value, dict):
             if key in HydraConfig.get().runtime.choices:

@@ -14,6 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from normbench.command import config as configs
+from normbench.command import resolvers
 from normbench.results import clean, names
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
 
     hydra = HydraConfig.get()
     clean.guard(*hydra.overrides.task)  # a launcher's process of its own knows nothing of it
-    configs.register_resolvers()
+    resolvers.register()
     folder = Path(hydra.sweep.dir).absolute()
     outcome = {"experiment": configs.experiment_name(config), "reused": False}
     try:
@@ -56,13 +57,23 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     with ExitStack() as others_wait:
         known, failure, record = _result(config, writer, place, progress, others_wait)
         if record is None:
+            _let_go(place, folder)
             progress.end("reused")
             return outcome | {"failure": "", "run_id": known, "reused": True}
         told = _write(writer, place, record, folder, ledger)
     reason = told.get("reason") or record.scheme.tags.get(names.REASON.key, "")
     failure = told.get("failure", failure)
+    if not failure:
+        _let_go(place, folder)
     progress.end(f"failed: {reason}" if failure else "done")
     return outcome | {"failure": failure} | told
+
+
+def _let_go(place: "Place", folder: Path) -> None:
+    """Remove what is kept of a descent that is recorded."""
+    from normbench.recording import checkpoints
+
+    checkpoints.remove(folder.parent, place.tags[names.DESCENT.key])
 
 
 @lru_cache(maxsize=1)
@@ -101,21 +112,24 @@ def _result(
     """
     from normbench.datasets import UserError
     from normbench.job import run
-    from normbench.recording import leftovers, records
+    from normbench.recording import checkpoints, leftovers, records
 
     try:
         job = configs.prepare(config)
         configs.settle_start(config, place.params, place.tags, job)
         place.tags.update(configs.identity(place.params, job))
+        folders = Path(HydraConfig.get().sweep.dir).absolute().parent
+        descent = place.tags[names.DESCENT.key]
         if config.reuse:
-            folders = Path(HydraConfig.get().sweep.dir).absolute().parent
-            descent = place.tags[names.DESCENT.key]
             others_wait.enter_context(leftovers.only_one(descent, folders))
             known, judged = _recorded(writer, place)
             if known or judged:
                 return known, "", judged
         progress.begin(job.settings.iterations)
-        return "", "", records.of_outcome(place, job.dataset, run(job, progress, _shared()))
+        every = config.checkpoint
+        file = None if every is None else checkpoints.DescentFile(folders, descent, every)
+        outcome = run(job, progress, _shared(), file)
+        return "", "", records.of_outcome(place, job.dataset, outcome)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's code may raise anything, and leave by sys.exit

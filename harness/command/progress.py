@@ -7,6 +7,8 @@ from typing import Any
 from normbench.results import clean
 
 QUIET_SECONDS = 10.0  # between two lines in a pipe
+MINUTE, HOUR = 60, 3600
+ITERATION = "iteration"
 
 
 class Progress:
@@ -15,15 +17,17 @@ class Progress:
     unit: what is counted, where it is not iterations.
     """
 
-    def __init__(self, title: str, bar: bool = True, unit: str = "iteration") -> None:
+    def __init__(self, title: str, bar: bool = True, unit: str = ITERATION) -> None:
         self.title, self.wanted, self.unit = clean.line(title), bar, unit
         self.started = self.told = time.monotonic()
         self.iterations = 0
+        self.first: tuple[int, float] | None = None  # the iteration first done, and when
         self.bar: Any = None
 
     def begin(self, iterations: int) -> None:
-        """Start counting iterations."""
+        """Start counting iterations, of which an earlier command may have done some."""
         self.iterations = iterations
+        self.first = None if self.unit == ITERATION else (0, time.monotonic())
         if self.wanted and sys.stderr.isatty():
             from tqdm import tqdm
 
@@ -34,16 +38,21 @@ class Progress:
             )
 
     def __call__(self, iteration: int) -> None:
-        """Tell that an iteration is done."""
+        """Tell that an iteration is done; the first that is told need not be the start."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = iteration, now
+            if iteration:
+                self._go_on(iteration)
         if self.bar is not None:
             self.bar.update(iteration - self.bar.n)
             return
-        now = time.monotonic()
-        if now - self.told < QUIET_SECONDS or not iteration:
+        done = iteration - self.first[0]
+        if now - self.told < QUIET_SECONDS or not done:
             return
         self.told = now
-        left = (now - self.started) / iteration * (self.iterations - iteration)
-        self._say(f"{self.unit} {iteration} of {self.iterations}, {left:.0f} s left")
+        left = (now - self.first[1]) / done * (self.iterations - iteration)
+        self._say(f"{self.unit} {iteration} of {self.iterations}, {duration(left)} left")
 
     def end(self, word: str) -> None:
         """Say what became of the job."""
@@ -51,5 +60,22 @@ class Progress:
             self.bar.close()
         self._say(f"{word} ({time.monotonic() - self.started:.1f} s)")
 
+    def _go_on(self, iteration: int) -> None:
+        """Say that an earlier command made the iterations before this one."""
+        if self.bar is not None:
+            self.bar.initial = self.bar.n = iteration  # its speed is this command's
+            self.bar.clear()
+        self._say(f"goes on from iteration {iteration} of {self.iterations}")
+
     def _say(self, words: str) -> None:
         print(f"{self.title}: {words}", file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """Return a time as one says it: `45 s`, `12 min`, `3 h 5 min`."""
+    if seconds < 2 * MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * HOUR:
+        return f"{seconds / MINUTE:.0f} min"
+    hours, rest = divmod(round(seconds / MINUTE), MINUTE)
+    return f"{hours} h {rest} min"

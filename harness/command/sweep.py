@@ -24,7 +24,7 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from normbench.command import config as configs
-from normbench.command import hydras_own, output, study
+from normbench.command import hydras_own, output, resolvers, study
 from normbench.command.errors import SweepError, reading
 from normbench.command.grid import Grid, hold_back, overridden
 from normbench.results import names
@@ -318,7 +318,7 @@ def register(words: Sequence[str], held: Sequence[str]) -> None:
     """
     Sweep.words, Sweep.held = words, held
     hydras_own.register(Sweep)
-    configs.register_resolvers()
+    resolvers.register()
 
 
 def _share_threads(config: DictConfig) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.engine.midway import Checkpoint, Growing, Midway
 from normbench.engine.problem import Evaluation, Problem, Workspace
 from normbench.optimizers import Optimizer
 
@@ -42,6 +43,7 @@ def descend(
     iterations: int,
     progress: Progress | None = None,
     observe: Observe | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
@@ -49,41 +51,58 @@ def descend(
     k belong to the weights of iteration k. A run whose cost, weights or gradient stop being finite
     leaves the stack with its history up to there; the others do not notice. observe: called at
     every iteration k with the numbers of the runs that are left and their weights `(left, *shape)`,
-    which it must not change.
+    which it must not change. checkpoint: keeps the descent now and then, and on Ctrl-C; one that
+    is kept goes on, and progress and observe are not called for the iterations that it has made.
     """
-    runs = len(start)
-    shape = (runs, iterations + 1)
-    growing = _Growing(shape, train.classify, test)
-    diverged_at = np.full(runs, -1)
-    final = start.copy()
-    alive = np.arange(runs)
-    weights, state = start, optimizer.init(start)
-    steps = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)
+    growing = Growing(train, test, start, iterations)
+    now = Midway(0, np.arange(len(start)), start, optimizer.init(start))
+    if checkpoint:
+        now = checkpoint.resume(growing.read) or now
+    steps = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)[now.alive]
     memory: Workspace = {}
     extra = (_Asked(train, memory),) if optimizer.uses_objective else ()
-    # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for k in range(iterations + 1):
-            here = train.evaluate(weights, k < iterations, memory)
-            finite = np.isfinite(here.costs)
-            if here.gradient is not None:
-                finite &= np.isfinite(here.gradient.reshape(len(alive), -1)).all(axis=1)
-            if not finite.all():
-                diverged_at[alive[~finite]] = k
-                here = _keep(here, finite)
-                alive, weights, steps = alive[finite], weights[finite], steps[finite]
-                state = tuple(array[finite] for array in state)
-            final[alive] = weights
-            growing.write(k, alive, here, test, weights)
-            if observe:
-                observe(k, alive, weights)
-            if progress:
-                progress(k)
-            if k == iterations or not len(alive):
-                break
-            assert here.gradient is not None
-            weights, state = optimizer.step(weights, here.gradient, state, steps, *extra)
-    return growing.histories(diverged_at, final)
+    try:
+        # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            while True:
+                k, alive, weights, state = now
+                if checkpoint and k and checkpoint.due():
+                    checkpoint.save(growing.parts(now))
+                here = train.evaluate(weights, k < iterations, memory)
+                finite = _finite(here)
+                if not finite.all():
+                    growing.diverged_at[alive[~finite]] = k
+                    here = _keep(here, finite)
+                    alive, weights, steps = alive[finite], weights[finite], steps[finite]
+                    state = tuple(array[finite] for array in state)
+                growing.write(k, alive, here, weights)
+                if observe:
+                    observe(k, alive, weights)
+                if progress:
+                    progress(k)
+                if k == iterations or not len(alive):
+                    return _histories(growing)
+                assert here.gradient is not None
+                weights, state = optimizer.step(weights, here.gradient, state, steps, *extra)
+                now = Midway(k + 1, alive, weights, state)
+    except KeyboardInterrupt:
+        if checkpoint and now.k:
+            checkpoint.save(growing.parts(now))
+        raise
+
+
+def _finite(here: Evaluation) -> NDArray[np.bool_]:
+    """Return of each run whether its cost and its gradient are finite."""
+    finite: NDArray[np.bool_] = np.isfinite(here.costs)
+    if here.gradient is not None:
+        finite &= np.isfinite(here.gradient.reshape(len(finite), -1)).all(axis=1)
+    return finite
+
+
+def _histories(growing: Growing) -> Histories:
+    cost, misclassifications = growing.train
+    assert cost is not None
+    return Histories(cost, misclassifications, *growing.test, growing.diverged_at, growing.final)
 
 
 def _keep(here: Evaluation, finite: NDArray[np.bool_]) -> Evaluation:
@@ -111,36 +130,3 @@ class _Asked:
 
     def hessian(self, weights: Array) -> Array:
         return np.array([self.problem.hessian(one).matrix() for one in weights])
-
-
-class _Growing:
-    """The histories while they grow."""
-
-    def __init__(self, shape: tuple[int, int], classify: bool, test: Problem | None) -> None:
-        def empty(wanted: bool) -> NDArray[np.float64] | None:
-            return np.full(shape, np.nan) if wanted else None
-
-        self.train = (empty(True), empty(classify))
-        self.test = (empty(test is not None), empty(test is not None and classify))
-        self.memory: Workspace = {}  # of the test points' evaluation
-
-    def write(
-        self,
-        k: int,
-        alive: NDArray[np.int64],
-        here: Evaluation,
-        test: Problem | None,
-        weights: Array,
-    ) -> None:
-        there = test.evaluate(weights, False, self.memory) if test and len(alive) else None
-        for histories, part in ((self.train, here), (self.test, there)):
-            if part is None:
-                continue
-            for history, values in zip(histories, (part.costs, part.misclassifications)):
-                if history is not None:
-                    history[alive, k] = values
-
-    def histories(self, diverged_at: NDArray[np.int64], weights: Array) -> Histories:
-        cost, misclassifications = self.train
-        assert cost is not None
-        return Histories(cost, misclassifications, *self.test, diverged_at, weights)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from normbench.datasets.dataset import UserError
-from normbench.recording import files
+from normbench.recording import checkpoints, files
 from normbench.recording.records import JobRecord
 from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer
@@ -118,6 +118,7 @@ def tidy(writer: Writer, folders: Path) -> int:
     is set aside and told of. Raises `StoreLostError` where the store still takes nothing.
     """
     folders.mkdir(parents=True, exist_ok=True)
+    checkpoints.tidy(folders)
     writer.end_abandoned(_abandoned)
     written = 0
     for folder in sorted(entry for entry in folders.iterdir() if _has_records(entry)):

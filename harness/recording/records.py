@@ -5,11 +5,9 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
-from zipfile import ZIP_STORED, ZipFile
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +21,6 @@ from normbench.verdicts.judging import Step
 Entry = tuple[str, float, int]  # a metric: its name, its value, its step
 LONGEST = 5000  # characters of a tag
 LONGEST_SCHEMA = 200_000  # characters, some 3,500 features: every record of a job carries it
-LARGEST = 1 << 32  # bytes of a record on disk
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class JobRecord:
     def load(cls, file: Path) -> "JobRecord":
         """Return the record of a file; nothing in it is unpickled or evaluated."""
         arrays: dict[str, dict[str, Any]] = {}
-        with _stored(file) as stream, np.load(stream, allow_pickle=False) as parts:
+        with files.stored(file) as stream, np.load(stream, allow_pickle=False) as parts:
             words = json.loads(str(parts["words"]))
             for name in parts.files:
                 if name != "words":
@@ -90,20 +87,6 @@ class JobRecord:
             for run in [words["scheme"], *words["steps"]]
         ]
         return cls(**words | {"scheme": runs[0], "steps": runs[1:], "arrays": arrays})
-
-
-@contextmanager
-def _stored(file: Path) -> Iterator[IO[bytes]]:
-    """Open a file that `save` may have written: nothing in it is larger than the file itself."""
-    with os.fdopen(files.opened(file), "rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        with ZipFile(stream) as packed:
-            parts = packed.infolist()
-        packs = any(part.compress_type != ZIP_STORED for part in parts)
-        if packs or size > LARGEST or sum(part.file_size for part in parts) > size:
-            raise ValueError("it is no record of a job")
-        stream.seek(0)
-        yield stream
 
 
 @dataclass(frozen=True)

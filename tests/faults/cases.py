@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from tests import stores
-from tests.faults import bench, child, random_kills, truths
+from tests.faults import bench, child, nights, random_kills, truths
 from tests.faults.bench import JOBS, STEPS, Told, expect, in_the_first, one_line, told
 from tests.servers.mlflows import Server, serving
 from tests.servers.ports import answers
@@ -398,4 +398,5 @@ FAULTS: dict[str, Callable[[Path], Told]] = {
     "clock set back": clock_set_back,
     **truths.FAULTS,
     **random_kills.FAULTS,
+    **nights.FAULTS,
 }

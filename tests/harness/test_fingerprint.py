@@ -61,7 +61,7 @@ def test_every_setting_is_of_the_descent_or_asked_of_it_or_changes_no_number():
     """A new setting has to be sorted in: one that was forgotten would reuse what is not equal."""
     known = {*fingerprint.DESCENT, *fingerprint.RANDOM, "record", *fingerprint.ASKED}
     prefixes = (*(f"{choice}." for choice in fingerprint.CHOICES), *fingerprint.JUDGED)
-    neither = {"reuse", "packages", "figures", "data_dir", "memory", "fold"}
+    neither = {"reuse", "checkpoint", "packages", "figures", "data_dir", "memory", "fold"}
     neither |= {"dataset.test_fraction", "dataset.points"}  # of the data's content
     neither |= {"dataset.augment", "dataset.augment_copies", "dataset.augment_noise"}
     known |= {fingerprint.FIT_ON, *fingerprint.FOLDS}

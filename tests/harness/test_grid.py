@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 
 from normbench.choices import CONF
 from normbench.command import config as configs
+from normbench.command import resolvers
 from normbench.command.grid import Grid, hold_back, overridden
 from normbench.command.sweep import Sweep
 from normbench.datasets import UserError
@@ -29,7 +30,7 @@ class Loader(ConfigLoaderImpl):
 @pytest.fixture
 def grid():
     """Return a function that gives the grid of a command line."""
-    configs.register_resolvers()
+    resolvers.register()
 
     def make(*words):
         loader = Loader(config_search_path=create_config_search_path(str(CONF)))

@@ -59,6 +59,7 @@ CASES = (
     one("rules.tail=[1]", said="rules.tail="),
     *(one(f"memory={value}", said="must be a size") for value in ("much", "-1", "true", "[1]")),
     one("memory=1MiB", said="the program itself takes"),
+    *(one(f"checkpoint={value}") for value in ("0", "-1", "often", "nan", "[1]", "true")),
     *(one(f"reuse={value}", said="true or false") for value in ("no", "maybe", "null", "[1]", "1")),
     *(Case(" ".join(words), typed(*words), (said,)) for words, said in NEARLY.items()),
     Case("a list in two words", typed("step_sizes=[1,", "10]"), ("'step_sizes=[1, 10]'",)),

@@ -89,7 +89,17 @@ GROUPS = ("cost", "dataset", "normalizer", "optimizer", "tracking", "experiment"
 KEYS = st.sampled_from(
     (
         *("iterations", "step_sizes", "shown_step", "start", "start_scale", "starts", "seed"),
-        *("precision", "record", "theory", "reuse", "packages", "data_dir", "rules", "search"),
+        *(
+            "precision",
+            "record",
+            "theory",
+            "reuse",
+            "checkpoint",
+            "packages",
+            "data_dir",
+            "rules",
+            "search",
+        ),
         *("rules.tail", "rules.last", "search.width", "search.critical", "dataset.test_fraction"),
         *("dataset.split_seed", "dataset._target_", "cost._target_", "normalizer._target_"),
         *("optimizer._target_", "normalizer.ridge", "normalizer.components", "optimizer.momentum"),

@@ -1,0 +1,35 @@
+"""What `${...}` in a config can stand for beside another setting."""
+
+from functools import partial
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import OmegaConf
+
+PER_CHOICE = {"per_scheme": "normalizer", "per_optimizer": "optimizer"}
+
+
+def register() -> None:
+    """Make `${decades:first,last}`, `${per_scheme:{name:value}}`, `${per_optimizer:...}` known."""
+    OmegaConf.register_new_resolver("decades", decades, replace=True)
+    for word, group in PER_CHOICE.items():
+        OmegaConf.register_new_resolver(word, partial(_per_choice, word, group), replace=True)
+
+
+def decades(*arguments: Any) -> list[float]:
+    """Return the step sizes that `${decades:first,last,per_decade}` stands for."""
+    from normbench.engine.settings import decades as powers
+
+    return powers(*arguments)
+
+
+def _per_choice(word: str, group: str, values: Any) -> Any:
+    """Return the value of the job's choice: `${per_scheme:{identity:1,standard:2}}`."""
+    from normbench.datasets import UserError
+
+    name = str(HydraConfig.get().runtime.choices[group])
+    if name not in values:
+        raise UserError(
+            f"{word}: has no value for {group}={name}, only for {', '.join(values)}; add one"
+        )
+    return values[name]
