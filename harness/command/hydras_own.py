@@ -15,9 +15,10 @@ from typing import Any, cast
 from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
 from hydra._internal.hydra import Hydra
 from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
-from hydra.plugins.sweeper import Sweeper
+from hydra.plugins.plugin import Plugin
 from hydra.types import HydraContext
 from hydra.version import setbase
 from omegaconf import DictConfig
@@ -28,11 +29,22 @@ from normbench.command.grid import Grid
 from normbench.command.hydra_settings import refuse_foreign
 
 
+def begin() -> None:
+    """Let Hydra find its own parts: without them it knows no kind of place to look for options.
+
+    Another project's launcher, where it is installed, has options that are not taken here; one has
+    the name of ours, which would then have to fit it.
+    """
+    setbase("1.3")
+    Plugins.instance()
+    for theirs in ("submitit_local.yaml", "submitit_slurm.yaml"):
+        ConfigStore.instance().repo["hydra"]["launcher"].pop(theirs, None)
+
+
 @contextmanager
 def started(folder: Path | None) -> Iterator[Hydra]:
     """Yield Hydra on this project's options; those of a folder of the user's come first."""
-    setbase("1.3")
-    Plugins.instance()  # finds Hydra's own parts: without them it knows no kind of place
+    begin()
     path = ConfigSearchPathImpl()
     path.append("hydra", "pkg://hydra.conf")
     path.append("main", str(CONF))
@@ -60,13 +72,14 @@ class _Careful(Hydra):
         return config
 
 
-def register(sweeper: type[Sweeper]) -> None:
-    """Make a sweeper known to Hydra, as `hydra_plugins.normbench.NAME`."""
+def register(*plugins: type[Plugin]) -> None:
+    """Make a sweeper and launchers known to Hydra, as `hydra_plugins.normbench.NAME`."""
     home = ModuleType("hydra_plugins.normbench")
-    sweeper.__module__ = home.__name__
-    setattr(home, sweeper.__name__, sweeper)
     sys.modules[home.__name__] = home
-    Plugins.instance().register(sweeper)
+    for plugin in plugins:
+        plugin.__module__ = home.__name__
+        setattr(home, plugin.__name__, plugin)
+        Plugins.instance().register(plugin)
 
 
 def hand_configs(launcher: Any, grid: Grid) -> None:

@@ -14,7 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from normbench.command import config as configs
-from normbench.command import resolvers
+from normbench.command import resolvers, task
 from normbench.results import clean, names
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def _place(config: DictConfig, writer: "Writer", ledger: dict[str, Any]) -> "Pla
     experiment, sweep_id = configs.experiment_name(config), ledger["sweep_id"]
     tags = {
         **configs.tags(config),
+        **task.place(),
         names.SWEEP_ID.key: sweep_id,
         names.JOB.key: f"{sweep_id}/{HydraConfig.get().job.num}",
         names.membership(sweep_id).key: str(HydraConfig.get().job.num),

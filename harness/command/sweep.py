@@ -27,6 +27,7 @@ from normbench.command import config as configs
 from normbench.command import hydras_own, output, resolvers, study
 from normbench.command.errors import SweepError, reading
 from normbench.command.grid import Grid, hold_back, overridden
+from normbench.command.queues import LOST, Queue, lost
 from normbench.results import names
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
@@ -186,8 +187,9 @@ class Sweep(Sweeper):
         assert self.launcher is not None
         outcomes: list[dict[str, Any]] = []
         bug: Exception | None = None
-        for first in range(0, len(grid.jobs), AT_ONCE):
-            some = grid.jobs[first : first + AT_ONCE]
+        at_once = self.launcher.at_once if isinstance(self.launcher, Queue) else AT_ONCE
+        for first in range(0, len(grid.jobs), at_once):
+            some = grid.jobs[first : first + at_once]
             try:
                 results = self.launcher.launch(some, initial_job_idx=first)
             except BrokenProcessPool as error:
@@ -202,9 +204,29 @@ class Sweep(Sweeper):
                     bug = bug or error
         if bug:
             raise bug
+        for number, outcome in enumerate(outcomes):
+            if outcome["failure"] == LOST:
+                outcome |= self._found(number)
         with suppress(OSError):  # not empty: what waits there is the next command's
             (self.folder / PENDING).rmdir()
         return outcomes
+
+    def _found(self, number: int) -> dict[str, Any]:
+        """Return what became of a job that its task had done before it was lost; or nothing."""
+        for experiment in self.parents:
+            run = self.writer.ended_member(experiment, self.sweep_id, number)
+            if run is not None:
+                tags, own = run.data.tags, f"{self.sweep_id}/{number}"
+                mistake = tags.get(names.ERROR.key) in ("UserError", "MemoryError")
+                failed = ("user" if mistake else "bug") if run.info.status == "FAILED" else ""
+                return {
+                    "failure": failed,
+                    "reason": tags.get(names.REASON.key, ""),
+                    "run_id": run.info.run_id,
+                    "reused": tags[names.JOB.key] != own,
+                    "experiment": experiment,
+                }
+        return {}
 
     def _stop(self, error: BaseException) -> None:
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
@@ -297,7 +319,7 @@ class Sweep(Sweeper):
             return
         reasons = [outcome["reason"] for outcome in outcomes if outcome["failure"] == "store"]
         gone = f"tracking.uri={self.writer.store.shown}: what was recorded is there no more"
-        jobs, words = len(outcomes), [reasons[0] if reasons else gone]
+        jobs, words = len(outcomes), [lost(outcomes) or (reasons[0] if reasons else gone)]
         kept = sum((self.folder / PENDING / f"{number}.npz").is_file() for number in missing)
         if kept:
             words.append(
@@ -317,19 +339,20 @@ def register(words: Sequence[str], held: Sequence[str]) -> None:
     words: the command line as it was typed; held: what of it Hydra does not see.
     """
     Sweep.words, Sweep.held = words, held
-    hydras_own.register(Sweep)
+    hydras_own.register(Sweep, Queue)
     resolvers.register()
 
 
 def _share_threads(config: DictConfig) -> None:
     """Share the cores out among jobs that a launcher runs side by side, for processes to come."""
-    side_by_side = config.hydra.launcher.get("n_jobs")
-    if side_by_side is None:
-        return
-    cores = len(os.sched_getaffinity(0))
-    jobs = cores if side_by_side < 0 else max(1, side_by_side)
-    for name in THREADS:
-        os.environ.setdefault(name, str(max(1, cores // jobs)))
+    side_by_side, threads = (config.hydra.launcher.get(k) for k in ("n_jobs", "cpus_per_task"))
+    if side_by_side is not None:
+        cores = len(os.sched_getaffinity(0))
+        jobs = cores if side_by_side < 0 else max(1, side_by_side)
+        threads = max(1, cores // jobs)
+    if threads is not None:
+        for name in THREADS:
+            os.environ.setdefault(name, str(threads))
 
 
 def _versions() -> dict[str, str]:

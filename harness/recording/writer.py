@@ -120,8 +120,12 @@ class Writer:
         return self._find(experiment, query) is not None
 
     def _find(self, experiment: str, query: str) -> str | None:
+        found = self._first(experiment, query)
+        return str(found.info.run_id) if found else None
+
+    def _first(self, experiment: str, query: str) -> Any:
         found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
-        return str(found[0].info.run_id) if found else None
+        return found[0] if found else None
 
     def sweep_runs(self, sweep_id: str) -> dict[str, str]:
         """Return the ids of a sweep's own runs by the ids of their experiments."""
@@ -129,9 +133,16 @@ class Writer:
 
     def has_member(self, experiment: str, sweep_id: str, number: int) -> bool:
         """Return whether a sweep has a job of a number, its own or one that it took in."""
-        wanted = f"{names.membership(sweep_id).equals(str(number))}"
-        query = f"{wanted} and {names.ROLE.equals(names.SCHEME)}"
-        return self._find(experiment, f"{query} and attributes.status != 'KILLED'") is not None
+        return self._member(experiment, sweep_id, number, "KILLED") is not None
+
+    def ended_member(self, experiment: str, sweep_id: str, number: int) -> Any:
+        """Return the run of a sweep's job, its own or one that it took in; None unless it ended."""
+        return self._member(experiment, sweep_id, number, "KILLED", "RUNNING")
+
+    def _member(self, experiment: str, sweep_id: str, number: int, *but: str) -> Any:
+        terms = [names.membership(sweep_id).equals(str(number)), names.ROLE.equals(names.SCHEME)]
+        terms += [f"attributes.status != '{status}'" for status in but]
+        return self._first(experiment, " and ".join(terms))
 
     def adopt(self, scheme: str, job: str) -> None:
         """Make a recorded job one of a sweep's: `<sweep>/<number>`."""

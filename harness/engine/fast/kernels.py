@@ -16,6 +16,7 @@ from typing import Any
 VARIABLE = "OPENBLAS_CORETYPE"
 CPUINFO = Path("/proc/cpuinfo")
 NARROW = {"haswell", "zen", "sandybridge", "nehalem", "prescott", "excavator"}
+OURS = "SkylakeX"
 NEEDED = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 
 
@@ -23,12 +24,15 @@ def choose() -> None:
     """Set OPENBLAS_CORETYPE where the processor has AVX-512 and OpenBLAS would not use it.
 
     Nothing is done where the user has set it, numpy is loaded already, or numpy has another
-    library than its own OpenBLAS.
+    library than its own OpenBLAS. What another machine has chosen, which started this process, is
+    taken back where the processor cannot run it.
     """
+    if os.environ.get(VARIABLE) == OURS and not _has_avx512():
+        del os.environ[VARIABLE]
     if VARIABLE in os.environ or "numpy" in sys.modules or not _has_avx512():
         return
     if (_chosen() or "").lower() in NARROW:
-        os.environ[VARIABLE] = "SkylakeX"
+        os.environ[VARIABLE] = OURS
 
 
 def in_use() -> str:

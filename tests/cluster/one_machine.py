@@ -1,0 +1,161 @@
+"""Slurm on this machine: two nodes, without accounting, in a folder of its own."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkdtemp
+
+COMMANDS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
+PACKAGES = ("munge", "slurm-wlm")  # Debian's
+NODES = ("node1", "node2")
+CORES = 4  # that each node says it has: the tasks of a test wait more than they compute
+PATIENCE = 60.0  # seconds
+# A node that does not answer is down after 6 s; a task is lost with it, and not begun again.
+CONF = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdSpoolDir={folder}/%n
+SlurmdPidFile={folder}/%n.pid
+SlurmdLogFile={folder}/%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerParameters=sched_interval=1,batch_sched_delay=0
+ReturnToService=2
+SlurmdParameters=config_overrides
+SlurmdTimeout=6
+KillWait=2
+JobRequeue=0
+NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs={cores} RealMemory=8000
+NodeName=node2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs={cores} RealMemory=8000
+PartitionName=short Nodes=node1,node2 Default=YES MaxTime=60 State=UP
+"""
+
+
+def missing() -> str:
+    """Return why there can be no Slurm here, empty where there can; install it where root may."""
+    if os.getuid() != 0:
+        return "Slurm's daemons need root"
+    if all(map(shutil.which, COMMANDS)):
+        return ""
+    if not shutil.which("apt-get"):
+        return "Slurm is not installed, and there is no apt-get"
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for words in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
+        done = subprocess.run(["apt-get", "-qq", *words], env=quiet, capture_output=True, text=True)
+        if done.returncode:
+            return f"Slurm cannot be installed ({done.stderr.strip().splitlines()[-1:]})"
+    return ""
+
+
+class Cluster:
+    """Slurm's daemons, from `with` to its end; `environment` is what its commands need."""
+
+    def __init__(self) -> None:
+        self.folder = Path(mkdtemp(prefix="slurm.", dir="/tmp"))  # sockets need short paths
+        self.environment = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
+        self.daemons: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> "Cluster":
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in reversed(list(self.daemons)):
+            self.end(name)
+        shutil.rmtree(self.folder)
+
+    def _start(self) -> None:
+        host = socket.gethostname()
+        told = CONF.format(host=host, folder=self.folder, ports=_ports(3), cores=CORES)
+        (self.folder / "slurm.conf").write_text(told)
+        (self.folder / "state").mkdir()
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o600)
+        files = {"key-file": key, "socket": self.folder / "munge.socket"}
+        files |= {f"{name}-file": self.folder / f"munge.{name}" for name in ("pid", "log", "seed")}
+        self._daemon("munged", "-F", "--force", *(f"--{name}={at}" for name, at in files.items()))
+        self.wait("munged", (self.folder / "munge.socket").exists)
+        self._daemon("slurmctld", "-D")
+        for node in NODES:
+            self._daemon("slurmd", "-D", "-N", node, name=node)
+        self.wait("idle nodes", lambda: self.says("sinfo -h -N -o %t").split() == ["idle"] * 2)
+
+    def _daemon(self, *words: str, name: str = "") -> None:
+        name = name or words[0]
+        with (self.folder / f"{name}.out").open("w") as out:
+            self.daemons[name] = subprocess.Popen(
+                words, env=self.environment, stdout=out, stderr=out, start_new_session=True
+            )
+
+    def says(self, words: str) -> str:
+        """Return what one of Slurm's commands prints."""
+        done = subprocess.run(words.split(), env=self.environment, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def wait(self, what: str, there: Callable[[], object], seconds: float = PATIENCE) -> None:
+        """Wait until something is there."""
+        end = time.monotonic() + seconds
+        while not there():
+            if time.monotonic() > end:
+                logs = [file.read_text()[-1500:] for file in sorted(self.folder.glob("*.log"))]
+                raise TimeoutError("\n".join([f"{what}: not within {seconds:.0f} s", *logs]))
+            time.sleep(0.2)
+
+    def end(self, name: str) -> None:
+        """Kill a daemon and all that it has started, as when its machine loses power."""
+        for process in self._started_by(name):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        daemon = self.daemons.pop(name)
+        daemon.kill()
+        daemon.wait()
+
+    def _started_by(self, node: str) -> list[int]:
+        """Return the processes of a node: those that watch its tasks, and then the tasks."""
+        log = str(self.folder / f"{node}.log")
+        mark = {f"SLURM_CONF={self.folder}/slurm.conf", f"SLURMD_NODENAME={node}"}
+        watching, tasks = [], []
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has ended
+                if any(os.readlink(file) == log for file in (place / "fd").iterdir()):
+                    watching.append(int(place.name))
+                elif mark <= set((place / "environ").read_text().split("\0")):
+                    tasks.append(int(place.name))
+        return [*watching, *tasks]
+
+
+def _ports(number: int) -> list[int]:
+    """Return so many free ports."""
+    sockets = [socket.socket() for _ in range(number)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
