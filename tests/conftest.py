@@ -13,6 +13,7 @@ from tests import forks, stores
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = Path(os.environ.get("NORMBENCH_SCREENSHOTS", ROOT / "outputs" / "screenshots"))
+TRANSCRIPTS = ROOT / "outputs" / "transcripts"  # of commands on a cluster
 
 
 def pytest_addoption(parser):
@@ -38,9 +39,11 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say where the browser's pictures are, in CI's log too."""
+    """Say where the browser's pictures and the transcripts are, in CI's log too."""
     if any(SCREENSHOTS.glob("*.png")):
         terminalreporter.write_line(f"screenshots: {SCREENSHOTS}")
+    if any(TRANSCRIPTS.glob("*.txt")):
+        terminalreporter.write_line(f"transcripts: {TRANSCRIPTS}")
 
 
 @pytest.fixture(autouse=True)

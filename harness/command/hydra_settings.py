@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def _check_side_by_side(value: Any) -> None:
             raise UserError(f"{error}, or -1 for a job a core") from error
 
 
-def _check_queue(launcher: dict[str, Any], folder: str) -> None:
+def _check_queue(launcher: Mapping[Any, Any], folder: str) -> None:
     """Raise `UserError` unless the settings of a queue are numbers and plain names.
 
     They come to stand in a script that the cluster runs, and so does the name of the folder.
@@ -131,7 +132,7 @@ def _check_of_queue(name: str, value: Any, most: int | None) -> None:
     if value is None and name.endswith(OPEN):
         return
     if most is not None:
-        whole(name, value, 1, most)
+        whole(name, _shown(value) if value is None else value, 1, most)
     elif not re.fullmatch(r"[\w.+@-]+", str(value), re.ASCII) or str(value).startswith("-"):
         raise UserError(
             f"{name}={_shown(value)}: must be a name of letters, digits and . + - _ @, or null"

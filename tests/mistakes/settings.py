@@ -6,6 +6,7 @@ from tests.mistakes.bench import Case, typed
 from tests.mistakes.programs import config_dir
 
 JOBLIB = "hydra/launcher=joblib"
+SLURM, LOCAL = "hydra/launcher=slurm", "hydra/launcher=submitit_local"
 
 
 def one(word: str, *others: str, said: str = "", kind: str = "") -> Case:
@@ -84,6 +85,21 @@ CASES = (
     one("hydra.launcher.n_jobs=1000000", JOBLIB),
     one("hydra.launcher.n_jobs=-2", JOBLIB),
     one("hydra.launcher.require=anything", JOBLIB),
+    one("hydra.launcher.timeout_min=0", SLURM),
+    one("hydra.launcher.mem_gb=1.5", SLURM),
+    one("hydra.launcher.cpus_per_task=null", LOCAL),
+    one("hydra.launcher.array_parallelism=0", LOCAL),
+    one("hydra.launcher.jobs_per_task=many", LOCAL),
+    one("hydra.launcher.partition='a b'", SLURM, said="hydra.launcher.partition="),
+    one("hydra.launcher.partition='a\nreboot'", SLURM, said="hydra.launcher.partition="),
+    one("hydra.launcher.account=--wrap", SLURM),
+    one("hydra.launcher.queue=debug", LOCAL),
+    one("hydra.launcher.setup=[reboot]", SLURM, said="hydra.launcher.setup"),
+    one("+hydra.launcher.setup=[reboot]", SLURM, said="hydra.launcher.setup"),
+    one("+hydra.launcher.python=reboot", LOCAL, said="hydra.launcher.python"),
+    one("+hydra.launcher.srun_args=[reboot]", SLURM, said="hydra.launcher.srun_args"),
+    one("hydra.launcher={_target_:os.getcwd}", said="hydra.launcher"),
+    one("hydra.sweep.dir=a%j", LOCAL),
     one("hydra.mode=RUN"),
     one("hydra.job.chdir=true"),
     one("hydra/launcher=submitit_slurm"),

@@ -105,6 +105,7 @@ KEYS = st.sampled_from(
         *("optimizer._target_", "normalizer.ridge", "normalizer.components", "optimizer.momentum"),
         *("normalizer.schemes", "tracking.uri", "tracking.artifacts", "dataset.path"),
         *("hydra.mode", "hydra.sweep.dir", "hydra.launcher", "hydra.launcher.n_jobs", "hydra"),
+        *("hydra.launcher.partition", "hydra.launcher.jobs_per_task", "+hydra.launcher.setup"),
         *("hydra.callbacks", "hydra.job_logging", "hydra.job.chdir", "hydra/launcher"),
         *("hydra.sweeper.params", "hydra.searchpath", "hydra.verbose", "hydra/sweeper"),
         *GROUPS,

@@ -1,0 +1,134 @@
+"""A sweep on a real Slurm, on this machine: what is cancelled or lost is told, and made up for."""
+
+import re
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import one_machine
+from tests.conftest import TRANSCRIPTS
+from tests.faults import bench
+
+pytestmark = pytest.mark.slow
+
+QUICK = ("iterations=20", "step_sizes=[0.1,1]", "theory=none", "figures=[histories]")
+SLURM = ("hydra/launcher=slurm", "hydra.launcher.mem_gb=1")
+JOBS = 20
+SWEEP = ("normalizer=standard,pca_sphere", "dataset.split_seed=range(0,10)", *QUICK, *SLURM)
+SWEEP += ("dataset.test_fraction=0.25", "hydra.launcher.array_parallelism=5")
+SWEEP += ("hydra.launcher.jobs_per_task=2",)
+SQUEUE = "squeue --noheader --array --states=all --sort=i"
+NEW = ("0:00", "0:01")  # how long a task has run that can have recorded nothing
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    why = one_machine.missing()
+    if why:
+        pytest.skip(why)
+    with one_machine.Cluster() as found:
+        yield found
+
+
+@pytest.fixture
+def told(cluster):
+    """Return a function that keeps what was done and said, in a file that outlives the test."""
+    TRANSCRIPTS.mkdir(parents=True, exist_ok=True)
+    lines = []
+
+    def tell(*words):
+        lines.extend(str(word).rstrip() for word in words)
+        (TRANSCRIPTS / "slurm.txt").write_text("\n".join([*lines, ""]))
+
+    return tell
+
+
+def running(cluster, node):
+    """Return the tasks that have only just begun on a node."""
+    rows = [line.split() for line in cluster.says(f"{SQUEUE} --format=%i_%T_%M_%N").splitlines()]
+    parts = [row[0].rsplit("_", 3) for row in rows]
+    return [
+        task
+        for task, state, time, where in parts
+        if (state, where) == ("RUNNING", node) and time in NEW
+    ]
+
+
+def start(cluster, folder, *words):
+    return bench.start(folder, *words, SLURM_CONF=cluster.environment["SLURM_CONF"])
+
+
+def schemes(folder):
+    """Return the log and the number in Slurm of every finished job of a folder's store."""
+    query = f"select {bench.tagged('log_file')}, {bench.tagged('slurm_job')} from runs r where "
+    return bench.ask(folder, query + f"status = 'FINISHED' and {bench.tagged('role')} = 'scheme'")
+
+
+def test_a_sweep_loses_a_task_and_a_node_and_the_same_command_finishes_it(cluster, tmp_path, told):
+    line = f"$ normbench {shlex.join(SWEEP)}"
+    first = start(cluster, tmp_path, *SWEEP)
+    cluster.wait("finished tasks", lambda: cluster.says(SQUEUE).count(" CD ") >= 2)
+    cluster.wait("a new task on node2", lambda: running(cluster, "node2"))
+    cancelled = running(cluster, "node2")[0]
+    cluster.says(f"scancel {cancelled}")
+    cluster.wait("a new task on node1", lambda: running(cluster, "node1"))
+    lost = running(cluster, "node1")
+    cluster.end("node1")
+    done = bench.end(first, 200)
+    told(line, f"(meanwhile: scancel {cancelled}; node1's slurmd is killed, with {lost} on it)")
+    told(done.out, done.err, f"exit code {done.code}", "", f"$ {SQUEUE}", cluster.says(SQUEUE))
+
+    assert done.code == 1
+    last = done.err.splitlines()[-1]
+    assert last.startswith("normbench: lost: job ")
+    assert f"(task {cancelled} cancelled)" in last
+    for task in lost:
+        assert f"(task {task} node_fail)" in last
+    assert "the same command runs them again" in last
+    folder = Path(re.search(r"logs in ([^;]+);", last)[1])
+    assert (folder / f"{cancelled}_0_log.out").is_file()
+    assert not list(folder.glob("*.pkl"))
+    before, kept = len(bench.recorded(tmp_path)), bench.kept(tmp_path)
+    gone = len(re.findall(r"\d+(?=,| \(task)", last.partition("; logs")[0]))
+    assert before + gone == JOBS
+    assert kept < gone
+
+    again = bench.end(start(cluster, tmp_path, *SWEEP), 200)
+    told("", line, again.out, again.err, f"exit code {again.code}")
+    assert again.code == 0, again.err
+    assert f"reused {before + kept} of {JOBS}" in again.out
+    found = bench.recorded(tmp_path)
+    assert len(found) == len(set(found)) == JOBS
+    assert bench.ask(tmp_path, "select * from runs where status = 'RUNNING'") == []
+    places = schemes(tmp_path)
+    assert len(places) == JOBS
+    for log, job in places:
+        assert Path(log).name == f"{job}_0_log.out"
+        assert ": done" in Path(log).read_text()
+    told("", "log and job of each run:", *(f"{job} {log}" for log, job in places))
+    cluster.begin("node1")
+
+
+def test_a_stopped_command_leaves_nothing_in_the_queue(cluster, tmp_path, told):
+    words = (*QUICK, *SLURM, "hydra.launcher.array_parallelism=1", "hydra.launcher.jobs_per_task=2")
+    first = start(cluster, tmp_path, *words, "start=normal", "seed=0,1")
+    at_work = f"{SQUEUE} --name=normbench --states=RUNNING,PENDING,COMPLETING"
+    cluster.wait("a task at work", lambda: " R " in cluster.says(at_work))
+    first.process.send_signal(signal.SIGINT)
+    done = bench.end(first)
+    assert done.code == 130, done.err
+    assert "the same command runs what is not recorded" in done.err
+    cluster.wait("an empty queue", lambda: not cluster.says(at_work), 20)
+    assert not list(tmp_path.rglob("*.pkl"))
+
+
+def test_what_slurm_would_never_run_is_told_before_anything_is_made(cluster, tmp_path):
+    for word in ("hydra.launcher.partition=nope", "hydra.launcher.mem_gb=9000"):
+        done = bench.end(start(cluster, tmp_path, *QUICK, SLURM[0], word))
+        assert done.code == 2
+        assert len(done.err.splitlines()) == 1
+        assert word in done.err
+        assert "Slurm takes no such task" in done.err
+        assert not list(tmp_path.iterdir())
