@@ -39,7 +39,14 @@ def test_the_stores_is_not_told(command, tmp_path, form):
     nowhere(tmp_path, failed)
 
 
-@pytest.mark.parametrize("launcher", [(), ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")])
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        (),
+        ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
+        ("hydra/launcher=submitit_local", "hydra.launcher.jobs_per_task=3"),
+    ],
+)
 def test_a_paths_is_told_and_kept_nowhere(command, tmp_path, launcher):
     """Files of these names are there; one of two schemes refuses their points."""
     paths = f"https://me:{SECRET}@h/x.csv?password={SECRET}", f"https://{SECRET}@h/y.csv"

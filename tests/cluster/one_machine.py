@@ -72,6 +72,15 @@ def missing() -> str:
     return ""
 
 
+def wait(what: str, there: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Wait until something is there; raise `TimeoutError` where it does not come."""
+    end = time.monotonic() + seconds
+    while not there():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not within {seconds:.0f} s")
+        time.sleep(0.2)
+
+
 class Cluster:
     """Slurm's daemons, from `with` to its end; `environment` is what its commands need."""
 
@@ -129,13 +138,12 @@ class Cluster:
         return done.stdout.strip()
 
     def wait(self, what: str, there: Callable[[], object], seconds: float = PATIENCE) -> None:
-        """Wait until something is there."""
-        end = time.monotonic() + seconds
-        while not there():
-            if time.monotonic() > end:
-                logs = [file.read_text()[-1500:] for file in sorted(self.folder.glob("*.log"))]
-                raise TimeoutError("\n".join([f"{what}: not within {seconds:.0f} s", *logs]))
-            time.sleep(0.2)
+        """Wait until something is there; tell with Slurm's own logs where it does not come."""
+        try:
+            wait(what, there, seconds)
+        except TimeoutError as error:
+            logs = [file.read_text()[-1500:] for file in sorted(self.folder.glob("*.log"))]
+            raise TimeoutError("\n".join([str(error), *logs])) from error
 
     def end(self, name: str) -> None:
         """Kill a daemon and all that it has started, as when its machine loses power."""

@@ -346,3 +346,19 @@ def test_a_task_tells_where_its_log_is(monkeypatch, tmp_path):
     monkeypatch.setenv("SUBMITIT_EXECUTOR", "local")
     monkeypatch.setenv("SUBMITIT_LOCAL_JOB_ID", "55")
     assert task.place() == {names.LOG.key: str(tmp_path / "55_0_log.out")}
+
+
+def test_a_task_takes_what_is_set_and_is_begun_again_only_where_its_jobs_are_taken_over(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setenv("PATH", commands(tmp_path / "bin", "exit 0"))
+    given = {"timeout_min": 5, "cpus_per_task": 3, "mem_gb": 2, "partition": "short", "qos": None}
+    for reuse in (True, False):
+        launcher = queues.Queue("slurm", 1, 4, **given)
+        launcher.config = OmegaConf.create({"reuse": reuse})
+        found = launcher._executor(tmp_path / "tasks").parameters
+        assert ("no-requeue" in found["additional_parameters"]) == (not reuse)
+        assert {"partition": "short", "time": 5, "mem": "2GB"}.items() <= found.items()
+        assert {"cpus_per_task": 3, "array_parallelism": 4}.items() <= found.items()
+        assert found["srun_args"] == ["--cpus-per-task=3"]
+        assert "qos" not in found

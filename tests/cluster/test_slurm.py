@@ -9,12 +9,14 @@ import pytest
 
 from tests.cluster import one_machine
 from tests.conftest import TRANSCRIPTS
-from tests.faults import bench
+from tests.faults import bench, cases
+from tests.test_readme import ON_A_CLUSTER
 
 pytestmark = pytest.mark.slow
 
 QUICK = ("iterations=20", "step_sizes=[0.1,1]", "theory=none", "figures=[histories]")
-SLURM = ("hydra/launcher=slurm", "hydra.launcher.mem_gb=1")
+SMALL = "hydra.launcher.mem_gb=1"
+SLURM = ("hydra/launcher=slurm", SMALL)
 JOBS = 20
 SWEEP = ("normalizer=standard,pca_sphere", "dataset.split_seed=range(0,10)", *QUICK, *SLURM)
 SWEEP += ("dataset.test_fraction=0.25", "hydra.launcher.array_parallelism=5")
@@ -132,3 +134,17 @@ def test_what_slurm_would_never_run_is_told_before_anything_is_made(cluster, tmp
         assert word in done.err
         assert "Slurm takes no such task" in done.err
         assert not list(tmp_path.iterdir())
+
+
+def test_the_readmes_commands_run_on_a_cluster(cluster, tmp_path):
+    assert len(ON_A_CLUSTER) == 2
+    port = cases.free_port()
+    with cases.served(tmp_path, port):
+        for words in ON_A_CLUSTER:
+            words = [word.replace("http://host:5000", f"http://127.0.0.1:{port}") for word in words]
+            fewer = "dataset.split_seed=0,1,2,3"
+            words = [fewer if word.startswith("dataset.split_seed=") else word for word in words]
+            words += [*QUICK, SMALL, "normalizer=standard"]
+            done = bench.end(start(cluster, tmp_path, *words[1:]))
+            assert done.code == 0, done.err
+            assert ("SQLite is for tasks of one machine" in done.err) == ("http" not in str(words))

@@ -1,0 +1,74 @@
+"""The rehearsal of a cluster, in processes of this machine."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.one_machine import wait
+from tests.faults import bench
+
+pytestmark = pytest.mark.slow
+
+WORDS = ("hydra/launcher=submitit_local", "iterations=20", "step_sizes=[0.1,1]", "theory=none")
+WORDS += ("figures=[histories]",)
+
+
+def tasks_at_work(folder):
+    """Return the numbers of the processes of a folder's tasks, and of those that watch them."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (place / "cmdline").read_text()
+        except OSError:  # it has ended
+            continue
+        if "submitit" in words and f"{folder}/outputs" in words:
+            found.append((int(place.name), "_submit" in words))
+    return [number for number, _ in found], [number for number, task in found if task]
+
+
+def test_jobs_run_in_tasks_and_their_logs_are_found(tmp_path):
+    sizes = ("hydra.launcher.jobs_per_task=2", "hydra.launcher.array_parallelism=2")
+    done = bench.run(tmp_path, *WORDS, *sizes)
+    assert done.code == 0, done.err
+    assert "2 tasks for local" in done.err
+    query = f"select {bench.tagged('log_file')}, {bench.tagged('job')} from runs r where "
+    rows = bench.ask(tmp_path, query + f"{bench.tagged('role')} = 'scheme'")
+    assert len(rows) == len({job for _, job in rows}) == 2
+    for log, job in rows:
+        number = int(job.rpartition("/")[2]) + 1
+        assert f"job {number} of 3: " in Path(log).read_text()
+    assert len({log for log, _ in rows}) == 2
+    assert not list(tmp_path.rglob("*.pkl"))
+    assert tasks_at_work(tmp_path) == ([], [])
+
+
+def test_a_task_that_is_killed_is_told_and_the_same_command_makes_up_for_it(tmp_path):
+    first = bench.start(tmp_path, *WORDS)
+    wait("a task", lambda: tasks_at_work(tmp_path)[1])
+    os.kill(tasks_at_work(tmp_path)[1][0], signal.SIGKILL)
+    done = bench.end(first)
+    assert done.code == 1
+    assert re.search(r"lost: job [12] \(task \d+ ended\); logs in ", done.err)
+    assert "1 of 3 jobs are neither recorded nor kept: the same command runs them" in done.err
+    assert len(bench.recorded(tmp_path)) == 2
+    again = bench.run(tmp_path, *WORDS)
+    assert again.code == 0, again.err
+    assert "reused 2 of 3" in again.out
+    assert len(set(bench.recorded(tmp_path))) == len(bench.recorded(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_command_that_is_stopped_leaves_no_task_at_work(tmp_path, how):
+    first = bench.start(tmp_path, *WORDS)
+    wait("two tasks", lambda: len(tasks_at_work(tmp_path)[1]) == 2)
+    os.kill(first.process.pid, how)
+    done = bench.end(first)
+    assert done.code in (130, -signal.SIGKILL)
+    wait("their end", lambda: tasks_at_work(tmp_path) == ([], []))
+    assert bench.ask(tmp_path, "select * from runs where status = 'FINISHED'") == []
+    if how != signal.SIGKILL:
+        assert not list(tmp_path.rglob("*.pkl"))
+        assert "Traceback" not in done.err
