@@ -36,7 +36,7 @@ def test_jobs_run_in_tasks_and_their_logs_are_found(tmp_path):
     assert "2 tasks for local" in done.err
     query = f"select {bench.tagged('log_file')}, {bench.tagged('job')} from runs r where "
     rows = bench.ask(tmp_path, query + f"{bench.tagged('role')} = 'scheme'")
-    assert len(rows) == len({job for _, job in rows}) == 2
+    assert len(rows) == len({job for _, job in rows}) == 3
     for log, job in rows:
         number = int(job.rpartition("/")[2]) + 1
         assert f"job {number} of 3: " in Path(log).read_text()
