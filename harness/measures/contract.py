@@ -180,6 +180,8 @@ class Finished:
         if not isinstance(data.x, np.ndarray) and count > MOST_SHOWN:
             drawn = np.random.default_rng(0).choice(count, MOST_SHOWN, replace=False)
             kept = np.unique(np.r_[drawn, self.shown])
+        if len(kept) == count and isinstance(data.x, np.ndarray):
+            return replace(self, z=self.z.transform(data.x), pair=self.alike)
         x, y = data.x[kept], data.y[kept] if len(data.y) else data.y
         return replace(
             self,

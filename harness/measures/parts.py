@@ -1,6 +1,8 @@
 """What the scheme does to the points, as its own map tells: centres, shifts, scales, rotates."""
 
-from normbench.engine.probed import effects, probe
+import numpy as np
+
+from normbench.engine.probed import CHECKED, effects, probe
 from normbench.engine.under import Under
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.results import names
@@ -9,10 +11,14 @@ from normbench.theory.spectra import MOST_FEATURES
 
 def take(made: Finished) -> Findings:
     """Return the tags; where the scheme is no affine map, only the tag that says so."""
-    found = made.z.map if isinstance(made.z, Under) else probe(made.scheme, made.dataset.x, made.z)
+    z = made.z
+    if isinstance(z, Under):
+        found, z = z.map, z[np.unique(np.linspace(0, len(z) - 1, CHECKED).astype(int))]
+    else:
+        found = probe(made.scheme, made.dataset.x, z)
     if found is None:
         return Findings(tags={names.AFFINE.key: "false"})
-    done = effects(found, made.shown_points.z)
+    done = effects(found, z)
     tags = {
         names.CENTRES.key: done.centres,
         names.SHIFTS.key: done.shifts,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from normbench.engine.hessian import LANCZOS, blocks
 from normbench.engine.problem import Cost, Objective, Problem
-from normbench.normalizers.decomposition import DEEP
+from normbench.normalizers.decomposition import BLOCK, DEEP
 from normbench.results.names import STRICTLY, UNDECIDED
 from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
@@ -160,7 +160,7 @@ def facts_work(train: Problem, x: NDArray[Any]) -> Work:
     """Return the work of the facts of a data set's own points x (P, N)."""
     raw = x.shape[1] + 1  # a scheme may keep few of the features
     passes = raw * (raw + 30 * raw**2 / (2 * len(x))) / np.prod(train.shape)
-    return Work(float(passes), 8.0 * (x.size + 4 * raw**2))
+    return Work(float(passes), 8.0 * (min(len(x), BLOCK) * x.shape[1] + 4 * raw**2))
 
 
 def curvature_work(train: Problem) -> Work:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.points import Rows
-from normbench.normalizers.decomposition import Decompositions, rounding
+from normbench.normalizers.decomposition import Decompositions, mean_and_covariance, rounding
 from normbench.theory import spectra
 from normbench.theory.minimum import sphere
 
@@ -98,9 +98,7 @@ class Shared:
 
 def _facts(x: NDArray[Any]) -> Facts:
     gram = spectra.gram(x)
-    mean = gram[0, 1:]
-    centred = x - mean
-    covariance = centred.T @ centred / len(x)
+    mean, covariance = mean_and_covariance(x)
     variances = np.linalg.eigvalsh(covariance)[::-1]
     scale = np.sqrt(np.diag(covariance))
     tiny = len(x) * np.finfo(np.float64).eps * (np.abs(mean) + scale)

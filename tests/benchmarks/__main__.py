@@ -22,6 +22,7 @@ from normbench.engine.fast import products  # noqa: E402
 from tests.benchmarks import sides  # noqa: E402
 from tests.benchmarks.commands import command_rows  # noqa: E402
 from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402
+from tests.benchmarks.large import large_rows  # noqa: E402
 from tests.benchmarks.turns import in_turns, ratio  # noqa: E402
 
 GRID = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.2, 0.5, 1.0])
@@ -55,7 +56,8 @@ def main() -> int:
     print(kernels.in_use(), file=sys.stderr)
     ran = kernels.names()
     rows = []
-    for group in (step_rows, framework_rows, small_rows, short_rows, size_rows, command_rows):
+    groups = (step_rows, framework_rows, small_rows, short_rows, size_rows, large_rows)
+    for group in (*groups, command_rows):
         for row in group(options.turns, options.only):
             row["kernels"] = ran
             rows.append(row)
