@@ -112,6 +112,7 @@ class NpyPoints(FilePoints):
                 ) from error
             if not count:
                 raise self.changed(f"it ends before row {first + len(rows) - 1}, counted from 0")
+            self.count(count)
             rest, place = rest[count:], place + count
 
 

@@ -69,7 +69,7 @@ class FilePoints(Points):
     def __init__(self, setting: str, path: Path) -> None:
         """Open a file; raise `UserError` where it does not hold points."""
         self.setting, self.path = setting, path
-        self._lock = threading.Lock()
+        self._lock, self._counting = threading.Lock(), threading.Lock()
         self.opened = self.open()
 
     @abstractmethod
@@ -93,6 +93,11 @@ class FilePoints(Points):
                 raise self.changed(f"it cannot be read: {error.strerror}") from error
             if not same:
                 self._compare()
+
+    def count(self, size: int) -> None:
+        """Add to the bytes that were read; for every reading, in whichever thread."""
+        with self._counting:
+            self.bytes_read += size
 
     def changed(self, what: str) -> UserError:
         """Return the error that says what became of the file."""

@@ -27,6 +27,7 @@ class Points(ABC):
     ndim = 2
     stays = False  # whether they are read by blocks however few they are
     marks: Any = None  # checksums of what was read of them: see `normbench.datasets.content`
+    bytes_read = 0  # of their file, so far
 
     @abstractmethod
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
@@ -40,6 +41,11 @@ class Points(ABC):
 
     def check(self) -> None:  # noqa: B027 - points that nobody else can change need no check
         """Raise `UserError` where the source is not what it was when it was opened."""
+
+    @property
+    def source(self) -> "Points":
+        """The points that are read for these."""
+        return self
 
     def rows(self, numbers: Array) -> Array:
         """Return the rows of these numbers (n,), in their order."""

@@ -17,7 +17,6 @@ PIECE = 1 << 20  # bytes that are read at once: they stay in a cache until the r
 class Taken(Points):
     """The rows of other points that a mask (P,) says, in their order."""
 
-    source: Points
     mask: NDArray[np.bool_]
 
     def __init__(self, source: Points, mask: NDArray[np.bool_]) -> None:
@@ -25,11 +24,16 @@ class Taken(Points):
         if isinstance(source, Taken):
             mask = _within(source.mask, mask)
             source = source.source
-        self.source, self.mask = source, mask
+        self._source, self.mask = source, mask
         counts = np.add.reduceat(mask, np.arange(0, len(mask), STRIDE), dtype=np.intp)
         self._before = np.concatenate([[0], np.cumsum(counts)])
         self.shape = (int(self._before[-1]), source.shape[1])
         self.dtype, self.stays = source.dtype, source.stays
+
+    @property
+    def source(self) -> Points:
+        """The points that are read for these."""
+        return self._source
 
     def check(self) -> None:
         """Raise `UserError` where the source is not what it was when it was opened."""

@@ -111,6 +111,7 @@ def _result(
     While others_wait is open, a job of the same descent in another process waits, to take this
     one's result.
     """
+    from normbench.command.progress import reading
     from normbench.datasets import UserError
     from normbench.job import run
     from normbench.recording import checkpoints, leftovers, records
@@ -126,7 +127,7 @@ def _result(
             known, judged = _recorded(writer, place)
             if known or judged:
                 return known, "", judged
-        progress.begin(job.settings.iterations)
+        progress.begin(job.settings.iterations, reading(job.dataset))
         every = config.checkpoint
         file = None if every is None else checkpoints.DescentFile(folders, descent, every)
         outcome = run(job, progress, _shared(), file)

@@ -2,9 +2,13 @@
 
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from normbench.results import clean
+
+if TYPE_CHECKING:
+    from normbench.datasets import Dataset
 
 QUIET_SECONDS = 10.0  # between two lines in a pipe
 MINUTE, HOUR = 60, 3600
@@ -23,10 +27,14 @@ class Progress:
         self.iterations = 0
         self.first: tuple[int, float] | None = None  # the iteration first done, and when
         self.bar: Any = None
+        self.read: Callable[[], str] | None = None
 
-    def begin(self, iterations: int) -> None:
-        """Start counting iterations, of which an earlier command may have done some."""
-        self.iterations = iterations
+    def begin(self, iterations: int, read: Callable[[], str] | None = None) -> None:
+        """Start counting iterations, of which an earlier command may have done some.
+
+        read: says how much of a file was read since.
+        """
+        self.iterations, self.read = iterations, read
         self.first = None if self.unit == ITERATION else (0, time.monotonic())
         if self.wanted and sys.stderr.isatty():
             from tqdm import tqdm
@@ -45,6 +53,8 @@ class Progress:
             if iteration:
                 self._go_on(iteration)
         if self.bar is not None:
+            if self.read:
+                self.bar.set_postfix_str(self.read(), refresh=False)
             self.bar.update(iteration - self.bar.n)
             return
         done = iteration - self.first[0]
@@ -52,7 +62,8 @@ class Progress:
             return
         self.told = now
         left = (now - self.first[1]) / done * (self.iterations - iteration)
-        self._say(f"{self.unit} {iteration} of {self.iterations}, {duration(left)} left")
+        read = f"{self.read()}, " if self.read else ""
+        self._say(f"{self.unit} {iteration} of {self.iterations}, {read}{duration(left)} left")
 
     def end(self, word: str) -> None:
         """Say what became of the job."""
@@ -69,6 +80,30 @@ class Progress:
 
     def _say(self, words: str) -> None:
         print(f"{self.title}: {words}", file=sys.stderr, flush=True)
+
+
+def reading(dataset: "Dataset") -> Callable[[], str] | None:
+    """Return what says how much of a data set's files was read since now, and how fast.
+
+    None where all points are in memory.
+    """
+    from normbench.datasets.points import Points
+    from normbench.datasets.values import gigabytes
+
+    parts = [part.source for part in (dataset.x, dataset.x_test) if isinstance(part, Points)]
+    sources = {id(source): source for source in parts}.values()  # both parts may be of one file
+
+    def read() -> int:
+        return sum(source.bytes_read for source in sources)
+
+    started, before = time.monotonic(), read()
+
+    def said() -> str:
+        size = read() - before
+        rate = size / max(1e-9, time.monotonic() - started)
+        return f"{gigabytes(size)} read at {gigabytes(rate)}/s"
+
+    return said if parts else None
 
 
 def duration(seconds: float) -> str:

@@ -8,16 +8,18 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from normbench import costs
 from normbench.choices import build, options
-from normbench.command.progress import Progress, duration
 from normbench.engine.descent import descend
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.midway import Growing
+from normbench.job import run
 from normbench.optimizers import gradient_descent
 from normbench.recording import checkpoints, files, leftovers
 from normbench.recording.checkpoints import DescentFile
 from tests.cases import COSTS, names
 from tests.harness.test_leftovers import IN_THE_WAY
+from tests.harness.test_short_cuts import job
 
 DESCENT = "ab" * 32
 POINTS, FEATURES, CLASSES, ITERATIONS = 40, 3, 3, 20
@@ -178,7 +180,7 @@ def test_the_seconds_of_all_commands_are_told(tmp_path):
     clock = [0.0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
-        for before in (0.0, 5.0):
+        for before in (0.0, 5.0, 10.0):
             file = DescentFile(tmp_path, DESCENT, 60)
             file.resume(dict)
             assert file.spent == before
@@ -312,23 +314,35 @@ def test_the_next_command_tidies(tmp_path, monkeypatch):
     assert not file.exists()
 
 
-def test_progress_tells_where_a_job_goes_on(monkeypatch, capsys):
-    clock = [0.0]
-    monkeypatch.setattr("normbench.command.progress.time.monotonic", lambda: clock[0])
-    progress = Progress("job")
-    progress.begin(1000)
-    for k in range(400, 431):
-        progress(k)
-        clock[0] += 1
-    assert capsys.readouterr().err.splitlines() == [
-        "job: goes on from iteration 400 of 1000",
-        "job: iteration 410 of 1000, 10 min left",
-        "job: iteration 420 of 1000, 10 min left",
-        "job: iteration 430 of 1000, 10 min left",
-    ]
+def jobs(kind, **more):
+    """Return a new job that is descended another way than as its points stand."""
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal({"few points": (30, 300)}.get(kind, (400, 5)))
+    y = x @ rng.standard_normal(x.shape[1])
+    cost = costs.multiclass_softmax if kind == "fewer rows" else costs.least_squares
+    return job(x, (y > 0) * 1 if cost is costs.multiclass_softmax else y, cost, **more)
 
 
-def test_long_times_are_told_in_minutes_and_hours():
-    said = {0: "0 s", 119: "119 s", 121: "2 min", 719: "12 min", 7199: "120 min"}
-    said |= {7200: "2 h 0 min", 11100: "3 h 5 min", 100000: "27 h 47 min"}
-    assert {seconds: duration(seconds) for seconds in said} == said
+@pytest.mark.parametrize("kind", ["triangle", "few points", "fewer rows"])
+def test_a_job_goes_on_whichever_way_it_is_descended(tmp_path, kind):
+    with pytest.raises(StoppedError):
+        run(jobs(kind), stop_at(150), checkpoint=Always(tmp_path, DESCENT, 60))
+    seen, file = [], DescentFile(tmp_path, DESCENT, 60)
+    found, wanted = run(jobs(kind), seen.append, checkpoint=file), run(jobs(kind))
+    assert seen[0] == 150
+    assert found.descent_seconds > file.spent > 0
+    for mine, theirs in zip(found.steps, wanted.steps, strict=True):
+        assert mine.verdict == theirs.verdict
+        assert mine.histories.keys() == theirs.histories.keys()
+        for name, history in mine.histories.items():
+            np.testing.assert_array_equal(history, theirs.histories[name])
+
+
+@pytest.mark.parametrize("kind", ["triangle", "few points"])
+def test_a_job_that_is_descended_another_way_starts_anew(tmp_path, kind, capsys):
+    with pytest.raises(StoppedError):
+        run(jobs(kind), stop_at(50), checkpoint=Always(tmp_path, DESCENT, 60))
+    seen = []
+    run(jobs(kind, engine="plain"), seen.append, checkpoint=DescentFile(tmp_path, DESCENT, 60))
+    assert seen[0] == 0
+    assert "the job starts anew" in capsys.readouterr().err

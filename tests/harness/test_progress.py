@@ -1,0 +1,123 @@
+"""What a job tells of itself while it is at work."""
+
+import io
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from normbench.command.progress import Progress, duration, reading
+from normbench.datasets.npy import NpyPoints, npy
+from normbench.datasets.taken import Taken
+
+X = np.arange(3000.0).reshape(500, 6)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The seconds that have passed; a test lets them pass."""
+    seconds = [0.0]
+    monkeypatch.setattr("normbench.command.progress.time.monotonic", lambda: seconds[0])
+    return seconds
+
+
+@pytest.fixture
+def file(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", np.arange(500) % 2)
+    return tmp_path / "X.npy"
+
+
+def told(clock, progress, iterations, seconds=1.0):
+    for k in iterations:
+        progress(k)
+        clock[0] += seconds
+
+
+def test_progress_tells_where_a_job_goes_on(clock, capsys):
+    progress = Progress("job")
+    progress.begin(1000)
+    told(clock, progress, range(400, 431))
+    assert capsys.readouterr().err.splitlines() == [
+        "job: goes on from iteration 400 of 1000",
+        "job: iteration 410 of 1000, 10 min left",
+        "job: iteration 420 of 1000, 10 min left",
+        "job: iteration 430 of 1000, 10 min left",
+    ]
+
+
+def test_what_is_no_iteration_does_not_go_on(clock, capsys):
+    progress = Progress("export", unit="job")
+    progress.begin(20)
+    clock[0] += 10
+    told(clock, progress, range(1, 3), 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "export: job 1 of 20, 3 min left",
+        "export: job 2 of 20, 3 min left",
+    ]
+
+
+def test_a_bar_begins_where_a_job_goes_on(monkeypatch):
+    screen = io.StringIO()
+    screen.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", screen)
+    progress = Progress("job")
+    progress.begin(1000, lambda: "5 GB read at 1 GB/s")
+    progress(400)
+    assert progress.bar.n == progress.bar.initial == 400
+    progress(430)
+    progress.bar.refresh()
+    progress.end("done")
+    assert "goes on from iteration 400 of 1000" in screen.getvalue()
+    assert "430/1000" in screen.getvalue()
+    assert "5 GB read at 1 GB/s" in screen.getvalue()
+
+
+def test_long_times_are_told_in_minutes_and_hours():
+    said = {0: "0 s", 119: "119 s", 121: "2 min", 719: "12 min", 7199: "120 min"}
+    said |= {7200: "2 h 0 min", 11100: "3 h 5 min", 100000: "27 h 47 min"}
+    assert {seconds: duration(seconds) for seconds in said} == said
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "f2", ">f8"])
+def test_every_byte_of_a_file_that_is_read_is_counted(tmp_path, kind):
+    np.save(tmp_path / "X.npy", X.astype(kind))
+    points = NpyPoints("dataset.path=X.npy", tmp_path / "X.npy")
+    size = X.astype(kind).nbytes
+    assert points.bytes_read == 0
+    points[:]
+    assert points.bytes_read == size
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda row: points[row : row + 1], range(500)):
+            pass
+    assert points.bytes_read == 2 * size
+
+
+def test_both_parts_of_one_file_are_counted_once(file, clock):
+    points = NpyPoints("dataset.path=X.npy", file)
+    parts = [Taken(points, np.arange(500) % 2 == part) for part in (0, 1)]
+    parts[0][:]
+    read = reading(SimpleNamespace(x=parts[0], x_test=parts[1]))
+    clock[0] += 2
+    before = points.bytes_read
+    for part in parts:
+        part[:]
+    size = points.bytes_read - before
+    assert size >= X.nbytes
+    # What was read before the job does not count.
+    assert read() == f"{size / 1e9:.3g} GB read at {size / 2e9:.3g} GB/s"
+
+
+def test_points_in_memory_are_not_read(file):
+    assert reading(npy(str(file), str(file.with_name("y.npy")))) is None
+
+
+def test_progress_tells_what_is_read(clock, capsys):
+    progress = Progress("job")
+    progress.begin(100, lambda: "96 GB read at 1.1 GB/s")
+    told(clock, progress, range(13), 8.5)
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "job: iteration 12 of 100, 96 GB read at 1.1 GB/s, 12 min left"
+    )
