@@ -25,15 +25,15 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run the jobs of a task one after the other; return what became of each.
 
-    A task that is stopped ends at once: submitit's own answer would be to go on until it is
-    killed. The jobs that it has done are recorded.
+    A task that is stopped ends as on Ctrl-C, with its descent kept; submitit's own answer would be
+    to go on until it is killed. The jobs that it has done are recorded.
     """
     from hydra.core.utils import run_job, setup_globals
     from omegaconf import open_dict
 
     from normbench.command import hydras_own
 
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     hydras_own.begin()
     setup_globals()
     outcomes = []
@@ -61,7 +61,10 @@ def main() -> None:
     """Run the module that follows `-m`."""
     kernels.choose()
     sys.argv[:] = sys.argv[sys.argv.index("-m") + 1 :]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    except KeyboardInterrupt:
+        sys.exit("stopped; the same command runs what is not recorded")
 
 
 if __name__ == "__main__":

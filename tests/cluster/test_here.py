@@ -45,19 +45,28 @@ def test_jobs_run_in_tasks_and_their_logs_are_found(tmp_path):
     assert tasks_at_work(tmp_path) == ([], [])
 
 
-def test_a_task_that_is_killed_is_told_and_the_same_command_makes_up_for_it(tmp_path):
-    first = bench.start(tmp_path, *WORDS)
-    wait("a task", lambda: tasks_at_work(tmp_path)[1])
-    os.kill(tasks_at_work(tmp_path)[1][0], signal.SIGKILL)
+def test_a_task_that_is_stopped_keeps_the_jobs_that_it_has_done(tmp_path):
+    words = (
+        *WORDS,
+        "normalizer=standard",
+        "iterations=20,40000",
+        "hydra.launcher.jobs_per_task=2",
+    )
+    first = bench.start(tmp_path, *words)
+    wait("a job that is done", lambda: bench.recorded(tmp_path))
+    os.kill(tasks_at_work(tmp_path)[1][0], signal.SIGTERM)  # as Slurm does when its time is up
     done = bench.end(first)
     assert done.code == 1
-    assert re.search(r"lost: job [12] \(task \d+ ended\); logs in ", done.err)
-    assert "1 of 3 jobs are neither recorded nor kept: the same command runs them" in done.err
-    assert len(bench.recorded(tmp_path)) == 2
-    again = bench.run(tmp_path, *WORDS)
+    assert re.search(r"lost: job 2 \(task \d+ ended\); logs in ", done.err)
+    (log,) = tmp_path.glob("outputs/*/tasks.*/*.out")
+    assert "stopped; the same command runs what is not recorded" in log.read_text()
+    assert "Traceback" not in log.read_text()
+    assert "1 of 2 jobs are neither recorded nor kept: the same command runs them" in done.err
+    assert len(bench.recorded(tmp_path)) == 1
+    again = bench.run(tmp_path, *words)
     assert again.code == 0, again.err
-    assert "reused 2 of 3" in again.out
-    assert len(set(bench.recorded(tmp_path))) == len(bench.recorded(tmp_path)) == 3
+    assert "reused 1 of 2" in again.out
+    assert len(set(bench.recorded(tmp_path))) == len(bench.recorded(tmp_path)) == 2
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

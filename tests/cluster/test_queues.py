@@ -362,3 +362,12 @@ def test_a_task_takes_what_is_set_and_is_begun_again_only_where_its_jobs_are_tak
         assert {"cpus_per_task": 3, "array_parallelism": 4}.items() <= found.items()
         assert found["srun_args"] == ["--cpus-per-task=3"]
         assert "qos" not in found
+
+
+def test_a_task_that_slurm_stops_ends_as_on_ctrl_c():
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert task.run(None, None, None, []) == []
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)

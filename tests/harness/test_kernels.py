@@ -51,6 +51,14 @@ def test_without_avx512_nothing_is_chosen(fresh, monkeypatch):
     assert kernels.VARIABLE not in os.environ
 
 
+@pytest.mark.parametrize(("can", "after"), [(True, "SkylakeX"), (False, None)])
+def test_another_machines_choice_is_taken_back_where_it_cannot_run(fresh, monkeypatch, can, after):
+    monkeypatch.setattr(kernels, "_has_avx512", lambda: can)
+    monkeypatch.setenv(kernels.VARIABLE, "SkylakeX")
+    kernels.choose()
+    assert os.environ.get(kernels.VARIABLE) == after
+
+
 FLAGS = "fpu sse2 avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl"
 RAN = (
     "import sys; from pathlib import Path; from normbench.engine.fast import kernels\n"
