@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.labels import named
-from normbench.datasets.values import UserError
+from normbench.datasets.values import UserError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,7 @@ MEANS = {
 }
 IDS = 20  # so many categories of one point each are not what was meant
 SHOWN = 8  # columns that a message names
+LISTED = 12  # and columns that there are
 
 
 @dataclass(frozen=True)
@@ -331,3 +332,49 @@ def plain(column: "pd.Series[Any]") -> Any:
     if column.isna().any():
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     return column.to_numpy()
+
+
+def roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | None]:
+    """Return the positions of a table's features, and that of its target where there is one."""
+    left_out = positions(names, "dataset.drop", drop)
+    where = None if target is None else position(names, "dataset.target", target)
+    if where in left_out:
+        raise UserError(f"dataset.target={target}: stands in dataset.drop too; leave it in one")
+    return [n for n in range(len(names)) if n not in (where, *left_out)], where
+
+
+def positions(names: list[str], option: str, given: Any) -> list[int]:
+    """Return the positions of a list of columns."""
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise UserError(f"{option}={given}: must be a list of columns, such as [id,date]")
+    return [position(names, option, column) for column in given]
+
+
+def position(names: list[str], option: str, column: Any) -> int:
+    """Return the position of a column that is given by its name or position."""
+    refuse_doubled(option, column, names)
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, int) and not isinstance(column, bool):
+        if -len(names) <= column < len(names):
+            return column % len(names)
+        raise UserError(
+            f"{option}={column}: there are {len(names)} columns, at positions 0 to "
+            f"{len(names) - 1} (-1 is the last)"
+        )
+    shown = ", ".join(names[:LISTED]) + (", ..." if len(names) > LISTED else "")
+    raise UserError(
+        f"{option}={column}: no such column; give a name of {shown}, or a position such as -1 "
+        f"(the last){did_you_mean(column, names)}"
+    )
+
+
+def refuse_doubled(option: str, column: Any, names: list[str]) -> None:
+    """Refuse a name that several columns have."""
+    places = [place for place, name in enumerate(names) if name == column]
+    if len(places) > 1:
+        raise UserError(
+            f"{option}={column}: is the name of {len(places)} columns, at positions "
+            f"{', '.join(map(str, places[:LISTED]))}; give the position of one, and leave out the "
+            "others with dataset.drop"
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets import archives, columns, text
+from normbench.datasets import archives, columns, row_groups, text
 from normbench.datasets.columns import FILLS
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
@@ -18,7 +18,6 @@ from normbench.datasets.on_disk import existing, first_line
 from normbench.datasets.values import (
     NUMBER,
     UserError,
-    did_you_mean,
     one_of,
     refuse_larger,
     switch,
@@ -90,7 +89,7 @@ def csv(
         ) from error
     _refuse_header(file, table, header)
     if header:
-        _refuse_doubled("dataset.target", target, names)  # pandas would number them
+        columns.refuse_doubled("dataset.target", target, names)  # pandas would number them
     return table_dataset(file.stem, table, target, task, options, source=str(file))
 
 
@@ -117,12 +116,20 @@ def parquet(
     encode: Sequence[str | int] = (),
     fill: str | None = None,
     missing: Sequence[str | float] = (),
+    in_blocks: bool | None = None,
     task: str | None = None,
 ) -> Dataset:
-    """Return the points of a Parquet file, one per row; the options are those of `csv`."""
+    """Return the points of a Parquet file, one per row; the other options are those of `csv`.
+
+    in_blocks: None for points in memory where they take at most a quarter of it, and else read by
+    row groups whenever they are needed; True for the latter in any case, False for the former.
+    """
     file = existing("dataset.path", path)
     options = Options(drop, encode, fill, missing)
     try:
+        if row_groups.by_blocks(file, in_blocks):
+            _refuse_options(path, options)
+            return row_groups.dataset(file, target, drop, task, in_blocks)
         table = _read_parquet(file)
     except UserError:
         raise
@@ -132,6 +139,18 @@ def parquet(
             "check the file, or read it as what it is (dataset=csv, dataset=npz)"
         ) from error
     return table_dataset(file.stem, table, target, task, options, source=str(file))
+
+
+def _refuse_options(path: str | None, options: Options) -> None:
+    """Raise `UserError` for what is done with columns that are held in memory alone."""
+    asked = {"encode": options.encode, "fill": options.fill, "missing": options.missing}
+    given = [f"dataset.{name}" for name, value in asked.items() if value]
+    if given:
+        raise UserError(
+            f"dataset.path={path}: is read by row groups, which takes columns of numbers without "
+            f"gaps as they are; leave out {', '.join(given)}, or make the file small enough to be "
+            "held in memory"
+        )
 
 
 def npz(
@@ -183,17 +202,13 @@ def table_dataset(
 
     Raises `UserError` on a column that is not there, or that is neither numbers nor the target.
     """
-    drop, encode = options.drop, options.encode
-    left_out = _positions(table, "dataset.drop", drop)
-    where = None if target is None else _position(table, "dataset.target", target)
-    if where in left_out:
-        raise UserError(f"dataset.target={target}: stands in dataset.drop too; leave it in one")
-    coded = _positions(table, "dataset.encode", encode)
+    encode, labels = options.encode, [str(label) for label in table.columns]
+    kept, where = columns.roles(labels, target, options.drop)
+    coded = columns.positions(labels, "dataset.encode", encode)
     for position, column in zip(coded, encode):
-        if position in (where, *left_out):
+        if position not in kept:
             what = "is the target, whose labels are encoded" if position == where else "is dropped"
             raise UserError(f"dataset.encode={column}: {what}; leave it out of dataset.encode")
-    kept = [n for n in range(table.shape[1]) if n not in (where, *left_out)]
     used = kept if where is None else [*kept, where]
     index = columns.index_of(table.iloc[:, kept])
     table, left = _without_gaps(name, columns.with_gaps(table, options.missing), used, options)
@@ -237,7 +252,8 @@ def _read_parquet(file: Path) -> "pd.DataFrame":
     with pq.ParquetFile(file) as opened:
         rows, columns = opened.metadata.num_rows, opened.metadata.num_columns
         text.refuse_columns(file, columns)
-        refuse_larger(f"dataset.path={file}", NUMBER * rows * columns, text.REMEDY)
+        remedy = "leave dataset.in_blocks out, and it is read by row groups"
+        refuse_larger(f"dataset.path={file}", NUMBER * rows * columns, remedy)
         return opened.read().to_pandas()
 
 
@@ -333,41 +349,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _positions(table: "pd.DataFrame", option: str, given: Any) -> list[int]:
-    """Return the positions of a list of columns."""
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise UserError(f"{option}={given}: must be a list of columns, such as [id,date]")
-    return [_position(table, option, column) for column in given]
-
-
-def _position(table: "pd.DataFrame", option: str, column: Any) -> int:
-    """Return the position of a column that is given by its name or position."""
-    columns = [str(name) for name in table.columns]
-    _refuse_doubled(option, column, columns)
-    if isinstance(column, str) and column in columns:
-        return columns.index(column)
-    if isinstance(column, int) and not isinstance(column, bool):
-        if -len(columns) <= column < len(columns):
-            return column % len(columns)
-        raise UserError(
-            f"{option}={column}: there are {len(columns)} columns, at positions 0 to "
-            f"{len(columns) - 1} (-1 is the last)"
-        )
-    shown = ", ".join(columns[:SHOWN]) + (", ..." if len(columns) > SHOWN else "")
-    raise UserError(
-        f"{option}={column}: no such column; give a name of {shown}, or a position such as -1 "
-        f"(the last){did_you_mean(column, columns)}"
-    )
-
-
-def _refuse_doubled(option: str, column: Any, names: list[str]) -> None:
-    """Refuse a name that several columns have."""
-    places = [place for place, name in enumerate(names) if name == column]
-    if len(places) > 1:
-        raise UserError(
-            f"{option}={column}: is the name of {len(places)} columns, at positions "
-            f"{', '.join(map(str, places[:SHOWN]))}; give the position of one, and leave out the "
-            "others with dataset.drop"
-        )

@@ -39,9 +39,13 @@ class NpyPoints(FilePoints):
     opened: Opened
 
     @property
-    def file(self) -> File:
-        """The open file."""
-        return self.opened.file
+    def stamp(self) -> tuple[int, ...]:
+        """What the system told of the file as it was opened."""
+        return self.opened.file.stamp
+
+    def again(self) -> "NpyPoints":
+        """Return the points of the file as it is now, opened anew."""
+        return NpyPoints(self.setting, self.path)
 
     def open(self) -> Opened:
         """Open the file and read its header."""
@@ -96,7 +100,7 @@ class NpyPoints(FilePoints):
         if hasattr(os, "posix_fadvise"):  # not on macOS
             row, place = self.shape[1] * self.opened.kind.itemsize, self.opened.offset
             begin, size = place + first * row, (last - first) * row
-            os.posix_fadvise(self.file.number, begin, size, os.POSIX_FADV_WILLNEED)
+            os.posix_fadvise(self.opened.file.number, begin, size, os.POSIX_FADV_WILLNEED)
 
     def _fill(self, opened: Opened, first: int, rows: Array) -> None:
         """Read the rows from `first` on into an array of the file's own type."""

@@ -78,8 +78,12 @@ class FilePoints(Points):
 
     @property
     @abstractmethod
-    def file(self) -> File:
-        """The open file."""
+    def stamp(self) -> tuple[int, ...]:
+        """What the system told of the file as it was opened."""
+
+    @abstractmethod
+    def again(self) -> Self:
+        """Return the points of the file as it is now, opened anew."""
 
     def check(self) -> None:
         """Raise `UserError` where the file holds other points than it did.
@@ -88,7 +92,7 @@ class FilePoints(Points):
         """
         with self._lock:
             try:
-                same = stamp_of(os.stat(self.path)) == self.file.stamp
+                same = stamp_of(os.stat(self.path)) == self.stamp
             except OSError as error:
                 raise self.changed(f"it cannot be read: {error.strerror}") from error
             if not same:
@@ -105,7 +109,7 @@ class FilePoints(Points):
 
     def _compare(self) -> None:
         try:
-            now = type(self)(self.setting, self.path)
+            now = self.again()
         except UserError as error:
             raise self.changed(str(error).removeprefix(f"{self.setting}: ")) from error
         if (now.shape, now.dtype) != (self.shape, self.dtype):

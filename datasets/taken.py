@@ -39,6 +39,11 @@ class Taken(Points):
         """Raise `UserError` where the source is not what it was when it was opened."""
         self.source.check()
 
+    def ahead(self, first: int, last: int) -> None:
+        """Say which rows are read next, see `Points.ahead`."""
+        if first < last:
+            self.source.ahead(self._row(first), self._row(last - 1) + 1)
+
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
         """Return rows `first` to `last - 1` as an array, in the first rows of out where given."""
         count = last - first

@@ -59,6 +59,16 @@ def test_rows_of_rows_are_taken_from_the_file_itself(name):
     assert np.array_equal(rows[:], X[mask][inner])
 
 
+def test_the_source_is_told_which_of_its_rows_are_next():
+    read, told = Read(X), []
+    read.ahead = lambda first, last: told.append((first, last))
+    mask = MASKS["a gap of two strides"]
+    rows, numbers = Taken(read, mask), np.flatnonzero(mask)
+    for first, last in ((0, 5), (10, len(numbers)), (7, 7)):
+        rows.ahead(first, last)
+    assert told == [(numbers[0], numbers[4] + 1), (numbers[10], numbers[-1] + 1)]
+
+
 def test_a_reading_of_all_rows_reads_the_file_once_at_most():
     for mask in MASKS.values():
         read = Read(X)

@@ -1,0 +1,182 @@
+"""Points in a Parquet file read by row groups: the data set that is held in memory."""
+
+import threading
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from normbench.datasets import Drawn, UserError, points, row_groups
+from normbench.datasets.files import parquet
+from normbench.datasets.points import Points
+from normbench.datasets.row_groups import RowGroups
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((500, 4))
+TABLE = pd.DataFrame(X, columns=["a", "b.c", "b", "d"]).assign(
+    whole=np.arange(500) - 250,
+    truth=np.arange(500) % 3 == 0,
+    single=X[:, 0].astype(np.float32),
+    label=np.array(["no", "yes", "maybe"])[np.arange(500) % 3],
+    real=X[:, 1],
+)
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    for module in (points, row_groups):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 40 * 8 * 7)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return written(tmp_path, TABLE)
+
+
+def written(folder, table, size=77):
+    table.to_parquet(folder / "my.parquet", row_group_size=size)
+    return folder / "my.parquet"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"target": "label", "drop": ["real"]},
+        {"target": -1, "drop": ["label"]},
+        {"target": "truth", "drop": ["label", 0], "task": "classes"},
+        {"target": None, "drop": ["label"]},
+    ],
+)
+def test_the_data_set_is_that_of_the_table_in_memory(file, settings):
+    blocks, whole = (parquet(str(file), **settings, in_blocks=given) for given in (True, None))
+    assert isinstance(blocks.x, Points)
+    assert np.array_equal(blocks.x[:], whole.x)
+    assert np.array_equal(blocks.y, whole.y)
+    for name in ("name", "task", "feature_names", "class_names", "fingerprint"):
+        assert getattr(blocks, name) == getattr(whole, name)
+    drawn = Drawn(points=400, test_fraction=0.3, split_seed=2)
+    assert drawn.of(blocks).fingerprint == drawn.of(whole).fingerprint
+
+
+def test_an_index_of_pandas_is_no_feature(tmp_path):
+    table = TABLE[["a", "d", "real"]].set_index(TABLE.index[::-1] * 2)
+    data = parquet(str(written(tmp_path, table)), "real", in_blocks=True)
+    assert data.feature_names == ("a", "d")
+
+
+def test_any_rows_are_read_by_many_threads_and_a_pass_decodes_each_group_once(file, monkeypatch):
+    read = RowGroups("x", file, ("d", "a"))
+    chosen, wrong, groups = X[:, [3, 0]], [], []
+    whole = RowGroups._decoded
+    monkeypatch.setattr(
+        RowGroups, "_decoded", lambda *parts: groups.append(parts[2]) or whole(*parts)
+    )
+    for first in range(0, 500, 30):
+        assert np.array_equal(read[first : first + 30], chosen[first : first + 30])
+    assert groups == list(range(7))
+    out = np.full((90, 2), 7.0)
+    assert read.read(70, 160, out).base is out
+    assert np.array_equal(out, chosen[70:160])
+    assert read[5:5].shape == (0, 2)
+
+    def look(seed):
+        for first, last in np.sort(np.random.default_rng(seed).integers(0, 501, (20, 2)), axis=1):
+            if not np.array_equal(read.read(first, last), chosen[first:last]):
+                wrong.append((first, last))
+
+    threads = [threading.Thread(target=look, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_table_is_read_by_row_groups_where_a_quarter_of_the_memory_is_less(file, monkeypatch):
+    size = 8 * TABLE.size
+    for free, held in ((4 * size, True), (4 * size - 4, False)):
+        monkeypatch.setattr(row_groups, "available", lambda free=free: free)
+        data = parquet(str(file), "label")
+        assert isinstance(data.x, np.ndarray) == held
+    monkeypatch.setattr("normbench.datasets.values.available", lambda: 1000)
+    with pytest.raises(
+        UserError, match=r"takes 3.6e-05 GB of memory.* leave dataset\.in_blocks out"
+    ):
+        parquet(str(file), "label", in_blocks=False)
+
+
+def test_a_row_group_beyond_the_memory_says_the_size_that_fits(file, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    for module in ("normbench.datasets.values", "normbench.datasets.row_groups"):
+        monkeypatch.setattr(f"{module}.available", lambda: 4 * 2 * 70 * 8 * 8)
+    told = r"my\.parquet: a row group of 77 rows: takes .*row_group_size=70 or less$"
+    with pytest.raises(UserError, match=told):
+        parquet(str(file), "label", in_blocks=True)
+    written(file.parent, TABLE, 70)
+    assert isinstance(parquet(str(file), "label", in_blocks=True).x, Points)
+
+
+def test_a_file_that_changes_is_told_with_its_rows(file):
+    data = parquet(str(file), "label", in_blocks=True)
+    data.x.check()
+    written(file.parent, TABLE, 100)
+    data.x.check()  # the same points in other groups
+    assert np.array_equal(data.x[:], parquet(str(file), "label").x)
+    written(file.parent, TABLE.assign(d=TABLE.d + (TABLE.index == 300)))
+    with pytest.raises(UserError, match=r"was changed while .*first in rows 280 to 314"):
+        data.x.check()
+    written(file.parent, TABLE.drop(columns="d"))
+    with pytest.raises(
+        UserError, match=r"was changed while .*'d' is there 0 times.*; run it again$"
+    ):
+        data.x.check()
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(UserError, match=r"was changed while .*cannot be read as Parquet"):
+        data.x.check()
+
+
+def test_a_file_that_is_damaged_while_it_is_read_is_told(file):
+    data = parquet(str(file), "label", in_blocks=True)
+    with file.open("r+b") as stream:
+        stream.write(bytes(file.stat().st_size))
+    with pytest.raises(UserError, match=r"row group 3 .rows 231 to 307. cannot be read as Parquet"):
+        data.x[240:250]
+
+
+GAPS = TABLE.assign(d=TABLE.whole.astype("Int64").where(TABLE.whole != 100))
+NESTED = TABLE.assign(d=[[1, 2]] * 500)
+DATES = TABLE.assign(d=pd.Timestamp("2020-01-01"))
+
+
+@pytest.mark.parametrize(
+    ("table", "settings", "told"),
+    [
+        (TABLE, {"target": "real"}, "columns of numbers alone, and column 'label' is of "),
+        (NESTED, {"target": "label"}, "column 'd' is of list<"),
+        (DATES, {"target": "label"}, "column 'd' is of timestamp"),
+        (GAPS, {"target": "label"}, r"column 'd' has one in point 350 .*dataset\.drop=\[d\]"),
+        (TABLE.assign(d=np.nan), {"target": "label"}, "column 'd' has one in point 0 "),
+        (TABLE, {"target": "label", "fill": "median"}, "leave out dataset.fill, or make"),
+        (TABLE, {"target": "real", "encode": ["label"]}, "leave out dataset.encode, or"),
+        (TABLE, {"target": "label", "missing": [0]}, "leave out dataset.missing, or"),
+        (TABLE, {"target": "none"}, r"^dataset\.target=none: no such column"),
+        (TABLE, {"target": "label", "drop": ["label"]}, "stands in dataset.drop too"),
+        (DATES, {"target": "d", "drop": ["label"]}, "is a column of dates"),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_told_in_one_line(tmp_path, table, settings, told):
+    with pytest.raises(UserError, match=told) as error:
+        parquet(str(written(tmp_path, table)), **settings, in_blocks=True)
+    assert "\n" not in str(error.value)
+
+
+def test_a_name_of_two_columns_and_a_file_of_something_else_are_told(tmp_path):
+    both = pa.Table.from_arrays([pa.array([1.0, 2]), pa.array([3.0, 4])], names=["a", "a"])
+    pq.write_table(both, tmp_path / "my.parquet")
+    with pytest.raises(UserError, match="column 'a' is there 2 times"):
+        parquet(str(tmp_path / "my.parquet"), in_blocks=True)
+    (tmp_path / "my.parquet").write_bytes(b"nothing")
+    with pytest.raises(UserError, match="cannot be read as a Parquet file"):
+        parquet(str(tmp_path / "my.parquet"), in_blocks=True)
