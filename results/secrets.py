@@ -11,6 +11,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from configparser import ConfigParser
+from configparser import Error as ConfigError
+from contextlib import suppress
 from functools import lru_cache
 from urllib.parse import unquote, unquote_plus
 
@@ -26,6 +29,7 @@ KEYS = (
     "|private[_-]?key|signature|credentials?"
 )
 ENVIRONMENT = re.compile(rf"(?i)(?:{KEYS})$|_(?:dsn|connection_string)$")
+ACCOUNT = "~/.mlflow/credentials"  # MLflow's own file, in which a user's password may stand
 NO_SECRET = ("PWD", "OLDPWD")  # the working folder
 ENCODED = "%(?:25)*"  # of a percent sign, or of one that was itself encoded, and again
 HTTP = ("http", "https", "git", "ftp")  # with these, a user without a password is a token
@@ -102,7 +106,14 @@ def learn(*words: str) -> None:
 
 
 def learn_environment() -> None:
-    """Note the secrets of the environment: MLFLOW_TRACKING_PASSWORD, PGPASSWORD and their like."""
+    """Note the secrets of the environment: MLFLOW_TRACKING_PASSWORD, PGPASSWORD and their like.
+
+    And the password in MLflow's own file, which stands for the first of them.
+    """
+    account = ConfigParser(interpolation=None)
+    with suppress(ConfigError, OSError, ValueError):
+        account.read(os.path.expanduser(ACCOUNT))
+    _note({account.get("mlflow", "mlflow_tracking_password", fallback="")})
     for name, text in os.environ.items():
         if ENVIRONMENT.search(name) and name not in NO_SECRET:
             _note({text, *_secrets_in(text)})

@@ -16,6 +16,11 @@ from normbench.results.errors import ResultsError
 
 SQLITE = "sqlite:///"
 DEFAULT_STORE = f"{SQLITE}mlflow.db"
+UNKNOWN = "error code 401"  # in the words of MLflow's client
+REFUSED = (  # why, and the remedy
+    "401: the server knows no such user and password",
+    f"set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or write {secrets.ACCOUNT}",
+)
 PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
 
 
@@ -169,10 +174,15 @@ class _Told:
 
 
 def _lost(store: str, error: Exception) -> ResultsError:
-    return ResultsError(
-        f"--store {secrets.blot_places(store)}: cannot be read ({first_line(error)}); "
-        "run normbench there first, or name another store"
-    )
+    why, remedy = first_line(error), "run normbench there first, or name another store"
+    if is_refused(error):
+        why, remedy = REFUSED
+    return ResultsError(f"--store {secrets.blot_places(store)}: cannot be read ({why}); {remedy}")
+
+
+def is_refused(error: BaseException) -> bool:
+    """Return whether a server wants to know who is there, and does not know this user."""
+    return UNKNOWN in str(error)
 
 
 def first_line(error: BaseException) -> str:

@@ -63,6 +63,7 @@ LASTING = (
     "no such column",
     "permission denied",
     "password authentication",
+    stores.UNKNOWN,
 )
 
 
@@ -312,13 +313,12 @@ class Store:
             client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)
             return Patient(client, self.uri, PATIENCE)
         except Exception as error:  # whatever a database's driver raises
-            cause = (
-                error.__cause__ if isinstance(error, StoreLostError) and error.__cause__ else error
-            )
+            cause = (isinstance(error, StoreLostError) and error.__cause__) or error
+            place = f"tracking.uri=sqlite:///{own_place('mlflow.db')}"
+            other = first_line(cause), f"give a URI that can be written, such as {place}"
+            why, remedy = stores.REFUSED if stores.is_refused(cause) else other
             raise UserError(
-                f"tracking.uri={self.shown}: the store cannot be opened "
-                f"({first_line(cause)}); give a URI that can be written, such as "
-                f"tracking.uri=sqlite:///{own_place('mlflow.db')}"
+                f"tracking.uri={self.shown}: the store cannot be opened ({why}); {remedy}"
             ) from error
 
 

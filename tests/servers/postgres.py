@@ -27,6 +27,7 @@ class Postgres:
 
     port: int
     password: str
+    process: subprocess.Popen[bytes]
 
     def uri(self, database: str) -> str:
         """Return a database's URI, as SQLAlchemy reads it."""
@@ -81,11 +82,15 @@ def postgres(durable: bool = False, **settings: str) -> Iterator[Postgres]:
     told = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [programs / "postgres", "-D", data, *told], stdout=log, stderr=log, **as_user
+            [programs / "postgres", "-D", data, *told],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            **as_user,
         )
-    found = Postgres(port, password)
+    found = Postgres(port, password, process)
     try:
-        _answers(found, process, folder / "log")
+        _answers(found, folder / "log")
         yield found
     finally:
         process.send_signal(signal.SIGINT)  # its fast shutdown
@@ -93,14 +98,14 @@ def postgres(durable: bool = False, **settings: str) -> Iterator[Postgres]:
         shutil.rmtree(folder)
 
 
-def _answers(found: Postgres, process: subprocess.Popen[bytes], log: Path) -> None:
+def _answers(found: Postgres, log: Path) -> None:
     until = time.monotonic() + PATIENCE
     while True:
         try:
             found.ask("postgres", "select 1")
             return
         except psycopg.OperationalError:
-            if process.poll() is not None or time.monotonic() > until:
+            if found.process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError(f"PostgreSQL does not start: {log.read_text()}") from None
             time.sleep(0.05)
 

@@ -1,0 +1,90 @@
+"""MLflow's own accounts: who has one records and reads, and the password is told nowhere."""
+
+import pytest
+
+from normbench.results import secrets
+from tests.servers.mlflows import Server, serving
+
+pytestmark = pytest.mark.slow
+
+USER, SECRET = "admin", "s3cret-W0rd-0f-m1ne"
+QUICK = ("normalizer=standard", "step_sizes=[1]", "iterations=2")
+LETTERS = "of-a-server-on-this-machine"  # with which its pages are signed
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A server that asks who is there."""
+    folder = tmp_path_factory.mktemp("guarded")
+    own = {"MLFLOW_AUTH_ADMIN_PASSWORD": SECRET, "MLFLOW_FLASK_SERVER_SECRET_KEY": LETTERS}
+    words = ("--app-name", "basic-auth")
+    with serving(Server(f"sqlite:///{folder}/mlflow.db", folder, 1, own, words)) as server:
+        yield server
+
+
+def by_environment(folder, password):
+    return {"MLFLOW_TRACKING_USERNAME": USER, "MLFLOW_TRACKING_PASSWORD": password}
+
+
+def by_file(folder, password):
+    place = folder / "home" / ".mlflow"
+    place.mkdir(parents=True)
+    lines = ("[mlflow]", f"mlflow_tracking_username = {USER}")
+    (place / "credentials").write_text(
+        "\n".join((*lines, f"mlflow_tracking_password = {password}"))
+    )
+    return {"HOME": str(place.parent)}
+
+
+WAYS = (by_environment, by_file)
+
+
+def told_nowhere(folder, secret, *commands):
+    """Hold that a password is in no output, and in no file below a folder but MLflow's own."""
+    for done in commands:
+        assert secret not in done.stdout + done.stderr
+    for file in folder.rglob("*"):
+        own = file.name == "credentials"
+        assert own or not file.is_file() or secret.encode() not in file.read_bytes(), file
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_has_an_account_records_and_reads(command, tmp_path, guarded, way):
+    who = way(tmp_path, SECRET)
+    words = ("tracking=server", f"tracking.uri={guarded.uri}", f"cost.l2={WAYS.index(way)}")
+    done = command(*QUICK, *words, "record=[path]", **who)
+    assert done.returncode == 0, done.stderr
+    again = command(*QUICK, *words, "record=[path]", **who)
+    assert "reused 1 of 1" in again.stdout
+    shown = command("results", "table", "--store", guarded.uri, **who)
+    assert shown.returncode == 0, shown.stderr
+    assert list(guarded.artifacts.rglob("path.npz"))
+    told_nowhere(tmp_path, SECRET, done, again, shown)
+    told_nowhere(guarded.folder, SECRET)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_wrong_password_is_one_line_and_is_not_told(command, tmp_path, guarded, way):
+    wrong = "another-W0rd-0f-m1ne"
+    who = way(tmp_path, wrong)
+    done = command(*QUICK, "tracking=server", f"tracking.uri={guarded.uri}", **who)
+    read = command("results", "--store", guarded.uri, **who)
+    for ended in (done, read):
+        assert ended.returncode == 2
+        (line,) = ended.stderr.splitlines()
+        assert "401" in line
+        assert "MLFLOW_TRACKING_USERNAME" in line
+    assert not (tmp_path / "outputs").exists()
+    told_nowhere(tmp_path, wrong, done, read)
+    told_nowhere(guarded.folder, wrong)
+
+
+def test_a_password_of_mlflows_file_is_known_for_a_secret(tmp_path, monkeypatch):
+    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setenv("HOME", by_file(tmp_path, SECRET)["HOME"])
+    secrets.learn_environment()
+    secrets._pattern.cache_clear()
+    told = secrets.blot(f"it said {SECRET} at last")
+    monkeypatch.undo()
+    secrets._pattern.cache_clear()
+    assert told == "it said *** at last"
