@@ -53,15 +53,15 @@ def opened(setting: Setting) -> Iterator[tuple[str, str | None, Ask, tuple[int, 
             with serving(Server(base.create("measured"), folder, **own)) as server:
                 far = delayed(server.port, setting.delay) if setting.delay else None
                 with far or nullcontext(server.port) as port:
-                    sessions = (base.process.pid, server.process.pid)
+                    servers = (base.process.pid, server.process.pid)
                     uri = f"http://{HOST}:{port}"
-                    yield uri, None, lambda query: base.ask("measured", query), sessions, server.log
+                    yield uri, None, lambda query: base.ask("measured", query), servers, server.log
 
 
 def measured(setting: Setting) -> tuple[Written, int]:
     """Return what was written in a setting, and how often the server answered with an error."""
-    with opened(setting) as (uri, artifacts, ask, sessions, log):
-        done = write(uri, artifacts, ask, setting.jobs, setting.processes, sessions)
+    with opened(setting) as (uri, artifacts, ask, servers, log):
+        done = write(uri, artifacts, ask, setting.jobs, setting.processes, servers)
         refused = len(re.findall(r'HTTP/1.1" 5\d\d', log.read_text())) if log else 0
     return done, refused
 

@@ -25,7 +25,7 @@ class Written:
     """What some processes wrote, and what it took.
 
     seconds: from the first write to the last. of_job: the median of a job's. writers, server: the
-    processor's seconds a job, of the server for each of its sessions. connections: the most that
+    processor's seconds a job, of each of the servers. connections: the most that
     the database had at once. errors: of the writers, in one line each. lost, doubled: jobs, by what
     the database holds. right: whether it has every metric, and their sums.
     """
@@ -87,15 +87,18 @@ def record(number: int, parent: str) -> JobRecord:
     return replace(made, parent=parent, scheme=replace(made.scheme, tags=made.scheme.tags | own))
 
 
-def spent(session: int) -> float:
-    """Return the processor's seconds of a session's processes, and of those that have ended."""
+def spent(server: int) -> float:
+    """Return the processor's seconds of a server's processes, and of those that have ended.
+
+    They have its session, but PostgreSQL's, each of which begins one of its own.
+    """
     total = 0
     for place in Path("/proc").glob("[0-9]*/stat"):
         try:
             parts = place.read_text().rpartition(")")[2].split()
         except OSError:  # it has just ended
             continue
-        if int(parts[3]) == session:
+        if server in (int(parts[1]), int(parts[3])):
             total += sum(map(int, parts[11:15]))
     return total / TICKS
 
@@ -106,11 +109,11 @@ def write(
     ask: Ask,
     jobs: int,
     processes: int,
-    sessions: Sequence[int] = (),
+    servers: Sequence[int] = (),
 ) -> Written:
     """Write jobs to an empty store by processes of their own; return what it took.
 
-    ask: what the store's database answers. sessions: of the server's processes, whose time counts.
+    ask: what its database answers. servers: the numbers of its processes, whose time counts.
     """
     prepared()
     context = multiprocessing.get_context("fork")  # the libraries are read once
@@ -126,12 +129,12 @@ def write(
     for process in writers:
         process.start()
     barrier.wait(PATIENCE)
-    started, before, most = time.monotonic(), [*map(spent, sessions)], 0
+    started, before, most = time.monotonic(), [*map(spent, servers)], 0
     while any(process.is_alive() for process in writers) and told.qsize() < processes:
-        most = max(most, _connections(ask) if sessions else 0)
+        most = max(most, _connections(ask) if servers else 0)
         time.sleep(0.2)
     seconds = time.monotonic() - started
-    server = [(after - first) / jobs for first, after in zip(before, map(spent, sessions))]
+    server = [(after - first) / jobs for first, after in zip(before, map(spent, servers))]
     shown = [told.get(timeout=PATIENCE) for _ in writers]
     for process in writers:
         process.join()
