@@ -1,7 +1,6 @@
 """Sweeps leave a store: their runs, histories and artifacts go into one file."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -80,15 +79,18 @@ class Export:
         return sorted(self.steps[run.info.run_id], key=lambda step: step.info.start_time)
 
     def _run(self, run: Any, pack: Pack) -> RunCopy:
-        copy = read(self.client, self.store, run, self.experiments[run.info.experiment_id].name)
-        folder = f"{ARTIFACTS}{copy.origin}/"
+        folder = f"{ARTIFACTS}{origin(run)}/"
 
         def keep(name: str, file: Path) -> str:
             if name == JOBS_FILE and _role(run) == names.SWEEP:
                 return pack.add(f"{folder}{name}", copies.renamed(file.read_bytes(), self._origins))
             return pack.add_file(f"{folder}{name}", file)
 
-        return with_artifacts(self.client, self.store, run, copy, keep)
+        recorded = str(run.data.tags.get(names.RECORDED.key, "")).split(",")
+        due = [f"arrays/{word}.npz" for word in recorded if word and _role(run) == names.SCHEME]
+        every = dict.fromkeys([*stores.artifacts(self.client, self.store, run), *due])
+        experiment = self.experiments[run.info.experiment_id].name
+        return read(self.client, self.store, run, experiment, every, keep)
 
     @cached_property
     def _origins(self) -> dict[str, str]:
@@ -122,8 +124,17 @@ def origin(run: Any) -> str:
     return str(run.data.tags.get(names.ORIGIN.key, run.info.run_id))
 
 
-def read(client: Any, store: str, run: Any, experiment: str) -> RunCopy:
-    """Return a run as a store has it, without its artifacts. A sweep that was cut off is KILLED."""
+def read(
+    client: Any, store: str, run: Any, experiment: str, artifacts: Iterable[str], keep: Keep
+) -> RunCopy:
+    """Return a run as a store has it, with some artifacts of it, each of which is kept.
+
+    A sweep that was cut off is KILLED. Raises ResultsError where an artifact cannot be read.
+    """
+    found = {}
+    for name in artifacts:
+        with TemporaryDirectory() as folder:
+            found[name] = keep(name, stores.artifact(client, store, run.info.run_id, name, folder))
     given = run.inputs.dataset_inputs if run.inputs else []
     ended = run.info.end_time or run.info.start_time
     return RunCopy(
@@ -137,7 +148,7 @@ def read(client: Any, store: str, run: Any, experiment: str) -> RunCopy:
         dict(run.data.params),
         {key: _history(client, run, key, last) for key, last in _last(run).items()},
         [{"dataset": _told(entry.dataset), "tags": _inputs(entry.tags)} for entry in given],
-        {},
+        found,
     )
 
 
@@ -159,21 +170,6 @@ def _told(dataset: Any) -> dict[str, str]:
 
 def _inputs(tags: Any) -> dict[str, str]:
     return {tag.key: tag.value for tag in tags}
-
-
-def with_artifacts(client: Any, store: str, run: Any, copy: RunCopy, keep: Keep) -> RunCopy:
-    """Return a run's copy with its artifacts, each of which is kept.
-
-    Raises ResultsError where one cannot be read, or an array that it tells of is not there.
-    """
-    recorded = [word for word in copy.tags.get(names.RECORDED.key, "").split(",") if word]
-    due = [f"arrays/{word}.npz" for word in recorded if _role(run) == names.SCHEME]
-    found = {}
-    for name in dict.fromkeys([*stores.artifacts(client, store, run), *due]):
-        with TemporaryDirectory() as folder:
-            file = stores.artifact(client, store, run.info.run_id, name, folder)
-            found[name] = keep(name, file)
-    return replace(copy, artifacts=found)
 
 
 def digest(name: str, file: Path) -> str:

@@ -22,7 +22,7 @@ from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer, refused
 from normbench.results import description, names, stores
 from normbench.results.rows import as_rows
-from normbench.results.runs import load
+from normbench.results.runs import Sweep, load
 
 WHOLE = ("FINISHED", "FAILED")  # statuses of a job
 TIMES = 20  # bytes of memory that a byte of a job's text takes
@@ -42,7 +42,7 @@ class Contents:
             for name in sorted(file.members):
                 if name.startswith((SWEEPS, JOBS)):
                     self._take(name, runs)
-            self.sweeps.sort(key=lambda copy: copy.started)
+            self.sweeps.sort(key=lambda copy: (copy.sweep, copy.started))
             places = {(copy.sweep, copy.experiment) for copy in self.sweeps}
             if self.used != file.members.keys() or len(places) != len(self.sweeps):
                 raise ValueError("it holds more than its runs tell of")
@@ -97,6 +97,7 @@ class Import:
         self.jobs: dict[str, str] = {}  # the ids of jobs' runs here, by their origins
         self.parents: dict[tuple[str, str], str] = {}  # of sweeps' runs, by sweep and experiment
         self.due: list[RunCopy] = []  # sweeps that are not whole yet
+        self.loaded: dict[str, Sweep] = {}  # the last that was
 
     def run(self, tell: Tell) -> None:
         """Write what is not there.
@@ -194,8 +195,10 @@ class Import:
             self.writer.finish(run_id, run.status, run.ended)
         self.writer.store.settle()
         try:
+            below = self.writer.search(names.PARENT.equals(scheme))
+            there = {found.info.run_id: found for found in (self.reader.get_run(scheme), *below)}
             for run, run_id in zip(runs, ids):
-                self._compare(run, run_id)
+                self._compare(run, run_id, there.get(run_id))
         except StoreLostError:
             with suppress(Exception):  # it is not taken for one that is whole
                 self.writer.finish(scheme, "KILLED")
@@ -235,14 +238,14 @@ class Import:
                 self.writer.log_file(run_id, file, "" if parent == "." else parent)
         return replace(run, artifacts=artifacts)
 
-    def _compare(self, run: RunCopy, run_id: str) -> None:
-        """Raise `StoreLostError` unless the store gives back, value by value, what was written."""
-        found = self.reader.get_run(run_id)
-        there = exporting.read(self.reader, self.writer.store.uri, found, run.experiment)
-        there = exporting.with_artifacts(
-            self.reader, self.writer.store.uri, found, there, exporting.digest
-        )
-        if there.digest != run.digest:
+    def _compare(self, run: RunCopy, run_id: str, found: Any) -> None:
+        """Raise `StoreLostError` unless the store gives back, value by value, what was written.
+
+        found: the run as it stands there.
+        """
+        place, kept = (self.reader, self.writer.store.uri), (run.artifacts, exporting.digest)
+        there = exporting.read(*place, found, run.experiment, *kept) if found else None
+        if there is None or there.digest != run.digest:
             raise StoreLostError(
                 f"--store {self.writer.store.shown}: run {run_id} is not what {self.file.file} "
                 "holds; the same import writes it again"
@@ -259,12 +262,14 @@ class Import:
             called.tags[names.DESCRIPTION.key] = note
         self.writer.finish(run_id, called.status, called.ended)
         self.writer.store.settle()
-        self._compare(called, run_id)
+        self._compare(called, run_id, self.reader.get_run(run_id))
         exporting.count(self.counts, [called])
 
     def _describe(self, sweep: RunCopy, run_id: str) -> None:
         """Save the views and write the notes of a sweep anew: they name its ids and links."""
-        found = load(self.writer.store.uri, sweep.sweep)
+        if sweep.sweep not in self.loaded:
+            self.loaded = {sweep.sweep: load(self.writer.store.uri, sweep.sweep)}
+        found = self.loaded[sweep.sweep]
         describe(self.writer, found, sweep.experiment, run_id)
         for row in as_rows(found.of_role(names.SCHEME, sweep.experiment)):
             note = row.get(names.DESCRIPTION.column)

@@ -1,63 +1,70 @@
-"""All that a store holds, read by MLflow's own client, so that two stores can be compared."""
+"""All that a database of MLflow's holds, read by SQL, so that two stores can be compared."""
 
 import hashlib
+import sqlite3
+from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
-
-from mlflow import MlflowClient
-
-from normbench.results import names
+from urllib.request import url2pathname
 
 # What belongs to one store: ids, places on a machine, and the notes that link to ids.
 OF_A_STORE = ("mlflow.parentRunId", "imported_from", "mlflow.note.content")
 OF_A_STORE += ("folder", "pid", "drawn", "drawn_files")
+TOLD = {
+    "tags": "select run_uuid, key, value from tags",
+    "params": "select run_uuid, key, value from params",
+    "metrics": "select run_uuid, key, step, timestamp, value, is_nan from metrics",
+    "last": "select run_uuid, key, step, timestamp, value, is_nan from latest_metrics",
+    "inputs": "select destination_id, name, digest, dataset_source_type, dataset_source, "
+    "dataset_schema, dataset_profile from inputs join datasets on dataset_uuid = source_id",
+    "given": "select destination_id, name, value from inputs join input_tags using (input_uuid)",
+}
 
 
-def everything(uri, folder):
-    """Every run of a store by the run that it is a copy of; folder: to read into."""
-    client, found, above = MlflowClient(uri), {}, {}
-    names_of = {one.experiment_id: one.name for one in client.search_experiments()}
-    runs, token = [], None
-    while token is None or token:
-        page = client.search_runs([*names_of], max_results=1000, page_token=token)
-        runs, token = [*runs, *page], page.token or ""
-    origins = {
-        run.info.run_id: run.data.tags.get(names.ORIGIN.key, run.info.run_id) for run in runs
-    }
-    for run in runs:
-        key, tags = run.info.run_id, run.data.tags
-        above[origins[key]] = origins.get(tags.get("mlflow.parentRunId"))
-        assert origins[key] not in found, "a run is there twice"
-        found[origins[key]] = {
-            "experiment": names_of[run.info.experiment_id],
-            "name": run.info.run_name,
-            "info": (run.info.status, run.info.start_time, run.info.end_time),
-            "tags": {name: text for name, text in tags.items() if name not in OF_A_STORE},
-            "params": run.data.params,
-            "metrics": {name: _history(client, key, name) for name in run.data.metrics},
-            "inputs": [_input(given) for given in run.inputs.dataset_inputs],
-            "artifacts": dict(_artifacts(client, key, folder, origins)),
-        }
-    return found, above
+def everything(database, artifacts=None):
+    """Every run that is not deleted, by the run that it is a copy of, and the run above each.
+
+    artifacts: the folder that a server keeps them in.
+    """
+    with closing(sqlite3.connect(database)) as connection:
+        about = (
+            "select run_uuid, experiments.name, runs.name, status, start_time, end_time, "
+            "artifact_uri from runs join experiments using (experiment_id) "
+            "where runs.lifecycle_stage = 'active'"
+        )
+        runs = connection.execute(about).fetchall()
+        told = {key: defaultdict(list) for key in TOLD}
+        for key, query in TOLD.items():
+            for run, *values in connection.execute(query):
+                told[key][run].append(tuple(values))
+    tags = {run: dict(told["tags"][run]) for run, *_ in runs}
+    origins = {run: own.get("imported_from", run) for run, own in tags.items()}
+    found = {}
+    for run, *info, place in runs:
+        kept = [entry for entry in told["tags"][run] if entry[0] not in OF_A_STORE]
+        every = {key: sorted(entries[run], key=str) for key, entries in told.items()}
+        every |= {"info": info, "tags": sorted(kept)}
+        every["artifacts"] = dict(_artifacts(_folder(place, artifacts), origins))
+        assert origins[run] not in found, "a run is there twice"
+        found[origins[run]] = every
+    above = {run: origins.get(own.get("mlflow.parentRunId")) for run, own in tags.items()}
+    return found, {origins[run]: parent for run, parent in above.items()}
 
 
-def _history(client, run, name):
-    points = client.get_metric_history(run, name)
-    return sorted((point.step, point.timestamp, repr(point.value)) for point in points)
+def _folder(place, artifacts):
+    if place.startswith("mlflow-artifacts:/"):
+        return Path(artifacts) / place.removeprefix("mlflow-artifacts:/").lstrip("/")
+    return Path(url2pathname(place.removeprefix("file://")))
 
 
-def _input(given):
-    return dict(given.dataset), {tag.key: tag.value for tag in given.tags}
-
-
-def _artifacts(client, run, folder, origins, path=None):
-    for entry in client.list_artifacts(run, path):
-        if entry.is_dir:
-            yield from _artifacts(client, run, folder, origins, entry.path)
+def _artifacts(folder, origins):
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file():
             continue
-        content = Path(client.download_artifacts(run, entry.path, str(folder))).read_bytes()
-        if entry.path == "jobs.json":  # which names runs
+        content = file.read_bytes()
+        if file.name == "jobs.json":  # which names runs
             text = content.decode()
             for own, origin in origins.items():
                 text = text.replace(own, origin)
             content = text.encode()
-        yield entry.path, hashlib.sha256(content).hexdigest()
+        yield file.relative_to(folder).as_posix(), hashlib.sha256(content).hexdigest()
