@@ -103,20 +103,21 @@ def of(folder: Path, own: bool = False) -> Place:
     """Return the store of a folder. own: several tests read it."""
     if folder not in _known:
         if servers is None:
-            _known[folder] = _file(folder)
+            _known[folder] = file(folder)
         else:
             _known[folder] = servers.own(f"own{len(_known)}") if own else servers.shared()
     return _known[folder]
 
 
-def _file(folder: Path) -> Place:
-    file = folder / "mlflow.db"
+def file(folder: Path) -> Place:
+    """Return the store of a database in a folder."""
+    database = folder / "mlflow.db"
 
     def ask(query: str) -> list[tuple[Any, ...]]:
-        if not file.exists():
+        if not database.exists():
             return []
-        with closing(sqlite3.connect(file, timeout=60)) as connection:
+        with closing(sqlite3.connect(database, timeout=60)) as connection:
             return connection.execute(query).fetchall()
 
     kept = folder / "mlartifacts"
-    return Place(f"sqlite:///{file}", str(kept), (), ask, kept)
+    return Place(f"sqlite:///{database}", str(kept), (), ask, kept)

@@ -119,7 +119,7 @@ class Import:
                 self.counts["sweeps"] = len({sweep.sweep for sweep in self.due})
         except UserError:
             with suppress(Exception):
-                self.writer.remove(self.written)
+                self.writer.remove([self.writer.run(run_id) for run_id in self.written])
             raise
 
     @property
@@ -187,7 +187,7 @@ class Import:
             return
         if there:
             below = self.writer.search(names.PARENT.equals(there.info.run_id))
-            self.writer.remove([run.info.run_id for run in (*below, there)])
+            self.writer.remove([*below, there])
         scheme = self._begin_run(runs[0], self.parents.get((runs[0].sweep, runs[0].experiment), ""))
         ids = [scheme, *(self._begin_run(step, scheme) for step in runs[1:])]
         for run, run_id in [*zip(runs, ids)][::-1]:  # the job's own run last
