@@ -23,8 +23,11 @@ PLACES = ("figure ", "report ", "dashboard ", "store ")
 
 
 def said(report):
-    """The sentences, tables and figures of a report, without places."""
-    return re.sub(r"sqlite:///\S*|http://\S*", "", report.read_text())
+    """The lines of a report, tables and figures among them, without places.
+
+    Their order is left out: of settings and versions, it is the store's.
+    """
+    return sorted(re.sub(r"sqlite:///\S*|http://\S*", "", report.read_text()).splitlines())
 
 
 @pytest.fixture

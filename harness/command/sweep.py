@@ -133,7 +133,7 @@ class Sweep(Sweeper):
         """Open the store, make a sweep run in each experiment, and write the ledger."""
         from normbench.datasets import UserError
         from normbench.recording import leftovers
-        from normbench.recording.store import own_place
+        from normbench.recording.places import own_place
         from normbench.results import clean
 
         assert self.config is not None

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from normbench.datasets import UserError
+from normbench.recording.places import own_place, try_folder
 from normbench.results import clean, mlflows_own, secrets, stores
 
 PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
@@ -143,14 +144,6 @@ def first_line(error: BaseException) -> str:
     """Return what an error says in its first line, cleaned."""
     lines = str(error).strip().splitlines()
     return clean.line(lines[0] if lines else type(error).__name__)
-
-
-def own_place(name: str) -> Path:
-    """Return a path to suggest: in the user's home, which nobody else writes to."""
-    try:
-        return Path.home() / name
-    except RuntimeError:  # a user without a home
-        return Path.cwd() / name
 
 
 class Tables:
@@ -344,17 +337,6 @@ def _knock(uri: str) -> None:
         sqlalchemy.inspect(engine).get_table_names()
     finally:
         engine.dispose()
-
-
-def try_folder(folder: Path) -> None:
-    """Raise OSError unless a folder is there or can be made; nothing stays of the trial."""
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    with suppress(OSError):
-        for one in made:
-            one.rmdir()
-    if not made and not os.access(folder, os.W_OK):
-        raise PermissionError("it cannot be written")
 
 
 def _initialize(database: Path, artifacts: str | None, tables: Tables) -> None:

@@ -10,14 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import numpy as np
 
 from normbench.datasets import UserError
+from normbench.recording import places
 from normbench.recording.records import Entry, JobRecord, RunRecord
-from normbench.recording.store import Store, StoreLostError, first_line, own_place, try_folder
+from normbench.recording.store import Store, StoreLostError, first_line
 from normbench.results import clean, names
 
 BATCH = 1000  # metrics a call, MLflow's limit
@@ -291,28 +290,10 @@ class Writer:
             with suppress(MlflowException):  # another process was first
                 self.client.create_experiment(name, artifact_location=location)
             found = self.client.get_experiment_by_name(name)
-        self._check_place(name, str(found.artifact_location))
+        if self.store.database:
+            places.refuse_left(self.store.shown, name, str(found.artifact_location))
         self._experiments[name] = str(found.experiment_id)
         return self._experiments[name]
-
-    def _check_place(self, experiment: str, place: str) -> None:
-        """Raise `UserError` where an experiment's folder of artifacts was left behind.
-
-        It may be another user's home, or on another machine.
-        """
-        parts = urlsplit(place)
-        if not self.store.database or parts.scheme != "file":
-            return
-        folder = Path(url2pathname(parts.path))
-        try:
-            try_folder(folder)
-        except OSError as error:
-            raise UserError(
-                f"tracking.uri={self.store.shown}: the artifacts of {experiment} belong in "
-                f"{folder}, which cannot be written ({first_line(error)}); move the folder "
-                f"{folder.parent.name}, as it was, beside the database, or record elsewhere, such "
-                f"as tracking.uri=sqlite:///{own_place('mlflow.db')}"
-            ) from error
 
     @cached_property
     def _experiments(self) -> dict[str, str]:

@@ -16,8 +16,9 @@ import pytest
 from normbench.datasets import UserError
 from normbench.recording import drawn, files, leftovers, store
 from normbench.recording.drawn import Known
+from normbench.recording.places import own_place
 from normbench.recording.records import JobRecord, RunRecord
-from normbench.recording.store import Store, StoreLostError, own_place
+from normbench.recording.store import Store, StoreLostError
 from normbench.recording.writer import Writer
 from normbench.results import names
 from tests import stores

@@ -1,0 +1,48 @@
+"""Folders that are written to: whether they can be, and what to name instead."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+from normbench.datasets import UserError
+
+
+def own_place(name: str) -> Path:
+    """Return a path to suggest: in the user's home, which nobody else writes to."""
+    try:
+        return Path.home() / name
+    except RuntimeError:  # a user without a home
+        return Path.cwd() / name
+
+
+def try_folder(folder: Path) -> None:
+    """Raise OSError unless a folder is there or can be made; nothing stays of the trial."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        for one in made:
+            one.rmdir()
+    if not made and not os.access(folder, os.W_OK):
+        raise PermissionError("it cannot be written")
+
+
+def refuse_left(store: str, experiment: str, artifacts: str) -> None:
+    """Raise `UserError` where an experiment's folder of artifacts was left behind.
+
+    store: the database's URI, to be shown. The folder may be another user's, or another machine's.
+    """
+    parts = urlsplit(artifacts)
+    if parts.scheme != "file":
+        return
+    folder = Path(url2pathname(parts.path))
+    try:
+        try_folder(folder)
+    except OSError as error:
+        raise UserError(
+            f"tracking.uri={store}: the artifacts of {experiment} belong in {folder}, which cannot "
+            f"be written ({error.strerror or error}); move the folder {folder.parent.name}, as it "
+            "was, beside the database, or record elsewhere, such as "
+            f"tracking.uri=sqlite:///{own_place('mlflow.db')}"
+        ) from error
