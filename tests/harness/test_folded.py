@@ -11,7 +11,7 @@ from normbench.choices import build, locate, options
 from normbench.datasets import UserError, make_dataset, points
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris, wine
 from normbench.datasets.points import Points
-from normbench.engine.fast import hessian, reading, triangle
+from normbench.engine.fast import blocked, hessian, reading, triangle
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.learned import learn
 from normbench.engine.probed import Probed
@@ -386,6 +386,23 @@ def test_least_squares_becomes_a_triangle_in_one_reading(rng, offset):
         found = triangle.triangle(problem).evaluate(weights)
         np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-10)
         np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-8, atol=1e-10)
+
+
+def test_runs_that_do_not_fit_together_go_one_after_the_other(rng, monkeypatch):
+    whole, _, read = problems(rng, "multiclass_softmax", 3, 0.1)
+    weights = rng.standard_normal((5, 3, 7))
+    expected = whole.evaluate(weights)
+    size = blocked.ARRAYS * 8 * 3 * 7
+    monkeypatch.setattr(blocked, "SMALL_STACK", 0)
+    monkeypatch.setattr(blocked, "available", lambda: 2 * size / blocked.SHARE)  # two at a time
+    for problem in (whole, read):
+        assert problem._at_once(5) == 2
+        for with_gradient in (True, False):
+            found = problem.evaluate(weights, with_gradient)
+            np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-12)
+            np.testing.assert_array_equal(found.misclassifications, expected.misclassifications)
+            assert (found.gradient is not None) == with_gradient
+        np.testing.assert_allclose(problem.evaluate(weights).gradient, expected.gradient, atol=1e-9)
 
 
 def test_a_change_amid_a_descent_ends_it(rng):

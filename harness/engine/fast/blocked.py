@@ -14,6 +14,7 @@ from autograd.core import make_vjp
 
 from normbench.costs import count_misclassified
 from normbench.datasets.points import Rows, rows_a_block
+from normbench.datasets.values import SHARE, available
 from normbench.engine.fast import products, threads
 from normbench.engine.fast.columns import different
 from normbench.engine.fast.hessian import Folded, FoldedHessian, ReadHessian, read_effort
@@ -36,6 +37,8 @@ BLOCK_BYTES = 1 << 23
 # Scores times (features and what a score costs elementwise) from which a second thread pays.
 PARALLEL_WORK = 2_000_000
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
+ARRAYS = 8  # as large as a run's weights, that a pass over the points works in, threads counted
+SMALL_STACK = 1 << 26  # bytes of them: more are compared with the memory that is free
 MERGED_FROM = 1_000_000  # numbers in the points: below, a step is too short to gain
 MERGED_LEFT = 0.95  # of the columns: where more are different, merging gains nothing
 
@@ -96,6 +99,9 @@ class Blocked(Objective):
     ) -> Evaluation:
         """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
         memory: Workspace = {} if workspace is None else workspace
+        most = self._at_once(len(weights))
+        if most < len(weights):
+            return self._in_turns(weights, most, with_gradient, memory)
         folded = self._folded(weights)
         rows = self._rows(folded)
         sums = threads.over(
@@ -107,6 +113,29 @@ class Blocked(Objective):
             counts = np.sum([part.counts for part in sums], axis=0) if self.classify else None
             gradient = self._gradient(weights, sums) if with_gradient else None
             return self.mean(weights, costs, gradient, counts)
+
+    def _at_once(self, runs: int) -> int:
+        """Return how many runs a pass over the points takes: all, where they fit in memory."""
+        size = ARRAYS * self.x.itemsize * int(np.prod(self.shape))
+        if runs * size <= SMALL_STACK:
+            return runs
+        return max(1, min(runs, int(SHARE * available()) // size))
+
+    def _in_turns(
+        self, weights: Array, most: int, with_gradient: bool, memory: Workspace
+    ) -> Evaluation:
+        """Return costs, gradient and counts of some runs after others, a pass for each."""
+        firsts = range(0, len(weights), most)
+        parts = [
+            self.evaluate(weights[first : first + most], with_gradient, memory)._asdict()
+            for first in firsts
+        ]
+        return Evaluation(
+            *(
+                None if parts[0][name] is None else np.concatenate([part[name] for part in parts])
+                for name in Evaluation._fields
+            )
+        )
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`, as `Objective.hessian` does."""
