@@ -3,24 +3,29 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 POINTS, FEATURES = 400_000, 250  # 800 MB
 LIMIT = 700 * 2**20
-# The command, and then the most memory that the process ever held, in bytes.
+# The command, and then the most memory that it held. Not getrusage's: that counts what the process
+# held before it became this one.
 PEAK = """
-import resource, sys
+import sys
+from pathlib import Path
 from normbench.__main__ import main
 try:
     code = main()
 except SystemExit as exit:
     code = exit.code
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-print("PEAK", peak, file=sys.stderr)
+lines = Path("/proc/self/status").read_text().splitlines()
+print("PEAK", next(line.split()[1] for line in lines if line.startswith("VmHWM")), file=sys.stderr)
 sys.exit(code)
 """
+STATUS = Path("/proc/self/status")
+pytestmark = pytest.mark.skipif(not STATUS.is_file(), reason=f"{STATUS} tells the peak")
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +35,14 @@ def files(tmp_path_factory):
     rng = np.random.default_rng(0)
     scale, weights = np.geomspace(1, 30, FEATURES), rng.standard_normal(FEATURES)
     targets = np.empty(POINTS, np.int8)
-    x = np.lib.format.open_memmap(
-        folder / "x.npy", mode="w+", dtype=np.float64, shape=(POINTS, FEATURES)
-    )
-    for first in range(0, POINTS, 50_000):
-        rows = rng.standard_normal((50_000, FEATURES))
-        noise = 5 * rng.standard_normal(50_000)
-        targets[first : first + 50_000] = rows @ weights + noise > 0
-        x[first : first + 50_000] = rows * scale + 10
-    x.flush()
-    del x
+    with open(folder / "x.npy", "wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (POINTS, FEATURES)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for first in range(0, POINTS, 50_000):
+            rows = rng.standard_normal((50_000, FEATURES))
+            noise = 5 * rng.standard_normal(50_000)
+            targets[first : first + 50_000] = rows @ weights + noise > 0
+            file.write((rows * scale + 10).data)
     np.save(folder / "y.npy", targets)
     yield folder
     (folder / "x.npy").unlink()
@@ -70,13 +73,13 @@ def ran(files, folder, *more):
     lines = done.stdout.splitlines()
     first = next(n for n, line in enumerate(lines) if line.startswith("scheme"))
     table = [line.rsplit(maxsplit=1)[0] for line in lines[first : first + 4]]
-    return table, int(done.stderr.rsplit("PEAK", 1)[1])
+    return table, 1024 * int(done.stderr.rsplit("PEAK", 1)[1])
 
 
 @pytest.mark.slow
 def test_points_beyond_the_limit_are_compared_within_it(files, tmp_path):
     table, peak = ran(files, tmp_path / "limited", f"memory={LIMIT}")
-    assert peak < 1.1 * LIMIT  # measured: 0.66 of it; the points alone are 1.09 of it
+    assert peak < LIMIT  # measured: 0.59 of it; the points alone are 1.09 of it
     whole, more = ran(files, tmp_path / "held", "dataset.in_blocks=false")
     assert table == whole
     assert more > 8 * POINTS * FEATURES + peak / 2
