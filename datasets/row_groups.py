@@ -115,6 +115,9 @@ class RowGroups(FilePoints):
             raise
         except Exception as error:  # whatever a damaged file leads pyarrow to
             raise self._damaged(where, error) from error
+        about = opened.file.metadata.row_group(number)
+        parts, wanted = (about.column(n) for n in range(about.num_columns)), set(self.features)
+        self.count(sum(c.total_compressed_size for c in parts if c.path_in_schema in wanted))
         return rows
 
     def _refuse(self, schema: Any) -> None:
