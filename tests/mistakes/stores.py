@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.mistakes.bench import Case, typed
+from tests.results.test_archive import members, written
 
 AWAY = "http://127.0.0.1:9"  # where nobody listens
 NOTES = "no database\n" * 400
@@ -98,6 +99,42 @@ def damaged(*words: str) -> Callable[[Path], list[str]]:
     return made
 
 
+def house(*words: str, **manifest: object) -> Callable[[Path], list[str]]:
+    """Return words in which HOUSE is a file of an export; manifest: what of it says another."""
+
+    def made(folder: Path) -> list[str]:
+        file = written(folder / "house.zip", members(), manifest)
+        (folder / "notes.db").write_text(NOTES)
+        there = {"HOUSE": str(file), "NOTES": str(folder / "notes.db")}
+        return [there.get(word, word) for word in words]
+
+    return made
+
+
+IMPORT = ("results", "import", "HOUSE", "--store")
+MOVING = (
+    Case("an export of nothing", typed("results", "export", "a.zip"), ("a.zip: names no sweep",)),
+    Case(
+        "an export of all and one",
+        typed("results", "export", "--all", "a", "a.zip"),
+        ("--all leaves no sweep to name",),
+    ),
+    Case(
+        "an export of no store",
+        typed("results", "export", "a", "a.zip", "--store", "sqlite:///none.db"),
+        ("none.db", "no such database"),
+    ),
+    Case("an import of nothing", typed("results", "import", "a.zip"), ("a.zip: cannot be read",)),
+    Case("an import of a text", house("results", "import", "NOTES"), ("is no whole file of",)),
+    Case("an import of a newer", house("results", "import", "HOUSE", format=2), ("of format 2",)),
+    Case("an import to no folder", house(*IMPORT, "sqlite:///none/a.db"), ("does not exist",)),
+    Case("an import to no server", house(*IMPORT, AWAY), (f"--store {AWAY}", "refused")),
+    Case(
+        "an import whose artifacts go nowhere",
+        house("results", "import", "HOUSE", "--artifacts", "/dev/null/a"),
+        ("--artifacts",),
+    ),
+)
 WRITE, READ = ("tracking.uri=FILE",), ("results", "--store", "FILE")
 CASES = (
     Case("a text for a store", text(*WRITE), ("notes.db", "not a database")),
@@ -128,6 +165,7 @@ CASES = (
     ),
     Case("artifacts nowhere", typed("tracking.artifacts=/proc/a"), ("tracking.artifacts=",)),
     Case("artifacts in a file", typed("tracking.artifacts=/dev/null/a"), ("tracking.artifacts=",)),
+    *MOVING,
 )
 ANSWERS = {
     "html": "not in a valid JSON format",

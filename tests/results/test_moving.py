@@ -257,3 +257,9 @@ def test_artifacts_that_are_gone_are_told_of_and_nothing_is_exported(home, tmp_p
     assert main(["export", "--all", str(tmp_path / "a.zip"), "--store", home.uri]) == 2
     assert ": its arrays/descent.npz cannot be read (" in capsys.readouterr().err
     assert not list(tmp_path.glob("*a.zip*"))
+
+
+def test_a_sweep_that_is_not_there_is_told_of(home, tmp_path, capsys):
+    assert main(["export", "none", str(tmp_path / "a.zip"), "--store", home.uri]) == 2
+    assert "sweep none: is not in" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*a.zip*"))
