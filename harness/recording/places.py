@@ -1,7 +1,7 @@
 """Folders that are written to: whether they can be, and what to name instead."""
 
 import os
-from contextlib import suppress
+import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -18,14 +18,9 @@ def own_place(name: str) -> Path:
 
 
 def try_folder(folder: Path) -> None:
-    """Raise OSError unless a folder is there or can be made; nothing stays of the trial."""
-    made = [one for one in (folder, *folder.parents) if not one.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    with suppress(OSError):
-        for one in made:
-            one.rmdir()
-    if not made and not os.access(folder, os.W_OK):
-        raise PermissionError("it cannot be written")
+    """Raise OSError unless a folder can be written or made, by a trial that nobody else sees."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    os.rmdir(tempfile.mkdtemp(dir=there))
 
 
 def refuse_left(store: str, experiment: str, artifacts: str) -> None:

@@ -4,11 +4,13 @@ import os
 import shutil
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 from mlflow.exceptions import MlflowException
 
+from normbench.recording.places import try_folder
 from normbench.recording.store import Patient, Store, StoreLostError, Tables, _initialize
 from normbench.results import mlflows_own
 
@@ -197,3 +199,11 @@ def test_a_job_waits_for_the_disk_once(tmp_path, monkeypatch):
     assert waited == [str(tmp_path / "mlflow.db-wal")]
     Store("http://127.0.0.1:1", None).settle()
     assert len(waited) == 1
+
+
+def test_many_may_try_a_folder_at_once_and_nothing_stays(tmp_path):
+    """Each with a trial of its own: none takes away what another has just made."""
+    folder = tmp_path / "mlartifacts" / "data-cost"
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(try_folder, [folder] * 400)) == [None] * 400
+    assert list(tmp_path.iterdir()) == []
