@@ -65,7 +65,7 @@ class Queue(Launcher):
             if uri.startswith("sqlite:"):
                 print(
                     f"tracking.uri={uri}: SQLite is for tasks of one machine; where Slurm has "
-                    "several, name a server, such as tracking.uri=http://host:5000",
+                    "several, name a server: tracking=server tracking.uri=http://host:5000",
                     file=sys.stderr,
                 )
 

@@ -12,10 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
+from tests.servers.ports import free_port
+
 COMMANDS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
 NODES = ("node1", "node2")
 CORES = 4  # that each node says it has
-PATIENCE = 60.0  # seconds
+PATIENCE = 180.0  # seconds; with two processes of tests a task takes long to begin
 # A node that does not answer is soon down; a task is lost with it, and not begun again.
 CONF = """
 ClusterName=test
@@ -104,7 +106,9 @@ class Cluster:
 
     def _start(self) -> None:
         host = socket.gethostname()
-        told = CONF.format(host=host, folder=self.folder, ports=_ports(3), cores=CORES)
+        told = CONF.format(
+            host=host, folder=self.folder, ports=[free_port() for _ in range(3)], cores=CORES
+        )
         (self.folder / "slurm.conf").write_text(told)
         (self.folder / "state").mkdir()
         key = self.folder / "munge.key"
@@ -166,15 +170,3 @@ class Cluster:
                 elif mark <= set((place / "environ").read_text().split("\0")):
                     tasks.append(int(place.name))
         return [*watching, *tasks]
-
-
-def _ports(number: int) -> list[int]:
-    """Return so many free ports."""
-    sockets = [socket.socket() for _ in range(number)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

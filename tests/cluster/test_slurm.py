@@ -9,7 +9,8 @@ import pytest
 
 from tests.cluster import one_machine
 from tests.conftest import TRANSCRIPTS
-from tests.faults import bench, cases
+from tests.faults import bench
+from tests.servers.mlflows import Server, serving
 from tests.test_readme import ON_A_CLUSTER
 
 pytestmark = pytest.mark.slow
@@ -32,6 +33,22 @@ def cluster():
         pytest.skip(why)
     with one_machine.Cluster() as found:
         yield found
+
+
+@pytest.fixture
+def start(cluster):
+    """Return a function that starts a command on the cluster; one that a test leaves is killed."""
+    begun = []
+
+    def run(folder, *words):
+        begun.append(bench.start(folder, *words, SLURM_CONF=cluster.environment["SLURM_CONF"]))
+        return begun[-1]
+
+    yield run
+    for one in begun:
+        if one.process.poll() is None:
+            bench.end(one, 0)
+            cluster.says("scancel --user=root")
 
 
 @pytest.fixture
@@ -58,19 +75,17 @@ def running(cluster, node):
     ]
 
 
-def start(cluster, folder, *words):
-    return bench.start(folder, *words, SLURM_CONF=cluster.environment["SLURM_CONF"])
-
-
 def schemes(folder):
     """Return the log and the number in Slurm of every finished job of a folder's store."""
     query = f"select {bench.tagged('log_file')}, {bench.tagged('slurm_job')} from runs r where "
     return bench.ask(folder, query + f"status = 'FINISHED' and {bench.tagged('role')} = 'scheme'")
 
 
-def test_a_sweep_loses_a_task_and_a_node_and_the_same_command_finishes_it(cluster, tmp_path, told):
+def test_a_sweep_loses_a_task_and_a_node_and_the_same_command_finishes_it(
+    cluster, start, tmp_path, told
+):
     line = f"$ normbench {shlex.join(SWEEP)}"
-    first = start(cluster, tmp_path, *SWEEP)
+    first = start(tmp_path, *SWEEP)
     cluster.wait("finished tasks", lambda: cluster.says(SQUEUE).count(" CD ") >= 2)
     cluster.wait("a new task on node2", lambda: running(cluster, "node2"))
     cancelled = running(cluster, "node2")[0]
@@ -78,7 +93,7 @@ def test_a_sweep_loses_a_task_and_a_node_and_the_same_command_finishes_it(cluste
     cluster.wait("a new task on node1", lambda: running(cluster, "node1"))
     lost = running(cluster, "node1")
     cluster.end("node1")
-    done = bench.end(first, 200)
+    done = bench.end(first, 400)
     told(line, f"(meanwhile: scancel {cancelled}; node1's slurmd is killed, with {lost} on it)")
     told(done.out, done.err, f"exit code {done.code}", "", f"$ {SQUEUE}", cluster.says(SQUEUE))
 
@@ -97,7 +112,7 @@ def test_a_sweep_loses_a_task_and_a_node_and_the_same_command_finishes_it(cluste
     assert before + gone == JOBS
     assert kept < gone
 
-    again = bench.end(start(cluster, tmp_path, *SWEEP), 200)
+    again = bench.end(start(tmp_path, *SWEEP), 400)
     told("", line, again.out, again.err, f"exit code {again.code}")
     assert again.code == 0, again.err
     assert f"reused {before + kept} of {JOBS}" in again.out
@@ -113,22 +128,22 @@ def test_a_sweep_loses_a_task_and_a_node_and_the_same_command_finishes_it(cluste
     cluster.begin("node1")
 
 
-def test_a_stopped_command_leaves_nothing_in_the_queue(cluster, tmp_path, told):
+def test_a_stopped_command_leaves_nothing_in_the_queue(cluster, start, tmp_path):
     words = (*QUICK, *SLURM, "hydra.launcher.array_parallelism=1", "hydra.launcher.jobs_per_task=2")
-    first = start(cluster, tmp_path, *words, "start=normal", "seed=0,1")
+    first = start(tmp_path, *words, "start=normal", "seed=0,1")
     at_work = f"{SQUEUE} --name=normbench --states=RUNNING,PENDING,COMPLETING"
     cluster.wait("a task at work", lambda: " R " in cluster.says(at_work))
     first.process.send_signal(signal.SIGINT)
     done = bench.end(first)
     assert done.code == 130, done.err
     assert "the same command runs what is not recorded" in done.err
-    cluster.wait("an empty queue", lambda: not cluster.says(at_work), 20)
+    cluster.wait("an empty queue", lambda: not cluster.says(at_work))
     assert not list(tmp_path.rglob("*.pkl"))
 
 
-def test_what_slurm_would_never_run_is_told_before_anything_is_made(cluster, tmp_path):
+def test_what_slurm_would_never_run_is_told_before_anything_is_made(start, tmp_path):
     for word in ("hydra.launcher.partition=nope", "hydra.launcher.mem_gb=9000"):
-        done = bench.end(start(cluster, tmp_path, *QUICK, SLURM[0], word))
+        done = bench.end(start(tmp_path, *QUICK, SLURM[0], word))
         assert done.code == 2
         assert len(done.err.splitlines()) == 1
         assert word in done.err
@@ -136,15 +151,14 @@ def test_what_slurm_would_never_run_is_told_before_anything_is_made(cluster, tmp
         assert not list(tmp_path.iterdir())
 
 
-def test_the_readmes_commands_run_on_a_cluster(cluster, tmp_path):
+def test_the_readmes_commands_run_on_a_cluster(start, tmp_path):
     assert len(ON_A_CLUSTER) == 2
-    port = cases.free_port()
-    with cases.served(tmp_path, port):
+    with serving(Server(f"sqlite:///{tmp_path}/server.db", tmp_path)) as server:
         for words in ON_A_CLUSTER:
-            words = [word.replace("http://host:5000", f"http://127.0.0.1:{port}") for word in words]
+            words = [word.replace("http://host:5000", server.uri) for word in words]
             fewer = "dataset.split_seed=0,1,2,3"
             words = [fewer if word.startswith("dataset.split_seed=") else word for word in words]
             words += [*QUICK, SMALL, "normalizer=standard"]
-            done = bench.end(start(cluster, tmp_path, *words[1:]))
+            done = bench.end(start(tmp_path, *words[1:]))
             assert done.code == 0, done.err
             assert ("SQLite is for tasks of one machine" in done.err) == ("http" not in str(words))
