@@ -125,11 +125,13 @@ def content(folder: Path) -> tuple[Counter, list[bytes]]:
     )
     runs = {row[0] for row in bench.ask(folder, f"select r.run_uuid from runs r where {whole}")}
     histories = []
-    for file in stores.of(folder).kept.glob("**/histories.npz"):
+    for file in stores.of(folder).kept.glob("**/descent.npz"):
         if runs & set(file.parts):
             with np.load(file) as packed:
                 parts = [packed[name].tobytes() for name in packed.files if name not in CLOCKS]
             histories.append(b"".join(parts))
+    assert rows, folder
+    assert len(histories) >= JOBS, folder
     return Counter(rows), sorted(histories)
 
 
