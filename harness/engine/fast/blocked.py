@@ -125,16 +125,16 @@ class Blocked(Objective):
         self, weights: Array, most: int, with_gradient: bool, memory: Workspace
     ) -> Evaluation:
         """Return costs, gradient and counts of some runs after others, a pass for each."""
-        firsts = range(0, len(weights), most)
         parts = [
-            self.evaluate(weights[first : first + most], with_gradient, memory)._asdict()
-            for first in firsts
+            self.evaluate(weights[first : first + most], with_gradient, memory)
+            for first in range(0, len(weights), most)
         ]
+        gradients = [part.gradient for part in parts if part.gradient is not None]
+        counts = [part.misclassifications for part in parts if part.misclassifications is not None]
         return Evaluation(
-            *(
-                None if parts[0][name] is None else np.concatenate([part[name] for part in parts])
-                for name in Evaluation._fields
-            )
+            np.concatenate([part.costs for part in parts]),
+            np.concatenate(gradients) if gradients else None,
+            np.concatenate(counts) if counts else None,
         )
 
     def hessian(self, weights: Array) -> Hessian:
