@@ -168,7 +168,10 @@ def _map(scheme: Any, x: Array, z: Array, known: Decompositions) -> Probed | Non
     About 0 where the scheme does not centre, else about the points' mean.
     """
     told, declared = affine(scheme), parts(scheme)
-    centre = known.mean if declared is None or declared.centres else np.zeros(x.shape[1])
+    centre = np.zeros(x.shape[1])
+    if declared is None or declared.centres:
+        own = getattr(scheme, "mean_", None)  # saves a pass over the points
+        centre = known.mean if np.shape(own) != centre.shape else np.asarray(own)
     if told is None:
         return probed.tried(scheme, centre, x.std(axis=0), x, z, float(np.abs(z).max()))
     return Probed(told.matrix, centre, scheme.transform(centre[None])[0])

@@ -65,17 +65,18 @@ class Decompositions:
             self.saved += seconds
             return found
         tick = time.perf_counter()
-        found = _find(self.x, correlation, complete)
+        found = _find(self, correlation, complete)
         for array in found:
             array.flags.writeable = False  # several schemes hold it
         self._found[kind] = found, time.perf_counter() - tick
         return found
 
 
-def _find(x: Any, correlation: bool, complete: bool) -> Decomposition:
+def _find(points: Decompositions, correlation: bool, complete: bool) -> Decomposition:
+    x = points.x
     if isinstance(x, np.ndarray) and len(x) < x.shape[1] and not complete:
         return _from_points(x, correlation)
-    mean, covariance = mean_and_covariance(x)
+    mean, covariance = mean_and_covariance(x, points.mean)
     scales, constant = _scales(len(x), mean, np.diag(covariance), correlation)
     covariance[constant] = covariance[:, constant] = 0.0
     covariance /= scales * scales[:, None]
@@ -118,13 +119,14 @@ def few_of(x: Any, mean: Array) -> Array:
     return np.asarray(np.sqrt((len(triangle) + 1) / len(x)) * contrasts.T @ triangle)
 
 
-def mean_and_covariance(x: Any) -> tuple[Array, Array]:
+def mean_and_covariance(x: Any, first: Array | None = None) -> tuple[Array, Array]:
     """Return the mean `(N,)` and the covariance `Xc'Xc / P` `(N, N)` of points, in float64.
 
+    first: the mean to rounding, where it is known; it saves a pass over the points.
     From centred points: the one-pass formula loses directions of small variance. What the first
     mean left over, by its own rounding, is taken off at the end.
     """
-    mean = mean_of(x)
+    mean = mean_of(x) if first is None else first
     rest, covariance = np.zeros_like(mean), np.zeros((len(mean), len(mean)))
     workspace = np.empty((min(BLOCK, len(x)), len(mean)))
     for block in blocks(len(x)):

@@ -438,23 +438,38 @@ def test_blocks_come_in_order_and_stay_until_the_next(rng):
     assert list(reading.reading(Read(x), [], memory, 0)) == []
 
 
+class Counted(Read):
+    """Points that know how many rows were read of them."""
+
+    rows_read = 0
+
+    def read(self, first, last, out=None):
+        self.rows_read += last - first
+        return super().read(first, last, out)
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"),
+    [("identity", 0), ("standard", 1), ("minmax", 2), ("pca_sphere", 2), ("zca_cor", 2)],
+)
+def test_a_statistic_is_a_pass_over_the_points(rng, name, passes):
+    x = Counted(cloud(rng, count=9000)[0])
+    normalize(scheme(name), x, x.x[:0], np.float64)
+    # Beside some rows on which the scheme is tried. A scheme that centres has a mean, too.
+    assert x.rows_read // len(x) == passes
+
+
 def test_a_descent_reads_the_points_once_a_step(rng):
     x, y = cloud(rng)
 
-    class Counted(Read):
-        rows_read = 0
-
-        def read(self, first, last, out=None):
-            Counted.rows_read += last - first
-            return super().read(first, last, out)
-
-    z, _ = normalize(scheme("zca_sphere"), Counted(x), x[:0], np.float64)
+    counted = Counted(x)
+    z, _ = normalize(scheme("zca_sphere"), counted, x[:0], np.float64)
     cost = locate("cost", "normbench.costs.softmax")
     problem = objective("fast", cost, z, 2.0 * y - 1, True, 0.0)
     weights = rng.standard_normal((5, 1, 7))
     optimizer = build("optimizer", options("optimizer", "gradient_descent"))
-    with quickest(problem, None, (Counted(x), x[:0]), weights, optimizer, (5, 10)) as route:
-        Counted.rows_read = 0
+    with quickest(problem, None, (counted, x[:0]), weights, optimizer, (5, 10)) as route:
+        counted.rows_read = 0
         route.train.evaluate(weights)
-    assert Counted.rows_read == len(x)
+    assert counted.rows_read == len(x)
     assert isinstance(route.train, Blocked)
