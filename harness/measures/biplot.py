@@ -24,10 +24,11 @@ def take(made: Finished) -> Findings:
     matrices", Biometrika 58 (1971).
     """
     dataset, z = made.dataset, made.z
-    every, directions = principal(z)
+    alike = made.alike[1]  # whose moments are those of all points, where z is some of them
+    every, directions = principal(alike)
     directions = fix_signs(directions)
     deviations, total = every[:2], float((every**2).sum())
-    scores = (z - z.mean(axis=0, dtype=np.float64)) @ directions[:2].T
+    scores = (z - alike.mean(axis=0, dtype=np.float64)) @ directions[:2].T
     loadings = directions[:2].T * deviations
     kept = some(len(z))
     longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:LONGEST])
@@ -38,7 +39,7 @@ def take(made: Finished) -> Findings:
             "loadings": loadings[longest],
             "entries": directions[:LONGEST].T[longest],
             "deviations": every[:LONGEST],
-            "correlation": _correlation(z[:, longest]),
+            "correlation": _correlation(alike[:, longest]),
             "names": np.array(names_of(made), dtype=np.str_)[longest],
             "shares": deviations**2 / (total or 1.0),
             "target": target[kept],

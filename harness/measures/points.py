@@ -22,17 +22,18 @@ def take(made: Finished) -> Findings:
     kept = some(len(z))
     target = dataset.y if len(dataset.y) else np.zeros(len(z))
     labels = list(names_of(made))
-    spread, axes_of_all = principal(z)
+    every = made.alike[1]  # whose moments are those of all points, where z is some of them
+    spread, axes_of_all = principal(every)
     if z.shape[1] == 1:
-        flat = np.column_stack([z[:, 0], target]).astype(np.float64)
+        flat = whole = np.column_stack([z[:, 0], target]).astype(np.float64)
         labels += ["target" if len(dataset.y) else ""]
     elif z.shape[1] == 2:
-        flat = z.astype(np.float64)
+        flat, whole = z.astype(np.float64), every.astype(np.float64)
     else:
         # Not centred: where the points lie is part of what a scheme does.
-        flat = z @ axes_of_all[:2].T
+        flat, whole = z @ axes_of_all[:2].T, every @ axes_of_all[:2].T
         labels = list(names.PRINCIPAL)
-    deviations, directions = principal(flat)
+    deviations, directions = principal(whole)
     axes = deviations[:, None] * directions
     variances = spectra.live((spread / (spread[0] or 1.0)) ** 2, len(spread))
     condition = float(variances[0] / variances[-1]) if len(variances) else float("nan")
@@ -41,7 +42,7 @@ def take(made: Finished) -> Findings:
         arrays={
             "points": flat[kept],
             "names": np.array(labels),
-            "mean": flat.mean(axis=0),
+            "mean": whole.mean(axis=0),
             "axes": axes if z.shape[1] > 1 else axes[:0],
             "target": target[kept],
             "class_names": np.array(dataset.class_names, dtype=np.str_),

@@ -206,6 +206,9 @@ def test_what_is_recorded_is_of_some_points_and_says_so(rng, monkeypatch):
     np.testing.assert_allclose(
         read.arrays["spectrum"]["after"], whole.arrays["spectrum"]["after"], rtol=1e-10
     )
+    for word, part in (("points", "axes"), ("points", "mean"), ("biplot", "shares")):
+        mine, theirs = (np.abs(found.arrays[word][part]) for found in (read, whole))
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
     for place in ("start", "minimum"):
         np.testing.assert_allclose(
             read.arrays["hessian"][place], whole.arrays["hessian"][place], rtol=1e-6
