@@ -167,6 +167,12 @@ def limited_memory(value: Any) -> Iterator[None]:
         _limits.pop()
 
 
+def memory_limit() -> float:
+    """Return the most memory that this process may take, in bytes; infinite without a limit."""
+    limit = _limits[-1]
+    return float("inf") if limit is None else float(limit.most)
+
+
 def resident() -> int:
     """Return how many bytes of memory this process holds; elsewhere than on Linux, ever held."""
     try:

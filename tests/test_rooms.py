@@ -34,7 +34,7 @@ MAY = {
         ("values", "points", "costs", "optimizers", "normalizers"),
         NUMPY | {"scipy", "autograd", "threadpoolctl", "sklearn"},
     ),
-    "theory": (("points", "names", "engine", "normalizers"), NUMPY | {"scipy"}),
+    "theory": (("values", "points", "names", "engine", "normalizers"), NUMPY | {"scipy"}),
     "verdicts": (("values", "names"), NUMPY),
     "measures": (
         (

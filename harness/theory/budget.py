@@ -8,6 +8,8 @@ says so, and `theory=full` asks for it.
 import os
 from typing import NamedTuple
 
+from normbench.datasets.values import memory_limit
+
 SMALL = 1e8  # multiplications, some tenth of a second: so many are always allowed
 SHARE = 1 / 4  # of the machine's memory
 SKIPPED = "skipped: more work than the descent; theory=full asks for it"
@@ -24,12 +26,13 @@ class Work(NamedTuple):
 def allowance(asked: str, made: int, points: int, weights: int) -> Work:
     """Return what theory may take: half of the passes that the descent makes.
 
-    At least what a tenth of a second does; at most a quarter of the machine's memory. No limit with
-    `theory=full`. weights: of one model, C (N + 1).
+    At least what a tenth of a second does; at most a quarter of the machine's memory, or of the
+    setting `memory`. No limit with `theory=full`. weights: of one model, C (N + 1).
     """
     if asked == "full":
         return Work(float("inf"), float("inf"))
-    return Work(max(made / 2, SMALL / (4 * points * weights)), SHARE * machine_memory())
+    memory = SHARE * min(machine_memory(), memory_limit())
+    return Work(max(made / 2, SMALL / (4 * points * weights)), memory)
 
 
 def machine_memory() -> float:

@@ -11,6 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs, measures, optimizers
 from normbench.datasets import UserError, make_dataset
+from normbench.datasets.values import limited_memory
 from normbench.engine.descent import Histories, descend
 from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import Evaluation
@@ -340,6 +341,13 @@ def test_predictions_and_ties_are_of_plain_descent_below_the_threshold(data, rul
     # Momentum 0 makes the same steps, but it does not say that it is plain.
     assert predicted == [rule.plain, rule.plain, False, False]
     assert tie == rule.plain
+
+
+def test_theory_keeps_within_the_memory_that_is_set():
+    with limited_memory("8GiB"):
+        assert budget.allowance("auto", 0, 100, 10).memory == 2 * 2**30
+    with limited_memory(None):
+        assert budget.allowance("auto", 0, 100, 10).memory == budget.machine_memory() / 4
 
 
 def test_theory_may_take_half_of_the_passes_and_a_tenth_of_a_second():
