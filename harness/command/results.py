@@ -6,13 +6,12 @@ Heavy libraries are loaded where a command needs them, so that `--help` is quick
 import argparse
 import sqlite3
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.command.words import near, parsed
-from normbench.datasets.values import UserError
 from normbench.results import clean, names
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import NAMES
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command not in OF_RUNS:
             collect_seldom()
         return int(COMMANDS[options.command](options))
-    except (ResultsError, UserError) as error:
+    except ResultsError as error:
         print(f"normbench: {error.args[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -170,6 +169,17 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell of a mistake in a setting as of one in a word; the settings are loaded only here."""
+    from normbench.datasets.values import UserError
+
+    try:
+        yield
+    except UserError as error:
+        raise ResultsError(str(error)) from error
+
+
 def _rejudge(options: argparse.Namespace) -> int:
     from normbench.command import rejudge
     from normbench.results import runs
@@ -179,7 +189,8 @@ def _rejudge(options: argparse.Namespace) -> int:
         sweep, rules = None, [sweep, *rules]
     sweep = sweep or runs.last_sweep_id(options.store)
     folder = Path(options.out).absolute() if options.out else None
-    return rejudge.run(options.store, sweep, rules, folder)
+    with _told():
+        return rejudge.run(options.store, sweep, rules, folder)
 
 
 def _delete(options: argparse.Namespace) -> int:
@@ -191,7 +202,8 @@ def _delete(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from normbench.command import moving
 
-    return moving.leave(options.store, options.sweep, options.all, options.overwrite)
+    with _told():
+        return moving.leave(options.store, options.sweep, options.all, options.overwrite)
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -199,7 +211,8 @@ def _import(options: argparse.Namespace) -> int:
     from normbench.recording.store import StoreLostError
 
     try:
-        return moving.come(options.store, options.artifacts, options.file)
+        with _told():
+            return moving.come(options.store, options.artifacts, options.file)
     except StoreLostError as error:
         print(f"normbench: {error}; the same command finishes it", file=sys.stderr)
         return 1

@@ -171,7 +171,8 @@ def _map(scheme: Any, x: Array, z: Array, known: Decompositions) -> Probed | Non
     centre = np.zeros(x.shape[1])
     if declared is None or declared.centres:
         own = getattr(scheme, "mean_", None)  # saves a pass over the points
-        centre = known.mean if np.shape(own) != centre.shape else np.asarray(own)
+        same = own is not None and np.shape(own) == centre.shape
+        centre = np.asarray(own) if same else known.mean
     if told is None:
         return probed.tried(scheme, centre, x.std(axis=0), x, z, float(np.abs(z).max()))
     return Probed(told.matrix, centre, scheme.transform(centre[None])[0])

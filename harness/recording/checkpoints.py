@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.recording import files
+from normbench.results import names
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class DescentFile:
     def save(self, parts: Mapping[str, Array]) -> None:
         """Write what a descent goes on from; where that fails, say so once and leave it."""
         tick = time.monotonic()
-        own = {"descent": np.array(self.descent), "seconds": np.array(self._seconds())}
+        own = {names.DESCENT.key: np.array(self.descent), "seconds": np.array(self._seconds())}
         size = sum(part.nbytes for part in parts.values())
         # What only pickle could write is not read again, nor is what is too large.
         if size < files.LARGEST and not any(part.dtype.hasobject for part in parts.values()):
@@ -64,7 +65,7 @@ class DescentFile:
         try:
             with files.stored(self.file) as stream, np.load(stream, allow_pickle=False) as packed:
                 parts = {name: packed[name] for name in packed.files}
-            if str(parts.pop("descent")) != self.descent:
+            if str(parts.pop(names.DESCENT.key)) != self.descent:
                 raise ValueError("it is of another descent")
             spent = float(parts.pop("seconds"))
             if not 0 <= spent < float("inf"):

@@ -12,6 +12,7 @@ ID = re.compile(r"[0-9a-f]{32}")  # of MLflow's for a run, the same in no two st
 SWEEP_WORD = re.compile(r"[\w.-]{1,250}", re.A)
 STATUSES = ("FINISHED", "FAILED", "KILLED")
 JOBS_FILE = "jobs.json"  # the one artifact that names runs by their ids
+COUNTED = ("sweeps", names.JOBS.key, "runs", "values", "artifacts")  # in a file, and of an import
 MEMBER = names.membership("").key
 # What is true of a run in one store alone: its places on a machine, and who is above it.
 OF_A_STORE = {
@@ -55,7 +56,7 @@ class RunCopy:
     @property
     def digest(self) -> str:
         """All that it says, as a text that is equal for equal runs, NaN included."""
-        inputs = [[given["dataset"]["name"], given["dataset"]["digest"]] for given in self.inputs]
+        inputs = [[given["input"]["name"], given["input"]["digest"]] for given in self.inputs]
         # Of data sets of one name and digest MLflow keeps the description that came first.
         return json.dumps({**asdict(self), "inputs": sorted(inputs)}, sort_keys=True)
 
@@ -169,8 +170,8 @@ def _run(plain: Any, role: str) -> RunCopy:
 
 
 def _input(plain: Any) -> dict[str, dict[str, str]]:
-    given = {"dataset": _words(plain["dataset"]), "tags": _words(plain["tags"])}
-    if not {"name", "digest", "source_type", "source"} <= given["dataset"].keys():
+    given = {"input": _words(plain["input"]), "tags": _words(plain["tags"])}
+    if not {"name", "digest", "source_type", "source"} <= given["input"].keys():
         raise ValueError("a data set has no name")
     return given
 

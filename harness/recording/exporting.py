@@ -8,7 +8,7 @@ from typing import Any
 
 from normbench.recording import copies, leftovers
 from normbench.recording.archive import Pack, copied, packed
-from normbench.recording.copies import JOBS_FILE, OF_A_STORE, JobCopy, RunCopy, Value
+from normbench.recording.copies import COUNTED, JOBS_FILE, OF_A_STORE, JobCopy, RunCopy, Value
 from normbench.results import clean, mlflows_own, names, stores, view
 from normbench.results.description import SIGNED
 from normbench.results.errors import ResultsError
@@ -56,7 +56,7 @@ class Export:
 
     def write(self, file: Path, overwrite: bool, tell: Tell) -> dict[str, int]:
         """Write the file; return what is in it, counted. Raises `UserError`, ResultsError."""
-        counts = dict.fromkeys(("sweeps", "jobs", "runs", "values", "artifacts"), 0)
+        counts = dict.fromkeys(COUNTED, 0)
         about = {"sweeps": self.sweeps, "counts": counts}
         with packed(file, overwrite, about) as pack:
             tags = {entry.name: self._tags(entry) for entry in self.experiments.values()}
@@ -66,7 +66,7 @@ class Export:
                 job = job.of(self.sweeps)
                 pack.add(f"{JOBS}{job.scheme.origin}.json", copies.text(job))
                 count(counts, job.runs)
-                counts["jobs"] += 1
+                counts[names.JOBS.key] += 1
                 tell(number + 1)
             for run in self.own:
                 copy = self._run(run, pack)
@@ -147,7 +147,7 @@ def read(
         {key: text for key, text in run.data.tags.items() if key not in OF_A_STORE},
         dict(run.data.params),
         {key: _history(client, run, key, last) for key, last in _last(run).items()},
-        [{"dataset": _told(entry.dataset), "tags": _inputs(entry.tags)} for entry in given],
+        [{"input": _told(entry.dataset), "tags": _inputs(entry.tags)} for entry in given],
         found,
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 from normbench.datasets.values import UserError, gigabytes, refuse_larger
 from normbench.recording import copies, exporting
 from normbench.recording.archive import Unpacked, strange
-from normbench.recording.copies import JOBS_FILE, JobCopy, RunCopy
+from normbench.recording.copies import COUNTED, JOBS_FILE, JobCopy, RunCopy
 from normbench.recording.exporting import ARTIFACTS, EXPERIMENTS, JOBS, SWEEPS, Tell
 from normbench.recording.pages import describe
 from normbench.recording.store import StoreLostError
@@ -91,7 +91,7 @@ class Import:
     def __init__(self, contents: Contents, writer: Writer) -> None:
         self.contents, self.file, self.writer = contents, contents.file, writer
         self.reader = stores.connect(writer.store.uri)
-        self.counts = dict.fromkeys(("sweeps", "jobs", "runs", "values", "artifacts"), 0)
+        self.counts = dict.fromkeys(COUNTED, 0)
         self.known = 0  # jobs that were there
         self.written: list[str] = []  # ids of new runs
         self.jobs: dict[str, str] = {}  # the ids of jobs' runs here, by their origins
@@ -204,7 +204,7 @@ class Import:
                 self.writer.finish(scheme, "KILLED")
             raise
         self.jobs[origin] = scheme
-        self.counts["jobs"] += 1
+        self.counts[names.JOBS.key] += 1
         exporting.count(self.counts, runs)
 
     def _begin_run(self, run: RunCopy, parent: str) -> str:
@@ -226,7 +226,7 @@ class Import:
             ],
         )
         for given in run.inputs:
-            self.writer.log_input(run_id, given["dataset"], given["tags"])
+            self.writer.log_input(run_id, given["input"], given["tags"])
         for name in run.artifacts:
             with TemporaryDirectory() as folder:
                 file = Path(folder) / Path(name).name

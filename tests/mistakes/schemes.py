@@ -67,6 +67,6 @@ CASES = (
     Case(
         "another data set's option",
         typed("dataset.path=churn.csv", "dataset.target=churn"),
-        ("it is a setting of dataset=csv, npz, parquet",),
+        ("it is a setting of dataset=csv, npy, npz, parquet",),
     ),
 )

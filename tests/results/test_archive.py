@@ -174,7 +174,7 @@ DEEP = b'{"e": ' * (sys.getrecursionlimit() * 50) + b"1"
         members(metrics={"m": [[0, "1", 1]]}),
         members(metrics={"m": [[0, 1]]}),
         members(metrics=[]),
-        members(inputs=[{"dataset": {"name": "x"}, "tags": {}}]),
+        members(inputs=[{"input": {"name": "x"}, "tags": {}}]),
         members(artifacts={"x": "0" * 64}),
         members(artifacts={"../experiments.json": "0" * 64}),
         members({"artifacts/x": b"of nobody"}),

@@ -24,7 +24,7 @@ def test_what_is_lost_doubled_or_wrong_is_found(tmp_path):
     """The check itself, on a file: one job is missing, one is there twice."""
     from tests import stores
 
-    place = stores._file(tmp_path)
+    place = stores.file(tmp_path)
     writer = writing._writer(place.uri, place.artifacts)
     parent = writer.start_sweep(writing.NAME, writing.SWEEP, {})
     for number in (0, 1):
