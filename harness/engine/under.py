@@ -18,7 +18,7 @@ from normbench.engine.probed import CHECKED, Probed
 
 # What a score may lose, in its own size; and what is no matter, so that blocks are not centred.
 LOST = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-5}
-NO_MATTER = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 3e-6}
+NO_MATTER = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 3e-6}
 NEARLY = 2.0  # times what centred blocks lose: they are not centred for less
 
 
@@ -159,9 +159,9 @@ class Fold:
 def to_fold(found: Probed, x: Array, dtype: Any) -> Probed | None:
     """Return a map as it is folded, about 0 or about its centre; None where both lose digits.
 
-    x: a few points (p, N). A score is a sum of `w A (x - m)`, whose rounding is that of its largest
-    terms. So the terms `|A| |x - m|` and `|c|` are compared with the coordinates
-    `A (x - m) + c` that they make.
+    x: a few points (p, N). A score is a sum of terms `w A (x - m)` and `w c`, whose roundings add
+    up as their squares do. So the root of `A^2 (x - m)^2 + c^2` is compared with the coordinates
+    `A (x - m) + c`. Measured, a gradient loses a tenth of that or less.
     """
     matrix, kind = found.matrix, np.dtype(dtype)
     moved = found.centre * matrix if matrix.ndim == 1 else matrix @ found.centre
@@ -176,11 +176,9 @@ def _amplified(found: Probed, x: Array) -> float:
     """Return how much larger than a coordinate the terms are that make it, at most; 0 of none."""
     moved, matrix = x - found.centre, found.matrix
     if matrix.ndim == 1:
-        made, terms = moved * matrix, np.abs(moved * matrix)
+        made, squares = moved * matrix, (moved * matrix) ** 2
     else:
-        made, terms = moved @ matrix.T, np.abs(moved) @ np.abs(matrix).T
-    sizes, totals = (
-        np.sqrt(np.mean(part**2, axis=0))
-        for part in (made + found.image, terms + np.abs(found.image))
-    )
-    return float(np.divide(totals, sizes, out=np.zeros_like(totals), where=totals > 0).max())
+        made, squares = moved @ matrix.T, moved**2 @ (matrix**2).T
+    terms = np.sqrt(np.mean(squares + found.image**2, axis=0))
+    sizes = np.sqrt(np.mean((made + found.image) ** 2, axis=0))
+    return float(np.divide(terms, sizes, out=np.zeros_like(terms), where=terms > 0).max())
