@@ -33,6 +33,7 @@ MORE = {  # what helps the tasks that ended so
     "timeout": "hydra.launcher.timeout_min gives a task more time",
     "out_of_memory": "hydra.launcher.mem_gb gives a task more memory",
 }
+PATIENCE = 30.0  # seconds, for tasks that were told to end
 LOOK, SAY = 0.5, 10.0  # seconds between two looks, and between two lines about them
 
 
@@ -165,14 +166,19 @@ class Queue(Launcher):
         return "ended" if one.done() else ""
 
     def _cancel(self, tasks: "Iterable[Job[Any]]") -> None:
-        """End tasks that are at work or wait."""
+        """End tasks that are at work or wait; those of this machine are waited for."""
+        left = list(tasks)
         if self.queue == "slurm":
-            slurm.cancel(one.job_id for one in tasks)
+            slurm.cancel(one.job_id for one in left)
             return
-        for one in tasks:
+        for one in left:
             with suppress(ProcessLookupError):
                 if not one.done():
                     os.kill(int(one.job_id), signal.SIGTERM)  # which it hands on to its job
+        until = time.monotonic() + PATIENCE  # each keeps what it has, and leaves a file
+        while left and time.monotonic() < until:
+            time.sleep(LOOK)
+            left = [one for one in left if not one.done()]
 
 
 def lost(outcomes: Sequence[dict[str, Any]]) -> str:
