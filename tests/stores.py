@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -63,6 +64,7 @@ class Servers:
             self._shared = self.own("shared")
         self._shared.ask(EMPTIED)
         self._shared.ask(FIRST)
+        rmtree(self._shared.kept, ignore_errors=True)  # there once something is kept
         return self._shared
 
     def own(self, database: str) -> Place:
