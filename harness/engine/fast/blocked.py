@@ -179,7 +179,7 @@ class Blocked(Objective):
         """Return the weights of the columns of x, from those of the features."""
         if self.columns is None:
             return weights
-        with QUIET():
+        with QUIET(), threads.few(0):  # the library's own would still wait for work in the pass
             return self.columns.fold(weights)
 
     def with_fewer_rows(self) -> "Blocked":
@@ -213,8 +213,10 @@ class Blocked(Objective):
         gradient = np.empty(weights.shape, weights.dtype)
         own = gradient[:, : classes - 1].swapaxes(0, 1) if self.fewer else gradient
         own[..., 0] = bias.reshape(own.shape[:2])
-        unfolded = slopes if self.columns is None else self.columns.unfold(slopes, bias)
-        own[..., 1:] = unfolded.reshape(*own.shape[:2], size - 1)
+        if self.columns is not None:
+            with threads.few(0):
+                slopes = self.columns.unfold(slopes, bias)
+        own[..., 1:] = slopes.reshape(*own.shape[:2], size - 1)
         if self.fewer:
             np.sum(own, axis=0, out=gradient[:, -1])
             gradient[:, -1] *= -1
