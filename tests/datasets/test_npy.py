@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from normbench.datasets import UserError, encode, make_dataset, points
 from normbench.datasets.npy import NpyPoints, npy, read_as
 from normbench.datasets.points import Points
+from tests.datasets.reading import wrong_spans
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 6))
@@ -92,21 +92,7 @@ def test_points_are_read_in_blocks_where_a_quarter_of_the_memory_is_less(file, m
 
 def test_many_threads_read_at_once(file):
     np.save(file, X.astype(np.float32))
-    read, wrong = opened(file), []
-
-    def look(seed):
-        rng = np.random.default_rng(seed)
-        for _ in range(200):
-            first, last = np.sort(rng.integers(0, 501, 2))
-            if not np.array_equal(read.read(first, last), X[first:last].astype(np.float32)):
-                wrong.append((first, last))
-
-    threads = [threading.Thread(target=look, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    assert wrong_spans(opened(file), X.astype(np.float32), looks=200) == []
 
 
 def test_short_reads_are_gone_on_with(file, monkeypatch):

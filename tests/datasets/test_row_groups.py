@@ -1,7 +1,5 @@
 """Points in a Parquet file read by row groups: the data set that is held in memory."""
 
-import threading
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -12,6 +10,7 @@ from normbench.datasets import Drawn, UserError, points, row_groups
 from normbench.datasets.files import parquet
 from normbench.datasets.points import Points
 from normbench.datasets.row_groups import RowGroups
+from tests.datasets.reading import wrong_spans
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 4))
@@ -68,7 +67,7 @@ def test_an_index_of_pandas_is_no_feature(tmp_path):
 
 def test_any_rows_are_read_by_many_threads_and_a_pass_decodes_each_group_once(file, monkeypatch):
     read = RowGroups("x", file, ("d", "a"))
-    chosen, wrong, groups = X[:, [3, 0]], [], []
+    chosen, groups = X[:, [3, 0]], []
     whole = RowGroups._decoded
     monkeypatch.setattr(
         RowGroups, "_decoded", lambda *parts: groups.append(parts[2]) or whole(*parts)
@@ -81,17 +80,7 @@ def test_any_rows_are_read_by_many_threads_and_a_pass_decodes_each_group_once(fi
     assert np.array_equal(out, chosen[70:160])
     assert read[5:5].shape == (0, 2)
 
-    def look(seed):
-        for first, last in np.sort(np.random.default_rng(seed).integers(0, 501, (20, 2)), axis=1):
-            if not np.array_equal(read.read(first, last), chosen[first:last]):
-                wrong.append((first, last))
-
-    threads = [threading.Thread(target=look, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    assert wrong_spans(read, chosen, threads=6, looks=20) == []
 
 
 def test_a_table_is_read_by_row_groups_where_a_quarter_of_the_memory_is_less(file, monkeypatch):

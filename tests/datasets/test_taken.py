@@ -1,7 +1,5 @@
 """Rows of points that are not in memory: those that would be chosen of points in memory."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ from normbench.datasets import Drawn, UserError, encode, label_dataset, split, s
 from normbench.datasets.npy import npy
 from normbench.datasets.points import Points
 from normbench.datasets.taken import STRIDE, Taken
+from tests.datasets.reading import wrong_spans
 from tests.datasets.test_points import Read
 
 RNG = np.random.default_rng(1)
@@ -82,20 +81,8 @@ def test_a_reading_of_all_rows_reads_the_file_once_at_most():
 
 
 def test_many_threads_read_at_once():
-    mask, wrong = MASKS["half"], []
-    rows, chosen = Taken(Read(X), mask), X[mask]
-
-    def look(seed):
-        for first, last in np.sort(np.random.default_rng(seed).integers(0, len(rows), (50, 2))):
-            if not np.array_equal(rows.read(first, last), chosen[first:last]):
-                wrong.append((first, last))
-
-    threads = [threading.Thread(target=look, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    mask = MASKS["half"]
+    assert wrong_spans(Taken(Read(X), mask), X[mask]) == []
 
 
 def of_file(folder, targets):

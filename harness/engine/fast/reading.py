@@ -14,8 +14,8 @@ def reading(
     """Yield spans of points x with their rows, which stay as they are until the next.
 
     number: of the thread that asks, which has a buffer of its own. The system is told of the next
-    block while this one is worked on: a thread of ours that read ahead took a third longer, for it
-    takes turns with those that multiply.
+    block while this one is worked on: a thread of ours that read ahead would take a core from
+    those that multiply.
     """
     if isinstance(x, np.ndarray):
         for span in spans:
