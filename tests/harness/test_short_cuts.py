@@ -1,5 +1,6 @@
 """Descents that multiply less: the triangle of least squares, and few points of many features."""
 
+import ctypes
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 from normbench import costs, optimizers
 from normbench.datasets import make_dataset
 from normbench.engine import route
-from normbench.engine.fast import blocked, span, triangle
+from normbench.engine.fast import blocked, lapack, reflections, span, threads, triangle
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.problem import Objective
 from normbench.engine.settings import Settings
@@ -154,8 +155,74 @@ def test_weights_go_into_coordinates_and_back(rng):
     np.testing.assert_allclose(mine.costs, theirs.costs, rtol=1e-13)
     np.testing.assert_allclose(made.outward(mine.gradient), theirs.gradient, atol=1e-13)
     np.testing.assert_array_equal(mine.misclassifications, theirs.misclassifications)
-    axes = span.span(x, np.zeros((2, 3, 51))).back(np.eye(6))
+    axes = span.span(x, np.zeros((2, 3, 51))).axes.back(np.eye(6))
     np.testing.assert_allclose(axes @ axes.T, np.eye(6), atol=1e-14)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+@pytest.mark.parametrize("features", [3, 82, 240])
+def test_reflections_by_parts_are_those_of_all_features(rng, monkeypatch, cores, features):
+    """More rows than a block, a last block of few features, starts beside the points, each core."""
+    monkeypatch.setattr(threads, "available", lambda: cores)
+    monkeypatch.setattr(reflections, "BLOCK", 8)
+    count = min(9, features)
+    x, more = np.split(rng.standard_normal((count, features)), [count - 2])
+    made, rows = reflections.reflections(x, np.asfortranarray(more))
+    assert len(made.chains) == max(1, min(cores, features // 36))
+    np.testing.assert_array_equal(rows, np.tril(rows))
+    whole = np.linalg.qr(np.vstack([x, more]).T, mode="r").T
+    # Measured: 4e-15.
+    np.testing.assert_allclose(abs(rows), abs(whole), atol=1e-13)
+    np.testing.assert_allclose(made.back(np.asfortranarray(rows)), np.vstack([x, more]), atol=1e-13)
+    np.testing.assert_allclose(made.of(np.asfortranarray(x)), rows[: len(x)], atol=1e-13)
+    axes = made.back(np.eye(count))
+    np.testing.assert_allclose(axes @ axes.T, np.eye(count), atol=1e-14)
+    others = rng.standard_normal((4, 2 * features))[:, ::2]
+    np.testing.assert_allclose(made.of(others), others @ axes.T, atol=1e-13)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_coordinates_of_points_that_depend_on_one_another(rng, monkeypatch, cores):
+    monkeypatch.setattr(threads, "available", lambda: cores)
+    monkeypatch.setattr(reflections, "BLOCK", 30)
+    x = rng.standard_normal((8, 100)) * 10.0 ** -np.arange(8)[:, None]
+    x[5], x[6] = 0, x[1]
+    x -= x.mean(axis=0)
+    start = np.column_stack([np.ones(3), rng.standard_normal((3, 8)) @ x])[None]
+    made = span.span(x, np.zeros_like(start))
+    inside = made.inward(start)
+    lengths = [np.linalg.norm(part, axis=2) for part in (inside, start)]
+    np.testing.assert_allclose(*lengths, rtol=1e-13)
+    np.testing.assert_allclose(made.outward(inside), start, atol=1e-13)
+    np.testing.assert_allclose(made.inward(made.outward(inside)), inside, atol=1e-13)
+    whole = Objective(costs.multiclass_softmax, x, rng.integers(0, 3, 8), True, 0.2, 3)
+    mine, theirs = made.train(whole).evaluate(inside), whole.evaluate(start)
+    np.testing.assert_allclose(mine.costs, theirs.costs, rtol=1e-13)
+    np.testing.assert_allclose(made.outward(mine.gradient), theirs.gradient, atol=1e-13)
+
+
+def test_rows_of_zeros_are_not_reflected(rng, monkeypatch):
+    made = span.span(rng.standard_normal((6, 50)), np.zeros((1, 3, 51)))
+    reflected = []
+
+    def apply(way, vectors, turns, heads, rows):
+        reflected.append(len(heads))
+
+    monkeypatch.setattr(lapack, "apply", apply)
+    zeros = np.zeros((2, 3, 51))
+    zeros[:, :, 0] = 7.0
+    np.testing.assert_array_equal(made.inward(zeros), zeros[:, :, :7])
+    assert not reflected
+    zeros[1, 1, 3] = 1.0
+    made.inward(zeros)
+    assert set(reflected) == {1}
+
+
+def test_reflections_leave_pythons_lock_to_other_threads():
+    """A function of `PYFUNCTYPE` has the flag that keeps the lock, and so would scipy's wrapper."""
+    for name in ("dtpqrt", "dtpmqrt"):
+        assert lapack._routine(name)._flags_ == ctypes.CFUNCTYPE(None)._flags_
+        assert lapack._routine(name)._flags_ != ctypes.PYFUNCTYPE(None)._flags_
 
 
 def test_coordinates_of_their_own_are_for_rules_that_turn_with_the_axes(rng):

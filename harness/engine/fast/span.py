@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import linalg
 
+from normbench.engine.fast.reflections import Reflections, reflections
 from normbench.engine.fast.triangle import FACTOR, moderate
 from normbench.engine.problem import Array, Objective
 from normbench.optimizers import Optimizer
@@ -20,23 +20,10 @@ NARROWER = 2  # times as many features as coordinates, at least
 
 @dataclass(frozen=True)
 class Span:
-    """Coordinates of weights: what orthonormal columns Q `(N, K)` say of them.
+    """Coordinates of weights: what orthonormal columns Q `(N, K)` say of them; points `(P, K)`."""
 
-    Q is kept as the reflections that make it: to write it out would take twice as long.
-    """
-
-    reflections: Array
-    scales: Array
+    axes: Reflections
     points: Array
-
-    def of(self, rows: Array) -> Array:
-        """Return `rows Q`, `(r, K)`, of rows `(r, N)`."""
-        return self._reflect(rows, "N")[:, : len(self.scales)]
-
-    def back(self, rows: Array) -> Array:
-        """Return `rows Q'`, `(r, N)`, of rows `(r, K)`."""
-        beyond = len(self.reflections) - len(self.scales)
-        return self._reflect(np.pad(rows, ((0, 0), (0, beyond))), "T")
 
     def train(self, whole: Objective) -> Objective:
         """Return the problem of the points that span this; the same costs of the same weights."""
@@ -44,23 +31,15 @@ class Span:
 
     def test(self, whole: Objective) -> Objective:
         """Return the problem of other points; what of them lies beside Q meets no weights."""
-        return replace(whole, x=np.ascontiguousarray(self.of(whole.x)))
+        return replace(whole, x=self.axes.of(whole.x))
 
     def inward(self, weights: Array) -> Array:
         """Return weights `(R, C, N + 1)` in these coordinates, `(R, C, K + 1)`."""
-        return _turned(weights, self.of)
+        return _turned(weights, self.axes.of, self.points.shape[1])
 
     def outward(self, weights: Array) -> Array:
         """Return weights of these coordinates as those of the features, `(R, C, N + 1)`."""
-        return _turned(weights, self.back)
-
-    def _reflect(self, rows: Array, way: str) -> Array:
-        size = 64 * len(rows)  # of its memory: blocks of 64 columns
-        found, _, failed = linalg.lapack.dormqr(
-            "R", way, self.reflections, self.scales, np.asfortranarray(rows), size
-        )
-        assert not failed
-        return np.asarray(found)
+        return _turned(weights, self.axes.back, self.axes.features)
 
 
 def pays(whole: Objective, optimizer: Optimizer, start: Array, runs: int, iterations: int) -> bool:
@@ -83,9 +62,8 @@ def pays(whole: Objective, optimizer: Optimizer, start: Array, runs: int, iterat
 
 def span(x: Array, start: Array) -> Span:
     """Return coordinates of the span of points (P, N) and of the starts `(A, C, N + 1)`."""
-    rows = np.vstack([x, _rows(start)])
-    (reflections, scales), triangle = linalg.qr(rows.T, mode="raw", check_finite=False)
-    return Span(reflections, scales, np.ascontiguousarray(triangle[: len(rows), : len(x)].T))
+    axes, rows = reflections(x, _rows(start))
+    return Span(axes, rows[: len(x)])
 
 
 def _rows(start: Array) -> Array:
@@ -94,8 +72,15 @@ def _rows(start: Array) -> Array:
     return rows[rows.any(axis=1)]
 
 
-def _turned(weights: Array, turn: Callable[[Array], Array]) -> Array:
-    """Return weights, the biases as they are, the others turned row by row."""
+def _turned(weights: Array, turn: Callable[[Array], Array], size: int) -> Array:
+    """Return weights, the biases as they are, the others turned to rows of this size.
+
+    Rows of zeros stay zeros.
+    """
     rows = weights.reshape(-1, weights.shape[2])
-    made = np.column_stack([rows[:, :1], turn(rows[:, 1:])])
+    made = np.zeros((len(rows), 1 + size))
+    made[:, 0] = rows[:, 0]
+    some = rows[:, 1:].any(axis=1)
+    if some.any():
+        made[some, 1:] = turn(rows[some, 1:])
     return made.reshape(*weights.shape[:2], -1)
