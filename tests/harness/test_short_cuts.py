@@ -239,6 +239,9 @@ def test_coordinates_of_their_own_are_for_rules_that_turn_with_the_axes(rng):
     assert not span.pays(replace(whole, x=x[:, :39]), descent, start[:, :, :40], 5, 1000)
     many = rng.standard_normal((200, 1, 401))  # starts that span more than the points
     assert not span.pays(whole, descent, many, 1000, 1000)
+    large = replace(whole, x=np.broadcast_to(1.0, (2000, 20_000)))  # more rows, slower each
+    assert not span.pays(large, descent, np.zeros((1, 1, 20_001)), 10, 600)
+    assert span.pays(large, descent, np.zeros((1, 1, 20_001)), 10, 1000)
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
