@@ -22,8 +22,9 @@ def count_misclassified(scores: Array, targets: Array) -> NDArray[np.int64]:
 
 def count_false(right: Array) -> NDArray[np.int64]:
     """Return the number of False points `(R,)` of each run, of `(R, p)`."""
-    # Row by row: numpy counts a whole array several times faster than along an axis.
-    return np.array([row.size - np.count_nonzero(row) for row in right], dtype=np.int64)
+    # In 32 bits: numpy adds them twice as fast, and counts along an axis slower than it adds.
+    found = np.add.reduce(right.view(np.uint8), axis=1, dtype=np.int32)
+    return np.asarray(right.shape[1] - found, dtype=np.int64)
 
 
 class Own(NamedTuple):
@@ -40,10 +41,11 @@ class Own(NamedTuple):
     counts: NDArray[np.int64]
 
 
-def own_scores(scores: Array, targets: Array) -> Own:
+def own_scores(scores: Array, targets: Array, largest: Array | None = None) -> Own:
     """Return the scores of the points' own classes in a block `(R, C, p)`, which stays as it is.
 
-    scores: contiguous, or the first two axes of such a block `(C, R, p)` swapped.
+    scores: contiguous, or the first two axes of such a block `(C, R, p)` swapped. largest: of each
+    point, `(R, p)` or what it is broadcast from, where it is known.
     One comparison of the own score with the largest tells who is misclassified where no other score
     is as large. `argmax` over a short axis would take as long as the whole cost.
     """
@@ -53,7 +55,7 @@ def own_scores(scores: Array, targets: Array) -> Own:
     places = np.asarray(to_run * np.arange(runs)[:, None] + within, dtype=np.intp)
     flat = (scores if scores.flags.c_contiguous else scores.swapaxes(0, 1)).reshape(-1)
     own = flat.take(places, mode="clip")  # targets are in range; mode `raise` would copy
-    largest = scores.max(axis=1)
+    largest = scores.max(axis=1) if largest is None else largest
     right = own == largest
     counts = count_false(right)
     smaller = scores < largest[:, None]

@@ -18,8 +18,10 @@ def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.i
     counts = count_false(t < 0)
     # Above the cap, log(1 + e^t) = t and sigma(t) = 1 to rounding, and e^t would overflow.
     cap = np.log(np.finfo(t.dtype).max) - 1
-    beyond = total(np.maximum(t - cap, 0)) if np.any(t.max(axis=1) > cap) else 0.0
-    np.minimum(t, cap, out=t)
+    beyond: Any = 0.0
+    if not t.max(initial=0) <= cap:  # and where a number is NaN
+        beyond = total(np.maximum(t - cap, 0))
+        np.minimum(t, cap, out=t)
     exp_in_place(t)
     scratch = np.log1p(t)
     values = total(scratch) + beyond

@@ -76,7 +76,8 @@ def quickest(
             elif isinstance(part, Blocked):
                 both = isinstance(part.x, np.ndarray), isinstance(given, np.ndarray)
                 own = both[0] and not (both[1] and np.may_share_memory(part.x, given))
-                quick.append(stack.enter_context(part.merged(own)))
+                merged = stack.enter_context(part.merged(own))
+                quick.append(merged.with_packed_points(*work, with_gradient=part is train))
             else:
                 quick.append(part)
         yield Route(train if quick[0] is None else quick[0], quick[1], start, lambda found: found)

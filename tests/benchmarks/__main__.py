@@ -18,7 +18,7 @@ kernels.choose()
 
 import numpy as np  # noqa: E402  (after the kernels are chosen)
 
-from normbench.engine.fast import products  # noqa: E402
+from normbench.engine.fast import packed, products  # noqa: E402
 from tests.benchmarks import sides  # noqa: E402
 from tests.benchmarks.commands import command_rows  # noqa: E402
 from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402
@@ -37,6 +37,7 @@ TARGETS: dict[int, dict[str, tuple[float | None, float]]] = {
 SIDES = {
     "ours": sides.ours,
     "all columns": sides.unmerged,
+    "unpacked": sides.unpacked,
     "points at once": sides.at_once,
     "textbook": lambda work: lambda: sides.textbook(work),
     "careful textbook": lambda work: lambda: sides.textbook(work, careful=True),
@@ -104,6 +105,10 @@ def step_rows(turns: int, only: str) -> Iterator[Row]:
             found = in_turns(parts, 3 * turns if runs == 1 else turns)  # some 40 ms a side
             yield judged(names[0], ratio(found["ours"], found["own"]), "at most", own)
             yield judged(names[1], ratio(found["ours"], found["every"]), "at most", every)
+            if packed.installed():
+                made = in_turns({"packing": sides.packing(work), "ours": parts["ours"]}, 3)
+                name = f"packing the points over a step, {words}"
+                yield judged(name, ratio(made["packing"], made["ours"]))
     name = "step over the products of C, 3 classes, 20,000 x 300, 9 runs, float64"
     if only in name:
         rng = np.random.default_rng(0)
@@ -122,14 +127,18 @@ def framework_rows(turns: int, only: str) -> Iterator[Row]:
     """The textbook's loop, PyTorch and JAX over ours, on MNIST t10k.
 
     Ours as a job descends, with equal columns merged, which the others are not told of; "all
-    columns" is ours without that, so that both sides multiply the same matrices. What merging
-    gains, and what few rows of weights gain by pieces of the points, are the first rows.
+    columns" is ours without that, so that both sides multiply the same matrices; "unpacked" is
+    that without packed points. What merging, packing, and of few rows of weights pieces of the
+    points gain are the first rows.
     """
     none: dict[str, float | None] = {"float64": None, "float32": None}
     avx512 = products.scores_piece(10, 784, 4) > 0
     wanted: list[tuple[str, str, int, dict[str, float | None]]] = [
         ("all columns", "ours", 9, none),
-        ("points at once", "ours", 1, none),
+        ("unpacked", "all columns", 1, none),
+        ("unpacked", "all columns", 9, none),
+        ("unpacked", "all columns", 32, none),
+        ("points at once", "unpacked", 1, none),
         ("textbook", "ours", 9, {"float64": 10 if avx512 else 7, "float32": 12}),
         ("careful textbook", "ours", 9, {"float32": None}),
         ("pytorch", "ours", 9, {"float64": 2.2, "float32": 2.5}),
@@ -148,6 +157,9 @@ def framework_rows(turns: int, only: str) -> Iterator[Row]:
             package = {"pytorch": "torch", "jax": "jax"}.get(side)
             if package and importlib.util.find_spec(package) is None:
                 yield {"name": name, "ratio": None, "note": f"{package} is not installed"}
+                continue
+            if side == "unpacked" and not packed.installed():
+                yield {"name": name, "ratio": None, "note": "mkl is not installed"}
                 continue
             if side == "points at once" and not avx512:
                 yield {"name": name, "ratio": None, "note": "these kernels take no pieces"}

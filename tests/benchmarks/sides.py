@@ -46,21 +46,39 @@ class Work:
 
 
 def ours(work: Work) -> Callable[[], Histories]:
-    """Return the descent as a job makes it; equal columns are merged beforehand."""
+    """Return the descent as a job makes it; equal columns are merged and points packed before."""
     with _objective(work).with_fewer_rows().merged(own=False) as quick:
-        return lambda: _descend(quick, work)
+        train = _packed(quick, work)
+        return lambda: _descend(train, work)
 
 
 def unmerged(work: Work) -> Callable[[], Histories]:
     """Return the descent that multiplies every column: what a step costs over its products."""
+    train = _packed(_objective(work).with_fewer_rows(), work)
+    return lambda: _descend(train, work)
+
+
+def unpacked(work: Work) -> Callable[[], Histories]:
+    """Return the descent that multiplies every column by numpy's own library."""
     train = _objective(work).with_fewer_rows()
     return lambda: _descend(train, work)
 
 
 def every_row(work: Work) -> Callable[[], Histories]:
     """Return the descent that multiplies every column and every class's weights."""
-    train = _objective(work)
+    train = _packed(_objective(work), work)
     return lambda: _descend(train, work)
+
+
+def packing(work: Work) -> Callable[[], None]:
+    """Return the packing of the points for such a descent, as many times as it has steps."""
+    train = _objective(work).with_fewer_rows()
+
+    def run() -> None:
+        for _ in range(work.iterations):
+            _packed(train, work)
+
+    return run
 
 
 def short_cut(work: Work) -> Callable[[], Histories]:
@@ -79,8 +97,8 @@ def short_cut(work: Work) -> Callable[[], Histories]:
 
 
 def at_once(work: Work) -> Callable[[], Histories]:
-    """Return our descent with each block's points multiplied at once, not piece by piece."""
-    run = ours(work)
+    """Return `unpacked` with each block's points multiplied at once, not piece by piece."""
+    run = unpacked(work)
 
     def whole() -> Histories:
         with patch.object(products, "_takes_small", lambda: False):
@@ -94,6 +112,11 @@ def _objective(work: Work) -> Blocked:
     if work.squares:
         cost = least_squares
     return Blocked(cost, work.x, work.y, not work.squares, 0.0, work.classes)
+
+
+def _packed(train: Blocked, work: Work) -> Blocked:
+    """Return the problem as a descent of many steps has it, where the library for it is there."""
+    return train.with_packed_points(len(work.start), steps=1000)
 
 
 def _descend(train: Problem, work: Work) -> Histories:

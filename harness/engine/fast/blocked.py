@@ -4,10 +4,12 @@ The points go through the cache block by block, on several threads, and the cost
 takes the place of the scores; equal columns of the points are multiplied once.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from autograd.core import make_vjp
@@ -15,9 +17,10 @@ from autograd.core import make_vjp
 from normbench.costs import count_misclassified
 from normbench.datasets.points import Rows, rows_a_block
 from normbench.datasets.values import SHARE, available
-from normbench.engine.fast import products, threads
+from normbench.engine.fast import packed, products, threads
 from normbench.engine.fast.columns import different
 from normbench.engine.fast.hessian import Folded, FoldedHessian, ReadHessian, read_effort
+from normbench.engine.fast.packed import Packed
 from normbench.engine.fast.reading import reading
 from normbench.engine.hessian import Effort, Hessian
 from normbench.engine.problem import (
@@ -35,7 +38,7 @@ from normbench.engine.under import Centred, Fold, Under
 # products down by more than a second trip to memory takes; larger ones gain nothing.
 BLOCK_BYTES = 1 << 23
 # Scores times (features and what a score costs elementwise) from which a second thread pays.
-PARALLEL_WORK = 2_000_000
+PARALLEL_WORK = 20_000_000
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
 ARRAYS = 8  # as large as a run's weights, that a pass over the points works in, threads counted
 SMALL_STACK = 1 << 26  # bytes of them: more are compared with the memory that is free
@@ -43,23 +46,28 @@ MERGED_FROM = 1_000_000  # numbers in the points: below, a step is too short to 
 MERGED_LEFT = 0.95  # of the columns: where more are different, merging gains nothing
 
 
-class _Sums(NamedTuple):
-    """Sums over some of the points: costs `(R,)`, bias `(k,)`, slopes `(k, N)`, counts `(R,)`.
+Part = tuple[int, slice]  # of the points: its number, and where they are
 
-    bias and slopes are the gradient's, by the k rows of weights that are multiplied.
+
+class _Sums(NamedTuple):
+    """Sums over some of the points: costs `(R,)`, gradient `(k, N + 1)`, counts `(R,)`.
+
+    The gradient is that of the k rows of weights that are multiplied.
     """
 
     costs: Array
-    bias: Array
-    slopes: Array
+    gradient: Array
     counts: Counts
 
 
-class _Rows(NamedTuple):
-    """The rows of weights that are multiplied: bias `(k, 1)`, slopes `(k, N)` contiguous."""
+class Factors(Protocol):
+    """A block of points, as the two products of a step take it."""
 
-    bias: Array
-    slopes: Array
+    def scores(self, weights: Array, out: Array) -> None:
+        """Write the scores under weights `(k, N + 1)` to out `(k, p)`."""
+
+    def gradient(self, derivative: Array, out: Array, scratch: Array, begun: bool) -> None:
+        """Write a derivative `(k, p)` times `[1 x]` to out `(k, N + 1)`; begun: add it."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +77,13 @@ class Blocked(Objective):
     x: an array, or points that are read by blocks. columns: what the features are folded to in x:
     their different columns, see `merged`, or points before an affine scheme, see `folded`. fewer:
     the last class is not multiplied, see `with_fewer_rows`. under: the points whose features the
-    weights are of, where they are not x.
+    weights are of, where they are not x. packed: the blocks of x, where they are packed.
     """
 
     columns: Folded | None = None
     fewer: bool = False
     under: Under | None = None
+    packed: tuple[Packed, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,7 +115,7 @@ class Blocked(Objective):
         rows = self._rows(folded)
         sums = threads.over(
             lambda part: self._sum(rows, len(weights), part, with_gradient, memory),
-            self._parts(folded),
+            self._parts(len(weights)),
         )
         with QUIET():
             costs = np.sum([part.costs for part in sums], axis=0)
@@ -152,7 +161,7 @@ class Blocked(Objective):
 
     def on(self, points: Rows, l2: float | Array) -> "Blocked":
         """Return the same cost on other points, of no merged columns, with another penalty."""
-        return replace(self, l2=l2, **folded(points))
+        return replace(self, l2=l2, packed=(), **folded(points))
 
     @contextmanager
     def merged(self, own: bool) -> Iterator["Blocked"]:
@@ -168,12 +177,13 @@ class Blocked(Objective):
             yield self
             return
         size = len(self.x) * len(columns.first)
-        packed = columns.pack(self.x, self.x.reshape(-1) if own else np.empty(size, self.x.dtype))
+        room = self.x.reshape(-1) if own else np.empty(size, self.x.dtype)
+        merged = columns.pack(self.x, room)
         try:
-            yield replace(self, x=packed, columns=columns)
+            yield replace(self, x=merged, columns=columns)
         finally:
             if own:
-                columns.unpack(packed, self.x)
+                columns.unpack(merged, self.x)
 
     def _folded(self, weights: Array) -> Array:
         """Return the weights of the columns of x, from those of the features."""
@@ -192,31 +202,44 @@ class Blocked(Objective):
         smooth = self.traits.shift_invariant and not self.traits.pieces
         return replace(self, fewer=smooth and hasattr(self.cost, "fused") and self.classes > 1)
 
-    def _rows(self, weights: Array) -> _Rows:
-        """Return the rows of weights that are multiplied; of fewer, by classes."""
+    def with_packed_points(self, runs: int, steps: int, with_gradient: bool = True) -> "Blocked":
+        """Return the same problem, to rounding, on points that are packed where that pays.
+
+        runs, steps: as many as there will be, about. with_gradient: else for costs alone.
+        """
+        rows = runs * (self.classes - self.fewer)
+        ours = isinstance(self.x, np.ndarray) and self.under is None and self._own_threads
+        if not (ours and self.x.size >= MERGED_FROM):
+            return self
+        if not packed.pays(self.x, rows, steps, with_gradient):
+            return self
+        most = packed.most(runs * self.classes, self.x.shape[1], self.x.itemsize)
+        spans = [span for part in self._parts(runs) for span in _spans(part, most)]
+        return replace(self, packed=packed.blocks(self.x, spans, rows, with_gradient))
+
+    def _rows(self, weights: Array) -> Array:
+        """Return the rows of weights that are multiplied, `(k, N + 1)`; of fewer, by classes."""
         if self.fewer:
             by_class = weights.swapaxes(0, 1)
             with QUIET():
-                bias = by_class[:-1, :, 0] - by_class[-1, :, 0]
-                slopes = np.subtract(by_class[:-1, :, 1:], by_class[-1, :, 1:], order="C")
-        else:
-            bias, slopes = weights[:, :, 0], np.ascontiguousarray(weights[:, :, 1:])
-        return _Rows(bias.reshape(-1, 1), slopes.reshape(-1, slopes.shape[2]))
+                weights = np.subtract(by_class[:-1], by_class[-1], order="C")
+        return np.ascontiguousarray(weights, self.x.dtype).reshape(-1, weights.shape[2])
 
     def _gradient(self, weights: Array, sums: list[_Sums]) -> Array:
         """Return the gradient's sum over the points, from those of all parts."""
         _, classes, size = weights.shape
-        bias = np.sum([part.bias for part in sums], axis=0)
-        slopes = sums[0].slopes
+        rows = sums[0].gradient
         for part in sums[1:]:
-            slopes += part.slopes
+            rows += part.gradient
         gradient = np.empty(weights.shape, weights.dtype)
         own = gradient[:, : classes - 1].swapaxes(0, 1) if self.fewer else gradient
-        own[..., 0] = bias.reshape(own.shape[:2])
-        if self.columns is not None:
+        if self.columns is None:
+            own[...] = rows.reshape(own.shape)
+        else:
             with threads.few(0):
-                slopes = self.columns.unfold(slopes, bias)
-        own[..., 1:] = slopes.reshape(*own.shape[:2], size - 1)
+                slopes = self.columns.unfold(rows[:, 1:], rows[:, 0])
+            own[..., 0] = rows[:, 0].reshape(own.shape[:2])
+            own[..., 1:] = slopes.reshape(*own.shape[:2], size - 1)
         if self.fewer:
             np.sum(own, axis=0, out=gradient[:, -1])
             gradient[:, -1] *= -1
@@ -224,65 +247,64 @@ class Blocked(Objective):
 
     def _sum(
         self,
-        rows: _Rows,
+        rows: Array,
         runs: int,
-        part: tuple[int, slice],
+        part: Part,
         with_gradient: bool,
         memory: Workspace,
     ) -> _Sums:
         """Return the sums of costs, gradients and counts over a part of the points."""
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
-        bias = np.zeros(len(rows.bias))
-        size = 2 * rows.slopes.size
-        buffer = self._buffer(memory, ("slopes", part[0]), size)
-        slopes, product = buffer[:size].reshape(2, *rows.slopes.shape)
-        pieces = products.slopes_piece(*rows.slopes.shape) if self._own_threads else 0
-        ones = np.ones(part[1].stop - part[1].start, dtype=self.x.dtype)
+        buffer = self._buffer(memory, ("gradient", part[0]), 2 * rows.size)
+        gradient, scratch = buffer[: 2 * rows.size].reshape(2, *rows.shape)
         begun = False
         with QUIET():  # a thread does not inherit the caller's setting
-            for block, x, scores in self._scores(rows, runs, part, memory):
+            for span, block, scores in self._scores(rows, runs, part, memory):
                 values, wrong = self._derive(
-                    self._by_run(scores, runs), self.targets[block], with_gradient
+                    self._by_run(scores, runs), self.targets[span], with_gradient
                 )
                 costs += values
                 counts += wrong
                 if with_gradient:
-                    slope = scores[: len(bias)]
-                    bias += slope @ ones[: slope.shape[1]]  # takes half the time of a sum
-                    out = product if begun else slopes
-                    products.slopes(slope, x, out, pieces)
-                    if begun:
-                        slopes += product
+                    block.gradient(scores[: len(rows)], gradient, scratch, begun)
                     begun = True
-        return _Sums(costs, bias, slopes, counts)
+        return _Sums(costs, gradient, counts)
 
     def _scores(
-        self, rows: _Rows, runs: int, part: tuple[int, slice], memory: Workspace
-    ) -> Iterator[tuple[slice, Array, Array]]:
-        """Yield each block of a part of the points, with its rows and scores `(R C, p)`.
+        self, rows: Array, runs: int, part: Part, memory: Workspace
+    ) -> Iterator[tuple[slice, Factors, Array]]:
+        """Yield each block of a part of the points: its span, factors, and scores `(R C, p)`.
 
         Both may be in buffers, which the next block takes.
-
-        Every other part begins with half a block: the threads are then at their short elementwise
-        calls, which take turns with Python's lock, at different times.
         """
-        number, span = part
-        count = len(rows.bias)
+        count = len(rows)
         every = count + runs * self.fewer  # the last class's
-        features, itemsize = self.x.shape[1], self.x.itemsize
-        pieces = products.scores_piece(count, features, itemsize) if self._own_threads else 0
-        size = self._block_size(every, span.stop - span.start)
-        buffer = self._buffer(memory, ("scores", number), every * size)
-        first = span.start - (size // 2 if number % 2 else 0)
-        ends = range(first + size, span.stop + size, size)
-        spans = [slice(max(end - size, span.start), min(end, span.stop)) for end in ends]
-        for block, x in reading(self.x, spans, memory, number):
-            scores = buffer[: every * (block.stop - block.start)].reshape(every, -1)
-            own = scores[:count]
-            products.scores(rows.slopes, x, own, pieces)
-            own += rows.bias
+        for span, block in self._factors(count, every, part, memory):
+            size = every * (span.stop - span.start)
+            scores = self._buffer(memory, ("scores", part[0]), size)[:size].reshape(every, -1)
+            block.scores(rows, scores[:count])
             scores[count:] = 0
-            yield block, x, scores
+            yield span, block, scores
+
+    def _factors(
+        self, count: int, every: int, part: Part, memory: Workspace
+    ) -> Iterator[tuple[slice, Factors]]:
+        """Yield the blocks of a part of the points, for so many rows of weights and of scores."""
+        number, span = part
+        if self.packed:
+            yield from (
+                (block.span, block)
+                for block in self.packed
+                if span.start <= block.span.start < span.stop
+            )
+            return
+        pieces = 0, 0
+        if self._own_threads:
+            scores = products.scores_piece(count, self.x.shape[1], self.x.itemsize)
+            pieces = scores, products.slopes_piece(count, self.x.shape[1])
+        most = BLOCK_BYTES // (self.x.itemsize * (every + self.x.shape[1]))
+        for block, x in reading(self.x, _spans(part, most), memory, number):
+            yield block, products.Plain(x, *pieces)
 
     def _by_run(self, scores: Array, runs: int) -> Array:
         """Return a block of scores `(R C, p)` as `(R, C, p)`, a view."""
@@ -290,14 +312,17 @@ class Blocked(Objective):
             return scores.reshape(-1, runs, scores.shape[1]).swapaxes(0, 1)
         return scores.reshape(runs, -1, scores.shape[1])
 
-    def _parts(self, weights: Array) -> list[tuple[int, slice]]:
+    def _parts(self, runs: int) -> list[Part]:
         """Return spans of the points, one a thread, numbered; one span where the work is small."""
         points = len(self.x)
-        work = weights.shape[0] * weights.shape[1] * points * (weights.shape[2] + ELEMENTWISE)
-        pays = work >= PARALLEL_WORK and self._own_threads
+        rows, features = runs * self.classes, self.x.shape[1] + 1
+        pays = rows * points * (features + ELEMENTWISE) >= PARALLEL_WORK and self._own_threads
         count = min(threads.available(), points) if pays else 1
         ends = [points * number // count for number in range(count + 1)]
-        return [(number, slice(ends[number], ends[number + 1])) for number in range(count)]
+        if self.packed:  # whole blocks
+            begins = [*(block.span.start for block in self.packed), points]
+            ends = sorted({begins[bisect_left(begins, end)] for end in ends})
+        return [(number, slice(*span)) for number, span in enumerate(pairwise(ends))]
 
     @property
     def _own_threads(self) -> bool:
@@ -314,11 +339,6 @@ class Blocked(Objective):
         if found is None or len(found) < size or found.dtype != self.x.dtype:
             found = memory[key] = np.empty(size, dtype=self.x.dtype)
         return found
-
-    def _block_size(self, rows: int, points: int) -> int:
-        """Return how many points a block has: as few blocks as fit, all of one size."""
-        most = max(1, BLOCK_BYTES // (self.x.itemsize * (rows + self.x.shape[1])))
-        return -(-points // -(-points // most))
 
     def _derive(
         self, scores: Array, targets: Array, with_gradient: bool
@@ -337,6 +357,20 @@ class Blocked(Objective):
         pull_back, values = make_vjp(lambda s: self.cost(s, targets), scores)
         scores[...] = pull_back(np.ones(len(scores), dtype=scores.dtype))
         return values, counts
+
+
+def _spans(part: Part, most: int) -> list[slice]:
+    """Return the spans of a part's blocks: as few as fit, of one size, at most so many points.
+
+    Every other part begins with half a block: the threads are then at their short elementwise
+    calls, which take turns with Python's lock, at different times.
+    """
+    number, span = part
+    points = span.stop - span.start
+    size = -(-points // -(-points // max(1, most)))
+    first = span.start - (size // 2 if number % 2 else 0)
+    ends = range(first + size, span.stop + size, size)
+    return [slice(max(end - size, span.start), min(end, span.stop)) for end in ends]
 
 
 def folded(points: Rows) -> dict[str, Any]:

@@ -36,27 +36,35 @@ def choose() -> None:
 
 
 def in_use() -> str:
-    """Return what computes matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`."""
+    """Return what computes matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`.
+
+    And `mkl 2026.2.0 for packed points` where it is installed.
+    """
+    from normbench.engine.fast.packed import version
+
     return _told(
         lambda pool: (
             f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}, "
             f"{pool['num_threads']} threads"
-        )
+        ),
+        f"mkl {version()} for packed points",
     )
 
 
 def names() -> str:
     """Return the names of the kernels alone, such as `SkylakeX`."""
-    return _told(lambda pool: str(pool.get("architecture", pool["internal_api"])))
+    return _told(lambda pool: str(pool.get("architecture", pool["internal_api"])), "mkl")
 
 
-def _told(words: Callable[[dict[str, Any]], str]) -> str:
-    """Return words of each library of matrix products, each once."""
+def _told(words: Callable[[dict[str, Any]], str], of_packed: str) -> str:
+    """Return words of each library of matrix products, each once, and of that of packed points."""
     from threadpoolctl import threadpool_info
 
-    return "; ".join(
-        sorted({words(pool) for pool in threadpool_info() if pool["user_api"] == "blas"})
-    )
+    from normbench.engine.fast.packed import path, version
+
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    others = {words(pool) for pool in pools if Path(pool["filepath"]) != path()}
+    return "; ".join([*sorted(others), *([of_packed] if version() else [])])
 
 
 def _has_avx512() -> bool:

@@ -8,7 +8,7 @@ in descents of points that no cache holds: beyond them pieces are slower.
 """
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,27 @@ SMALL = 800_000  # multiplications: larger products do not count as small
 SCORES = 1200  # and of weights with points: scores, at most
 NARROW = 80  # features: of more, it takes longer to keep and sum what the pieces give
 KERNELS = {"SkylakeX", "Cooperlake", "SapphireRapids"}  # those of AVX-512
+
+
+class Plain(NamedTuple):
+    """A block of points x `(p, N)` as it lies; pieces of it for either product, see below."""
+
+    x: Array
+    scores_piece: int
+    slopes_piece: int
+
+    def scores(self, weights: Array, out: Array) -> None:
+        """Write the scores under weights `(k, N + 1)` to out `(k, p)`."""
+        scores(weights[:, 1:], self.x, out, self.scores_piece)
+        out += weights[:, :1]
+
+    def gradient(self, derivative: Array, out: Array, scratch: Array, begun: bool) -> None:
+        """Write the products of a derivative `(k, p)` with [1 x] to out `(k, N + 1)`."""
+        into = scratch if begun else out
+        np.matmul(derivative, np.ones(len(self.x), self.x.dtype), out=into[:, 0])
+        slopes(derivative, self.x, into[:, 1:], self.slopes_piece)
+        if begun:
+            out += scratch
 
 
 def scores_piece(rows: int, features: int, itemsize: int) -> int:
