@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 LOWEST := .venv-lowest
 # The tests of what libraries do, without those of messages, a process each.
 OF_LIBRARIES := tests/costs tests/optimizers tests/harness/normalizers \
-	$(addprefix tests/harness/test_,objective.py scheme.py theory.py store.py compare.py) \
+	$(addprefix tests/harness/test_,objective.py packed.py scheme.py theory.py store.py compare.py) \
 	$(addprefix tests/datasets/test_,files.py columns.py labels.py) \
 	tests/results/test_tables.py tests/results/test_figures.py
 # The tests of what is recorded, read, taken up again and deleted: of a file and of a server.

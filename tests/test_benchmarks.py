@@ -53,7 +53,9 @@ def test_the_table_has_every_row_of_a_size(tmp_path):
     assert list(rows) == [
         "step over the products of C - 1 rows, 9 runs, float32",
         "step over the products of C, 9 runs, float32",
+        "packing the points over a step, 9 runs, float32",
         "all columns over ours, 9 runs, float32",
+        "unpacked over all columns, 9 runs, float32",
         "textbook over ours, 9 runs, float32",
         "careful textbook over ours, 9 runs, float32",
         "pytorch over ours, 9 runs, float32",

@@ -169,6 +169,8 @@ def test_a_blocks_scores_fit_the_cache():
 
 def test_only_what_pays_is_packed(rng, monkeypatch):
     monkeypatch.setattr(packed, "installed", lambda: True)
+    monkeypatch.setattr(packed.threads, "available", lambda: 3)
+    monkeypatch.setattr(packed.os, "sched_getaffinity", lambda _: {0, 1})
     x = rng.standard_normal((10, packed.FEATURES))
     assert packed.pays(x, 2, packed.STEPS, True)
     assert not packed.pays(x, 1, packed.STEPS, True)  # one row is a product with a vector
@@ -179,6 +181,9 @@ def test_only_what_pays_is_packed(rng, monkeypatch):
     assert packed.pays(x, 2, packed.STEPS, False)  # one, for the scores
     monkeypatch.setattr(packed, "available", lambda: 2 * x.nbytes / values.SHARE)
     assert packed.pays(x, 2, packed.STEPS, True)
+    monkeypatch.setattr(packed.threads, "available", lambda: 1)  # two jobs side by side
+    assert not packed.pays(x, 2, packed.STEPS, True)
+    assert packed.pays(x[: len(x) // 2], 2, packed.STEPS, True)
     monkeypatch.setattr(packed, "installed", lambda: False)
     assert not packed.pays(x, 2, packed.STEPS, True)
 

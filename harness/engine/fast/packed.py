@@ -9,6 +9,7 @@ calls. The copies take twice the memory of the points.
 
 import ctypes
 import importlib.metadata
+import os
 import re
 from ctypes import c_double, c_float, c_int, c_size_t, c_void_p
 from functools import lru_cache
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.values import SHARE, available
+from normbench.engine.fast import threads
 
 Array = NDArray[Any]
 PACKAGE = "mkl"
@@ -96,9 +98,11 @@ def most(rows: int, features: int, itemsize: int) -> int:
 def pays(x: Array, rows: int, steps: int, with_gradient: bool) -> bool:
     """Return whether points x (P, N) are packed for so many steps under so many rows of weights.
 
-    One row is a product with a vector, which copies nothing.
+    One row is a product with a vector, which copies nothing. The copies may take a quarter of the
+    free memory; of jobs side by side, which share the cores, as large a share of it.
     """
-    fits = (1 + with_gradient) * x.nbytes <= SHARE * available()
+    share = SHARE * min(1, threads.available() / len(os.sched_getaffinity(0)))
+    fits = (1 + with_gradient) * x.nbytes <= share * available()
     return rows > 1 and x.shape[1] >= FEATURES and steps >= STEPS and fits and installed()
 
 
