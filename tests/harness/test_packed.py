@@ -107,6 +107,24 @@ def test_a_row_that_is_not_finite_leaves_the_others_alone(rng):
 
 
 @needs_library
+def test_memory_that_does_not_fit_is_refused(rng):
+    """The library would read or write beyond it."""
+    block = Packed(rng.standard_normal((9, 6)), slice(0, 9), 2, True)
+    fit, out = rng.standard_normal((2, 7)), np.empty((2, 9))
+    block.scores(fit, out)
+    for weights, into in (
+        (fit[:, 1:].copy(), out),
+        (rng.standard_normal((2, 14))[:, ::2], out),
+        (fit.astype(np.float32), out),
+        (fit, out.astype(np.float32)),
+        (fit, out[:1]),
+        (fit, np.empty((9, 2)).T),
+    ):
+        with pytest.raises(AssertionError):
+            block.scores(weights, into)
+
+
+@needs_library
 @pytest.mark.parametrize("dtype", PRECISIONS)
 def test_bits_do_not_hang_on_where_the_factors_lie(dtype, rng):
     """A descent that is taken up again has its weights elsewhere."""

@@ -42,7 +42,7 @@ class Packed:
 
     def __init__(self, x: Array, span: slice, rows: int, with_gradient: bool) -> None:
         self.span, self.size, self.width = span, span.stop - span.start, x.shape[1] + 1
-        self._calls = _calls(x.dtype.str)
+        self._dtype, self._calls = x.dtype, _calls(x.dtype.str)
         points = np.ones((self.size, self.width), x.dtype)
         points[:, 1:] = x[span]
         self._turned = self._pack(points, TURNED, rows, self.size, self.width)
@@ -77,7 +77,12 @@ class Packed:
 
         Both are contiguous, so that their inner and outer sizes are the lengths of their rows.
         """
-        _, columns, inner = shape
+        rows, columns, inner = shape
+        # The library reads and writes memory as it is told to.
+        for array, length in ((first, inner), (out, columns)):
+            assert array.shape == (rows, length)
+            assert array.flags.c_contiguous
+            assert array.dtype == self._dtype
         self._calls.compute(
             *(BY_ROWS, AS_IS, PACKED, *shape),
             *(_place(first), inner, _place(packed), columns, add, _place(out), columns),
