@@ -1,5 +1,7 @@
 """Threads of our own: how many there are, and the library's on one while they work."""
 
+import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -44,6 +46,27 @@ def test_the_librarys_own_setting_is_what_is_available(controller):
 def test_several_parts_are_worked_on_with_the_library_on_one_thread(controller, parts):
     found = threads.over(lambda part: (10 * part, controller.now), range(parts))
     assert found == [(10 * part, None if parts == 1 else ONE) for part in range(parts)]
+
+
+@pytest.mark.parametrize("fails", [0, 1, 2])
+def test_an_error_of_a_part_is_raised_when_all_have_ended(controller, fails):
+    ended = []
+
+    def work(part):
+        time.sleep(0.02 * (part != fails))
+        ended.append(part)
+        if part == fails:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.over(work, range(3))
+    assert sorted(ended) == [0, 1, 2]
+
+
+def test_the_last_part_is_the_callers_own(controller):
+    names = threads.over(lambda part: threading.current_thread().name, range(3))
+    assert names[-1] == threading.current_thread().name
+    assert names[-1] not in names[:-1]
 
 
 def test_only_small_matrices_keep_the_library_to_one_thread(controller):
