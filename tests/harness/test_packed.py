@@ -199,6 +199,10 @@ def test_only_what_pays_is_packed(rng, monkeypatch):
     assert packed.pays(x, 2, packed.STEPS, False)  # one, for the scores
     monkeypatch.setattr(packed, "available", lambda: 2 * x.nbytes / values.SHARE)
     assert packed.pays(x, 2, packed.STEPS, True)
+    with monkeypatch.context() as less:
+        less.setattr(packed, "COPIES_BYTES", 2 * x.nbytes - 1)
+        assert not packed.pays(x, 2, packed.STEPS, True)
+        assert packed.pays(x, 2, packed.STEPS, False)
     monkeypatch.setattr(packed.threads, "available", lambda: 1)  # two jobs side by side
     assert not packed.pays(x, 2, packed.STEPS, True)
     assert packed.pays(x[: len(x) // 2], 2, packed.STEPS, True)

@@ -4,7 +4,7 @@ A matrix product copies both factors into panels before it multiplies. The point
 every step, and under few rows of weights their copy takes up to half of the product. Intel's oneMKL
 makes it once, keeps it, and multiplies from it: `cblas_?gemm_pack` and `cblas_?gemm_compute` of its
 C interface. That is used where the package `mkl` is installed; numpy's own library has no such
-calls. The copies take twice the memory of the points.
+calls. The copies take twice the memory of the points, so large points are not packed.
 """
 
 import ctypes
@@ -30,6 +30,7 @@ LP64, ONE_THREAD, SAME_BITS = 0, 1, 2
 LINE = 64  # bytes, of which the packed points' place is a multiple
 SCORES_BYTES = 1 << 22  # of a block's scores: the passes over them go through the cache
 POINTS_BYTES = 1 << 26  # of a block's points, which are copied in between
+COPIES_BYTES = 1 << 28  # at most: of larger points the memory is worth more
 FEATURES = 128  # at least: with fewer, the passes over the scores take longer than the products
 STEPS = 20  # at least: packing takes as long as three, and each gains a quarter
 
@@ -107,7 +108,7 @@ def pays(x: Array, rows: int, steps: int, with_gradient: bool) -> bool:
     free memory; of jobs side by side, which share the cores, as large a share of it.
     """
     share = SHARE * min(1, threads.available() / len(os.sched_getaffinity(0)))
-    fits = (1 + with_gradient) * x.nbytes <= share * available()
+    fits = (1 + with_gradient) * x.nbytes <= min(COPIES_BYTES, share * available())
     return rows > 1 and x.shape[1] >= FEATURES and steps >= STEPS and fits and installed()
 
 
