@@ -1,7 +1,7 @@
 """Points that are packed once a descent: a product then copies nothing but the weights.
 
 A matrix product copies both factors into panels before it multiplies. The points are the same at
-every step, and under few rows of weights their copy takes up to half of the product. Intel's oneMKL
+every step, and under few rows of weights their copy is a good part of the product. Intel's oneMKL
 makes it once, keeps it, and multiplies from it: `cblas_?gemm_pack` and `cblas_?gemm_compute` of its
 C interface. That is used where the package `mkl` is installed; numpy's own library has no such
 calls. The copies take twice the memory of the points, so large points are not packed.
@@ -32,7 +32,7 @@ SCORES_BYTES = 1 << 22  # of a block's scores: the passes over them go through t
 POINTS_BYTES = 1 << 26  # of a block's points, which are copied in between
 COPIES_BYTES = 1 << 28  # at most: of larger points the memory is worth more
 FEATURES = 128  # at least: with fewer, the passes over the scores take longer than the products
-STEPS = 20  # at least: packing takes as long as three, and each gains a quarter
+STEPS = 20  # at least: packing takes as long as several
 
 
 class Packed:

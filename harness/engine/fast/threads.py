@@ -32,7 +32,7 @@ def few(numbers: int) -> AbstractContextManager[Any]:
 def over(work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
     """Return what work gives for each part, in order; one thread a part where there are several.
 
-    The last part is the caller's own: waking one thread more takes as long as a short part.
+    The last part is the caller's own: one thread less has to be woken.
     """
     if len(parts) == 1:
         return [work(parts[0])]
