@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine.descent import descend
-from normbench.engine.fast import products
+from normbench.engine.fast import packed, products
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.problem import Problem
 from normbench.engine.route import quickest
@@ -64,6 +64,13 @@ def unpacked(work: Work) -> Callable[[], Histories]:
     return lambda: _descend(train, work)
 
 
+def always_packed(work: Work) -> Callable[[], Histories]:
+    """Return the descent that multiplies every column of packed points, on any processor."""
+    with patch.object(packed, "used", packed.installed):
+        train = _packed(_objective(work).with_fewer_rows(), work)
+    return lambda: _descend(train, work)
+
+
 def every_row(work: Work) -> Callable[[], Histories]:
     """Return the descent that multiplies every column and every class's weights."""
     train = _packed(_objective(work), work)
@@ -75,8 +82,9 @@ def packing(work: Work) -> Callable[[], None]:
     train = _objective(work).with_fewer_rows()
 
     def run() -> None:
-        for _ in range(work.iterations):
-            _packed(train, work)
+        with patch.object(packed, "used", packed.installed):
+            for _ in range(work.iterations):
+                _packed(train, work)
 
     return run
 

@@ -21,6 +21,7 @@ from tests.cases import FEW_CASES as CASES
 
 POINTS, FEATURES = 300, 5
 PRECISIONS = [np.float64, np.float32]
+INTEL = "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu\n"
 needs_library = pytest.mark.skipif(not packed.installed(), reason="the package mkl is not there")
 
 
@@ -31,7 +32,8 @@ def rng():
 
 @pytest.fixture
 def worthwhile(monkeypatch):
-    """Pack small points, too, in many blocks."""
+    """Pack small points, too, in many blocks, and on any processor."""
+    monkeypatch.setattr(packed, "used", packed.installed)
     monkeypatch.setattr(blocked, "MERGED_FROM", 0)
     monkeypatch.setattr(packed, "FEATURES", 1)
     monkeypatch.setattr(packed, "SCORES_BYTES", 3000)
@@ -40,11 +42,18 @@ def worthwhile(monkeypatch):
 @pytest.fixture
 def fresh():
     """Forget which library was found, before and after."""
-    for found in (packed.path, packed._library):
+    cached = packed.path, packed._library, packed.used
+    for found in cached:
         found.cache_clear()
     yield
-    for found in (packed.path, packed._library):
+    for found in cached:
         found.cache_clear()
+
+
+def on_processor(lines, monkeypatch, tmp_path):
+    """Have the processor described so."""
+    monkeypatch.setattr(kernels, "CPUINFO", tmp_path / "cpuinfo")
+    kernels.CPUINFO.write_text(lines)
 
 
 def problem(name, classes, rng, dtype=np.float64):
@@ -186,7 +195,7 @@ def test_a_blocks_scores_fit_the_cache():
 
 
 def test_only_what_pays_is_packed(rng, monkeypatch):
-    monkeypatch.setattr(packed, "installed", lambda: True)
+    monkeypatch.setattr(packed, "used", lambda: True)
     monkeypatch.setattr(packed.threads, "available", lambda: 3)
     monkeypatch.setattr(packed.os, "sched_getaffinity", lambda _: {0, 1})
     x = rng.standard_normal((10, packed.FEATURES))
@@ -206,7 +215,7 @@ def test_only_what_pays_is_packed(rng, monkeypatch):
     monkeypatch.setattr(packed.threads, "available", lambda: 1)  # two jobs side by side
     assert not packed.pays(x, 2, packed.STEPS, True)
     assert packed.pays(x[: len(x) // 2], 2, packed.STEPS, True)
-    monkeypatch.setattr(packed, "installed", lambda: False)
+    monkeypatch.setattr(packed, "used", lambda: False)
     assert not packed.pays(x, 2, packed.STEPS, True)
 
 
@@ -277,8 +286,9 @@ def test_without_a_library_that_loads_numpys_own_is_used(files, monkeypatch, tmp
     (tmp_path / "broken" / "libmkl_rt.so.3").write_text("no library")
     found = [File(tmp_path / file) for file in files]
     monkeypatch.setattr(packed.importlib, "metadata", Absent(*found))
+    on_processor(INTEL, monkeypatch, tmp_path)
     assert not packed.installed()
-    assert not packed.pays(np.ones((10, 1000)), 10, 1000, True)
+    assert not packed.used()
 
 
 @pytest.mark.usefixtures("fresh")
@@ -289,14 +299,28 @@ def test_a_library_without_the_calls_is_not_used(monkeypatch):
 
 
 @needs_library
-def test_the_library_is_told():
+@pytest.mark.usefixtures("fresh")
+def test_the_library_is_told(monkeypatch, tmp_path):
+    on_processor(INTEL, monkeypatch, tmp_path)
     told = f"mkl {packed.version()} for packed points"
     assert kernels.in_use().endswith(told)
     assert kernels.names().endswith("; mkl")
     assert kernels.in_use().count("mkl") == 1
 
 
+@needs_library
 @pytest.mark.usefixtures("fresh")
-def test_without_the_library_nothing_is_told_of_it(monkeypatch):
+@pytest.mark.parametrize("lines", ["", "vendor_id\t: AuthenticAMD\nmodel name\t: GenuineIntel\n"])
+def test_other_makers_processors_multiply_by_numpys_own(lines, monkeypatch, tmp_path):
+    """Where packed points are slower."""
+    on_processor(lines, monkeypatch, tmp_path)
+    assert packed.installed()
+    assert not packed.used()
+    assert "mkl" not in kernels.in_use() + kernels.names()
+
+
+@pytest.mark.usefixtures("fresh")
+def test_without_the_library_nothing_is_told_of_it(monkeypatch, tmp_path):
+    on_processor(INTEL, monkeypatch, tmp_path)
     monkeypatch.setattr(packed.importlib, "metadata", Absent())
     assert "packed" not in kernels.in_use()

@@ -38,7 +38,7 @@ def choose() -> None:
 def in_use() -> str:
     """Return what computes matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`.
 
-    And `mkl 2026.2.0 for packed points` where it is installed.
+    And `mkl 2026.2.0 for packed points` where it is used.
     """
     from normbench.engine.fast.packed import version
 
@@ -60,21 +60,27 @@ def _told(words: Callable[[dict[str, Any]], str], of_packed: str) -> str:
     """Return words of each library of matrix products, each once, and of that of packed points."""
     from threadpoolctl import threadpool_info
 
-    from normbench.engine.fast.packed import path, version
+    from normbench.engine.fast.packed import path, used
 
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     others = {words(pool) for pool in pools if Path(pool["filepath"]) != path()}
-    return "; ".join([*sorted(others), *([of_packed] if version() else [])])
+    return "; ".join([*sorted(others), *([of_packed] if used() else [])])
+
+
+def processor(field: str) -> str:
+    """Return a field of Linux's description of the processor, such as `vendor_id`, else empty."""
+    try:
+        for line in CPUINFO.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == field:
+                return value.strip()
+    except OSError:
+        pass
+    return ""
 
 
 def _has_avx512() -> bool:
-    try:
-        for line in CPUINFO.read_text().splitlines():
-            if line.startswith("flags"):
-                return set(line.split()) >= NEEDED
-    except OSError:
-        pass
-    return False
+    return set(processor("flags").split()) >= NEEDED
 
 
 def _chosen() -> str | None:

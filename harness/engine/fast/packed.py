@@ -3,8 +3,10 @@
 A matrix product copies both factors into panels before it multiplies. The points are the same at
 every step, and under few rows of weights their copy is a good part of the product. Intel's oneMKL
 makes it once, keeps it, and multiplies from it: `cblas_?gemm_pack` and `cblas_?gemm_compute` of its
-C interface. That is used where the package `mkl` is installed; numpy's own library has no such
-calls. The copies take twice the memory of the points, so large points are not packed.
+C interface. That is used where the package `mkl` is installed, on Intel's processors: on AMD's of
+the fourth generation the same calls read packed points from memory at a fraction of what it gives,
+and are slower than numpy's own library, which has no such calls. The copies take twice the memory
+of the points, so large points are not packed.
 """
 
 import ctypes
@@ -20,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.values import SHARE, available
-from normbench.engine.fast import threads
+from normbench.engine.fast import kernels, threads
 
 Array = NDArray[Any]
 PACKAGE = "mkl"
+MAKER = "GenuineIntel"  # of the processors that packed points are quicker on
 # What the C interface calls them: rows after rows, a factor as it is, turned, packed; the second.
 BY_ROWS, AS_IS, TURNED, PACKED, SECOND = 101, 111, 112, 151, 162
 LP64, ONE_THREAD, SAME_BITS = 0, 1, 2
@@ -109,7 +112,13 @@ def pays(x: Array, rows: int, steps: int, with_gradient: bool) -> bool:
     """
     share = SHARE * min(1, threads.available() / len(os.sched_getaffinity(0)))
     fits = (1 + with_gradient) * x.nbytes <= min(COPIES_BYTES, share * available())
-    return rows > 1 and x.shape[1] >= FEATURES and steps >= STEPS and fits and installed()
+    return rows > 1 and x.shape[1] >= FEATURES and steps >= STEPS and fits and used()
+
+
+@lru_cache(maxsize=1)
+def used() -> bool:
+    """Return whether points are packed on this machine: oneMKL is there, its processor as well."""
+    return kernels.processor("vendor_id") == MAKER and installed()
 
 
 def installed() -> bool:
