@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.normalizers.decomposition import deviations_of, mean_of
+
 Array = NDArray[np.float64]
 CHECKED = 256  # points that the map is tried on
 CLOSE = 1e-9  # of the largest coordinate: the error that the map may have
@@ -40,10 +42,10 @@ def probe(scheme: Any, x: NDArray[Any], z: NDArray[Any]) -> Probed | None:
     The scheme transforms the mean, and the mean moved along each feature by that feature's standard
     deviation. The map that follows must then give z for some of the points.
     """
-    centre = x.mean(axis=0, dtype=np.float64)
-    steps = x.std(axis=0, dtype=np.float64)
+    centre = mean_of(x)
+    steps = deviations_of(x, centre)
     some = np.unique(np.linspace(0, len(x) - 1, CHECKED).astype(int))
-    return tried(scheme, centre, steps, x[some], z[some], float(np.abs(z).max()))
+    return tried(scheme, centre, steps, x[some], z[some], float(max(-z.min(), z.max())))
 
 
 def tried(
@@ -88,7 +90,7 @@ def effects(found: Probed, z: NDArray[Any]) -> Effects:
     else:
         scales = bool(np.abs(diagonal - 1).max(initial=0.0) > 1e-6)
     origin = found.image - found.matrix @ found.centre
-    spread = z.std(axis=0, dtype=np.float64)
+    spread = deviations_of(z, mean_of(z))
     reach = np.abs(found.matrix) @ np.abs(found.centre)
     shifts = bool(np.any(np.abs(origin) > 1e-6 * np.maximum(spread, reach)))
     centres = shifts and bool(np.all(np.abs(found.image) <= 1e-6 * np.maximum(spread, reach)))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from normbench.datasets.values import UserError
 from normbench.engine.probed import probe
 from normbench.engine.settings import Settings
+from normbench.normalizers.decomposition import deviations_of, small_blocks
 
 Array = NDArray[Any]
 EQUAL = {"float64": 1e-10, "float32": 1e-4}  # of the largest score: beyond, it is another function
@@ -51,7 +52,7 @@ def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Ar
             f"start=same_function: normalizer {name} is no affine map of the features, so that no "
             f"weights make the same function under it; {remedy}"
         )
-    size = x.std(axis=0, dtype=np.float64)
+    size = deviations_of(x, found.centre)
     size = np.where(size > len(x) * np.finfo(np.float64).eps * np.abs(found.centre), size, 0.0)
     rng = np.random.default_rng([settings.seed, *settings.draws])
     drawn = settings.start_scale * rng.standard_normal((settings.starts, classes, x.shape[1] + 1))
@@ -59,10 +60,13 @@ def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Ar
     slopes = drawn[:, :, 1:] @ back
     bias = drawn[:, :, 0] - slopes @ found.image
     weights = np.concatenate([bias[:, :, None], slopes], axis=2)
-    scaled = (x - found.centre) / np.where(size > 0, size, np.inf)
-    wanted = drawn[:, :, 1:] @ scaled.T + drawn[:, :, :1]
-    made = slopes @ z.T.astype(np.float64) + bias[:, :, None]
-    if np.abs(made - wanted).max() > EQUAL[settings.precision] * np.abs(wanted).max():
+    scale, gap, largest = np.where(size > 0, size, np.inf), 0.0, 0.0
+    for block in small_blocks(x):
+        scaled = (x[block] - found.centre) / scale
+        wanted = drawn[:, :, 1:] @ scaled.T + drawn[:, :, :1]
+        made = slopes @ z[block].T.astype(np.float64) + bias[:, :, None]
+        gap, largest = max(gap, np.abs(made - wanted).max()), max(largest, np.abs(wanted).max())
+    if gap > EQUAL[settings.precision] * largest:
         raise UserError(
             f"start=same_function: normalizer {name} does not keep all training points apart, so "
             f"that no weights make the same function under it; {remedy}"

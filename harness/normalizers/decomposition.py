@@ -11,6 +11,7 @@ from scipy import linalg
 
 Array = NDArray[np.float64]
 BLOCK = 4096  # points centred at a time: 25 MB of float64 at 784 features
+SMALL = 1 << 19  # numbers of a block of a pass without products: 4 MB of float64
 DEEP = 8  # rows of a block, in columns: a ninth more work than all at once
 EPS = float(np.finfo(np.float64).eps)
 
@@ -104,6 +105,15 @@ def mean_of(x: Any) -> Array:
     return first + more / len(x)
 
 
+def deviations_of(x: NDArray[Any], mean: Array) -> Array:
+    """Return the standard deviations `(N,)` of points about their mean, over P, in float64."""
+    squares = np.zeros(x.shape[1])
+    for block in small_blocks(x):
+        centred = x[block] - mean
+        squares += np.square(centred, out=centred).sum(axis=0)
+    return np.asarray(np.sqrt(squares / len(x)))
+
+
 def few_of(x: Any, mean: Array) -> Array:
     """Return points `(n, N)`, N + 1 at most, of mean 0 and of the covariance of x (P, N).
 
@@ -142,6 +152,11 @@ def blocks(points: int, size: int | None = None) -> Iterator[slice]:
     size = size or BLOCK
     for first in range(0, points, size):
         yield slice(first, min(first + size, points))
+
+
+def small_blocks(x: NDArray[Any]) -> Iterator[slice]:
+    """Yield slices that cover points, each so few that they stay near the processor."""
+    return blocks(len(x), max(1, SMALL // x.shape[1]))
 
 
 def eigendecomposition(matrix: Array) -> tuple[Array, Array]:
