@@ -69,6 +69,20 @@ def test_the_fused_pass_is_the_plain_formula(name, classes, kind, runs, dtype, r
         np.testing.assert_array_equal(counts, counted)
 
 
+def test_a_tie_beside_a_score_that_is_not_a_number_is_counted():
+    scores = np.array([[[1.0, np.nan, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]])
+    for targets, wrong in (([0, 0, 1], 1), ([1, 1, 1], 2), ([1, 2, 2], 3)):
+        counts = COSTS["multiclass_softmax"].fused(scores.copy(), np.array(targets))[1]
+        assert counts == wrong
+
+
+def test_a_class_of_minus_infinity_costs_nothing():
+    scores = np.array([[[1.0, 2.0], [-np.inf, -np.inf]], [[1.0, 2.0], [1.0, -np.inf]]])
+    values, counts = COSTS["multiclass_softmax"].fused(scores, np.array([0, 0]))
+    np.testing.assert_allclose(values, [0.0, np.log(2)], atol=1e-15)
+    np.testing.assert_array_equal(counts, [0, 0])
+
+
 @pytest.mark.parametrize("kind", SCORES)
 @pytest.mark.parametrize(("name", "classes"), FUSED)
 def test_a_run_in_a_stack_is_the_run_alone(name, classes, kind, rng):
