@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,8 @@ class JobRecord:
             for name, parts in self.arrays.items()
             for key, part in parts.items()
         }
-        words = asdict(self) | {"arrays": {}}
+        runs = {"scheme": vars(self.scheme), "steps": [vars(step) for step in self.steps]}
+        words = {**vars(self), **runs, "arrays": {}}
         draft = file.with_suffix(".draft")
         draft.unlink(missing_ok=True)
         with draft.open("xb") as stream:
