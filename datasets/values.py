@@ -34,14 +34,21 @@ class UserError(ValueError):
     """A user's mistake, told in one line: the setting, its value, the rule and the remedy."""
 
 
+def typed(value: Any) -> str:
+    """Return a setting's value as a command line has it: null, true, false, or as it is."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value)
+
+
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     """Return value as an int; raise `UserError` unless it is a whole number within the bounds."""
     rule = f"{least} or more" if most is None else f"from {least} to {most}"
     if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
-        raise UserError(f"{name}={value}: must be a whole number, {rule}")
+        raise UserError(f"{name}={typed(value)}: must be a whole number, {rule}")
     count = int(value if isinstance(value, int) else float(value))
     if count < least or (most is not None and count > most):
-        raise UserError(f"{name}={value}: must be {rule}")
+        raise UserError(f"{name}={typed(value)}: must be {rule}")
     return count
 
 
@@ -69,7 +76,7 @@ def number(
         or (most is not None and value > most)
     ):
         bounds = f", {' and '.join(rules)}" if rules else ""
-        raise UserError(f"{name}={value}: must be a finite number{bounds}")
+        raise UserError(f"{name}={typed(value)}: must be a finite number{bounds}")
     return float(value)
 
 
@@ -86,14 +93,14 @@ def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return value; raise `UserError` that lists the choices unless it is one of them."""
     if not isinstance(value, str) or value not in choices:
         near = did_you_mean(value, choices)
-        raise UserError(f"{name}={value}: must be one of {', '.join(choices)}{near}")
+        raise UserError(f"{name}={typed(value)}: must be one of {', '.join(choices)}{near}")
     return str(value)
 
 
 def switch(name: str, value: Any) -> bool:
     """Return value; raise `UserError` unless it is true or false."""
     if not isinstance(value, bool):
-        raise UserError(f"{name}={value}: must be true or false")
+        raise UserError(f"{name}={typed(value)}: must be true or false")
     return value
 
 
@@ -103,13 +110,15 @@ def place(name: str, value: Any, remedy: str) -> Path:
     remedy: how it is written, such as `write dataset.path=my.csv`.
     """
     if not isinstance(value, str) or not value.strip():
-        raise UserError(f"{name}={value}: must be a path; {remedy}")
+        raise UserError(f"{name}={typed(value)}: must be a path; {remedy}")
     try:
         path = Path(value).expanduser()
         path.exists()
     except (OSError, RuntimeError, ValueError) as error:  # too long, a user that there is not
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{name}={value}: is no path to be read ({reason}); {remedy}") from error
+        raise UserError(
+            f"{name}={typed(value)}: is no path to be read ({reason}); {remedy}"
+        ) from error
     return path
 
 

@@ -167,14 +167,17 @@ def predicts_best(splits: pd.DataFrame) -> list[str]:
     return list(by.index[by <= by.min() + 1e-6 * abs(by.min())])
 
 
-def told(splits: pd.DataFrame, schemes: Sequence[str]) -> str:
-    """Return how schemes do on the test points, in words: the median over the splits."""
+def told(splits: pd.DataFrame, schemes: Sequence[str], more: int = 0) -> str:
+    """Return how schemes do on the test points, in words: the median over the splits.
+
+    more: digits, where fewer do not tell it from another.
+    """
     own = splits[splits["scheme"].isin(schemes)]
     by = measure(splits)
     middle = own.groupby("scheme")[by].median().iloc[0]
     if by == "cost":
-        return f"test cost {middle:.4g}"
-    return f"{middle:.1%} of the test points misclassified"
+        return f"test cost {middle:.{4 + more}g}"
+    return f"{middle:.{1 + more}%} of the test points misclassified"
 
 
 def worse_though_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
@@ -187,7 +190,10 @@ def worse_though_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
     sure = not set(there) & set(not_told_apart(paired(splits), best))
     how = f"on {count} splits" if sure else f"though {count} {_splits(count)} too few to be sure"
     faster = " = ".join(there)
-    both = {"theirs": told(splits, there), "least": told(splits, best)}
+    for more in range(8):  # digits, until they differ
+        both = {"theirs": told(splits, there, more), "least": told(splits, best, more)}
+        if both["theirs"] != both["least"]:
+            break
     names_of = {"faster": faster, "best": " = ".join(best)}
     return said("faster_predicts_worse", how=how, **both, **names_of).text
 

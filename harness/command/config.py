@@ -117,7 +117,7 @@ def replaced(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
 def _check_parts(plain: Mapping[str, Any]) -> None:
     """Raise `UserError` where a part of a config is another kind of thing than its settings."""
     from normbench.datasets import UserError
-    from normbench.datasets.values import memory_size, number, switch
+    from normbench.datasets.values import memory_size, number, switch, typed
 
     switch("reuse", plain["reuse"])
     memory_size(plain["memory"])
@@ -128,10 +128,9 @@ def _check_parts(plain: Mapping[str, Any]) -> None:
     figures(plain)
     for part in (*GROUPS, "tracking", "rules", "search"):
         if not isinstance(plain[part], dict):
-            value = "null" if plain[part] is None else plain[part]
             raise UserError(
-                f"{part}={value}: must be settings, each by its name, such as {part}.NAME=VALUE; "
-                "normbench --cfg job shows them"
+                f"{part}={typed(plain[part])}: must be settings, each by its name, such as "
+                f"{part}.NAME=VALUE; normbench --cfg job shows them"
             )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from normbench.datasets.values import UserError, whole
+from normbench.datasets.values import UserError, typed, whole
 
 BASIC = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 JOBLIB = "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"
@@ -140,7 +140,5 @@ def _check_of_queue(name: str, value: Any, most: int | None) -> None:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as a command line has it."""
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
-    return str(getattr(value, "name", value))
+    """Return a value as a command line has it, one of several by its name."""
+    return typed(getattr(value, "name", value))

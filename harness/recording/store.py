@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from normbench.datasets import UserError
+from normbench.datasets.values import UserError, typed
 from normbench.recording.places import own_place, try_folder
 from normbench.results import clean, mlflows_own, secrets, stores
 
@@ -193,7 +193,7 @@ class Store:
         """Return the store with paths made absolute against a folder."""
         if not isinstance(uri, str) or not uri:
             raise UserError(
-                f"tracking.uri={'null' if uri is None else uri}: must be a URI, such as "
+                f"tracking.uri={typed(uri)}: must be a URI, such as "
                 "http://host:5000 of a server, or sqlite:///mlflow.db of a file"
             )
         if artifacts is not None and not isinstance(artifacts, str):

@@ -152,7 +152,7 @@ DATES = pd.DataFrame(
 )
 
 CASES = (
-    Case("no path", chosen("csv"), ("dataset.path=None", "dataset.path=my.csv"), True),
+    Case("no path", chosen("csv"), ("dataset.path=null", "dataset.path=my.csv"), True),
     Case("a file that is not there", no_file, ("none.csv: no such file", "quotes")),
     Case("a folder instead of a file", a_folder, ("my.csv: is a folder", "name a file"), True),
     Case("an empty file", csv(""), ("is empty",)),

@@ -220,7 +220,7 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path, name):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"path": None}, r"^dataset\.path=None: must be a path; write dataset\.path=X\.npy"),
+        ({"path": None}, r"^dataset\.path=null: must be a path; write dataset\.path=X\.npy"),
         ({"targets": "no.npy"}, r"^dataset\.targets=no\.npy: no such file"),
         ({"targets": "X.npy"}, r"targets have shape \(500, 6\)"),
         ({"targets": "objects.npy"}, r"^dataset\.targets=.*: cannot be read as a NumPy array"),

@@ -61,8 +61,8 @@ def test_another_machines_choice_is_taken_back_where_it_cannot_run(fresh, monkey
 
 FLAGS = "fpu sse2 avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl"
 RAN = (
-    "import sys; from pathlib import Path; from normbench.engine.fast import kernels\n"
-    "kernels.CPUINFO = Path(sys.argv[1]); kernels._chosen = lambda: 'Haswell'\n"
+    "import sys; from pathlib import Path; from normbench.engine.fast import kernels, processor\n"
+    "processor.FILE = Path(sys.argv[1]); kernels._chosen = lambda: 'Haswell'\n"
     "kernels.choose(); import os; print(os.environ.get(kernels.VARIABLE))"
 )
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import optimizers
 from normbench.datasets import make_dataset, values
-from normbench.engine.fast import blocked, kernels, packed, products
+from normbench.engine.fast import blocked, kernels, packed, processor, products
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.fast.packed import Packed
 from normbench.engine.settings import Settings
@@ -52,8 +52,8 @@ def fresh():
 
 def on_processor(lines, monkeypatch, tmp_path):
     """Have the processor described so."""
-    monkeypatch.setattr(kernels, "CPUINFO", tmp_path / "cpuinfo")
-    kernels.CPUINFO.write_text(lines)
+    monkeypatch.setattr(processor, "FILE", tmp_path / "cpuinfo")
+    processor.FILE.write_text(lines)
 
 
 def problem(name, classes, rng, dtype=np.float64):

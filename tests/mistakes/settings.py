@@ -61,7 +61,7 @@ CASES = (
     *(one(f"memory={value}", said="must be a size") for value in ("much", "-1", "true", "[1]")),
     one("memory=1MiB", said="the program itself takes"),
     *(one(f"checkpoint={value}") for value in ("0", "-1", "often", "nan", "[1]")),
-    one("checkpoint=true", said="checkpoint=True: must be a finite number"),
+    one("checkpoint=true", said="checkpoint=true: must be a finite number"),
     *(one(f"reuse={value}", said="true or false") for value in ("no", "maybe", "null", "[1]", "1")),
     *(Case(" ".join(words), typed(*words), (said,)) for words, said in NEARLY.items()),
     Case("a list in two words", typed("step_sizes=[1,", "10]"), ("'step_sizes=[1, 10]'",)),

@@ -42,6 +42,15 @@ def test_a_faster_scheme_that_predicts_worse_is_told():
     assert "6 splits are too few" in heldout.worse_though_faster(three, ["fast"])
 
 
+def test_predictions_that_round_to_the_same_are_told_apart():
+    near = splits(fast=[0.12541], slow=[0.12539])
+    text = heldout.worse_though_faster(near, ["fast"])
+    assert "12.541% of" in text
+    assert "against 12.539% of" in text
+    costs = near.assign(rate=np.nan, cost=[1.000004, 1.000001])
+    assert "test cost 1.000004 under fast" in heldout.worse_though_faster(costs, ["fast"])
+
+
 def test_equal_predictions_are_named_together():
     near = splits(a=[0.1], b=[0.1 + 1e-9], c=[0.1 + 5e-6])
     assert heldout.predicts_best(near) == ["a", "b"]

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from normbench.engine.fast import processor
+
 VARIABLE = "OPENBLAS_CORETYPE"
-CPUINFO = Path("/proc/cpuinfo")
 NARROW = {"haswell", "zen", "sandybridge", "nehalem", "prescott", "excavator"}
 OURS = "SkylakeX"
 NEEDED = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
@@ -67,20 +68,8 @@ def _told(words: Callable[[dict[str, Any]], str], of_packed: str) -> str:
     return "; ".join([*sorted(others), *([of_packed] if used() else [])])
 
 
-def processor(field: str) -> str:
-    """Return a field of Linux's description of the processor, such as `vendor_id`, else empty."""
-    try:
-        for line in CPUINFO.read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == field:
-                return value.strip()
-    except OSError:
-        pass
-    return ""
-
-
 def _has_avx512() -> bool:
-    return set(processor("flags").split()) >= NEEDED
+    return set(processor.described("flags").split()) >= NEEDED
 
 
 def _chosen() -> str | None:

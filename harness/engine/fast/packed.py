@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.values import SHARE, available
-from normbench.engine.fast import kernels, threads
+from normbench.engine.fast import processor, threads
 
 Array = NDArray[Any]
 PACKAGE = "mkl"
@@ -118,7 +118,7 @@ def pays(x: Array, rows: int, steps: int, with_gradient: bool) -> bool:
 @lru_cache(maxsize=1)
 def used() -> bool:
     """Return whether points are packed on this machine: oneMKL is there, its processor as well."""
-    return kernels.processor("vendor_id") == MAKER and installed()
+    return processor.described("vendor_id") == MAKER and installed()
 
 
 def installed() -> bool:
