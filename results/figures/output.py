@@ -51,7 +51,10 @@ def svg(figure: Figure) -> str:
 
 def _lay_out(figure: Figure) -> None:
     """Lay a figure out once, not once a file, and without a drawing: each takes as long."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     engine = figure.get_layout_engine()
     if engine is not None:
+        FigureCanvasAgg(figure)  # it measures each text once, for the layout and for the PNG
         engine.execute(figure)
         figure.set_layout_engine(None)  # with any engine, each file would be drawn twice

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -40,7 +41,10 @@ def draw(
             style.say_nothing(axes[0], "no scheme has recorded a projection")
             return figure
         size = arrays[rows[0]["label"]]["points"].shape[1]
-        kwargs: Any = {"subplot_kw": {"projection": "3d"}} if size == 3 else {}
+        kwargs: Any = {}
+        if size == 3:
+            kwargs = {"subplot_kw": {"projection": "3d"}}
+            matplotlib.rcParams["axes.titley"] = None  # a fixed title would stand in the box
         height = _height([arrays[row["label"]] for row in rows], size)
         figure, axes = style.panels(len(rows), shape, title, height, **kwargs)
         looks = style.looks([row["normalizer"] for row in rows])

@@ -348,6 +348,8 @@ RC: Any = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.titlesize": "medium",
+    # Otherwise matplotlib looks at each drawing, and each layout, for what is in a title's way.
+    "axes.titley": 1.0,
     "figure.labelsize": "medium",
     "axes.axisbelow": True,
     "grid.alpha": 0.25,

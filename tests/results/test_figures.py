@@ -5,7 +5,11 @@ from importlib import import_module
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.mathtext import MathTextParser
+from matplotlib.text import Text
+from matplotlib.textpath import TextPath
 from PIL import Image
 
 from normbench.command.results import main
@@ -53,6 +57,58 @@ def texts(axis):
 def test_every_figure_has_a_maker_and_a_line_of_help():
     for name in NAMES:
         assert callable(import_module(f"normbench.results.figures.{name}").make)
+
+
+@pytest.mark.parametrize("name", ["histories", "step_sizes", "phase_diagram"])
+def test_a_figure_is_saved_without_formulas_and_texts_are_measured_once(
+    three, name, tmp_path, monkeypatch
+):
+    def formula(parser, text, *args):
+        raise AssertionError(text)  # for the first one matplotlib builds its whole parser
+
+    measured = []
+    measure = RendererAgg.get_text_width_height_descent
+
+    def counted(renderer, text, font, is_formula):
+        measured.append((text, font.get_size(), font.get_weight()))
+        return measure(renderer, text, font, is_formula)
+
+    monkeypatch.setattr(MathTextParser, "parse", formula)
+    monkeypatch.setattr(RendererAgg, "get_text_width_height_descent", counted)
+    figure = drawing.figure(three.sweep, three.name, name)
+    output.save(figure, tmp_path / name, {}, ("png", "svg"))
+    assert measured
+    assert len(measured) == len(set(measured))
+
+
+def test_titles_stay_where_they_are_without_a_search_for_what_stands_in_their_way(
+    three, monkeypatch
+):
+    figure = draw(three, "step_sizes")
+    searched = []
+    measure = Text.get_window_extent
+    titles = [axis.title for axis in figure.axes]
+
+    def counted(text, *args, **kwargs):
+        searched.extend(title for title in titles if title is text)
+        return measure(text, *args, **kwargs)
+
+    monkeypatch.setattr(Text, "get_window_extent", counted)
+    figure.set_layout_engine("none")
+    figure.draw_without_rendering()
+    assert not searched
+    above = [title.get_window_extent().y0 - title.axes.bbox.y1 for title in titles]
+    assert min(above) > 0
+
+
+def test_the_arrows_of_step_sizes_are_the_signs_of_the_font():
+    for sign, arrow in (("↑", step_sizes.UP), ("→", step_sizes.RIGHT)):
+        letter = TextPath((0, 0), sign)
+        box = letter.get_extents()
+        corners = letter.vertices[:-1] - (box.p0 + box.p1) / 2
+        corners /= max(box.width, box.height)
+        off = np.abs(corners[:, None] - arrow.vertices[None]).max(axis=2).min(axis=1)
+        assert off.max() < 0.002  # of the arrow's length
 
 
 def test_histories_of_three_schemes_in_ten_iterations(three):

@@ -144,6 +144,8 @@ def test_projection_draws_points_images_and_the_plane(space):
     assert labels == ["_points", "_back", "_plane"]
     assert [part.get_label() for part in line.collections] == ["_points", "_back"]
     assert len(marked(plane, "thread")) == 30
+    for axis in (plane, line):  # the box of three features reaches up to its title, not into it
+        assert axis.title.get_position()[1] == 1
 
 
 def test_closer_draws_the_named_schemes_from_iteration_1(three):
