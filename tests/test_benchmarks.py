@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from normbench.engine.fast import blocked, packed
-from tests.benchmarks import sides
+from tests.benchmarks import commands, sides
 from tests.benchmarks.__main__ import check_same, judged, line
 from tests.conftest import ROOT
 from tests.real_data import FOLDER
@@ -36,6 +36,12 @@ def test_a_row_says_whether_its_target_was_met():
 
 def test_a_row_names_the_kernels_that_ran():
     assert line(judged("a", 1.2, "at most", 1.25) | {"kernels": "Haswell"}).endswith("Haswell")
+
+
+def test_a_command_is_measured_with_its_modules_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    code = "import sys; sys.stderr.write(str(sys.dont_write_bytecode))"
+    assert commands._python(["-c", code], str(tmp_path)) == "False"
 
 
 @pytest.mark.parametrize("classes", [1, 3])

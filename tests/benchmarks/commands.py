@@ -1,5 +1,6 @@
 """Whole commands: what `normbench` costs beside the descent, in time and in memory."""
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -57,9 +58,11 @@ def command_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
 
 
 def _python(code: list[str], work_folder: str) -> str:
+    """Return what a Python says, whose modules are compiled once, as they are for a user."""
     done = subprocess.run(
         [sys.executable, *code],
         cwd=work_folder,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""},
         capture_output=True,
         text=True,
         check=False,
