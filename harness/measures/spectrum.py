@@ -46,7 +46,7 @@ def identity_gap(z: Array) -> float:
     0 where the points are centred and sphered.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # of points around 1e160
-        mean, covariance = mean_and_covariance(z.astype(np.float64))
+        mean, covariance = mean_and_covariance(z)
         return float(np.abs(covariance + np.outer(mean, mean) - np.eye(z.shape[1])).max())
 
 

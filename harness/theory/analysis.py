@@ -143,7 +143,8 @@ def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum
     """
     size = min(x.shape[0], x.shape[1] + 1)
     cubes = size**3 / (4 * x.size)
-    singular = Work((2 * size + 20 * cubes) / classes, 24.0 * x.size + 48.0 * size**2)
+    held = 8.0 * x.size + 36.0 * size * (x.shape[1] + 1)
+    singular = Work((2 * size + 20 * cubes) / classes, held)
     if size <= spectra.MOST_FEATURES and budget.allows(singular):
         budget.affords("singular values", singular)
         return spectra.spectrum(x)

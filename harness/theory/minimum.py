@@ -14,6 +14,7 @@ from scipy import linalg
 
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Objective
+from normbench.normalizers.decomposition import blocks, mean_and_covariance, mean_of
 from normbench.results.names import PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.separability import separates
 
@@ -60,11 +61,15 @@ def sphere(x: NDArray[Any]) -> tuple[Array, Array]:
 
     d `(r,)`: the variances, decreasing, of the directions that are not rounding.
     """
-    centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
-    values, vectors = linalg.eigh(centred.T @ centred / len(x), driver="evd")
+    mean, covariance = mean_and_covariance(x)
+    values, vectors = linalg.eigh(covariance, driver="evd")
     values, vectors = values[::-1], vectors[:, ::-1]
     kept = values > len(values) * np.finfo(np.float64).eps * max(values[0], 0.0)
-    return centred @ vectors[:, kept] / np.sqrt(values[kept]), values[kept]
+    values, vectors = values[kept], vectors[:, kept]
+    basis = np.empty((len(x), len(values)))
+    for block in blocks(len(x)):
+        basis[block] = (x[block] - mean) @ vectors / np.sqrt(values)
+    return basis, values
 
 
 def penalty_of_basis(l2: float | Array, x: NDArray[Any], basis: Array, variances: Array) -> Array:
@@ -75,8 +80,7 @@ def penalty_of_basis(l2: float | Array, x: NDArray[Any], basis: Array, variances
     """
     if np.ndim(l2) == 0:
         return np.asarray(l2 / variances)
-    centred = x.astype(np.float64) - x.mean(axis=0, dtype=np.float64)
-    along = centred.T @ basis / len(x) / np.sqrt(variances)  # the points' axes, (N, r)
+    along = _products(basis, x, mean_of(x)).T / np.sqrt(variances)  # the points' axes, (N, r)
     whole = np.diag(l2) if np.ndim(l2) == 1 else np.asarray(l2, dtype=np.float64)
     kept = along.T @ whole @ along
     across = linalg.null_space(along.T)
@@ -97,7 +101,7 @@ def sphered(problem: Objective) -> Objective:
     if few is problem.x:
         return problem.on(basis, l2)
     mean = few.mean(axis=0)
-    axes = (few - mean).T @ basis / (len(few) * np.sqrt(variances))
+    axes = _products(basis, few, mean).T / np.sqrt(variances)
     return problem.on(problem.points.mapped((axes / np.sqrt(variances)).T, mean), l2)
 
 
@@ -107,14 +111,24 @@ def spans_the_same(basis: Array, z: NDArray[Any]) -> bool:
     basis: the data's, from `sphere`. True under every invertible affine scheme and under no other:
     the columns of z lie in the span of the basis and the constants, and fill it.
     """
-    centred = z.astype(np.float64) - z.mean(axis=0, dtype=np.float64)
-    along = basis.T @ centred / len(basis)
-    left = np.linalg.norm(centred - basis @ along, axis=0)
-    if np.any(left > 1e-6 * np.linalg.norm(centred, axis=0) + 1e-12):
+    mean, covariance = mean_and_covariance(z)
+    along, left = _products(basis, z, mean), np.zeros_like(mean)
+    for block in blocks(len(z)):
+        left += np.square(z[block] - mean - basis[block] @ along).sum(axis=0)
+    size = np.sqrt(len(z) * np.maximum(np.diag(covariance), 0.0))
+    if np.any(np.sqrt(left) > 1e-6 * size + 1e-12):
         return False
-    values = np.linalg.eigvalsh(centred.T @ centred / len(z))
+    values = np.linalg.eigvalsh(covariance)
     bound = len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
     return int(np.count_nonzero(values > bound)) == basis.shape[1]
+
+
+def _products(basis: Array, x: NDArray[Any], mean: Array) -> Array:
+    """Return `basis' (x - mean) / P` `(r, N)` of points x (P, N), in float64, block by block."""
+    products = np.zeros((basis.shape[1], len(mean)))
+    for block in blocks(len(x)):
+        products += basis[block].T @ (x[block] - mean)
+    return products / len(x)
 
 
 def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Minimum:
@@ -138,10 +152,10 @@ def weights_of(scores: Array, z: NDArray[Any]) -> Array:
     The scores are affine in z; of several such weights, the shortest.
     """
     basis, variances = sphere(z)
-    mean = z.mean(axis=0, dtype=np.float64)
-    scale = len(z) * np.sqrt(variances)
-    along = (z - mean).T @ basis / scale  # the points' axes, (M, r)
-    slopes = (scores @ basis / scale) @ along.T
+    mean = mean_of(z)
+    scale = np.sqrt(variances)
+    along = _products(basis, z, mean).T / scale  # the points' axes, (M, r)
+    slopes = (scores @ basis / (len(z) * scale)) @ along.T
     return np.column_stack([scores.mean(axis=1) - slopes @ mean, slopes])
 
 

@@ -71,7 +71,8 @@ def separates(problem: Objective, weights: Array) -> bool:
 def _separates(problem: Objective, weights: Array, x: Array, targets: NDArray[Any]) -> bool:
     """Return whether the margins of points x (p, M) are above what rounding can make of 0."""
     scores = problem.scores(weights, x).astype(np.float64)
-    lost = (np.abs(weights[:, 1:]) @ np.abs(x).max(axis=0) + np.abs(weights[:, 0])).max()
+    largest = np.maximum(x.max(axis=0), -x.min(axis=0))
+    lost = (np.abs(weights[:, 1:]) @ largest + np.abs(weights[:, 0])).max()
     rounding = 4 * weights.shape[1] * np.finfo(weights.dtype).eps * float(lost)
     if len(scores) == 1:
         return bool(np.all(targets * scores[0] > rounding))

@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from normbench.engine.hessian import LinearHessian, with_penalty
-from normbench.normalizers.decomposition import blocks, mean_and_covariance, rounding
+from normbench.normalizers.decomposition import (
+    blocks,
+    mean_and_covariance,
+    mean_of,
+    rounding,
+    small_blocks,
+)
 
 Array = NDArray[np.float64]
 SEEN = 1e-15  # of the largest singular value: one below that is rounding
@@ -103,7 +109,8 @@ def spectrum(x: NDArray[Any]) -> Spectrum:
     however small it is.
     """
     mean, centred = _centred(x)
-    triangle = np.linalg.qr(centred, mode="r") / np.sqrt(len(x))
+    _, triangle = linalg.qr(centred, overwrite_a=True, mode="raw", check_finite=False)
+    triangle /= np.sqrt(len(x))
     root = np.zeros((len(triangle) + 1, len(mean) + 1))
     root[0] = np.r_[1.0, mean]
     root[1:, 1:] = triangle
@@ -128,11 +135,17 @@ def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
 
 
 def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the mean of points, and the points without it, free of the mean's own rounding."""
-    mean = x.mean(axis=0, dtype=np.float64)
-    centred = x - mean
+    """Return the mean of points, and the points without it, free of the mean's own rounding.
+
+    They are the one copy that is made, in the order that a decomposition in place takes.
+    """
+    mean = mean_of(x)
+    centred = np.empty(x.shape, order="F")
+    for block in small_blocks(x):
+        np.subtract(x[block], mean, out=centred[block])
     rest = centred.mean(axis=0)
-    return mean + rest, centred - rest
+    centred -= rest
+    return mean + rest, centred
 
 
 def _rank(half: Array, points: int, mean: Array) -> int:
@@ -158,7 +171,7 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     width = x.shape[1] + 1
     if min(len(x), width) > MOST_FEATURES:
         return Spectrum(np.array([largest_gram(x)]), whole=False)
-    whole, covariance, correlation = _moments(x.astype(np.float64, copy=False))
+    whole, covariance, correlation = _moments(x)
     values, ranked, variances = map(linalg.eigvalsh, (whole, correlation, covariance))
     values = live(values, width)
     return Spectrum(
@@ -169,12 +182,13 @@ def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     )
 
 
-def _moments(x: Array) -> tuple[Array, Array, Array]:
+def _moments(x: NDArray[Any]) -> tuple[Array, Array, Array]:
     """Return matrices with the nonzero eigenvalues of Gram, covariance and correlation."""
     if x.shape[1] < len(x):
         mean, covariance = mean_and_covariance(x)
         scales = _scales(np.sqrt(np.maximum(np.diag(covariance), 0.0)), len(x), mean)
         return gram(x), covariance, covariance / np.outer(scales, scales)
+    x = x.astype(np.float64, copy=False)
     mean, centred = _centred(x)
     scaled = centred / _scales(centred.std(axis=0), len(x), mean)
     products = ((x @ x.T + 1), centred @ centred.T, scaled @ scaled.T)
