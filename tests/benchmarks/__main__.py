@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from normbench.engine.fast import kernels
+from normbench.engine.fast import kernels, processor
 
 kernels.choose()
 
@@ -55,7 +55,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="rows whose name holds this word")
     parser.add_argument("--json", type=Path, help="where to write the table as JSON")
     options = parser.parse_args()
-    print(kernels.in_use(), file=sys.stderr)
+    machine = {"processor": processor.described("model name"), "blas": kernels.in_use()}
+    print("; ".join(filter(None, machine.values())), file=sys.stderr)
     ran = kernels.names()
     rows = []
     groups = (step_rows, framework_rows, small_rows, short_rows, size_rows, large_rows)
@@ -65,7 +66,7 @@ def main() -> int:
             rows.append(row)
             print(line(row), flush=True)
     if options.json:
-        options.json.write_text(json.dumps({"blas": kernels.in_use(), "rows": rows}, indent=1))
+        options.json.write_text(json.dumps({**machine, "rows": rows}, indent=1))
     return 0
 
 
