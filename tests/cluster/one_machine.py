@@ -131,9 +131,10 @@ class Cluster:
 
     def _daemon(self, *words: str, name: str = "") -> None:
         name = name or words[0]
+        environment = {**self.environment, "STARTED_BY": f"{self.folder}/{name}"}
         with (self.folder / f"{name}.out").open("w") as out:
             self.daemons[name] = subprocess.Popen(
-                words, env=self.environment, stdout=out, stderr=out, start_new_session=True
+                words, env=environment, stdout=out, stderr=out, start_new_session=True
             )
 
     def says(self, words: str) -> str:
@@ -151,22 +152,23 @@ class Cluster:
 
     def end(self, name: str) -> None:
         """Kill a daemon and all that it has started, as when its machine loses power."""
-        for process in self._started_by(name):
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
         daemon = self.daemons.pop(name)
-        daemon.kill()
+        daemon.kill()  # first: what it begins would outlive it
         daemon.wait()
+        while found := self._started_by(name):  # again: those that watch tasks begin them
+            for process in found:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
     def _started_by(self, node: str) -> list[int]:
         """Return the processes of a node: those that watch its tasks, and then the tasks."""
-        log = str(self.folder / f"{node}.log")
         mark = {f"SLURM_CONF={self.folder}/slurm.conf", f"SLURMD_NODENAME={node}"}
         watching, tasks = [], []
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it has ended
-                if any(os.readlink(file) == log for file in (place / "fd").iterdir()):
+                words = set((place / "environ").read_bytes().decode(errors="replace").split("\0"))
+                if f"STARTED_BY={self.folder}/{node}" in words:
                     watching.append(int(place.name))
-                elif mark <= set((place / "environ").read_text().split("\0")):
+                elif mark <= words:
                     tasks.append(int(place.name))
         return [*watching, *tasks]
