@@ -11,6 +11,8 @@ OF_LIBRARIES := tests/costs tests/optimizers tests/harness/normalizers \
 # The tests of what is recorded, read, taken up again and deleted: of a file and of a server.
 OF_RECORDS := tests/test_resume.py $(addprefix tests/harness/test_,tracking.py leftovers.py) \
 	$(addprefix tests/results/test_,tables.py view.py merging.py delete.py)
+# Tests of whole commands, two at a time: more threads than cores wait for each other.
+ALONE := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
@@ -74,10 +76,10 @@ $(LOWEST)/.ready: pyproject.toml
 	touch $@
 
 slow: $(READY) ## the tests that take minutes: studies, faults, a browser
-	$(PYTHON) -m pytest -n 2 -m "slow and not whole"
+	$(ALONE) -m "slow and not whole"
 
 test-server: $(READY) ## the tests of what is recorded, against MLflow's server with PostgreSQL
-	$(PYTHON) -m pytest -n 2 --store server $(OF_RECORDS)
+	$(ALONE) --store server $(OF_RECORDS)
 
 whole: $(READY) ## 400 generated mistakes, every kernel, every sentence: many minutes, not in CI
 	$(PYTHON) -m pytest -n 2 -m whole
