@@ -8,7 +8,7 @@ from tests.datasets.places import data_folder
 
 
 def harness(folder, *arguments):
-    done = forks.run(arguments, folder)
+    done = forks.run(arguments, folder, patience=400)  # of MNIST: 60 s on a free machine
     assert done.returncode == 0, done.stderr
     return done.stdout
 
