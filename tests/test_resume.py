@@ -169,12 +169,7 @@ FAULTS = ("SIGINT, starting", "SIGKILL, amid writing", "cost leaving", "server a
 NIGHTS = ("night, kills", "night, SIGINT")
 
 
-def on_a_file(fault):
-    """Return a fault as a parameter that a server is not asked."""
-    return pytest.param(fault, marks=pytest.mark.sqlite("a descent is taken up from a file"))
-
-
-@pytest.mark.parametrize("fault", [*FAULTS, *map(on_a_file, NIGHTS)])
+@pytest.mark.parametrize("fault", [*FAULTS, *NIGHTS])
 def test_a_fault_loses_nothing_and_doubles_nothing(tmp_path, fault):
     row = cases.FAULTS[fault](tmp_path)
     assert row.complaints == [], row
