@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 
-from normbench.results import mlflows_own, names, secrets, view
+from normbench.results import mlflows_own, names, secrets, uris, view
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep, last_sweep_id, load
 
@@ -18,7 +18,7 @@ def link(
 ) -> str:
     """Return the address that opens MLflow's charts on the scheme or the step runs of a sweep."""
     server = secrets.without_user(sweep.store.rstrip("/"))  # which is not for the terminal
-    base = server if server.startswith("http") else f"http://{host}:{port}"
+    base = server if uris.is_server(server) else f"http://{host}:{port}"
     return f"{base}/{path(sweep, experiment, role)}"
 
 
@@ -42,7 +42,7 @@ def serve(store: str, host: str = HOST, port: int = PORT) -> int:
     A store that is a server serves itself: its links are all there is to print. Raises ResultsError
     where the store is missing or empty or the port is taken.
     """
-    serves_itself = store.startswith("http")
+    serves_itself = uris.is_server(store)
     if not serves_itself:
         _check_port(host, port)
     sweep = load(store, last_sweep_id(store))

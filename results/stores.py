@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from normbench.results import clean, mlflows_own, secrets
+from normbench.results import clean, mlflows_own, secrets, uris
 from normbench.results.errors import ResultsError
 
-SQLITE = "sqlite:///"
-DEFAULT_STORE = f"{SQLITE}mlflow.db"
+DEFAULT_STORE = uris.EXAMPLE
 UNKNOWN = "error code 401"  # in the words of MLflow's client
 REFUSED = (  # why, and the remedy
     "401: the server knows no such user and password",
@@ -30,15 +29,13 @@ def connect(store: str) -> Any:
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     # A server that is not there is told of after seconds; MLflow's own patience is minutes.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
-    secrets.learn(store)
-    if not store.strip():  # MLflow would make a store of its own
-        raise ResultsError("--store: is empty; name a store, such as sqlite:///mlflow.db")
     store = absolute(store)
     try:
-        if store.startswith(SQLITE):
-            refuse_strange(Path(store.removeprefix(SQLITE)), empty=False)
+        database = uris.database(store)
+        if database:
+            refuse_strange(database, empty=False)
             mlflows_own.mind_connections()
-        elif store.startswith("http"):
+        elif uris.is_server(store):
             knock(store)
         return _Told(_client(store), store)
     except ResultsError:
@@ -48,10 +45,17 @@ def connect(store: str) -> Any:
 
 
 def absolute(store: str) -> str:
-    """Return a store's URI, the path of a database in it absolute."""
-    if not store.startswith(SQLITE):
-        return store
-    return f"{SQLITE}{Path(store.removeprefix(SQLITE)).absolute()}"
+    """Return a store's URI, the path of a database in it absolute.
+
+    Raises ResultsError for a URI of no store.
+    """
+    secrets.learn(store)
+    if not store.strip():  # MLflow would make a store of its own
+        raise ResultsError(f"--store: is empty; name a store, such as {uris.EXAMPLE}")
+    try:
+        return uris.absolute(store, Path.cwd())
+    except ValueError as error:
+        raise ResultsError(f"--store {secrets.blot_places(store)}: {error}") from None
 
 
 def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Path:
@@ -95,9 +99,8 @@ def moved(store: str, artifacts: str) -> Path | None:
     artifacts: the URI that the run was given. None where they never moved, are not there, or the
     database is no file.
     """
-    if not store.startswith(SQLITE):
-        return None
-    return mlflows_own.beside(Path(store.removeprefix(SQLITE)), artifacts, mlflows_own.OF_RUN)
+    database = uris.database(store)
+    return mlflows_own.beside(database, artifacts, mlflows_own.OF_RUN) if database else None
 
 
 def refuse_strange(database: Path, empty: bool) -> None:

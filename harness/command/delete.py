@@ -12,7 +12,7 @@ from typing import Any
 from normbench.recording import drawn, leftovers
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import clean, names
+from normbench.results import clean, names, stores
 from normbench.results.errors import ResultsError
 
 MEMBER = names.membership("").key
@@ -52,6 +52,7 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
 
     Raises ResultsError for a sweep that is not there or is at work, and where nobody can be asked.
     """
+    stores.connect(store)  # a writer would make a store that is not there
     writer = Writer(Store.at(store, None, Path.cwd()))
     sweeps = list(dict.fromkeys(sweeps))
     found = _found(writer, sweeps)

@@ -14,9 +14,8 @@ from normbench.recording.exporting import Export, all_sweeps
 from normbench.recording.importing import Contents, Import
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import clean
+from normbench.results import clean, uris
 from normbench.results.errors import ResultsError
-from normbench.results.stores import SQLITE
 
 EXAMPLE = "normbench results export SWEEP FILE"
 
@@ -47,8 +46,9 @@ def come(store: str, artifacts: str | None, name: str) -> int:
     artifacts: where those of new experiments go, beside a database without. Raises ResultsError,
     `UserError`, `StoreLostError`.
     """
-    if artifacts is None and store.startswith(SQLITE):
-        artifacts = str(Path(store.removeprefix(SQLITE)).absolute().parent / "mlartifacts")
+    database = uris.database(store)
+    if artifacts is None and database:
+        artifacts = str(database.parent / "mlartifacts")
     with unpacked(Path(name).absolute()) as file:
         contents = Contents(file)
         try:

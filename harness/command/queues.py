@@ -22,6 +22,7 @@ from omegaconf import DictConfig
 
 from normbench.command import slurm, task
 from normbench.command.errors import SweepError
+from normbench.results import uris
 
 if TYPE_CHECKING:
     from submitit import Executor, Job
@@ -63,7 +64,7 @@ class Queue(Launcher):
         if self.queue == "slurm":
             slurm.check(self.resources)
             uri = str(config.tracking.uri)
-            if uri.startswith("sqlite:"):
+            if uris.kind(uri) == "sqlite":
                 print(
                     f"tracking.uri={uri}: SQLite is for tasks of one machine; where Slurm has "
                     "several, name a server: tracking=server tracking.uri=http://host:5000",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench.command.words import near, parsed
-from normbench.results import clean, names
+from normbench.results import clean, names, stores
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import NAMES
 from normbench.results.garbage import collect_seldom
@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 raise ResultsError(f"results {words[0]}: there is no such command{meant}")
             words.insert(0, "show")
         options = parsed(words)
+        options.store = stores.absolute(options.store)
         if options.command not in OF_RUNS:
             collect_seldom()
         return int(COMMANDS[options.command](options))
@@ -232,12 +233,11 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _dashboard(options: argparse.Namespace) -> int:
-    from normbench.results import mlflows_own
+    from normbench.results import mlflows_own, uris
     from normbench.results.dashboard import serve
-    from normbench.results.stores import SQLITE
 
-    database = Path(options.store.removeprefix(SQLITE))
-    if options.store.startswith(SQLITE) and database.is_file():
+    database = uris.database(options.store)
+    if database and database.is_file():
         with suppress(sqlite3.Error):  # told of by the server's own reader
             mlflows_own.follow(database)
     return serve(options.store, options.host, options.port)

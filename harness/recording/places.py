@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from normbench.datasets import UserError
+from normbench.results import uris
 
 
 def own_place(name: str) -> Path:
@@ -39,5 +40,5 @@ def refuse_left(store: str, experiment: str, artifacts: str) -> None:
             f"tracking.uri={store}: the artifacts of {experiment} belong in {folder}, which cannot "
             f"be written ({error.strerror or error}); move the folder {folder.parent.name}, as it "
             "was, beside the database, or record elsewhere, such as "
-            f"tracking.uri=sqlite:///{own_place('mlflow.db')}"
+            f"tracking.uri={uris.of_file(own_place('mlflow.db'))}"
         ) from error

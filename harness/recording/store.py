@@ -17,7 +17,7 @@ from urllib.request import url2pathname
 
 from normbench.datasets.values import UserError, typed
 from normbench.recording.places import own_place, try_folder
-from normbench.results import clean, mlflows_own, secrets, stores
+from normbench.results import clean, mlflows_own, secrets, stores, uris
 
 PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
 AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
@@ -202,8 +202,10 @@ class Store:
                 "tracking.artifacts=mlartifacts"
             )
         secrets.learn(uri, artifacts or "")
-        if uri.startswith("sqlite:///"):
-            uri = f"sqlite:///{folder / uri.removeprefix('sqlite:///')}"
+        try:
+            uri = uris.absolute(uri, folder)
+        except ValueError as error:
+            raise UserError(f"tracking.uri={secrets.blot_places(uri)}: {error}") from None
         if artifacts and "://" not in artifacts:
             artifacts = (folder / artifacts).as_uri()
         return cls(uri, artifacts)
@@ -216,8 +218,7 @@ class Store:
     @property
     def database(self) -> Path | None:
         """The file of a SQLite store; None for any other."""
-        prefix = "sqlite:///"
-        return Path(self.uri.removeprefix(prefix)) if self.uri.startswith(prefix) else None
+        return uris.database(self.uri)
 
     def settle(self) -> None:
         """Wait until what is written is on the disk, once a job: `mlflows_own.mind_connections`."""
@@ -260,7 +261,7 @@ class Store:
 
     def _check_artifacts(self) -> None:
         """Raise `UserError` where artifacts cannot go: the first job would find out."""
-        if not self.artifacts or self.uri.startswith("http"):  # the server says where
+        if not self.artifacts or uris.is_server(self.uri):  # the server says where
             return
         try:
             if self.artifacts.startswith("file:"):
@@ -307,7 +308,7 @@ class Store:
             return Patient(client, self.uri, PATIENCE)
         except Exception as error:  # whatever a database's driver raises
             cause = (isinstance(error, StoreLostError) and error.__cause__) or error
-            place = f"tracking.uri=sqlite:///{own_place('mlflow.db')}"
+            place = f"tracking.uri={uris.of_file(own_place('mlflow.db'))}"
             other = first_line(cause), f"give a URI that can be written, such as {place}"
             why, remedy = stores.REFUSED if stores.is_refused(cause) else other
             raise UserError(
@@ -327,7 +328,7 @@ def _settle_mlflow() -> None:
 
 def _knock(uri: str) -> None:
     """Raise an error where a database or a server does not answer; MLflow would wait for 100 s."""
-    if uri.startswith("http"):
+    if uris.is_server(uri):
         stores.knock(uri)
         return
     import sqlalchemy

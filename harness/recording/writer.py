@@ -17,7 +17,7 @@ from normbench.datasets import UserError
 from normbench.recording import places
 from normbench.recording.records import Entry, JobRecord, RunRecord
 from normbench.recording.store import Store, StoreLostError, first_line
-from normbench.results import clean, names
+from normbench.results import clean, names, uris
 
 BATCH = 1000  # metrics a call, MLflow's limit
 # mlflow gc, for runs that are deleted; the store's URI may hold a password, so it is no argument.
@@ -248,7 +248,7 @@ class Writer:
 
         A server keeps deleted runs: its own `mlflow gc` takes them away.
         """
-        served, ids = self.store.uri.startswith("http"), [run.info.run_id for run in runs]
+        served, ids = uris.is_server(self.store.uri), [run.info.run_id for run in runs]
         for run in runs:
             if served and run.data.tags.get(names.ROLE.key) != names.STEP:  # which has none
                 self._remove_artifacts(run)

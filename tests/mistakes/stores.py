@@ -135,6 +135,13 @@ MOVING = (
         ("--artifacts",),
     ),
 )
+
+
+def delete(store: str) -> Callable[[Path], list[str]]:
+    """Return words that delete a sweep of a store."""
+    return typed("results", "delete", "a", "--yes", "--store", store)
+
+
 WRITE, READ = ("tracking.uri=FILE",), ("results", "--store", "FILE")
 CASES = (
     Case("a text for a store", text(*WRITE), ("notes.db", "not a database")),
@@ -156,6 +163,16 @@ CASES = (
     Case("an empty name, to read", typed("results", "--store", ""), ("--store: is empty",)),
     Case("a store in no folder", typed("tracking.uri=sqlite:///none/a.db"), ("does not exist",)),
     Case("a folder for a store", typed("tracking.uri=sqlite:///."), ("tracking.uri=",)),
+    Case("a store in memory", typed("tracking.uri=sqlite://"), ("must name a file",)),
+    Case("none, to delete", delete("sqlite:///none.db"), ("--store", "no such database")),
+    Case("in memory, to delete", delete("sqlite://"), ("--store sqlite://: must name a file",)),
+    Case("a setting of a store", typed("tracking.uri='sqlite:///a.db?mode=ro'"), ("is timeout",)),
+    Case("a setting, to import", house(*IMPORT, "sqlite:///a.db?mode=ro"), ("is timeout",)),
+    Case(
+        "a setting, to serve",
+        typed("dashboard", "--store", "sqlite:///a.db?mode=ro"),
+        ("--store sqlite:///a.db?mode=ro", "is timeout"),
+    ),
     Case("a list for a store", typed("tracking.uri=[1]"), ("tracking.uri=[1]",)),
     Case("no store", typed("tracking.uri=null"), ("tracking.uri=",)),
     Case(

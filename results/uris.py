@@ -1,0 +1,87 @@
+"""URIs of stores, read in one place: this package opens the very file that MLflow opens."""
+
+import os
+from pathlib import Path
+
+EXAMPLE = "sqlite:///mlflow.db"
+LONGEST_TIMEOUT = 1e6  # seconds; SQLite counts milliseconds in 32 bits
+
+
+def kind(uri: str) -> str:
+    """Return the scheme of a URI without its driver: `sqlite`, `postgresql`, `http`."""
+    return uri.partition(":")[0].partition("+")[0].lower()
+
+
+def is_server(uri: str) -> bool:
+    """Return whether a URI is that of MLflow's own server."""
+    return kind(uri) in ("http", "https")
+
+
+def absolute(uri: str, folder: Path) -> str:
+    """Return the URI of a store as MLflow is given it: the path of a SQLite file is absolute.
+
+    Args:
+        uri: What the user wrote; `~` at the start of a path is the user's home.
+        folder: What a relative path starts from.
+
+    Raises:
+        ValueError: For a URI of SQLite that names no file, or sets more than a timeout. It says
+            the rule and the remedy.
+    """
+    uri = uri.strip()
+    if kind(uri) != "sqlite":
+        scheme, separator, rest = uri.partition("://")
+        return f"{scheme.lower()}{separator}{rest}" if separator else uri
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(uri)
+    except (ArgumentError, ValueError):
+        url = None
+    if url is None or url.host or url.port or url.username is not None:
+        raise ValueError(
+            f"is no URI of a SQLite file; write {EXAMPLE} for a file in this folder, or "
+            "sqlite:////folder/mlflow.db for an absolute path"
+        )
+    if url.drivername.lower() not in ("sqlite", "sqlite+pysqlite"):
+        raise ValueError(f"must name Python's own driver of SQLite, or none; write {EXAMPLE}")
+    if not url.database or url.database == ":memory:" or "\0" in url.database:
+        raise ValueError(f"must name a file, which other processes can open; write {EXAMPLE}")
+    timeout = url.query.get("timeout")
+    if ("?" in uri and set(url.query) != {"timeout"}) or not _is_timeout(timeout):
+        raise ValueError(
+            "the one setting after ? is timeout, a number of seconds, once; "
+            f"write {EXAMPLE}?timeout=60, or no ? at all"
+        )
+    file = os.path.abspath(folder / os.path.expanduser(url.database))
+    return of_file(file) + (f"?timeout={timeout}" if timeout else "")
+
+
+def of_file(file: str | Path) -> str:
+    """Return the URI of a SQLite file, from which SQLAlchemy reads the same path."""
+    from sqlalchemy.engine import URL, make_url
+
+    plain = f"sqlite:///{file}"
+    if make_url(plain).database == str(file):
+        return plain
+    # MLflow makes the folder that it reads behind sqlite:///, and does not decode it; with a
+    # driver it makes none.
+    return URL.create("sqlite+pysqlite", database=str(file)).render_as_string()
+
+
+def database(uri: str) -> Path | None:
+    """Return the file of a SQLite store; None for any other. uri: as `absolute` returns it."""
+    if kind(uri) != "sqlite":
+        return None
+    from sqlalchemy.engine import make_url
+
+    return Path(str(make_url(uri).database))
+
+
+def _is_timeout(text: object) -> bool:
+    """Return whether SQLite can wait for so many seconds; None: as long as it does by itself."""
+    try:
+        return text is None or 0 <= float(str(text)) <= LONGEST_TIMEOUT
+    except ValueError:
+        return False
