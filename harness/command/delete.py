@@ -66,8 +66,10 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
         if run.info.run_id not in going:
             writer.untag(run.info.run_id, own & set(run.data.tags))
     _hand_on(writer, found)
+    every = writer.search(names.ROLE.equals(names.SWEEP))
+    others = [run.data.tags for run in every if run.info.run_id not in going]
     for sweep in found.sweeps:  # before what says which files are theirs
-        _take_away(sweep.data.tags)
+        _take_away(sweep.data.tags, others)
     left = writer.remove(found.going)
     print(f"deleted {called}: {found.words}")
     if left:
@@ -124,7 +126,13 @@ def _hand_on(writer: Writer, found: Found) -> None:
             writer.tag(step.info.run_id, {names.SWEEP_ID.key: heir[0]})
 
 
-def _take_away(tags: Mapping[str, str]) -> None:
-    """Remove what a sweep drew, and its folder where nothing else is in it."""
-    if tags.get(names.HOST.key) == leftovers.host() and names.FOLDER.key in tags:
-        drawn.remove(Path(tags[names.FOLDER.key]), tags)
+def _take_away(tags: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> None:
+    """Remove what a sweep drew, and its folder where nothing else is in it.
+
+    others: the tags of all other sweeps.
+    """
+    if tags.get(names.HOST.key) != leftovers.host() or names.FOLDER.key not in tags:
+        return
+    folder = tags[names.FOLDER.key]
+    if not drawn.remove(Path(folder), tags, others):
+        print(f"{clean.line(folder)}: its files stay; another sweep is at work there")

@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from normbench.recording import files
-from normbench.recording.leftovers import LEDGER, LOCK
+from normbench.recording import files, leftovers
 from normbench.recording.writer import Writer
 from normbench.results import clean, names
 
@@ -92,24 +91,51 @@ class Known:
                 )
 
 
-def remove(folder: Path, tags: Mapping[str, str]) -> None:
+def remove(folder: Path, tags: Mapping[str, str], others: Collection[Mapping[str, str]]) -> bool:
     """Remove what a sweep drew in its folder, and the folder where nothing else is in it.
 
-    tags: of its run. A file that is no longer what was drawn stays, and so does what others put
-    there; what tags say comes from the store, where another may have written.
+    Return False, with everything left, where another sweep is at work in that folder. tags: of the
+    sweep's run; others: of the runs of all other sweeps. A file that is no longer what was drawn
+    stays, and so does what others put there; what tags say comes from the store, where another may
+    have written.
     """
-    with suppress(ValueError, OSError, AttributeError):
-        for name, told in json.loads(tags.get(names.DRAWN_FILES.key, "{}")).items():
-            if clean.name(name) != name or Path(name).suffix not in KINDS:
+    lock = None
+    try:
+        lock = leftovers.lock(folder)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError):
+        return False
+    with lock or nullcontext():
+        shared = {
+            name
+            for other in others
+            if other.get(names.FOLDER.key) == str(folder)
+            for name in _digests(other)
+        }
+        for name, digest in _digests(tags).items():
+            if clean.name(name) != name or Path(name).suffix not in KINDS or name in shared:
                 continue
             with suppress(OSError):
-                if _digest(files.content(folder / name, LARGEST)) == told:
+                if _digest(files.content(folder / name, LARGEST)) == digest:
                     (folder / name).unlink()
-        ledger = files.content(folder / LEDGER, LARGEST)
-        if tags[names.SWEEP_ID.key] in ledger.decode():
-            (folder / LEDGER).unlink()
-            (folder / LOCK).unlink()
-        folder.rmdir()
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            ledger = json.loads(files.content(folder / leftovers.LEDGER, LARGEST))
+            if ledger["sweep_id"] == tags[names.SWEEP_ID.key]:
+                (folder / leftovers.LEDGER).unlink()
+                if lock:
+                    (folder / leftovers.LOCK).unlink()
+        with suppress(OSError):
+            folder.rmdir()
+    return True
+
+
+def _digests(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the digest of each file that a sweep's tags say it drew, by its name."""
+    try:
+        return dict(json.loads(tags.get(names.DRAWN_FILES.key, "{}")))
+    except (ValueError, TypeError):
+        return {}
 
 
 def _content(file: Path) -> str:

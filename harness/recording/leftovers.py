@@ -4,6 +4,7 @@ A sweep holds a lock on a file in its folder as long as it lives; the system let
 however the process ends.
 """
 
+import errno
 import fcntl
 import os
 import socket
@@ -34,7 +35,22 @@ def hold(folder: Path) -> IO[str]:
     Raises `UserError` where another sweep is at work in that folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = os.fdopen(files.opened(folder / LOCK, os.O_RDWR | os.O_CREAT), "r+")
+    try:
+        return lock(folder, create=True)
+    except FileNotFoundError:  # the folder, or its lock, was deleted with another sweep
+        folder.mkdir(parents=True, exist_ok=True)
+        return lock(folder, create=True)
+
+
+def lock(folder: Path, create: bool = False) -> IO[str]:
+    """Return the open, locked file of a folder of sweeps.
+
+    create: whether the file is made where there is none. Raises `UserError` where a sweep is at
+    work in that folder, FileNotFoundError where there is no file, or none any more, OSError where
+    it cannot be opened.
+    """
+    flags = os.O_RDWR | (os.O_CREAT if create else 0)
+    file = os.fdopen(files.opened(folder / LOCK, flags), "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -43,6 +59,9 @@ def hold(folder: Path) -> IO[str]:
             f"hydra.sweep.dir={folder}: another sweep is at work there; wait for it, or name "
             "another folder"
         ) from None
+    if not is_held(file, folder):  # it was removed before it was locked
+        file.close()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / LOCK))
     return file
 
 

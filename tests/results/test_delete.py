@@ -1,16 +1,24 @@
 """Sweeps are listed, and deleted for good; what other sweeps share stays theirs."""
 
+import fcntl
+import json
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from normbench.command import delete
 from normbench.command.results import main
+from normbench.datasets import UserError
 from normbench.recording import leftovers
+from normbench.recording.drawn import Known
+from normbench.recording.writer import Writer
 from normbench.results.errors import ResultsError
 from normbench.results.runs import load, sweeps
-from tests import forks
+from tests import forks, stores
+
+NAME = "two-softmax"
 
 
 def rows(two, table):
@@ -105,3 +113,101 @@ def test_several_sweeps_are_one_table(two, tmp_path):
     labels = [line.split(",")[0].strip('"') for line in done.stdout.splitlines()[1:]]
     assert labels == ["StandardScaler", "MinMaxScaler", "StandardScaler"]
     assert "iterations=3" in done.stdout
+
+
+@pytest.fixture(params=[("s", "s.2"), ("s.2", "s"), ("d", "sweep_id")])
+def neighbours(request, tmp_path, with_store, monkeypatch):
+    """Sweeps, finished one after the other in one folder, whose ids hold one another."""
+    store, folder = stores.of(tmp_path), tmp_path / "outputs" / "shared"
+    writer = Writer(store.store)
+    # To free the store of deleted runs takes MLflow seconds, and is tested above.
+    monkeypatch.setattr(Writer, "remove", mark_deleted)
+    for sweep, picture in zip(request.param, (b"first", b"second"), strict=True):
+        with leftovers.hold(folder):
+            (folder / leftovers.LEDGER).write_text(json.dumps({"sweep_id": sweep, "jobs": 1}))
+            (folder / "both.png").write_bytes(b"equal")
+            (folder / f"{sweep}.png").write_bytes(picture)
+            run = writer.start_sweep(NAME, sweep, {"command": "-", **leftovers.home(folder)})
+            pictures = [folder / "both.png", folder / f"{sweep}.png"]
+            Known(writer, folder, {NAME: run}, []).remember({NAME: pictures})
+            writer.finish(run)
+    return SimpleNamespace(
+        first=request.param[0], second=request.param[1], folder=folder, writer=writer, uri=store.uri
+    )
+
+
+def mark_deleted(writer, runs):
+    """Delete runs as MLflow does, which keeps them in the store."""
+    for run in runs:
+        writer.client.delete_run(run.info.run_id)
+    return ""
+
+
+def test_a_sweep_at_work_keeps_its_lock_when_its_neighbour_is_deleted(neighbours, capsys):
+    first, second, folder = neighbours.first, neighbours.second, neighbours.folder
+    files = sorted(os.listdir(folder))
+    with leftovers.hold(folder) as lock:
+        (run,) = neighbours.writer.sweep_runs(second).values()
+        neighbours.writer.client.update_run(run, "RUNNING")
+        assert delete.run(neighbours.uri, [first], True) == 0
+        told = f"{folder}: its files stay; another sweep is at work there"
+        assert told in capsys.readouterr().out.splitlines()
+        assert leftovers.is_held(lock, folder)
+        assert sorted(os.listdir(folder)) == files
+        with pytest.raises(UserError, match="another sweep is at work there"):
+            leftovers.hold(folder)
+        with pytest.raises(ResultsError, match=f"sweep {second}: is at work"):
+            delete.run(neighbours.uri, [second], True)
+        assert sorted(os.listdir(folder)) == files
+
+
+def test_a_sweep_that_starts_keeps_its_lock_before_it_writes_its_ledger(neighbours):
+    folder = neighbours.folder  # with the ledger of the second
+    files = sorted(os.listdir(folder))
+    with leftovers.hold(folder) as lock:
+        assert delete.run(neighbours.uri, [neighbours.second], True) == 0
+        assert leftovers.is_held(lock, folder)
+    assert sorted(os.listdir(folder)) == files
+
+
+def test_a_finished_neighbour_keeps_its_files(neighbours):
+    first, second, folder = neighbours.first, neighbours.second, neighbours.folder
+    assert delete.run(neighbours.uri, [first], True) == 0
+    assert sorted(os.listdir(folder)) == sorted(
+        ["both.png", f"{second}.png", leftovers.LEDGER, leftovers.LOCK]
+    )
+    assert delete.run(neighbours.uri, [second], True) == 0
+    assert not folder.exists()
+
+
+def test_neighbours_are_deleted_in_either_order(neighbours):
+    first, second, folder = neighbours.first, neighbours.second, neighbours.folder
+    assert delete.run(neighbours.uri, [second], True) == 0
+    assert sorted(os.listdir(folder)) == sorted(["both.png", f"{first}.png"])
+    assert delete.run(neighbours.uri, [first], True) == 0
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("gone", ["lock", "folder"])
+def test_a_sweep_that_starts_while_another_is_removed_has_a_lock_that_stands(
+    gone, tmp_path, monkeypatch
+):
+    """The removal ends between the moment the sweep opens the lock and the moment it locks it."""
+    folder = tmp_path / "outputs"
+    leftovers.hold(folder).close()
+    flock, removed = fcntl.flock, []
+
+    def remove_and_lock(file, operation):
+        if not removed:
+            (folder / leftovers.LOCK).unlink()
+            removed.append(gone)
+            if gone == "folder":
+                folder.rmdir()
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", remove_and_lock)
+    with leftovers.hold(folder) as lock:
+        assert removed == [gone]
+        assert leftovers.is_held(lock, folder)
+        with pytest.raises(UserError, match="another sweep is at work there"):
+            leftovers.hold(folder)
