@@ -210,6 +210,7 @@ MISTAKES = {
     "tracking=server": "tracking.uri=null: must be a URI, such as http://host:5000 of a server",
     "normalizer=glob(zzz*)": "is a sweep of no jobs",
     "iterations=[1": "its brackets do not close",
+    "tracking.uri=sqlite:///my.db?timeout=60": "quoted twice",
 }
 
 

@@ -66,6 +66,9 @@ def _unread(word: str, reason: str) -> str:
             return f"is no setting; write {groups[0]}={option}"
         near = did_you_mean(word, ("results", "dashboard", *_settings()))
         return f"is no setting, which is written NAME=VALUE; {HELP}{near}"
+    name, _, value = word.partition("=")
+    if "=" in value and "'" not in value:
+        return f"a value with an equals sign is quoted twice: \"{name}='{value}'\""
     return f"cannot be read ({reason}); {quoted}"
 
 
