@@ -1,14 +1,16 @@
 """The columns of a user's table: what is no number is told at once, and made one when asked."""
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.labels import named
+from normbench.datasets.labels import is_regression, named
 from normbench.datasets.values import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 FILLS = ("median", "drop")
 GAP = "(missing)"  # the category of a gap in an encoded column
+MARKS = ("?", "-", ".", "NA", "N/A", "nan")  # entries that stand for gaps wherever they are alone
+DATE = r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?"  # 31/01/2020, whatever the order of its parts
 FEW = 3  # entries of a column that are no numbers, and may stand for gaps
 # What the options come to that settle a column.
 MEANS = {
@@ -25,7 +29,8 @@ MEANS = {
     "fill": "fill: drop leaves points with gaps out",
     "drop": "drop: leaves columns out",
 }
-IDS = 20  # so many categories of one point each are not what was meant
+IDS = 20  # more categories than that, on average of fewer than two points, are not what was meant
+RESERVED = ("true", "false", "null", "nan", "inf")  # no text at the command line without quotes
 SHOWN = 8  # columns that a message names
 LISTED = 12  # and columns that there are
 
@@ -43,11 +48,14 @@ class Columns:
     encoded: frozenset[int]
     fill: str | None
 
-    def notes(self, index: "Trouble | None") -> tuple[str, ...]:
-        """Return a line on a column that may be an index, and on each encoded one with gaps."""
+    def notes(self, index: "Trouble | None", drop: Sequence[str | int]) -> tuple[str, ...]:
+        """Return a line on a column that may be an index, and on each encoded one with gaps.
+
+        drop: the columns that are left out already, which the remedy repeats.
+        """
         said = []
         if index:
-            remedy = f"if it is an index, leave it out: 'dataset.drop=[{_quoted(index.label)}]'"
+            remedy = f"if it is an index, leave it out: {_list('drop', [*drop, index.label])}"
             said.append(f"data of {self.name}: the first column, {index}; {remedy}")
         for place in sorted(self.encoded):
             gaps, label = int(self.frame.iloc[:, place].isna().sum()), self.frame.columns[place]
@@ -98,7 +106,7 @@ class Columns:
             label = labels[empty[0]]
             raise UserError(
                 f"data of {self.name}: column {label!r} has no number among the training points, "
-                f"so no median; leave it out: 'dataset.drop=[{_quoted(label)}]'"
+                f"so no median; leave it out: {_list('drop', [label])}"
             )
         filled = SimpleImputer(strategy="median").fit(numbers[train]).transform(numbers)
         return np.asarray(filled, dtype=np.float64)
@@ -134,19 +142,21 @@ def columns(
     fill: str | None = None,
     index: "Trouble | None" = None,
     last: bool = False,
+    given: Mapping[str, Sequence[Any]] = MappingProxyType({}),
 ) -> Columns:
     """Return the feature columns of a table, once every one of them is numbers or is made so.
 
     encode: positions. fill: `median`, or None where no gaps may be left. index: what `index_of`
-    says. last: whether no target is named, and the last column may be meant. Raises one `UserError`
-    that lists every column with its trouble, and the options that settle all of them.
+    says. last: whether no target is named, and the last column may be meant. given: the lists that
+    the user gave, by option, which a remedy repeats. Raises one `UserError` that lists every column
+    with its trouble, and the options that settle all of them.
     """
     kinds, gaps = list(frame.dtypes), frame.isna().sum().to_numpy()
     troubles: list[Trouble] = []
     for position, label in enumerate(map(str, frame.columns)):
         if position in encode:
             continue
-        if _is_of_numbers(kinds[position]):
+        if is_of_numbers(kinds[position]):
             if gaps[position] and fill != "median":
                 first = int(np.flatnonzero(frame.iloc[:, position].isna())[0])
                 said = f"has no entry in {gaps[position]} of {len(frame)} points, first in {first}"
@@ -155,20 +165,26 @@ def columns(
             troubles.append(_trouble(frame.iloc[:, position], label))
     if troubles:
         troubles = [*([index] if index else []), *troubles]
-        _refuse(name, _with_target(troubles, str(frame.columns[-1])) if last else troubles)
+        if last:
+            troubles = _with_target(troubles, str(frame.columns[-1]))
+        _refuse(name, troubles, given)
     for place in encode:
-        _refuse_ids(frame.iloc[:, place], str(frame.columns[place]))
+        _refuse_ids(frame.iloc[:, place], str(frame.columns[place]), given)
     return Columns(name, frame, frozenset(encode), fill)
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why a column is not numbers, and what settles it: an option and the words of its list."""
+    """Why a column is not numbers, and what settles it: an option and the words of its list.
+
+    gaps: entries of the column that stand for gaps, whatever settles the others.
+    """
 
     label: str
     words: str
     option: str
     values: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.label!r} {self.words}"
@@ -181,7 +197,8 @@ def _with_target(troubles: Sequence[Trouble], label: str) -> list[Trouble]:
     return [Trouble(label, words, "target", (label,)), *others]
 
 
-def _is_of_numbers(kind: Any) -> bool:
+def is_of_numbers(kind: Any) -> bool:
+    """Return whether a column of this type holds real numbers or truth values."""
     import pandas as pd
 
     return bool(pd.api.types.is_numeric_dtype(kind)) and kind.kind != "c"
@@ -199,19 +216,69 @@ def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
     if not all(isinstance(entry, (str, bytes, bool, int, float)) for entry in entries):
         odd = next(entry for entry in entries if not isinstance(entry, (str, int, float)))
         return Trouble(label, f"holds a {type(odd).__name__} ({str(odd)[:20]!r})", "drop", (label,))
+    marks = gap_marks(entries)
+    texts = entries.map(_text)
+    entries = entries[~texts.isin(marks)]
+    gaps = f"{_listed(marks)} in {int(texts.isin(marks).sum())} points" if marks else ""
+    if not len(entries):
+        return Trouble(label, f"is empty, but for {gaps}", "drop", (label,))
     words = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
     kinds = list(dict.fromkeys(words))
     if len(words) < len(entries) / 2 and len(kinds) <= FEW:
-        first = int(np.flatnonzero(column.isin(kinds))[0])
-        said = f"is of numbers, but for {_listed(kinds)} in {len(words)} points, first in {first}"
-        return Trouble(label, said, "missing", tuple(map(str, kinds)))
-    if _are_dates(entries):
+        odd = column.map(lambda entry: entry in kinds or _text(entry) in marks).to_numpy()
+        said = (
+            f"is of numbers, but for {_listed([*marks, *kinds])} in {int(odd.sum())} points, "
+            f"first in {int(np.flatnonzero(odd)[0])}"
+        )
+        return Trouble(label, said, "missing", (*marks, *map(_text, kinds)))
+    if are_dates(entries):
         return Trouble(label, f"is of dates ({entries.iloc[0]!r})", "drop", (label,))
-    if 2 < len(entries) == entries.nunique():
+    count = entries.nunique()
+    if 2 < len(entries) == count:
         said = f"has another text in each of its {len(entries)} entries ({entries.iloc[0]!r})"
         return Trouble(label, said, "drop", (label,))
-    return Trouble(
-        label, f"is of words ({entries.nunique()} kinds, {_listed(kinds)})", "encode", (label,)
+    if count > max(IDS, len(entries) / 2):
+        said = f"has {count} different texts in {len(entries)} entries ({entries.iloc[0]!r}, ...)"
+        return Trouble(label, said, "drop", (label,))
+    said = f"is of words ({count} kinds, {_listed(kinds)})" + (f", with {gaps}" if marks else "")
+    return Trouble(label, said, "encode", (label,), tuple(marks))
+
+
+def is_gap_mark(entry: Any) -> bool:
+    """Return whether an entry is a mark that stands for a gap, with or without blanks around it."""
+    return isinstance(entry, str) and entry.strip() in MARKS
+
+
+def gap_marks(entries: Any) -> list[str]:
+    """Return the marks of gaps among the entries of a column; beside a plus, a minus is none."""
+    marks = list(dict.fromkeys(entry.strip() for entry in entries if is_gap_mark(entry)))
+    if "-" in marks and any(isinstance(entry, str) and entry.strip() == "+" for entry in entries):
+        marks.remove("-")
+    return marks
+
+
+def refuse_target_gaps(
+    option: str, column: "pd.Series[Any]", given: Mapping[str, Sequence[Any]]
+) -> None:
+    """Refuse a target (P,) of text in which marks of gaps, or words among real numbers, stand."""
+    import pandas as pd
+
+    if is_of_numbers(column.dtype) or column.dtype.kind in "mM":
+        return
+    trouble = _trouble(column, option)
+    texts = column.dropna().map(_text)
+    entries = trouble.values if trouble.option == "missing" else trouble.gaps
+    others = texts[~texts.isin(entries)]
+    numbers = pd.to_numeric(others, errors="coerce").to_numpy(dtype=np.float64)
+    if not entries or others.nunique() < 2:
+        return
+    if not all(map(is_gap_mark, entries)) and not is_regression(numbers):
+        return
+    missing = _list("missing", [*given.get("missing", ()), *entries])
+    raise UserError(
+        f"{option}: holds {_listed(entries)} in {len(texts) - len(others)} points, beside "
+        f"{_listed(list(others.unique()))}; add {missing} dataset.fill=drop (which leaves those "
+        "points out), or dataset.task=classes if it is a class"
     )
 
 
@@ -220,18 +287,21 @@ def _listed(entries: Sequence[Any]) -> str:
     return shown + (", ..." if len(entries) > FEW else "")
 
 
-def _are_dates(entries: "pd.Series[Any]") -> bool:
-    """Return whether all entries are written as dates, such as 2020-01-31."""
+def are_dates(entries: "pd.Series[Any]") -> bool:
+    """Return whether all entries are written as dates, such as 2020-01-31 or 31/1/2020."""
     import pandas as pd
 
+    texts = entries.astype(str).str.strip()
+    if texts.str.fullmatch(DATE).all():
+        return True
     try:
-        pd.to_datetime(entries.astype(str), format="ISO8601")
+        pd.to_datetime(texts, format="ISO8601")
     except ValueError:
         return False
     return True
 
 
-def _refuse(name: str, troubles: Sequence[Trouble]) -> None:
+def _refuse(name: str, troubles: Sequence[Trouble], given: Mapping[str, Sequence[Any]]) -> None:
     """Raise one error for all columns with a trouble."""
     said = [f"column {trouble}" for trouble in troubles[:SHOWN]]
     if len(troubles) > SHOWN:
@@ -239,14 +309,19 @@ def _refuse(name: str, troubles: Sequence[Trouble]) -> None:
     settled = {each.option for each in troubles}
     if "missing" in settled:
         settled.add("fill")
+    if any(each.gaps for each in troubles):
+        settled.add("missing")
     options = [
-        f"'dataset.target={_quoted(each.label)}'" for each in troubles if each.option == "target"
+        _pasted(f"dataset.target={_quoted(each.label)}")
+        for each in troubles
+        if each.option == "target"
     ]
     for option in ("encode", "missing", "drop"):
         values = [value for each in troubles if each.option == option for value in each.values]
+        if option == "missing":
+            values += [mark for each in troubles for mark in each.gaps]
         if values:
-            quoted = ",".join(_quoted(value) for value in dict.fromkeys(values))
-            options.append(f"'dataset.{option}=[{quoted}]'")
+            options.append(_list(option, [*given.get(option, ()), *values]))
     if "fill" in settled:
         options.append("dataset.fill=median")
     means = "; ".join(MEANS[option] for option in MEANS if option in settled)
@@ -256,17 +331,32 @@ def _refuse(name: str, troubles: Sequence[Trouble]) -> None:
     )
 
 
-def _quoted(value: str) -> str:
-    """Return a word as it stands in a list at the command line."""
-    return value if value.replace("_", "").isalnum() else '"' + value.replace('"', '\\"') + '"'
+def _list(option: str, values: Sequence[Any]) -> str:
+    """Return an option with a list, each value once, as it is pasted into a shell."""
+    return _pasted(f"dataset.{option}=[{','.join(dict.fromkeys(map(_quoted, values)))}]")
 
 
-def _refuse_ids(column: "pd.Series[Any]", label: str) -> None:
+def _pasted(option: str) -> str:
+    """Return an option in the quotes of a shell."""
+    return "'" + option.replace("'", "'\"'\"'") + "'"
+
+
+def _quoted(value: Any) -> str:
+    """Return a value as it stands in a list at the command line: text that is no word in quotes."""
+    if not isinstance(value, str):
+        return named(value)
+    if re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) and value.lower() not in RESERVED:
+        return value
+    return '"' + re.sub(r'(\\*)("|$)', r"\1\1\2", value).replace('"', '\\"') + '"'
+
+
+def _refuse_ids(column: "pd.Series[Any]", label: str, given: Mapping[str, Sequence[Any]]) -> None:
     kinds = column.nunique()
     if IDS < len(column) == kinds:
+        remedy = _list("drop", [*given.get("drop", ()), label])
         raise UserError(
             f"dataset.encode=[{label}]: each of its {kinds} entries is another, so no two points "
-            f"would share a category; leave it out with dataset.drop=[{label}]"
+            f"would share a category; leave it out with {remedy}"
         )
 
 
@@ -287,7 +377,7 @@ def with_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
     for place, kind in enumerate(frame.dtypes):
         column = frame.iloc[:, place]
         found[place] = column.where(~column.astype(object).map(_text).isin(texts))
-        if not _is_of_numbers(kind):
+        if not is_of_numbers(kind):
             found[place] = _numeric(found[place])
     made = pd.concat(found, axis=1)
     return made.set_axis(frame.columns, axis=1)

@@ -1,7 +1,6 @@
 """The user's own files: csv, parquet and npz. Whatever is wrong in them is told in one line."""
 
 import io
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import numpy as np
 from normbench.datasets import archives, columns, row_groups, text
 from normbench.datasets.columns import FILLS
 from normbench.datasets.dataset import Dataset
+from normbench.datasets.header import compare_first_row, shown
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
 from normbench.datasets.on_disk import existing, first_line
 from normbench.datasets.values import (
@@ -20,7 +20,7 @@ from normbench.datasets.values import (
     UserError,
     one_of,
     refuse_larger,
-    switch,
+    typed,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Options:
 def csv(
     path: str | None,
     target: Target = None,
-    header: bool = True,
+    header: bool | None = None,
     points_in: str = "rows",
     delimiter: str = "comma",
     drop: Sequence[str | int] = (),
@@ -66,29 +66,34 @@ def csv(
     """Return the points of a text file, named by the file's stem.
 
     path: from the working folder. target: a column's name, or its position (from 0; -1 is the
-    last); None for unlabelled points. header: whether the first row holds the columns' names.
-    points_in: `rows` (one point per row) or `columns`, where rows and columns trade places first,
-    the header and the target with them. delimiter: a name of `DELIMITERS`. drop: columns to leave
-    out, by name or position. encode: columns of categories, one column of 1 and 0 each. fill: gaps
-    become the `median` of the training points, or their points are left out (`drop`). missing:
-    entries that stand for a gap, beside the usual ones. task: `classes`, `regression`, or None to
-    decide by the target. Raises `UserError` on every file that does not hold that.
+    last); None for unlabelled points. header: whether the first row holds the columns'
+    names; None takes it for them, and refuses one that looks like a point. points_in: `rows` (one
+    point per row) or `columns`, where rows and columns trade places first, the header and the
+    target with them. delimiter: a name of `DELIMITERS`. drop: columns to leave out, by name or
+    position. encode: columns of categories, one column of 1 and 0 each. fill: gaps become the
+    `median` of the training points, or their points are left out (`drop`). missing: entries that
+    stand for a gap, beside the usual ones. task: `classes`, `regression`, or None to decide by the
+    target. Raises `UserError` on every file that does not hold that.
     """
     file = existing("dataset.path", path)
     options = Options(drop, encode, fill, missing)
-    switch("dataset.header", header)
+    if header is not None and not isinstance(header, bool):
+        raise UserError(
+            f"dataset.header={typed(header)}: must be true or false, or null for names that must "
+            "not look like a point"
+        )
     one_of("dataset.points_in", points_in, ("rows", "columns"))
     one_of("dataset.delimiter", delimiter, tuple(DELIMITERS))
     try:
-        table, names = _table(file, header, points_in, delimiter)
+        table, names = _table(file, header is not False, points_in, delimiter)
     except UserError:
         raise
     except Exception as error:  # whatever a damaged file leads the unpacking to
         raise UserError(
             f"dataset.path={path}: cannot be unpacked ({first_line(error)}); check the file"
         ) from error
-    _refuse_header(file, table, header)
-    if header:
+    _refuse_first_row(file, table, names, header, points_in, options)
+    if header is not False:
         columns.refuse_doubled("dataset.target", target, names)  # pandas would number them
     return table_dataset(file.stem, table, target, task, options, source=str(file))
 
@@ -212,16 +217,21 @@ def table_dataset(
     used = kept if where is None else [*kept, where]
     index = columns.index_of(table.iloc[:, kept])
     table, left = _without_gaps(name, columns.with_gaps(table, options.missing), used, options)
+    given = {"encode": encode, "missing": options.missing, "drop": options.drop}
+    if where is not None and task != "classes":
+        columns.refuse_target_gaps(f"dataset.target={target}", table.iloc[:, where], given)
     targets = None if where is None else columns.plain(table.iloc[:, where])
     if targets is not None and kind_of(targets):
         raise UserError(f"dataset.target={target}: is a column of {kind_of(targets)}; {TARGETS}")
     places = [kept.index(position) for position in coded]
     last = kept[-1:] == [table.shape[1] - 1] and where is None
-    found = columns.columns(name, table.iloc[:, kept], places, options.fill, index, last)
+    found = columns.columns(name, table.iloc[:, kept], places, options.fill, index, last, given)
     x, names = found.numbers(np.ones(len(table), dtype=bool))
     made = label_dataset(name, x, targets, task, source=source, feature_names=list(names))
     return replace(
-        made, columns=found if options.fitted else None, notes=(*found.notes(index), *left)
+        made,
+        columns=found if options.fitted else None,
+        notes=(*found.notes(index, options.drop), *left),
     )
 
 
@@ -316,23 +326,46 @@ def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None
             )
 
 
-def _refuse_header(file: Path, table: "pd.DataFrame", header: bool) -> None:
-    """Refuse a header of numbers (unless they count the columns), and a first point of names."""
-    if not header:
-        if not any(_is_number(str(entry)) for entry in table.iloc[0]):
-            raise UserError(
-                f"dataset.header=false: the first row of {file} holds no number, so it is no "
-                "point; write dataset.header=true where it holds the columns' names"
-            )
-        return
-    names = [str(name) for name in table.columns]
-    bare = [name if _is_number(name) else re.sub(r"\.\d+$", "", name) for name in names]
-    counts = ([str(n + first) for n in range(len(names))] for first in (0, 1))
-    if all(map(_is_number, bare)) and names not in counts:
+def _refuse_first_row(
+    file: Path,
+    table: "pd.DataFrame",
+    names: list[str],
+    header: bool | None,
+    points_in: str,
+    options: Options,
+) -> None:
+    """Refuse a point that is taken for the header, a header for a point, and one that repeats.
+
+    names: the entries of the first row, as they are written.
+    """
+    if len(names) != table.shape[1]:  # quotes across blanks: pandas reads them otherwise
+        names = list(map(str, table.columns if header is not False else table.iloc[0]))
+    below = table if header is not False else table.iloc[1:]
+    gaps = set(map(str, options.missing)) if not isinstance(options.missing, str) else set()
+    first = compare_first_row(["?" if name.strip() in gaps else name for name in names], below)
+    row, column = ("row", "column") if points_in == "rows" else ("column", "row")
+    setting = f"dataset.header={typed(header)}: the first {row} of {file} ({shown(names)})"
+    if header is None and first.is_point:
         raise UserError(
-            f"dataset.header=true: the first row of {file} holds numbers only "
-            f"({', '.join(names[:4])}, ...), so it is a point, not the columns' names; "
-            f"write dataset.header=false{_turned(table)}"
+            f"{setting} looks like the other {row}s in {len(first.like)} of {len(names)} {column}s "
+            "(a number among numbers, a date among dates, a word that stands there again: "
+            f"{shown([names[n] for n in first.like])}) and unlike them in {len(first.unlike)}, so "
+            f"it is a point; write dataset.header=false"
+            f"{_turned(table) if points_in == 'rows' else ''}, or dataset.header=true if it holds "
+            "names"
+        )
+    if header is False and first.is_names:
+        raise UserError(
+            f"{setting} is unlike the other {row}s in {len(first.unlike)} of {len(names)} "
+            f"{column}s (a word among numbers or dates, a word that does not stand there again: "
+            f"{shown([names[n] for n in first.unlike])}) and like them in {len(first.like)}, so it "
+            f"holds names; write dataset.header=true, or put another {row} first if it is a point"
+        )
+    if first.repeats and first.is_names:
+        raise UserError(
+            f"dataset.path={file}: the names in the first {row} ({shown(names)}) stand again in "
+            f"point {first.repeats[0]} (counted from 0; {len(first.repeats)} times in all), as in "
+            f"files that were joined; leave those {row}s out of the file"
         )
 
 
@@ -341,11 +374,3 @@ def _turned(table: "pd.DataFrame") -> str:
     if table.shape[1] <= len(table) + 1:
         return ""
     return f", and dataset.points_in=columns if each of its {table.shape[1]} columns is a point"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -43,7 +43,8 @@ def opened(file: Path, delimiter: str, share: float) -> Iterator[tuple[IO[bytes]
                     f"{setting}: is not text in UTF-8 (it holds zero bytes); save it as UTF-8, or "
                     "read it as what it is (dataset=parquet, dataset=npz)"
                 )
-            first = head.splitlines()[0].decode(errors="replace") if head else ""
+            lines = (line for line in head.splitlines() if line.strip())  # pandas skips empty ones
+            first = next(lines, b"").decode(errors="replace")
             entries = _entries(first, delimiter)
             refuse_columns(file, len(entries))
             yield bounded, entries

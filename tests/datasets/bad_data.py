@@ -181,7 +181,7 @@ CASES = (
             "column 'b'",
             "'4o' in 1 points, first in 1",
             "Correct the file",
-            "'dataset.missing=[4o]'",
+            "'dataset.missing=[\"4o\"]'",
         ),
     ),
     Case(
@@ -253,12 +253,22 @@ CASES = (
     Case(
         "a first point taken for the header",
         csv("1.5,2,0\n2.5,3,1\n3.5,4,0\n", target=-1),
-        ("dataset.header=true", "1.5, 2, 0", "dataset.header=false"),
+        (
+            "dataset.header=null: the first row of",
+            "(1.5, 2, 0) looks like the other rows in 3 of 3 columns",
+            "unlike them in 0",
+            "dataset.header=false, or dataset.header=true if",
+        ),
     ),
     Case(
         "a header taken for a point",
         csv("a,label\n1,0\n2,1\n", header=False, target=-1),
-        ("dataset.header=false", "no number", "dataset.header=true"),
+        (
+            "dataset.header=false: the first row of",
+            "(a, label) is unlike the other rows in 2 of 2 columns",
+            "like them in 0",
+            "dataset.header=true",
+        ),
     ),
     Case(
         "the wrong delimiter",
