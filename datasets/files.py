@@ -346,13 +346,21 @@ def _refuse_first_row(
     row, column = ("row", "column") if points_in == "rows" else ("column", "row")
     setting = f"dataset.header={typed(header)}: the first {row} of {file} ({shown(names)})"
     if header is None and first.is_point:
+        turned = _turned(table) if points_in == "rows" else ""
+        remedy = (
+            f"so it is a point; write dataset.header=false{turned}, or dataset.header=true if it "
+            "holds names"
+        )
+        if first.unlike and len(first.unlike) == len(first.like):
+            remedy = (
+                "which leaves it open; write dataset.header=true if it holds names, or "
+                "dataset.header=false if it is a point"
+            )
         raise UserError(
             f"{setting} looks like the other {row}s in {len(first.like)} of {len(names)} {column}s "
             "(a number among numbers, a date among dates, a word that stands there again: "
-            f"{shown([names[n] for n in first.like])}) and unlike them in {len(first.unlike)}, so "
-            f"it is a point; write dataset.header=false"
-            f"{_turned(table) if points_in == 'rows' else ''}, or dataset.header=true if it holds "
-            "names"
+            f"{shown([names[n] for n in first.like])}) and unlike them in {len(first.unlike)}, "
+            f"{remedy}"
         )
     if header is False and first.is_names:
         raise UserError(

@@ -78,7 +78,7 @@ def write(frame, path, seed, header):
 
 def suggested(refusal):
     """Return the words that a refusal says are to be added, as a shell reads them."""
-    found = re.search(r"(?:or add|; add|; write) (.*?)(?: \(|, or |, and |$)", refusal)
+    found = re.search(r"(?:or add|; add|; write) (.*?)(?: \(|, or |, and | if |$)", refusal)
     assert found, refusal
     return [word for word in shlex.split(found[1]) if word.startswith("dataset.")]
 
@@ -168,6 +168,16 @@ def test_a_first_row_is_told_by_the_rows_below(tmp_path, first, rows, is_point, 
     if not any(entry.isdigit() for entry in first.split(",")):
         assert ("write dataset.header=true" in denied) == (not is_point)
     assert "dataset.header" not in refusal(header=True)  # who is sure says so
+
+
+def test_a_first_row_that_may_be_either_is_left_to_the_user(tmp_path):
+    path = tmp_path / "my.csv"
+    path.write_text("age,20,label\n3,4,a\n5,6,b\n7,8,a\n")
+    with pytest.raises(UserError, match=r"in 1 of 3 .* in 1, which leaves it open; write dataset"):
+        csv(str(path), -1)
+    data, pasted = read(path, target=-1)
+    assert pasted == [["dataset.header=true"]]
+    assert data.x.tolist() == [[3, 4], [5, 6], [7, 8]]
 
 
 def test_a_single_point_below_the_names_is_no_alarm(tmp_path):
