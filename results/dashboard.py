@@ -6,9 +6,9 @@ import socket
 import subprocess
 import sys
 
-from normbench.results import mlflows_own, names, secrets, uris, view
+from normbench.results import mlflows_own, names, secrets, state, uris, view
 from normbench.results.errors import ResultsError
-from normbench.results.runs import Sweep, last_sweep_id, load
+from normbench.results.runs import Sweep
 
 HOST, PORT = "127.0.0.1", 5000
 
@@ -45,7 +45,9 @@ def serve(store: str, host: str = HOST, port: int = PORT) -> int:
     serves_itself = uris.is_server(store)
     if not serves_itself:
         _check_port(host, port)
-    sweep = load(store, last_sweep_id(store))
+    sweep, notes = state.read(store)
+    for note in notes:
+        print(note, flush=True)
     for experiment in sweep.experiments:
         print(f"{experiment}: {link(sweep, experiment, port, host=host)}", flush=True)
     if serves_itself:

@@ -1,6 +1,6 @@
 """A comparison as an object, for Python and notebooks: what was found, and it shows itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import answer, drawing, heldout, inline, names, report, runs, tables
+from normbench.results import answer, drawing, heldout, inline, names, report, runs, state, tables
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
 from normbench.results.stores import DEFAULT_STORE
@@ -34,6 +34,7 @@ class Comparison:
     """
 
     sweep: runs.Sweep
+    notes: Sequence[str] = ()  # that the comparison still runs, or was stopped, in sentences
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -46,7 +47,8 @@ class Comparison:
         """
         steps = self.sweep.of_role(names.STEP)
         found = self.sweep.histories(steps)
-        sizes = steps.set_index("run_id")[names.STEP_SIZE.column].astype(float)
+        none = pd.Series(dtype=float)  # no job has a step size where all of them failed
+        sizes = steps.set_index("run_id").get(names.STEP_SIZE.column, none).astype(float)
         found = found.assign(step_size=found["run_id"].map(sizes), normalizer=found["label"])
         found = found.rename(columns={**TRAIN, **TEST})
         kept = ["normalizer", "step_size", "iteration", *TRAIN.values(), "verdict"]
@@ -98,12 +100,13 @@ class Comparison:
         return place
 
     def __repr__(self) -> str:
-        return f"{self.sentence}\n\n{tables.text(self.table)}"
+        return "\n\n".join([*self.notes, self.sentence, tables.text(self.table)])
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the sentence, the table, and the histories."""
         rows = pd.DataFrame(tables.cells(self.table)).to_html(index=False, border=0)
-        return f"<p>{escape(self.sentence)}</p>{rows}{''.join(self._pictures())}"
+        words = "".join(f"<p>{escape(line)}</p>" for line in (*self.notes, self.sentence))
+        return f"{words}{rows}{''.join(self._pictures())}"
 
     def _pictures(self) -> Iterator[str]:
         with TemporaryDirectory() as folder:
@@ -127,9 +130,9 @@ class Comparison:
 
 
 def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:
-    """Return what was recorded, as `compare` returns it; sweep: its id, or `last`.
+    """Return what was recorded, as `compare` returns it.
 
-    Raises ResultsError where there is no such store or sweep.
+    sweep: its id, or `last` for the last one that has results. Raises ResultsError where there is
+    no such store or sweep, and where no job of it is recorded.
     """
-    wanted = runs.last_sweep_id(store) if sweep == "last" else sweep
-    return Comparison(runs.load(store, wanted))
+    return Comparison(*state.read(store, () if sweep == "last" else (sweep,)))

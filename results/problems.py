@@ -73,10 +73,15 @@ def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
     runs = pd.concat(parts, ignore_index=True)
     made = problems(runs, "sweep")
     known_as = scheme_names(runs)
+    varied = [{name: one[name] for name in one if name not in DRAWS} for one in made]
+    columns = {
+        "setting": [", ".join(f"{name}={one[name]}" for name in one) for one in varied],
+        "draw": [", ".join(draws) for draws in _draws(runs)],
+        "scheme": [known_as[run_id] for run_id in runs["run_id"]],
+    }
+    # Words also where there are no runs: tables are merged by them.
     runs = runs.assign(
-        setting=[", ".join(f"{k}={v}" for k, v in one.items() if k not in DRAWS) for one in made],
-        draw=[", ".join(draws) for draws in _draws(runs)],
-        scheme=[known_as[run_id] for run_id in runs["run_id"]],
+        **{name: pd.Series(own, runs.index, object) for name, own in columns.items()}
     )
     runs = runs.drop_duplicates([*SCHEME, "draw"], keep="last", ignore_index=True)
     return runs.assign(split=_splits(runs, results(sweeps, runs)))

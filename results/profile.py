@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import comparisons, names, problems, reached, tables, theory
+from normbench.results import comparisons, names, problems, reached, state, tables, theory
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import output, profiles, style
 from normbench.results.merging import merged
-from normbench.results.runs import Sweep, last_sweep_id, load
+from normbench.results.runs import Sweep
 from normbench.results.sentences import Said, said
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
@@ -45,12 +45,14 @@ def tell(
     ):
         if value not in choices:
             raise ResultsError(f"--{name} {value}: choose one of {', '.join(choices)}")
-    ids = list(sweep_ids) or [last_sweep_id(store)]
-    loaded = [load(store, sweep_id) for sweep_id in ids]
+    last, about = state.read(store, sweep_ids[:1])
+    loaded = [last, *(state.read(store, [sweep_id])[0] for sweep_id in sweep_ids[1:])]
+    if len(loaded) > 1:
+        about = state.told([state.of(sweep) for sweep in loaded])
     table = reached.reached(loaded, target, measure)
     print(f"{measure} to the target of {target} of the excess, held to the end; each scheme at its")
     print("best step size for it, one for all splits, and a split's starts as their median\n")
-    for note in notes(loaded):
+    for note in (*about, *notes(loaded)):
         print(f"{note}\n")
     board = comparisons.leaderboard(table)  # the answer: the rest says how it came about
     _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN)
@@ -68,7 +70,8 @@ def tell(
     if folder is not None:
         title = f"{measure} to {target} of the excess{_over(board)}"
         if not (drawn := comparisons.profile(table)).empty:
-            _draw(drawn, title, folder, shape, {"sweep": ", ".join(ids)})
+            ids = ", ".join(sweep.sweep_id for sweep in loaded)
+            _draw(drawn, title, folder, shape, {"sweep": ids})
             return
         raise ResultsError(f"--out {folder}: nothing to draw; {NOBODY if count else NOT_ALL}")
 

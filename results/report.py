@@ -22,6 +22,7 @@ from normbench.results import (
     inline,
     names,
     profile,
+    state,
     tables,
     theory,
 )
@@ -142,6 +143,7 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
     return template.render(
         title=sections[0].question if len(sections) == 1 else _title(sweep),
         answer=answer.overall(sweep),
+        state=state.of(sweep).sentence,
         overview=overview,
         sections=sections,
         pairs=_pairs(compared.pairs),

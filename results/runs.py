@@ -1,6 +1,6 @@
 """The one reader of MLflow: runs in, tidy tables out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from tempfile import TemporaryDirectory
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from normbench.results import clean, histories, inputs, names
+from normbench.results import clean, histories, inputs, names, owner
 from normbench.results.errors import ResultsError
 from normbench.results.filters import remedy
 from normbench.results.labels import labels
@@ -64,8 +64,10 @@ class Sweep:
 
     @property
     def experiments(self) -> list[str]:
-        """The names of the sweep's experiments, in the order of their sweep runs."""
-        return list(dict.fromkeys(self.of_role(names.SWEEP)["experiment"]))
+        """The names of the experiments that hold a job, in the order of their sweep runs."""
+        roles = [self.of_role(role)["experiment"] for role in (names.SWEEP, names.SCHEME)]
+        with_jobs = set(roles[1])
+        return [name for name in dict.fromkeys([*roles[0], *roles[1]]) if name in with_jobs]
 
     @property
     def command(self) -> str:
@@ -173,13 +175,35 @@ def which_step(schemes: pd.DataFrame) -> str:
     return "shown" if "true" in set(schemes.get(names.STEP_CHOSEN.column, ())) else "best"
 
 
-def last_sweep_id(store: str) -> str:
-    """Return the id of the sweep that started last; raises ResultsError where there is none."""
+def last_sweep_ids(store: str) -> tuple[str, str]:
+    """Return the ids of the sweep that started last, and of the last one that holds a job.
+
+    Both are the same where no sweep holds a job. Raises ResultsError where there is no sweep.
+    """
     client = connect(store)
-    found = _search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}", most=1)
-    if not found:
-        raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
-    return str(found[0].data.tags[names.SWEEP_ID.key])
+    query = f"{names.ROLE.equals(names.SWEEP)} and {OURS}"
+    for most in (1, None):  # nearly always the first one holds a job
+        found = _search(client, query, most)
+        if not found:
+            raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
+        ids = list(dict.fromkeys(str(run.data.tags[names.SWEEP_ID.key]) for run in found))
+        for sweep_id in ids:
+            if _holds_job(client, sweep_id):
+                return ids[0], sweep_id
+    return ids[0], ids[0]
+
+
+def last_sweep_id(store: str) -> str:
+    """Return the id of the last sweep that holds a job, as `last_sweep_ids`."""
+    return last_sweep_ids(store)[1]
+
+
+def _holds_job(client: Any, sweep_id: str) -> bool:
+    """Return whether a job of a sweep is recorded: one that it ran, or one that it took in."""
+    job = f"{names.ROLE.equals(names.SCHEME)} and attributes.status != 'RUNNING'"
+    job += " and attributes.status != 'KILLED'"
+    members = (names.SWEEP_ID.equals(sweep_id), names.membership(sweep_id).exists)
+    return any(_search(client, f"{job} and {member}", most=1) for member in members)
 
 
 def load(store: str, *sweeps: str) -> Sweep:
@@ -305,7 +329,7 @@ def sweeps(store: str) -> pd.DataFrame:
         {
             "sweep": run.data.tags[names.SWEEP_ID.key],
             "experiment": called[run.info.experiment_id],
-            "status": run.info.status,
+            "status": _status(run),
             "jobs": run.data.tags.get(names.JOBS.key, ""),
             "lacks": _lacks(client, run),
             "command": clean.line(run.data.tags.get(names.COMMAND.key, "")),
@@ -313,6 +337,22 @@ def sweeps(store: str) -> pd.DataFrame:
         for run in found
     ]
     return pd.DataFrame(rows, columns=["sweep", "experiment", "status", "jobs", "lacks", "command"])
+
+
+def _status(sweep: Any) -> str:
+    """Return the status of a sweep's run; KILLED where its process is no longer alive."""
+    abandoned = sweep.info.status == "RUNNING" and owner.is_alive(sweep.data.tags) is False
+    return "KILLED" if abandoned else str(sweep.info.status)
+
+
+def tags_of(row: Mapping[Any, Any]) -> dict[str, str]:
+    """Return the tags of a run, from its row."""
+    tags = names.TAGS
+    return {
+        str(name).removeprefix(tags): str(value)
+        for name, value in row.items()
+        if str(name).startswith(tags) and pd.notna(value)
+    }
 
 
 def _lacks(client: Any, sweep: Any) -> str:

@@ -65,6 +65,8 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             + row.get(names.DESCENT_SECONDS.column, float("nan")),
         }
         rows.append(entry)
+    if not rows:
+        return pd.DataFrame({"scheme": pd.Series(dtype=str), "seconds": pd.Series(dtype=float)})
     table = pd.DataFrame(rows)
     needed: tuple[str, ...] = ("experiment", "scheme", "seconds")
     if not still.all():

@@ -12,7 +12,7 @@ from typing import Any
 from normbench.recording import drawn, leftovers
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import clean, names, stores
+from normbench.results import clean, names, owner, stores
 from normbench.results.errors import ResultsError
 
 MEMBER = names.membership("").key
@@ -131,7 +131,7 @@ def _take_away(tags: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> 
 
     others: the tags of all other sweeps.
     """
-    if tags.get(names.HOST.key) != leftovers.host() or names.FOLDER.key not in tags:
+    if tags.get(names.HOST.key) != owner.host() or names.FOLDER.key not in tags:
         return
     folder = tags[names.FOLDER.key]
     if not drawn.remove(Path(folder), tags, others):

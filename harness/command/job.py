@@ -218,7 +218,7 @@ def _stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
 
     What it has kept on disk by then, the next command writes.
     """
-    from normbench.recording.leftovers import lives
+    from normbench.results.owner import lives
 
     if os.getpid() == ledger["process"]:
         return

@@ -18,8 +18,9 @@ from normbench.recording.recorded import Recorded
 from normbench.recording.records import Place
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer, input_of
-from normbench.results import clean, names
+from normbench.results import clean, names, state
 from normbench.results.conclusion import present
+from normbench.results.errors import ResultsError
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep, load
 from normbench.verdicts.convergence import Rules
@@ -30,14 +31,14 @@ OF_A_JOB = (names.DATASET, names.COST, names.NORMALIZER, names.OPTIMIZER, names.
 OF_A_SWEEP = (names.COMMIT, names.GIT_DIRTY, names.BLAS)
 
 
-def run(store: str, sweep_id: str, words: Sequence[str], folder: Path | None) -> int:
-    """Judge a sweep's jobs by the rules that words give, and end as a sweep does; return 0.
+def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -> int:
+    """Judge a sweep's jobs by rules, from `rules_of`, and end as a sweep does; return 0.
 
-    words: such as `rules.tail=0.2`. folder: where figures and report go. Raises `UserError` for
-    words that are no rules, ResultsError where there is no such sweep, `StoreLostError`.
+    folder: where figures and report go. Raises ResultsError where the sweep is still at work,
+    `StoreLostError`.
     """
-    rules = _rules(words)
-    old = load(store, sweep_id)
+    if (now := state.of(old)).phase is state.Phase.RUNNING:
+        raise ResultsError(f"sweep {clean.line(old.sweep_id)}: {now.predicate}; wait for it")
     work = _Work(Writer(Store.at(store, None, Path.cwd())), old, rules)
     folder = folder or (Path("outputs") / work.sweep_id).absolute()
     with leftovers.hold(folder):
@@ -55,8 +56,11 @@ def run(store: str, sweep_id: str, words: Sequence[str], folder: Path | None) ->
     return 0
 
 
-def _rules(words: Sequence[str]) -> dict[str, Any]:
-    """Return the rules that words give, by their settings."""
+def rules_of(words: Sequence[str]) -> dict[str, Any]:
+    """Return the rules that words give, by their settings.
+
+    words: such as `rules.tail=0.2`. Raises `UserError` for words that are no rules.
+    """
     told = {}
     for word in words:
         key, given, text = word.partition("=")

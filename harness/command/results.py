@@ -55,9 +55,19 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
     if options.where:
         found = runs.query(options.store, options.where)
     else:
-        found = runs.load(options.store, *(options.sweep or [runs.last_sweep_id(options.store)]))
+        found = _read(options.store, options.sweep or ())
     collect_seldom()  # the libraries are there by now: of their objects none is garbage
     return found
+
+
+def _read(store: str, sweep_ids: Sequence[str]) -> "Sweep":
+    """Return sweeps that hold a job; tell beside the output how far they are."""
+    from normbench.results import state
+
+    sweep, notes = state.read(store, sweep_ids)
+    for note in notes:
+        print(note, file=sys.stderr)
+    return sweep
 
 
 def _options(options: argparse.Namespace) -> "Options":
@@ -183,15 +193,15 @@ def _told() -> Iterator[None]:
 
 def _rejudge(options: argparse.Namespace) -> int:
     from normbench.command import rejudge
-    from normbench.results import runs
 
     sweep, rules = options.sweep, options.rules
     if sweep and "=" in sweep:
         sweep, rules = None, [sweep, *rules]
-    sweep = sweep or runs.last_sweep_id(options.store)
     folder = Path(options.out).absolute() if options.out else None
     with _told():
-        return rejudge.run(options.store, sweep, rules, folder)
+        told = rejudge.rules_of(rules)
+        old = _read(options.store, [sweep] if sweep else ())
+        return rejudge.run(options.store, old, told, folder)
 
 
 def _delete(options: argparse.Namespace) -> int:

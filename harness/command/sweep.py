@@ -232,7 +232,7 @@ class Sweep(Sweeper):
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
         self.tables.cancel()
         if not self.parents:  # nothing is recorded: nothing stays
-            from normbench.recording.leftovers import LOCK
+            from normbench.results.owner import LOCK
 
             with suppress(OSError):
                 if self.made:

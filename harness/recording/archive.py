@@ -20,8 +20,8 @@ from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from normbench.datasets.values import UserError, gigabytes
-from normbench.recording import files
 from normbench.results import clean
+from normbench.results.owner import opened
 
 FORMAT = 1  # of what is written; a newer one is refused
 MANIFEST = "manifest.json"
@@ -72,7 +72,7 @@ def packed(file: Path, overwrite: bool, about: Mapping[str, Any]) -> Iterator[Pa
     draft = file.with_name(f".{file.name}.draft")
     try:
         _refuse_known(file, overwrite)
-        number = files.opened(draft, os.O_RDWR | os.O_CREAT)
+        number = opened(draft, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _unwritable(file, error) from error
     with os.fdopen(number, "r+b") as stream:
@@ -147,7 +147,7 @@ def unpacked(file: Path) -> Iterator[Unpacked]:
     Raises `UserError` for any other file, and for one that is damaged or of a newer normbench.
     """
     try:
-        stream = os.fdopen(files.opened(file), "rb")
+        stream = os.fdopen(opened(file), "rb")
     except OSError as error:
         raise UserError(
             f"{file}: cannot be read ({error.strerror or error}); name a file that normbench "

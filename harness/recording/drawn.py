@@ -11,6 +11,7 @@ from typing import Any
 from normbench.recording import files, leftovers
 from normbench.recording.writer import Writer
 from normbench.results import clean, names
+from normbench.results.owner import LOCK
 
 CODE = Path(str(resources.files("normbench.results")))  # which draws: it needs no other room
 KINDS = (".png", ".svg", ".gif", ".html")
@@ -124,7 +125,7 @@ def remove(folder: Path, tags: Mapping[str, str], others: Collection[Mapping[str
             if ledger["sweep_id"] == tags[names.SWEEP_ID.key]:
                 (folder / leftovers.LEDGER).unlink()
                 if lock:
-                    (folder / leftovers.LOCK).unlink()
+                    (folder / LOCK).unlink()
         with suppress(OSError):
             folder.rmdir()
     return True

@@ -1,13 +1,8 @@
-"""What an earlier command left: histories that the store would not take, and runs left running.
-
-A sweep holds a lock on a file in its folder as long as it lives; the system lets go of it
-however the process ends.
-"""
+"""What an earlier command left: histories that the store would not take, and runs left running."""
 
 import errno
 import fcntl
 import os
-import socket
 import stat
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,14 +11,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from normbench.datasets.dataset import UserError
-from normbench.recording import checkpoints, files
+from normbench.recording import checkpoints
 from normbench.recording.records import JobRecord
 from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer
-from normbench.results import names
+from normbench.results import names, owner
 
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
-LOCK = "lock"
 PENDING = "pending"  # the folder, in a sweep's, of records that are not yet in the store
 NO_JOB = "0"  # stands for the fingerprint of a job that has none
 REFUSED = ".refused"  # the suffix of a record that no store will take
@@ -50,7 +44,7 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
     it cannot be opened.
     """
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
-    file = os.fdopen(files.opened(folder / LOCK, flags), "r+")
+    file = os.fdopen(owner.opened(folder / owner.LOCK, flags), "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -61,51 +55,28 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
         ) from None
     if not is_held(file, folder):  # it was removed before it was locked
         file.close()
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / LOCK))
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder / owner.LOCK))
     return file
 
 
 def is_held(file: IO[str], folder: Path) -> bool:
     """Return whether a folder still has the lock that was taken in it."""
     try:
-        return os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / LOCK))
+        return os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / owner.LOCK))
     except OSError:
         return False
-
-
-def lives(folder: Path) -> bool | None:
-    """Return whether the sweep of a folder is still at work; None where no lock tells."""
-    try:
-        file = os.fdopen(files.opened(folder / LOCK))
-    except PermissionError:  # another user's: not ours to end
-        return True
-    except (OSError, ValueError):
-        return None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return None
-    return False
 
 
 def at_work(run: Any) -> bool:
     """Return whether the sweep of a sweep's run is still at work."""
     folder = Path(run.data.tags.get(names.FOLDER.key, ""))
-    return run.info.status == "RUNNING" and bool(lives(folder))
-
-
-def host() -> str:
-    """Return the name of this machine."""
-    return socket.gethostname()
+    return run.info.status == "RUNNING" and bool(owner.lives(folder))
 
 
 def home(folder: Path) -> dict[str, str]:
     """Return the tags by which a later command finds out whether a sweep still lives."""
     return {
-        names.HOST.key: host(),
+        names.HOST.key: owner.host(),
         names.PROCESS.key: str(os.getpid()),
         names.FOLDER.key: str(folder),
     }
@@ -120,7 +91,7 @@ def only_one(fingerprint: str, folders: Path, wait: bool = True) -> Iterator[boo
     """
     place = int(fingerprint[:15], 16)
     folders.mkdir(parents=True, exist_ok=True)
-    mine = files.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
+    mine = owner.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
     with os.fdopen(mine, "r+") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
@@ -237,27 +208,5 @@ def _is_written(writer: Writer, record: JobRecord) -> bool:
 
 
 def _abandoned(tags: Mapping[str, str]) -> bool:
-    """Return whether a sweep has ended, finished or not.
-
-    Its lock tells, from any machine that sees its folder; without the folder, its own machine.
-    """
-    if names.FOLDER.key not in tags:
-        return False
-    at_work = lives(Path(tags[names.FOLDER.key]))
-    if at_work is not None:
-        return not at_work
-    here = tags.get(names.HOST.key) == socket.gethostname()
-    return here and not _runs(tags.get(names.PROCESS.key, ""))
-
-
-def _runs(process: str) -> bool:
-    """Return whether another process of a number is there."""
-    try:
-        if int(process) != os.getpid():
-            os.kill(int(process), 0)
-            return True
-    except PermissionError:
-        return True
-    except (OSError, ValueError, OverflowError):
-        pass
-    return False
+    """Return whether a sweep has ended, finished or not."""
+    return owner.is_alive(tags) is False

@@ -20,7 +20,7 @@ from normbench.recording.places import own_place
 from normbench.recording.records import JobRecord, RunRecord
 from normbench.recording.store import Store, StoreLostError
 from normbench.recording.writer import Writer
-from normbench.results import names
+from normbench.results import names, owner
 from tests import stores
 
 NAME = "data-cost"
@@ -119,11 +119,11 @@ def test_a_folder_that_leads_elsewhere_is_left_alone(writer, pending, tmp_path):
 
 @pytest.mark.parametrize("kind", ["a pipe", "a link", "a folder"])
 def test_a_lock_that_is_no_file_makes_nobody_wait(writer, pending, tmp_path, kind, capsys):
-    IN_THE_WAY[kind](pending.parent / leftovers.LOCK)
+    IN_THE_WAY[kind](pending.parent / owner.LOCK)
     record(writer).save(pending / "0.npz")
     assert leftovers.tidy(writer, tmp_path / "outputs") == 0
     assert "its records are left as they are" in capsys.readouterr().err
-    assert leftovers.lives(pending.parent) is None
+    assert owner.lives(pending.parent) is None
     with pytest.raises(OSError, match="is no regular file"):
         leftovers.hold(pending.parent)
     IN_THE_WAY[kind](tmp_path / "outputs" / f".jobs.{os.getuid()}")
@@ -168,7 +168,7 @@ def test_a_record_of_a_job_that_another_runs_is_left_for_later(writer, pending, 
 def test_while_records_are_read_the_others_go_on(writer, pending, tmp_path):
     """Another command that holds the sweep's folder does not keep this one."""
     record(writer).save(pending / "0.npz")
-    with (pending.parent / leftovers.LOCK).open("a") as file:
+    with (pending.parent / owner.LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert leftovers.tidy(writer, tmp_path / "outputs") == 0
         with pytest.raises(UserError, match="another sweep is at work"):
@@ -179,7 +179,7 @@ def test_while_records_are_read_the_others_go_on(writer, pending, tmp_path):
 def test_a_lock_is_lost_with_its_folder(pending):
     with leftovers.hold(pending.parent) as lock:
         assert leftovers.is_held(lock, pending.parent)
-        assert leftovers.lives(pending.parent)
+        assert owner.lives(pending.parent)
         shutil.rmtree(pending.parent)
         assert not leftovers.is_held(lock, pending.parent)
         pending.parent.mkdir()
@@ -205,7 +205,7 @@ def test_a_sweep_without_its_folder_lives_as_long_as_its_process(tags, gone):
 
 
 def test_a_sweeps_lock_that_another_user_put_there_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / leftovers.LOCK)
+    os.mkfifo(tmp_path / owner.LOCK)
     assert not leftovers._abandoned({"folder": str(tmp_path), "host": "another"})
 
 

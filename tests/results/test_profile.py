@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from normbench.results import profile
+from normbench.results import runs as reader
 from normbench.results.errors import ResultsError
 from tests.results.made import runs
 from tests.results.test_comparisons import table
@@ -15,8 +16,9 @@ def told(monkeypatch, capsys):
     """Return a function that gives what is printed of these sweeps, by their ids."""
 
     def of(found, *options, ids=None, **more):
-        monkeypatch.setattr(profile, "load", lambda store, sweep_id: found[sweep_id])
-        monkeypatch.setattr(profile, "last_sweep_id", lambda store: next(iter(found)))
+        last = next(iter(found))
+        monkeypatch.setattr(reader, "load", lambda store, sweep_id: found[sweep_id])
+        monkeypatch.setattr(reader, "last_sweep_ids", lambda store: (last, last))
         monkeypatch.setattr(profile, "_predictions", lambda loaded: pd.DataFrame())
         profile.tell("-", ids or [], *(options or ("1e-2", "iterations")), **more)
         return capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 from normbench.command.results import main
 from normbench.recording.pages import publish
 from normbench.recording.writer import Store, Writer
-from normbench.results import dashboard, description, mlflows_own, names, view
+from normbench.results import dashboard, description, mlflows_own, names, runs, view
 from normbench.results.figures import style
 from normbench.results.runs import Sweep, load
 from tests.results.conftest import TWO
@@ -152,8 +152,8 @@ def test_a_port_that_is_taken_is_told_of(images, capsys):
 
 def test_a_store_that_is_a_server_serves_itself(three, capsys, monkeypatch):
     sweep = Sweep("http://me:secret@host:5000", "sweep-1", three.sweep.runs)
-    monkeypatch.setattr(dashboard, "last_sweep_id", lambda store: "sweep-1")
-    monkeypatch.setattr(dashboard, "load", lambda *_: sweep)
+    monkeypatch.setattr(runs, "last_sweep_ids", lambda store: ("sweep-1", "sweep-1"))
+    monkeypatch.setattr(runs, "load", lambda *_: sweep)
     monkeypatch.setattr(Sweep, "has_tag", lambda *_: True)
     assert main(["dashboard", "--store", sweep.store]) == 0
     told = capsys.readouterr().out

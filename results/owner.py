@@ -1,0 +1,97 @@
+"""The process that runs a comparison, and whether it is alive.
+
+A sweep holds a lock on a file in its folder as long as it lives; the system lets go of it
+however the process ends.
+"""
+
+import errno
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from normbench.results import names
+
+LOCK = "lock"
+
+
+def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+    """Return the descriptor of a regular file.
+
+    Raises OSError for a link, a folder, a device, or a pipe, which would wait for its other end.
+    """
+    with suppress(FileNotFoundError):
+        _check(os.lstat(path), path)
+    number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    try:
+        _check(os.fstat(number), path)
+    except OSError:
+        os.close(number)
+        raise
+    return number
+
+
+def _check(found: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
+
+
+def lives(folder: Path) -> bool | None:
+    """Return whether the sweep of a folder is still at work; None where no lock tells."""
+    try:
+        file = os.fdopen(opened(folder / LOCK))
+    except PermissionError:  # another user's: not ours to end
+        return True
+    except (OSError, ValueError):
+        return None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return None
+    return False
+
+
+def host() -> str:
+    """Return the name of this machine."""
+    return socket.gethostname()
+
+
+def is_alive(tags: Mapping[str, str]) -> bool | None:
+    """Return whether the process of a sweep is alive, by the tags of its run; None: not known.
+
+    Its lock tells, from any machine that sees its folder; without the folder, its own machine.
+    """
+    if names.FOLDER.key not in tags:
+        return None
+    locked = lives(Path(tags[names.FOLDER.key]))
+    if locked is not None:
+        return locked
+    if tags.get(names.HOST.key) != host():
+        return None
+    return _runs(tags.get(names.PROCESS.key, ""))
+
+
+def is_this_process(tags: Mapping[str, str]) -> bool:
+    """Return whether the process that asks runs the sweep itself."""
+    own = (host(), str(os.getpid()))
+    same = (tags.get(names.HOST.key), tags.get(names.PROCESS.key)) == own
+    return same and bool(is_alive(tags))
+
+
+def _runs(process: str) -> bool:
+    """Return whether another process of a number is there."""
+    try:
+        if int(process) != os.getpid():
+            os.kill(int(process), 0)
+            return True
+    except PermissionError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        pass
+    return False

@@ -1,0 +1,136 @@
+"""How far a comparison is: at work, stopped, or at its end; the one place that decides it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pandas as pd
+
+from normbench.results import clean, names, owner, runs
+from normbench.results.errors import ResultsError
+from normbench.results.rows import as_rows
+from normbench.results.runs import Sweep
+
+
+class Phase(Enum):
+    """What a comparison is doing. UNKNOWN: another machine runs it, or did."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    UNKNOWN = "unknown"
+    IMPORTED = "imported"  # and has no end here
+    EMPTIED = "emptied"  # it ended, and its jobs were deleted
+    ENDED = "ended"
+
+
+# What a comparison does, by its phase. Of one that ended there is nothing to tell.
+PREDICATES = {
+    Phase.RUNNING: "is still running ({count} done)",
+    Phase.STOPPED: "was stopped ({count} done); the same command runs the rest",
+    Phase.UNKNOWN: "has not ended ({count} done): whether it still runs on {host} cannot be told "
+    "from here",
+    Phase.IMPORTED: "is not complete in this store ({count}); if its import was cut off, the same "
+    "import finishes it",
+    Phase.EMPTIED: "has no jobs in this store any more: they were deleted",
+    Phase.ENDED: "",
+}
+COMPLETE = "was stopped after its last job: every job is recorded, and nothing runs again"
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a comparison is. jobs: how many it plans, None where that is not recorded."""
+
+    sweep_id: str
+    phase: Phase
+    done: int
+    jobs: int | None = None
+    host: str = ""
+
+    @property
+    def predicate(self) -> str:
+        """What the comparison does, without its subject; empty for one that ended."""
+        if self.phase is Phase.STOPPED and self.done == self.jobs:
+            return COMPLETE
+        number = self.done if self.jobs is None else self.jobs
+        of = "" if self.jobs is None else f"{self.done} of "
+        count = f"{of}{number} job{'s' * (number != 1)}"
+        return PREDICATES[self.phase].format(count=count, host=self.host or "another machine")
+
+    @property
+    def sentence(self) -> str:
+        """What there is to tell of the comparison that is shown; empty for one that ended."""
+        return f"This comparison {self.predicate}." if self.predicate else ""
+
+
+def of(sweep: Sweep, sweep_id: str = "") -> State:
+    """Return the state of a sweep, or of one of several that were loaded together."""
+    sweep_id = sweep_id or sweep.sweep_id
+    schemes, parents = as_rows(sweep.of_role(names.SCHEME)), as_rows(sweep.of_role(names.SWEEP))
+    member = names.membership(sweep_id).column
+    done = sum(
+        row.get(names.SWEEP_ID.column) == sweep_id or not pd.isna(row.get(member, np.nan))
+        for row in schemes
+    )
+    rows = [row for row in parents if row.get(names.SWEEP_ID.column) == sweep_id]
+    if not rows:  # runs of no sweep, or of one whose own run was deleted
+        return State(sweep_id, Phase.ENDED, done)
+    tags = [runs.tags_of(row) for row in rows]
+    count = tags[0].get(names.JOBS.key, "")
+    jobs = int(count) if count.isdigit() else None
+    phases = [_phase(own, row["status"], done, jobs) for own, row in zip(tags, rows)]
+    phase = next((one for one in Phase if one in phases), Phase.ENDED)  # in the order of `Phase`
+    return State(sweep_id, phase, done, jobs, clean.line(tags[0].get(names.HOST.key, "")))
+
+
+def _phase(tags: dict[str, str], status: str, done: int, jobs: int | None) -> Phase:
+    """Return the phase of a sweep in one experiment. status: MLflow's, of its own run there."""
+    if status == "RUNNING":
+        if owner.is_this_process(tags):  # which concludes it: every job is done
+            return Phase.ENDED
+        alive = owner.is_alive(tags)
+        if alive is None:
+            return Phase.IMPORTED if names.ORIGIN.key in tags else Phase.UNKNOWN
+        return Phase.RUNNING if alive else Phase.STOPPED
+    # A sweep fails where all of its jobs did, or where an error stopped it.
+    if status == "KILLED" or (status == "FAILED" and (jobs is None or done < jobs)):
+        return Phase.STOPPED
+    return Phase.ENDED if done else Phase.EMPTIED
+
+
+def read(store: str, sweep_ids: Sequence[str] = ()) -> tuple[Sweep, list[str]]:
+    """Return sweeps that hold a job, and what there is to tell of their state, in sentences.
+
+    sweep_ids: none for the last sweep that holds a job. Raises ResultsError, which tells the
+    state, where no job is recorded.
+    """
+    notes: list[str] = []
+    ids = list(dict.fromkeys(sweep_ids))
+    if not ids:
+        started, shown = runs.last_sweep_ids(store)
+        if shown != started:
+            newer = of(runs.load(store, started)).predicate
+            notes.append(
+                f"The last comparison, {started}, {newer}. "
+                f"Shown is {shown}, the last one that has results."
+            )
+        ids = [shown]
+    sweep = runs.load(store, *ids)
+    states = [of(sweep, sweep_id) for sweep_id in ids]
+    if sweep.of_role(names.SCHEME).empty:
+        raise ResultsError(
+            "; ".join(
+                f"sweep {clean.line(one.sweep_id)}: has no results yet; "
+                f"it {one.predicate or 'has no jobs'}"
+                for one in states
+            )
+        )
+    return sweep, [*notes, *told(states)]
+
+
+def told(states: Sequence[State]) -> list[str]:
+    """Return what there is to tell of the comparisons that are shown, in sentences."""
+    if len(states) == 1:
+        return [states[0].sentence] if states[0].sentence else []
+    return [f"Comparison {one.sweep_id} {one.predicate}." for one in states if one.predicate]

@@ -1,0 +1,370 @@
+"""Every word of `normbench results` on every state of a comparison, from planned to deleted."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+import normbench
+from normbench.command.results import main
+from normbench.costs import softmax
+from normbench.datasets import make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.normalizers import PCASphere
+from normbench.optimizers import gradient_descent
+from normbench.recording import leftovers, records
+from normbench.recording.records import RunRecord
+from normbench.recording.writer import Writer
+from normbench.results import names, owner, runs, state, tables
+from normbench.results.errors import ResultsError
+from normbench.results.state import Phase
+from tests import stores
+
+NAME, OTHER = "two-softmax", "three-softmax"
+ELSEWHERE = {names.HOST.key: "elsewhere", names.FOLDER.key: "/nowhere/s", names.PROCESS.key: "1"}
+SCHEMES = {"standard": StandardScaler(), "minmax": MinMaxScaler(), "pca_sphere": PCASphere()}
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    """The outcome of a job of each scheme, on one data set."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((20, 2)), np.arange(20) % 2
+    data = make_dataset("two", x, y, class_names=["no", "yes"], source="-")
+    settings = Settings((0.1, 1.0), iterations=2, theory="none")
+    made = {
+        name: run(Job(data, softmax, scheme, gradient_descent(), settings))
+        for name, scheme in SCHEMES.items()
+    }
+    return data, made
+
+
+class Store:
+    """A store in which a test makes comparisons in any state."""
+
+    def __init__(self, place, folder, jobs, stack):
+        self.uri, self.writer = place.uri, Writer(place.store)
+        self.folder, (self.data, self.jobs), self.stack = folder, jobs, stack
+
+    def sweep(self, sweep_id, count, *, lock=False, tags=None, failed=0, experiment=NAME):
+        """Begin a comparison of three jobs, of which so many are recorded; return its run."""
+        folder = self.folder / "outputs" / sweep_id
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / owner.LOCK).touch()
+        if lock:
+            self.stack.enter_context(leftovers.hold(folder))
+        own = leftovers.home(folder) | {names.PROCESS.key: "1"} if tags is None else tags
+        told = {names.JOBS.key: "3", names.COMMAND.key: "normbench", **own}
+        parent = self.writer.start_sweep(experiment, sweep_id, told)
+        for number, (name, outcome) in enumerate(list(self.jobs.items())[:count]):
+            tags = {
+                names.SWEEP_ID.key: sweep_id,
+                names.NORMALIZER.key: name,
+                names.membership(sweep_id).key: str(number),
+                names.JOB.key: f"{sweep_id}/{number}",
+            }
+            params = {"normalizer": name, "iterations": "2"}
+            place = records.Place(self.uri, experiment, parent, params, tags)
+            record = records.of_outcome(place, self.data, outcome)
+            if number < failed:
+                told = {**record.scheme.tags, names.VERDICT.key: names.FAILED}
+                scheme = replace(record.scheme, tags=told, metrics=[])
+                record = replace(record, scheme=scheme, steps=[], arrays={}, failure="lost")
+            self.writer.write(record)
+        return parent
+
+    def half(self, sweep_id, parent):
+        """Leave a job as it is while it is written: a step of it is there, and it has no end."""
+        experiment = self.writer.run(parent).info.experiment_id
+        tags = {names.SWEEP_ID.key: sweep_id, names.NORMALIZER.key: "identity"}
+        tags[names.membership(sweep_id).key] = "2"
+        scheme = self.writer._create(experiment, RunRecord("x", tags), names.SCHEME, parent)
+        step = self.writer._create(experiment, RunRecord("y", tags), names.STEP, scheme)
+        self.writer.finish(step)
+
+    def delete(self, role, sweep_id, most):
+        """Delete runs of a comparison in MLflow, so many."""
+        found = self.writer.search(
+            f"{names.SWEEP_ID.equals(sweep_id)} and {names.ROLE.equals(role)}"
+        )
+        for one in found[:most]:
+            self.writer.client.delete_run(one.info.run_id)
+
+
+@pytest.fixture
+def store(tmp_path, with_store, jobs, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with ExitStack() as stack:
+        yield Store(stores.of(tmp_path), tmp_path, jobs, stack)
+
+
+def planned(store):
+    store.sweep("new", 0, lock=True)
+
+
+def running(store):
+    store.half("new", store.sweep("new", 1, lock=True))
+
+
+def concluding(store):
+    store.sweep("new", 3, lock=True)
+
+
+def a_job_failed(store):
+    store.sweep("new", 2, lock=True, failed=1)
+
+
+def killed_in_the_first_job(store):
+    store.half("new", store.sweep("new", 0))
+
+
+def killed_later(store):
+    store.half("new", store.sweep("new", 2))
+
+
+def killed_at_its_end(store):
+    store.sweep("new", 3)
+
+
+def interrupted(count):
+    def make(store):
+        store.writer.finish(store.sweep("new", count), "KILLED")
+
+    return make
+
+
+def broken_off(store):
+    store.writer.finish(store.sweep("new", 1), "FAILED")
+
+
+def all_failed(store):
+    store.writer.finish(store.sweep("new", 3, failed=3), "FAILED")
+
+
+def one_experiment_to_come(store):
+    store.sweep("new", 1, lock=True)
+    store.sweep("new", 0, experiment=OTHER)
+
+
+def finished(store):
+    store.writer.finish(store.sweep("new", 3))
+
+
+def without(role, most):
+    def make(store):
+        finished(store)
+        store.delete(role, "new", most)
+
+    return make
+
+
+def on_another_machine(store):
+    store.sweep("new", 1, tags=ELSEWHERE)
+
+
+def just_begun_on_another_machine(store):
+    store.sweep("new", 0, tags=ELSEWHERE)
+
+
+def half_imported(store):
+    store.sweep("new", 1, tags={names.ORIGIN.key: "abc"})
+
+
+def another_folder(store):
+    """The folder is gone, and of its process nothing is known on this machine."""
+    gone = {**leftovers.home(store.folder / "gone"), names.PROCESS.key: "none"}
+    store.sweep("new", 1, tags=gone)
+
+
+# What makes each state, its phase, how many of three jobs are recorded, and what is said.
+REST = "; the same command runs the rest"
+STATES = {
+    "planned": (planned, Phase.RUNNING, 0, "is still running (0 of 3 jobs done)"),
+    "running": (running, Phase.RUNNING, 1, "is still running (1 of 3 jobs done)"),
+    "concluding": (concluding, Phase.RUNNING, 3, "is still running (3 of 3 jobs done)"),
+    "a job failed": (a_job_failed, Phase.RUNNING, 2, "is still running (2 of 3 jobs done)"),
+    "killed in its first job": (
+        *(killed_in_the_first_job, Phase.STOPPED, 0),
+        f"was stopped (0 of 3 jobs done){REST}",
+    ),
+    "killed later": (killed_later, Phase.STOPPED, 2, f"was stopped (2 of 3 jobs done){REST}"),
+    "killed at its end": (killed_at_its_end, Phase.STOPPED, 3, "was stopped after its last job"),
+    "interrupted in its first job": (
+        *(interrupted(0), Phase.STOPPED, 0),
+        f"was stopped (0 of 3 jobs done){REST}",
+    ),
+    "interrupted later": (
+        *(interrupted(1), Phase.STOPPED, 1),
+        f"was stopped (1 of 3 jobs done){REST}",
+    ),
+    "broken off": (broken_off, Phase.STOPPED, 1, f"was stopped (1 of 3 jobs done){REST}"),
+    "all jobs failed": (all_failed, Phase.ENDED, 3, ""),
+    "one experiment to come": (
+        *(one_experiment_to_come, Phase.RUNNING, 1),
+        "is still running (1 of 3 jobs done)",
+    ),
+    "finished": (finished, Phase.ENDED, 3, ""),
+    "all jobs deleted": (without(names.SCHEME, 3), Phase.EMPTIED, 0, "they were deleted"),
+    "a job deleted": (without(names.SCHEME, 1), Phase.ENDED, 2, ""),
+    "its steps deleted": (without(names.STEP, 6), Phase.ENDED, 3, ""),
+    "its own run deleted": (without(names.SWEEP, 1), Phase.ENDED, 3, ""),
+    "on another machine": (
+        *(on_another_machine, Phase.UNKNOWN, 1),
+        "has not ended (1 of 3 jobs done): whether it still runs on elsewhere cannot be told",
+    ),
+    "just begun on another machine": (
+        *(just_begun_on_another_machine, Phase.UNKNOWN, 0),
+        "has not ended (0 of 3 jobs done): whether it still runs on elsewhere cannot be told",
+    ),
+    "half imported": (half_imported, Phase.IMPORTED, 1, "is not complete in this store (1 of 3"),
+    "another folder": (another_folder, Phase.STOPPED, 1, f"was stopped (1 of 3 jobs done){REST}"),
+}
+WORDS = [
+    *(["table", "--format", name] for name in tables.FORMATS),
+    *(["table", "--histories", "--format", name] for name in tables.FORMATS),
+    ["table", "--all-steps"],
+    ["figure", "overview"],
+    ["figure", "histories"],
+    ["profile", "--out", "profile"],
+    [],
+    ["report"],
+]
+DRAW_ALL = ([], ["report"])  # seconds each: on one of the states that hold the same jobs
+SAME_JOBS = (
+    "concluding",
+    "killed",
+    "interrupted",
+    "broken",
+    "finished",
+    "a job del",
+    "on an",
+    "half",
+)
+
+
+def said(capsys, *words):
+    """Return the exit code and both outputs of `normbench results`; a mistake is one line."""
+    code = main(list(words))
+    out, err = capsys.readouterr()
+    assert code in (0, 2), words
+    if code == 2:
+        assert err.splitlines()[-1].startswith("normbench: "), words
+    return code, out, err
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_the_state_of_a_comparison_is_known(store, name):
+    make, phase, done, words = STATES[name]
+    make(store)
+    found = state.of(runs.load(store.uri, "new"))
+    assert (found.phase, found.done) == (phase, done)
+    assert words in found.sentence
+    assert bool(found.sentence) == bool(words)
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_every_word_on_every_state(store, name, capsys):
+    make, _, done, words = STATES[name]
+    make(store)
+    for word in WORDS:
+        if word in DRAW_ALL and done and name.startswith((*SAME_JOBS, "another")):
+            continue
+        code, out, err = said(capsys, *word, "--store", store.uri)
+        assert words in out + err, (word, err)
+        assert "No step was made: what" not in out
+        if not done:
+            assert (code, out) == (2, ""), word
+        elif "figure" not in word and "profile" not in word and "deleted" not in name:
+            assert code == 0, (word, err)
+    code, out, _ = said(capsys, "list", "--store", store.uri)
+    assert code == 0
+    assert "its own run" in name or "new" in out
+    said(capsys, "studies", "--store", store.uri)
+    said(capsys, "rejudge", "new", "rules.tail=0.5", "--out", "again", "--store", store.uri)
+    said(capsys, "export", "new", "file.zip", "--store", store.uri)
+
+
+@pytest.mark.parametrize("name", [name for name, of in STATES.items() if not of[2]])
+def test_without_a_job_the_last_comparison_with_results_is_shown(store, name, capsys):
+    make, _, _, words = STATES[name]
+    store.writer.finish(store.sweep("old", 2), "FINISHED")
+    make(store)
+    code, out, err = said(capsys, "table", "--store", store.uri)
+    assert code == 0
+    assert "standard" in out
+    assert f"The last comparison, new, {words}" in err
+    assert "Shown is old" in err
+    with pytest.raises(ResultsError, match="sweep new: has no results yet; it "):
+        normbench.load("new", store=store.uri)
+    assert normbench.load(store=store.uri).sweep.sweep_id == "old"
+
+
+@pytest.mark.parametrize("name", [name for name, of in STATES.items() if of[2]])
+def test_a_comparison_in_a_notebook_tells_its_state(store, name):
+    make, _, _, words = STATES[name]
+    make(store)
+    found = normbench.load("new", store=store.uri)
+    assert words in repr(found)
+    assert words in found._repr_html_()
+    assert len(found) or name in ("all jobs failed", "its steps deleted")
+
+
+def test_a_comparison_that_concludes_itself_says_nothing(store):
+    store.sweep("new", 2, lock=True, tags=leftovers.home(store.folder / "outputs" / "new"))
+    assert state.of(runs.load(store.uri, "new")).phase is Phase.ENDED
+
+
+def test_of_several_comparisons_the_one_that_runs_is_named(store, capsys):
+    finished(store)
+    store.sweep("newer", 1, lock=True)
+    _, _, err = said(capsys, "table", "new", "newer", "--store", store.uri)
+    assert err == "Comparison newer is still running (1 of 3 jobs done).\n"
+
+
+def test_a_comparison_that_runs_is_not_judged_again(store, capsys):
+    running(store)
+    code, _, err = said(capsys, "rejudge", "new", "rules.tail=0.5", "--store", store.uri)
+    assert code == 2
+    assert err.endswith("sweep new: is still running (1 of 3 jobs done); wait for it\n")
+
+
+def test_the_list_tells_that_a_killed_comparison_no_longer_runs(store):
+    killed_later(store)
+    store.sweep("newer", 0, lock=True)
+    found = runs.sweeps(store.uri).set_index("sweep")["status"]
+    assert dict(found) == {"new": "KILLED", "newer": "RUNNING"}
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite("a command that is killed here")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_command_that_runs_and_is_ended(tmp_path, number, capsys):
+    words = ["dataset=gaussian", "iterations=100000000", "theory=none"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "normbench", *words],
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "200"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as command:
+        try:
+            uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+            deadline = time.monotonic() + 120
+            while not list(tmp_path.glob("outputs/*/sweep.json")):
+                assert command.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            assert "it is still running (0 of 3 jobs done)" in said(capsys, "--store", uri)[2]
+        finally:
+            os.killpg(command.pid, number)
+            command.wait(60)
+    assert f"it was stopped (0 of 3 jobs done){REST}" in said(capsys, "--store", uri)[2]
