@@ -47,8 +47,7 @@ class Comparison:
         """
         steps = self.sweep.of_role(names.STEP)
         found = self.sweep.histories(steps)
-        none = pd.Series(dtype=float)  # no job has a step size where all of them failed
-        sizes = steps.set_index("run_id").get(names.STEP_SIZE.column, none).astype(float)
+        sizes = steps.set_index("run_id")[names.STEP_SIZE.column].astype(float)
         found = found.assign(step_size=found["run_id"].map(sizes), normalizer=found["label"])
         found = found.rename(columns={**TRAIN, **TEST})
         kept = ["normalizer", "step_size", "iteration", *TRAIN.values(), "verdict"]

@@ -174,8 +174,14 @@ def _title(sweep: Sweep) -> str:
 
 
 def _started(sweep: Sweep) -> str:
-    first = sweep.of_role(names.SWEEP)["started"].min() / 1000
+    first = _own(sweep)["started"].min() / 1000
     return datetime.fromtimestamp(first, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _own(sweep: Sweep) -> pd.DataFrame:
+    """Return the sweep's own runs; where they were deleted, those of its jobs."""
+    own = sweep.of_role(names.SWEEP)
+    return own if len(own) else sweep.of_role(names.SCHEME)
 
 
 def _sections(sweep: Sweep, files: Files, compared: Compared) -> list[Section]:
@@ -318,7 +324,7 @@ def _pairs(pairs: pd.DataFrame) -> Table | None:
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:
     """Return the versions and the code that made the sweep."""
-    row = sweep.of_role(names.SWEEP).iloc[0].dropna()
+    row = _own(sweep).iloc[0].dropna()
     versions = names.version("").column
     found = [
         (name.removeprefix(versions), str(row[name]))

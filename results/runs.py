@@ -423,6 +423,8 @@ def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any
 def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Add each run's label; a step run has its scheme's, and the sizes of its scheme's data."""
     table["label"] = labels(table)
+    if names.STEP_SIZE.column not in table:  # no step size is there: all failed, or were deleted
+        table[names.STEP_SIZE.column] = np.nan
     known = table.set_index("run_id")
     steps = table["role"] == names.STEP
     for name in ("label", *inputs.SIZES):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import judged, names, reasons, sentences
+from normbench.results import judged, names, problems, reasons, sentences
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left, step_size
 from normbench.results.rows import as_rows
@@ -110,7 +110,7 @@ def explanation(sweep: Sweep, experiment: str) -> str:
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(schemes) and (schemes["verdict"] == names.FAILED).all():
         return sentences.said("none_ran").text
-    if not len(sweep.of_role(names.STEP, experiment)):
+    if problems.without_descent(schemes).all():
         return sentences.said("no_step").text
     known = [(row["label"], reasons.Found.of_row(row)) for row in as_rows(schemes)]
     said = sentences.paragraph(reasons.of_comparison(known))

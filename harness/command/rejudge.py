@@ -39,6 +39,8 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
     """
     if (now := state.of(old)).phase is state.Phase.RUNNING:
         raise ResultsError(f"sweep {clean.line(old.sweep_id)}: {now.predicate}; wait for it")
+    if old.of_role(names.SWEEP).empty:
+        raise ResultsError(f"sweep {clean.line(old.sweep_id)}: its own run was deleted")
     work = _Work(Writer(Store.at(store, None, Path.cwd())), old, rules)
     folder = folder or (Path("outputs") / work.sweep_id).absolute()
     with leftovers.hold(folder):
