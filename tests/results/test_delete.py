@@ -14,6 +14,7 @@ from normbench.datasets import UserError
 from normbench.recording import leftovers
 from normbench.recording.drawn import Known
 from normbench.recording.writer import Writer
+from normbench.results import owner
 from normbench.results.errors import ResultsError
 from normbench.results.runs import load, sweeps
 from tests import forks, stores
@@ -174,7 +175,7 @@ def test_a_finished_neighbour_keeps_its_files(neighbours):
     first, second, folder = neighbours.first, neighbours.second, neighbours.folder
     assert delete.run(neighbours.uri, [first], True) == 0
     assert sorted(os.listdir(folder)) == sorted(
-        ["both.png", f"{second}.png", leftovers.LEDGER, leftovers.LOCK]
+        ["both.png", f"{second}.png", leftovers.LEDGER, owner.LOCK]
     )
     assert delete.run(neighbours.uri, [second], True) == 0
     assert not folder.exists()
@@ -199,7 +200,7 @@ def test_a_sweep_that_starts_while_another_is_removed_has_a_lock_that_stands(
 
     def remove_and_lock(file, operation):
         if not removed:
-            (folder / leftovers.LOCK).unlink()
+            (folder / owner.LOCK).unlink()
             removed.append(gone)
             if gone == "folder":
                 folder.rmdir()
