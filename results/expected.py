@@ -34,9 +34,10 @@ class Expected:
 
     what: what it is a number of, in words. metric: the key of a recorded metric, whose value is
     that of the scheme runs with the settings `of`; or name: a number of the study's own, from
-    `results/gallery/STUDY.py`. value: a number, or the lowest and the highest. within: how far off
-    a measured one may be, a plain number, or a share such as `1%`. says: the source's own words,
-    where they are more than the number. why: why the measured number differs, where it does.
+    `results/gallery/STUDY.py`.
+    value: a number, or the lowest and the highest. within: how far off a measured one may be, a
+    plain number, or a share such as `1%`. says: the source's own words, where they are more than
+    the number. why: why the measured number differs, where it does.
     """
 
     what: str

@@ -3,119 +3,317 @@
 import ast
 import sys
 import tomllib
+from typing import NamedTuple
 
 import pytest
 
 from tests.conftest import ROOT
 
 # Folders of the checkout, and what they are called when they are imported.
-ROOMS = {"conf": "normbench.conf", "costs": "normbench.costs", "datasets": "normbench.datasets"}
-ROOMS |= {"optimizers": "normbench.optimizers", "results": "normbench.results"}
-ROOMS |= {"harness": "normbench"}
-NUMPY = {"numpy"}
-# The rooms and libraries that each room may import, from the leaves up; None: any library.
-BELOW = ("values", "points", "names", "datasets")  # what all that works on data knows
-MAY = {
-    "conf": ((), set()),
-    "costs": ((), NUMPY | {"autograd", "scipy"}),
-    "optimizers": ((), NUMPY | {"scipy"}),
-    "values": ((), set()),  # of datasets: a user's mistake, and the checks of single settings
-    "points": (("values",), NUMPY),  # of datasets: rows, wherever they are
-    "datasets": (
-        ("values", "points"),
-        NUMPY | {"sklearn", "pooch", "pandas", "pyarrow", "requests", "scipy", "tqdm"},
-    ),
-    "names": ((), set()),  # of results: what is written and read
-    "sentences": ((), set()),  # of results: all that is said
-    "reasons": (("names", "sentences"), set()),  # of results: when theory says what
-    "results": (("names", "sentences", "reasons"), None),
-    "normalizers": ((), NUMPY | {"scipy", "sklearn"}),
-    "engine": (
-        ("values", "points", "costs", "optimizers", "normalizers"),
-        NUMPY | {"scipy", "autograd", "threadpoolctl", "sklearn"},
-    ),
-    "theory": (("values", "points", "names", "engine", "normalizers"), NUMPY | {"scipy"}),
-    "verdicts": (("values", "names"), NUMPY),
-    "measures": (
-        (
-            *BELOW,
-            "sentences",
-            "reasons",
-            "optimizers",
-            "normalizers",
-            "engine",
-            "theory",
-            "verdicts",
-        ),
-        NUMPY,
-    ),
-    "choices": (("values", "conf", "costs", "datasets", "optimizers", "normalizers"), None),
-    "job": (
-        ("points", "datasets", "costs", "optimizers", "engine", "theory", "verdicts", "measures"),
-        NUMPY,
-    ),
-    "comparison": (
-        (*BELOW, "costs", "choices", "engine", "verdicts", "job", "recording", "results"),
-        NUMPY | {"pandas", "sklearn"},
-    ),
-    "recording": (
-        (*BELOW, "job", "measures", "verdicts", "results"),
-        None,
-    ),
-    "command": (
-        ("", *BELOW, "choices", "engine", "verdicts", "job", "recording", "results"),
-        None,
-    ),
-    "": (("command", "recording", "choices", "engine", "comparison", "results"), None),
-}
+FOLDERS = {"conf": "normbench.conf", "costs": "normbench.costs", "datasets": "normbench.datasets"}
+FOLDERS |= {"optimizers": "normbench.optimizers", "results": "normbench.results"}
+FOLDERS |= {"harness": "normbench"}
+# The rooms, from the top down. modules: the folders and modules of a room, of which the longest
+# name counts. imports: the rooms that it may import, each further down. libraries: likewise.
+TABLE = """
+__main__
+    modules: normbench.__main__
+    imports: command.results command.sweep command.config command.startup recording.store
+        results.safe
+
+command.results
+    modules: normbench.command.words normbench.command.results normbench.command.delete
+        normbench.command.moving normbench.command.rejudge
+    imports: command.sweep command.startup recording.transfer recording.resume
+        recording.reuse recording.store results.report results.studies results.pages
+        results.figures results.figures.base results.answer results.store verdicts datasets
+        values results.safe names
+
+command.sweep
+    modules: normbench.command.line normbench.command.sweep normbench.command.job
+        normbench.command.rehearsal normbench.command.progress normbench.command.output
+        normbench.command.hydras_own normbench.command.queues normbench.command.slurm
+        normbench.command.task
+    imports: command.config command.startup recording.resume recording.reuse recording.store
+        results.report results.pages results.store job verdicts choices datasets points values
+        results.safe names
+    libraries: autograd hydra numpy omegaconf submitit tqdm
+
+command.config
+    modules: normbench.command.grid normbench.command.config
+        normbench.command.hydra_settings normbench.command.resolvers normbench.command.study
+        normbench.command.errors
+    imports: recording.reuse recording.store results.studies results.figures results.store
+        job verdicts engine choices datasets values results.safe names
+    libraries: hydra hydra_plugins omegaconf
+
+command.startup
+    modules: normbench.engine.fast.kernels normbench.results.garbage
+    imports: results.store engine.fast
+    libraries: threadpoolctl
+
+command
+    modules: normbench.command
+
+comparison
+    modules: normbench.comparison
+    imports: recording recording.store results.report job verdicts engine engine.scheme
+        costs choices datasets values names
+    libraries: numpy pandas sklearn
+
+recording
+    modules: normbench.recording
+    imports: recording.store results.store names
+    libraries: numpy
+
+recording.transfer
+    modules: normbench.recording.archive normbench.recording.copies
+        normbench.recording.exporting normbench.recording.importing
+    imports: recording.resume recording.store results.pages results.store values
+        results.safe names
+
+recording.resume
+    modules: normbench.recording.leftovers normbench.recording.checkpoints
+    imports: recording.store results.store datasets names
+    libraries: numpy
+
+recording.reuse
+    modules: normbench.recording.identity normbench.recording.reuse
+        normbench.recording.recorded normbench.recording.rejudge normbench.recording.former
+    imports: recording.store results.store job measures verdicts datasets names
+    libraries: numpy pandas
+
+recording.store
+    modules: normbench.recording.store normbench.recording.writer
+        normbench.recording.thinned normbench.recording.places normbench.recording.files
+        normbench.recording.records
+    imports: results.figures.base results.store job measures verdicts datasets values
+        results.safe names
+    libraries: mlflow numpy sqlalchemy
+
+results.report
+    modules: normbench.results.report normbench.results.explorer normbench.results.inline
+        normbench.results.captions normbench.results.conclusion normbench.results.notebook
+        normbench.results.profile
+    imports: results.pages results.figures.film results.figures results.figures.base
+        results.answer results.compare results.store results.words results.safe names
+    libraries: contourpy jinja2 matplotlib numpy pandas
+
+results.studies
+    modules: normbench.results.expected normbench.results.studies normbench.results.gallery
+    imports: results.answer results.compare results.store results.safe names
+    libraries: numpy pandas scipy
+
+results.pages
+    modules: normbench.results.view normbench.results.dashboard
+        normbench.results.description normbench.recording.pages normbench.recording.drawn
+    imports: recording.resume recording.store results.figures results.figures.base
+        results.answer results.compare results.store results.safe names
+
+results.figures.film
+    modules: normbench.results.figures.frames normbench.results.figures.reel
+        normbench.results.figures.playing normbench.results.figures.film
+    imports: results.figures results.figures.base results.compare results.store results.safe
+    libraries: PIL contourpy jinja2 matplotlib numpy pandas
+
+results.figures
+    modules: normbench.results.figures normbench.results.drawing
+    imports: results.figures.base results.answer results.compare results.store results.words
+        results.safe names
+    libraries: PIL matplotlib mpl_toolkits numpy pandas
+
+results.figures.base
+    modules: normbench.results.figures.style normbench.results.figures.material
+        normbench.results.figures.labels normbench.results.figures.output
+        normbench.results.figures.shown normbench.results.figures.followed
+    imports: results.answer results.compare results.store names
+    libraries: matplotlib numpy pandas scipy
+
+results.answer
+    modules: normbench.results.answer normbench.results.theory normbench.results.judged
+        normbench.results.tables
+    imports: results.compare results.store results.words results.safe names
+    libraries: numpy pandas
+
+results.compare
+    modules: normbench.results.problems normbench.results.reached normbench.results.merging
+        normbench.results.comparisons normbench.results.evidence normbench.results.heldout
+    imports: results.store results.words names
+    libraries: numpy pandas scipy
+
+results.store
+    modules: normbench.results.runs normbench.results.stores normbench.results.histories
+        normbench.results.inputs normbench.results.filters normbench.results.labels
+        normbench.results.rows normbench.results.errors normbench.results.mlflows_own
+        normbench.results.uris normbench.results.owner normbench.results.state
+    imports: results.safe names
+    libraries: mlflow numpy pandas requests sqlalchemy
+
+job
+    modules: normbench.job
+    imports: route measures theory verdicts engine.fast engine engine.scheme costs
+        optimizers datasets points
+    libraries: numpy
+
+route
+    modules: normbench.engine.route
+    imports: engine.fast engine engine.scheme optimizers points values
+    libraries: numpy
+
+measures
+    modules: normbench.measures
+    imports: theory verdicts engine engine.scheme normalizers optimizers datasets points
+        values results.words names
+    libraries: numpy
+
+theory
+    modules: normbench.theory
+    imports: engine normalizers points values names
+    libraries: numpy scipy
+
+verdicts
+    modules: normbench.verdicts
+    imports: values names
+    libraries: numpy
+
+engine.fast
+    modules: normbench.engine.fast
+    imports: engine engine.scheme normalizers costs optimizers points values
+    libraries: autograd numpy scipy threadpoolctl
+
+engine
+    modules: normbench.engine
+    imports: engine.scheme normalizers costs optimizers points values
+    libraries: autograd numpy scipy
+
+engine.scheme
+    modules: normbench.engine.scheme normbench.engine.probed normbench.engine.learned
+        normbench.engine.under
+    imports: normalizers points values
+    libraries: numpy sklearn
+
+normalizers
+    modules: normbench.normalizers
+    libraries: numpy scipy sklearn
+
+costs
+    modules: normbench.costs
+    libraries: autograd numpy
+
+choices
+    modules: normbench.choices
+    imports: optimizers datasets values
+    libraries: omegaconf sklearn
+
+optimizers
+    modules: normbench.optimizers
+    libraries: numpy scipy
+
+datasets
+    modules: normbench.datasets
+    imports: points values
+    libraries: numpy pandas pooch pyarrow requests scipy sklearn tqdm
+
+points
+    modules: normbench.datasets.points
+    libraries: numpy
+
+values
+    modules: normbench.datasets.values
+
+results.words
+    modules: normbench.results.sentences normbench.results.reasons
+    imports: names
+
+results.safe
+    modules: normbench.results.clean normbench.results.secrets
+
+names
+    modules: normbench.results.names
+"""
+# Arrows that go up the table.
+UPWARDS = {("results.pages", "recording.resume"), ("results.pages", "recording.store")}
 TEXTS = {
-    f"{name}{'.' if parts else ''}{'.'.join(parts)}": file
-    for folder, name in ROOMS.items()
+    f"{name}{'.' if parts else ''}{'.'.join(parts)}".removesuffix(".__init__"): file
+    for folder, name in FOLDERS.items()
     for file in sorted((ROOT / folder).rglob("*.py"))
     for parts in [file.relative_to(ROOT / folder).with_suffix("").parts]
     if "__pycache__" not in parts
 }
-HANDS_ON = "normbench.results.__main__"  # of a checkout: it hands every word to the command
+# The face of the package, and of a checkout, hands every word to the command.
+FACES = {"normbench", "normbench.results", "normbench.results.__main__"}
+HYDRA = {"hydra", "hydra_plugins", "omegaconf"}
+KNOW_HYDRA = {"command.config", "command.sweep", "choices"}
+
+
+class Room(NamedTuple):
+    """A room: its modules, the rooms and the libraries that it may import."""
+
+    modules: tuple[str, ...]
+    imports: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+def rooms_of(table):
+    rooms = {}
+    for paragraph in table.strip().split("\n\n"):
+        name, *words = paragraph.split()
+        fields = {"modules:": [], "imports:": [], "libraries:": []}
+        for word in words:
+            if word in fields:
+                column = fields[word]
+            else:
+                column.append(word)
+        rooms[name] = Room(*map(tuple, fields.values()))
+    return rooms
+
+
+ROOMS = rooms_of(TABLE)
+
+
+def room_of(module):
+    """Return the room of a module: the one with the longest of the names that it begins with."""
+    names = [
+        (len(part), room)
+        for room, row in ROOMS.items()
+        for part in row.modules
+        if module == part or module.startswith(f"{part}.")
+    ]
+    return max(names, default=(0, ""))[1]
 
 
 def imported(file):
-    """Yield the dotted names that a file imports, wherever in it."""
+    """Yield the modules and names that a file imports, wherever in it."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
-            if node.module in ("normbench", "normbench.results"):
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
-            else:
-                yield node.module
-
-
-def room_of(name):
-    """Return the room of a module of the package; the face itself is the room without a name."""
-    own = {f"normbench.results.{room}" for room in ("names", "sentences", "reasons")}
-    if name in {*own, "normbench.datasets.values", "normbench.datasets.points"}:
-        return name.split(".")[-1]
-    part = name.split(".")[1] if "." in name else ""
-    return part if part in MAY else ""
+            for alias in node.names:
+                below = f"{node.module}.{alias.name}"
+                yield below if below in TEXTS else node.module
 
 
 def breaches(file, name):
-    rooms, libraries = MAY[room_of(name)]
+    """Yield what a file imports and may not."""
+    own = room_of(name)
     for other in imported(file):
         top = other.split(".")[0]
         if top == "normbench":
-            if room_of(other) not in (room_of(name), *rooms):
+            if room_of(other) not in (own, "", *ROOMS[own].imports):
                 yield f"{name} imports {other}"
-        elif libraries is not None and top not in libraries | set(sys.stdlib_module_names):
+        elif top not in {*ROOMS[own].libraries, *sys.stdlib_module_names}:
             yield f"{name} imports {other}"
-        knows_hydra = room_of(name) in ("command", "") or name == "normbench.choices"
-        if top in ("hydra", "hydra_plugins", "omegaconf") and not knows_hydra:
+        if top in HYDRA and own not in KNOW_HYDRA:
             yield f"{name} knows Hydra"
 
 
-@pytest.mark.parametrize("name", [name for name in TEXTS if name != HANDS_ON])
+INSIDE = [name for name in TEXTS if name not in FACES and not name.startswith("normbench.conf")]
+
+
+@pytest.mark.parametrize("name", INSIDE)
 def test_a_file_imports_only_what_its_room_may(name):
+    assert room_of(name)
     assert list(breaches(TEXTS[name], name)) == []
 
 
@@ -127,20 +325,34 @@ def test_a_forbidden_import_is_seen(tmp_path):
     assert len(list(breaches(file, "normbench.costs.softmax"))) == 4
 
 
-def inner(file):
-    """Yield the modules of the harness that a file imports, also where only types are checked."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                below = f"{node.module}.{alias.name}"
-                yield below if modules_of(below) else node.module
+def arrows():
+    """Return the rooms that each room does import, and the libraries."""
+    found = {room: (set(), set()) for room in ROOMS}
+    for name in INSIDE:
+        for other in imported(TEXTS[name]):
+            top = other.split(".")[0]
+            if top == "normbench":
+                found[room_of(name)][0].add(room_of(other))
+            elif top not in sys.stdlib_module_names:
+                found[room_of(name)][1].add(top)
+    return found
 
 
-def modules_of(name):
-    """Return the names that a module goes by in `TEXTS`: a folder's is its `__init__`."""
-    return {name, f"{name}.__init__"} & set(TEXTS)
+def test_imports_go_down_the_table():
+    order = list(ROOMS)
+    upwards = [
+        f"{room} imports {other}"
+        for room, row in ROOMS.items()
+        for other in row.imports
+        if order.index(other) <= order.index(room) and (room, other) not in UPWARDS
+    ]
+    assert upwards == []
+
+
+def test_no_permission_is_left_over():
+    for room, (others, libraries) in arrows().items():
+        assert set(ROOMS[room].imports) == others - {room, ""}, room
+        assert set(ROOMS[room].libraries) == libraries, room
 
 
 def circle(edges):
@@ -164,10 +376,7 @@ def circle(edges):
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    edges = {
-        name: {own for other in inner(file) for own in modules_of(other)} - {name}
-        for name, file in TEXTS.items()
-    }
+    edges = {name: {*imported(file)} & set(TEXTS) - {name} for name, file in TEXTS.items()}
     assert sum(len(others) for others in edges.values()) > 100  # it sees the imports
     assert circle(edges) == []
 
@@ -196,7 +405,7 @@ def test_every_folder_is_in_the_package():
     told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = {
         ".".join([name, *file.parent.relative_to(ROOT / folder).parts])
-        for folder, name in ROOMS.items()
+        for folder, name in FOLDERS.items()
         for file in (ROOT / folder).rglob("*")
         if file.suffix in (".py", ".yaml") and "__pycache__" not in file.parts
     }

@@ -1,7 +1,8 @@
 """A task of a queue: the jobs that it runs, and how its Python begins, maybe on another machine.
 
-`python -m normbench.command.task -m MODULE WORDS` runs a module as `python -m` does, after the
-kernels of the machine are chosen: that has to be before numpy is loaded, so little is loaded here.
+`python -m normbench.command.task -m MODULE WORDS` runs a module as `python -m` does, after
+the kernels of the machine are chosen: that has to be before numpy is loaded, so little is loaded
+here.
 """
 
 import os
