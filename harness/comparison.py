@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from normbench import names
 from normbench.choices import build, locate, options
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Drawn, UserError, label_dataset
@@ -20,7 +21,6 @@ from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run, with_default_start
 from normbench.recording import memory as recorded
 from normbench.recording.records import JobRecord, Place, of_outcome
-from normbench.results import names
 from normbench.results.notebook import Comparison
 from normbench.verdicts.convergence import Rules
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import comparisons, evidence, heldout, names, problems, tables
+from normbench import names
+from normbench.results import comparisons, evidence, heldout, problems, tables
 from normbench.results.merging import REPEATS, merged, whole
 from normbench.results.reached import counts, excess_left, reached
 from normbench.results.rows import as_rows

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import answer, comparisons, names
+from normbench import names
+from normbench.results import answer, comparisons
 from normbench.results.figures import components, film, material, overview, reconstruction, windows
 from normbench.results.merging import merged, whole
 from normbench.results.reached import reached

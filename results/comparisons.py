@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from normbench.results import evidence, names
+from normbench import names
+from normbench.results import evidence
 from normbench.results.problems import PLACE
 from normbench.results.reached import reached
 from normbench.results.runs import Sweep

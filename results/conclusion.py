@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from normbench import names
 from normbench.results import (
     answer,
     clean,
@@ -13,7 +14,6 @@ from normbench.results import (
     dashboard,
     drawing,
     heldout,
-    names,
     profile,
     report,
     tables,

@@ -6,7 +6,8 @@ import socket
 import subprocess
 import sys
 
-from normbench.results import mlflows_own, names, secrets, state, uris, view
+from normbench import names
+from normbench.results import mlflows_own, secrets, state, uris, view
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from normbench.results import answer, clean, dashboard, names, tables
+from normbench import names
+from normbench.results import answer, clean, dashboard, tables
 from normbench.results.runs import Sweep
 
 SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays

@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import clean, names
+from normbench import names
+from normbench.results import clean
 from normbench.results.errors import unwritable
 from normbench.results.figures import NAMES, WHOLE, output
 from normbench.results.figures.material import Options, schemes

@@ -12,7 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import clean, names
+from normbench import names
+from normbench.results import clean
 from normbench.results.errors import ResultsError
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from contourpy import contour_generator
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import contours, material, style, windows
 from normbench.results.merging import merged
 from normbench.results.rows import as_rows

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import evidence, names, problems
+from normbench import names
+from normbench.results import evidence, problems
 from normbench.results.comparisons import OPEN, not_told_apart
 from normbench.results.merging import members_of, merged, whole
 from normbench.results.rows import as_rows

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import names
+from normbench import names
 from normbench.results.rows import as_rows
 
 ABOUT = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")

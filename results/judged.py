@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from normbench.results import names, sentences
+from normbench import names
+from normbench.results import sentences
 from normbench.results.runs import Sweep
 
 

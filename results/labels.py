@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from normbench.results import names
+from normbench import names
 from normbench.results.rows import as_rows
 
 STUDY = names.setting("study.")  # what a study says of its source: no setting of a job

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import names, problems
+from normbench import names
+from normbench.results import problems
 from normbench.results.reached import best_step, excess_left, step_size
 from normbench.results.rows import as_rows
 from normbench.results.runs import HISTORIES, Sweep

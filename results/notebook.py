@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import answer, drawing, heldout, inline, names, report, runs, state, tables
+from normbench import names
+from normbench.results import answer, drawing, heldout, inline, report, runs, state, tables
 from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
 from normbench.results.stores import DEFAULT_STORE

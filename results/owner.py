@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from normbench.results import names
+from normbench import names
 
 LOCK = "lock"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import names
+from normbench import names
 from normbench.results.labels import as_set
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep

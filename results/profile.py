@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import comparisons, names, problems, reached, state, tables, theory
+from normbench import names
+from normbench.results import comparisons, problems, reached, state, tables, theory
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import output, profiles, style
 from normbench.results.merging import merged

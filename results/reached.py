@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import names, problems
+from normbench import names
+from normbench.results import problems
 from normbench.results.evidence import collapse
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from normbench.results import names
+from normbench import names
 from normbench.results.sentences import Said, said
 
 EQUAL = 1e-6  # relative: two thresholds nearer than that are one

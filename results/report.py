@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from normbench import names
 from normbench.results import (
     answer,
     captions,
@@ -20,7 +21,6 @@ from normbench.results import (
     explorer,
     heldout,
     inline,
-    names,
     profile,
     state,
     tables,

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from normbench.results import clean, histories, inputs, names, owner
+from normbench import names
+from normbench.results import clean, histories, inputs, owner
 from normbench.results.errors import ResultsError
 from normbench.results.filters import remedy
 from normbench.results.labels import labels

@@ -7,7 +7,8 @@ from enum import Enum
 import numpy as np
 import pandas as pd
 
-from normbench.results import clean, names, owner, runs
+from normbench import names
+from normbench.results import clean, owner, runs
 from normbench.results.errors import ResultsError
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep

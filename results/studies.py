@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import expected, names, runs
+from normbench import names
+from normbench.results import expected, runs
 from normbench.results.errors import ResultsError
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import clean, names
+from normbench import names
+from normbench.results import clean
 from normbench.results.merging import REPEATS, merged
 from normbench.results.problems import without_descent
 from normbench.results.reached import compared, excess_left

@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from normbench.results import judged, names, problems, reasons, sentences
+from normbench import names
+from normbench.results import judged, problems, reasons, sentences
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left, step_size
 from normbench.results.rows import as_rows

@@ -6,7 +6,8 @@ How MLflow stores a view stands in `mlflows_own`.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from normbench.results import mlflows_own, names
+from normbench import names
+from normbench.results import mlflows_own
 from normbench.results.figures.style import looks
 from normbench.results.merging import members_of, merged
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep

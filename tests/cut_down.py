@@ -5,13 +5,13 @@ from hydra._internal.utils import create_config_search_path
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 
+from normbench import names
 from normbench.choices import CONF
 from normbench.command import config as configs
 from normbench.command import resolvers, study
 from normbench.command.grid import Grid, hold_back
 from normbench.job import Shared, run
 from normbench.recording import memory, records
-from normbench.results import names
 
 
 def sweep(name, *words):

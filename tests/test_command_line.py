@@ -9,8 +9,8 @@ import sys
 import pytest
 from mlflow import MlflowClient
 
+from normbench import names as result_names
 from normbench.choices import build, names, options
-from normbench.results import names as result_names
 from normbench.results import view
 from tests import forks
 from tests.conftest import ROOT

@@ -2,7 +2,8 @@
 
 import pytest
 
-from normbench.results import heldout, names, runs
+from normbench import names
+from normbench.results import heldout, runs
 
 WINE = ("dataset=wine", "cost=multiclass_softmax", "step_sizes=[0.1,1]", "iterations=9")
 

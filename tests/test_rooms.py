@@ -229,7 +229,7 @@ results.safe
     modules: normbench.results.clean normbench.results.secrets
 
 names
-    modules: normbench.results.names
+    modules: normbench.names
 """
 # Arrows that go up the table.
 UPWARDS = {("results.pages", "recording.resume"), ("results.pages", "recording.store")}

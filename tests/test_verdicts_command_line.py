@@ -5,6 +5,7 @@ import shutil
 import pytest
 from sklearn.preprocessing import StandardScaler
 
+from normbench import names
 from normbench.costs import least_squares
 from normbench.datasets import split
 from normbench.datasets.bundled import breast_cancer
@@ -13,7 +14,7 @@ from normbench.job import Job
 from normbench.job import run as run_job
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.results import comparisons, heldout, names, reached, tables, theory
+from normbench.results import comparisons, heldout, reached, tables, theory
 from normbench.results.runs import Sweep, last_sweep_id, load
 from tests import forks
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
+from normbench import names
 from normbench.command.grid import GROUPS, Grid
-from normbench.results import clean, names
+from normbench.results import clean
 
 # Settings that are no parameters of a job.
 NO_PARAMETER = ("tracking", "reuse", "checkpoint", "packages", "figures", "memory", "fold")

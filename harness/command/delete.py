@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from normbench import names
 from normbench.recording import drawn, leftovers
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import clean, names, owner, stores
+from normbench.results import clean, owner, stores
 from normbench.results.errors import ResultsError
 
 MEMBER = names.membership("").key

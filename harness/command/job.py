@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
+from normbench import names
 from normbench.command import config as configs
 from normbench.command import resolvers, task
-from normbench.results import clean, names
+from normbench.results import clean
 
 if TYPE_CHECKING:
     from normbench.command.progress import Progress

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from normbench import names
 from normbench.datasets import UserError
 from normbench.recording import leftovers, rejudge, reuse
 from normbench.recording.identity import job_of
@@ -18,7 +19,7 @@ from normbench.recording.recorded import Recorded
 from normbench.recording.records import Place
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer, input_of
-from normbench.results import clean, names, state
+from normbench.results import clean, state
 from normbench.results.conclusion import present
 from normbench.results.errors import ResultsError
 from normbench.results.rows import as_rows

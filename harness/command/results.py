@@ -11,8 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normbench import names
 from normbench.command.words import near, parsed
-from normbench.results import clean, names, stores
+from normbench.results import clean, stores
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import NAMES
 from normbench.results.garbage import collect_seldom

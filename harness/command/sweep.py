@@ -23,12 +23,12 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
+from normbench import names
 from normbench.command import config as configs
 from normbench.command import hydras_own, output, resolvers, study
 from normbench.command.errors import SweepError, reading
 from normbench.command.grid import Grid, hold_back, overridden
 from normbench.command.queues import LOST, Queue, lost
-from normbench.results import names
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

@@ -11,8 +11,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from normbench import names
 from normbench.engine.fast import kernels
-from normbench.results import names
 
 if TYPE_CHECKING:
     from hydra.types import HydraContext, TaskFunction

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import names
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.normalizers.decomposition import rounding
-from normbench.results import names
 from normbench.theory import spectra
 from normbench.theory.analysis import facts_work
 from normbench.theory.budget import Work

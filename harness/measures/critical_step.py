@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from normbench import names
 from normbench.measures.contract import RULES, Findings, Finished, Measure
-from normbench.results import names
 from normbench.verdicts.search import critical_step
 
 NOTHING = float("nan")

@@ -1,8 +1,8 @@
 """The largest curvature at the best step's last weights: why steps above `2/L` work."""
 
+from normbench import names
 from normbench.measures.contract import BEST, Findings, Finished, Measure
 from normbench.measures.thresholds import curvature
-from normbench.results import names
 from normbench.theory.analysis import curvature_work, largest_curvature
 from normbench.theory.budget import Work
 

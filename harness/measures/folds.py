@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import names
 from normbench.datasets import fold
 from normbench.measures.contract import BEST, Findings, Finished, Measure
-from normbench.results import names
 
 Array = NDArray[np.float64]
 

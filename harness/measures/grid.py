@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from normbench import names
 from normbench.measures.contract import VERDICTS, Findings, Finished, Measure
-from normbench.results import names
 from normbench.verdicts.convergence import largest_convergent, largest_falling
 from normbench.verdicts.judging import Step, fastest
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from normbench import names
 from normbench.datasets import Dataset, UserError
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Objective, linear_hessian_at
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.results import names
 from normbench.theory import spectra
 from normbench.theory.minimum import weights_of
 

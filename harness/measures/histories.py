@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from normbench import names
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.judged import named
-from normbench.results import names
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Bench, Step

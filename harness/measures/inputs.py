@@ -10,8 +10,8 @@ from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
 from normbench.engine.problem import Objective
 from normbench.measures.contract import Descended, Finished
+from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import mean_and_covariance
-from normbench.results.names import ATTAINED
 from normbench.theory.minimum import weights_of
 
 Array = NDArray[Any]

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import names
 from normbench.engine.descent import Histories
 from normbench.engine.problem import Objective, Problem
 from normbench.engine.settings import Settings
 from normbench.measures.contract import Array, Descended
 from normbench.optimizers import Optimizer
-from normbench.results import names
 from normbench.theory.analysis import least, theorize
 from normbench.theory.budget import Budget, allowance
 from normbench.theory.shared import OfPoints

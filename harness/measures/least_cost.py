@@ -1,7 +1,7 @@
 """The least cost, how it is known, and the targets that follow from it."""
 
+from normbench import names
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.results import names
 from normbench.verdicts.convergence import targets
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from normbench import names
 from normbench.engine.probed import CHECKED, effects, probe
 from normbench.engine.under import Under
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.results import names
 from normbench.theory.spectra import MOST_FEATURES
 
 

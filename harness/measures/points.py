@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from normbench import names
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.measures.inputs import names_of, principal, some
-from normbench.results import names
 from normbench.theory import spectra
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import names
 from normbench.engine.problem import Objective
 from normbench.measures.contract import Descended, Findings, Finished, Measure, OfStep
-from normbench.results import names
 from normbench.theory import spectra
 from normbench.verdicts.judging import Step
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from normbench import names
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.measures.inputs import some
-from normbench.results import names
 
 MOST_AXES = 3  # of a picture of points
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import names
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.measures.covariance import MOST, UNTOUCHED
-from normbench.results import names
 from normbench.theory import spectra
 
 Array = NDArray[np.float64]

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import names
 from normbench.measures.contract import BEST, Array, Descended, Findings, Finished, Measure
-from normbench.results import names
 from normbench.theory.analysis import curvature_work, largest_curvature
 from normbench.theory.budget import Work, allowance
 

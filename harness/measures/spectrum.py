@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from normbench import names
 from normbench.datasets import Dataset
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import principal, refuse_wide
 from normbench.normalizers.decomposition import mean_and_covariance
-from normbench.results import names
 
 
 def check(dataset: Dataset, scheme: Any) -> None:

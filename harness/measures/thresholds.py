@@ -1,8 +1,8 @@
 """The curvature and the threshold `2/L`, where theory has them before the descent is judged."""
 
+from normbench import names
 from normbench.engine.problem import Objective
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.results import names
 from normbench.theory.spectra import effective_rank, step_threshold
 
 NOTHING = float("nan")

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import names
 from normbench.recording import files
-from normbench.results import names
 
 Array = NDArray[Any]
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from normbench.results import names
+from normbench import names
 
 ID = re.compile(r"[0-9a-f]{32}")  # of MLflow's for a run, the same in no two stores
 SWEEP_WORD = re.compile(r"[\w.-]{1,250}", re.A)

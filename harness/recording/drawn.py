@@ -8,9 +8,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from normbench import names
 from normbench.recording import files, leftovers
 from normbench.recording.writer import Writer
-from normbench.results import clean, names
+from normbench.results import clean
 from normbench.results.owner import LOCK
 
 CODE = Path(str(resources.files("normbench.results")))  # which draws: it needs no other room

@@ -6,10 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from normbench import names
 from normbench.recording import copies, leftovers
 from normbench.recording.archive import Pack, copied, packed
 from normbench.recording.copies import COUNTED, JOBS_FILE, OF_A_STORE, JobCopy, RunCopy, Value
-from normbench.results import clean, mlflows_own, names, stores, view
+from normbench.results import clean, mlflows_own, stores, view
 from normbench.results.description import SIGNED
 from normbench.results.errors import ResultsError
 from normbench.results.runs import of_sweep, sweeps, whole

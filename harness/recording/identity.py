@@ -22,8 +22,8 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any, NamedTuple
 
+from normbench import names
 from normbench.datasets import Dataset
-from normbench.results import names
 
 ENGINE = "normbench.engine"
 # The rooms whose code makes the numbers of a descent: of the data, the content counts.

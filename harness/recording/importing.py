@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from normbench import names
 from normbench.datasets.values import UserError, gigabytes, refuse_larger
 from normbench.recording import copies, exporting
 from normbench.recording.archive import Unpacked, strange
@@ -20,7 +21,7 @@ from normbench.recording.exporting import ARTIFACTS, EXPERIMENTS, JOBS, SWEEPS, 
 from normbench.recording.pages import describe
 from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer, refused
-from normbench.results import description, names, stores
+from normbench.results import description, stores
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep, load
 

@@ -10,12 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from normbench import names
 from normbench.datasets.dataset import UserError
 from normbench.recording import checkpoints
 from normbench.recording.records import JobRecord
 from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer
-from normbench.results import names, owner
+from normbench.results import owner
 
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
 PENDING = "pending"  # the folder, in a sweep's, of records that are not yet in the store

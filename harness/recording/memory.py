@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from normbench import names
 from normbench.recording.records import JobRecord, RunRecord
-from normbench.results import names, runs
+from normbench.results import runs
 
 STORE = "memory"
 SWEEP = "compare"  # stands for the id of a sweep

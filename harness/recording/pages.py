@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normbench import names
 from normbench.recording.writer import Writer
-from normbench.results import names
 from normbench.results.rows import as_rows
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from normbench import names
 from normbench.datasets import Dataset
 from normbench.job import Outcome
 from normbench.measures.contract import Findings
 from normbench.recording import files, thinned
-from normbench.results import clean, names
+from normbench.results import clean
 from normbench.verdicts.judging import Step
 
 Entry = tuple[str, float, int]  # a metric: its name, its value, its step

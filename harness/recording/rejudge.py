@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from normbench import names
 from normbench.job import Outcome
 from normbench.measures import FOLLOWS, explained
 from normbench.measures.contract import BEST, RULES, VERDICTS, Findings
@@ -15,7 +16,6 @@ from normbench.measures.histories import judged_again
 from normbench.recording import former
 from normbench.recording.recorded import Recorded
 from normbench.recording.records import JobRecord, Place, written
-from normbench.results import names
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step

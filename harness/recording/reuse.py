@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from normbench import names
 from normbench.recording.identity import arrays_asked, covers, judged
 from normbench.recording.recorded import Recorded
 from normbench.recording.records import JobRecord, Place
 from normbench.recording.rejudge import rejudged
 from normbench.recording.writer import Writer, input_of
-from normbench.results import names
 from normbench.results.runs import scheme
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from normbench.engine.hessian import LANCZOS, blocks
 from normbench.engine.problem import Cost, Objective, Problem
+from normbench.names import STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import BLOCK, DEEP
-from normbench.results.names import STRICTLY, UNDECIDED
 from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
 from normbench.theory.minimum import (

@@ -14,8 +14,8 @@ from scipy import linalg
 
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Objective
+from normbench.names import PARTLY, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import blocks, mean_and_covariance, mean_of
-from normbench.results.names import PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.separability import separates
 
 Array = NDArray[np.float64]

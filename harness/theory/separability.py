@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.points import blocks_of
 from normbench.engine.problem import Objective
-from normbench.results.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
+from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.budget import Work
 
 Array = NDArray[np.float64]

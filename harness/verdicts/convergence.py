@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import names
 from normbench.datasets.values import number, whole
-from normbench.results import names
 
 History = NDArray[np.float64]
 ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.results import names
+from normbench import names
 from normbench.verdicts import convergence
 from normbench.verdicts.convergence import Judgement, Rules
 

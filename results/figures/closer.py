@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import histories, material
 from normbench.results.runs import Sweep
 

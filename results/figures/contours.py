@@ -14,7 +14,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import followed, style
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.material import of_arrays

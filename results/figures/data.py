@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import followed, style
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape

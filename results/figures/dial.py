@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.labels import STUDY

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normbench.results import merging, names
+from normbench import names
+from normbench.results import merging
 from normbench.results.rows import as_rows
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.material import of_arrays

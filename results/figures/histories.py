@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
-from normbench.results import names
+from normbench import names
 from normbench.results.errors import ResultsError
 from normbench.results.figures import excess, material, style
 from normbench.results.figures.labels import End, end_labels

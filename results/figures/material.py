@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import inputs, names, tables, theory
+from normbench import names
+from normbench.results import inputs, tables, theory
 from normbench.results.figures import style
 from normbench.results.merging import REPEATS
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep, which_step

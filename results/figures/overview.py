@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from normbench.results import comparisons, names, problems, tables
+from normbench import names
+from normbench.results import comparisons, problems, tables
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Look, Shape
 from normbench.results.merging import merged, whole

@@ -9,7 +9,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import material, style
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape

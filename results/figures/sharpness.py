@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results import merging, names
+from normbench import names
+from normbench.results import merging
 from normbench.results.figures import material, style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Shape

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 from normbench.results.rows import as_rows

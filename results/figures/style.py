@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import shown
 
 

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import material, shown, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 from normbench.results.reached import excess_left

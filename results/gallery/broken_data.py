@@ -1,6 +1,6 @@
 """The numbers of `research/broken_data`."""
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 KIND, SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")

@@ -1,6 +1,6 @@
 """The numbers of `notes/dimension_reduction`."""
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 

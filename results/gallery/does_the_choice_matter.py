@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from normbench.results import evidence, names
+from normbench import names
+from normbench.results import evidence
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
 

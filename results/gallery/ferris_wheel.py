@@ -1,6 +1,6 @@
 """The number of `lecture/ferris_wheel`."""
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 

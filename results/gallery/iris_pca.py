@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 Array = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 MIDDLE = 30.0  # of arms at 0 and at 60 degrees

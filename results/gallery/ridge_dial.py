@@ -1,6 +1,6 @@
 """The numbers of `research/ridge_dial`."""
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 COST = 0.3

@@ -1,6 +1,6 @@
 """The numbers of `research/statistics_before_the_split`."""
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 

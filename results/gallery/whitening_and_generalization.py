@@ -1,6 +1,6 @@
 """The numbers of `research/whitening_and_generalization`."""
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 COST = 0.1

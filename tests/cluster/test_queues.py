@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import OmegaConf
 
+from normbench import names
 from normbench.command import hydra_settings, queues, slurm, task
 from normbench.command.errors import SweepError
 from normbench.datasets.values import UserError
-from normbench.results import names
 from tests.cases import CONF
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from normbench.results import names
+from normbench import names
 from tests import forks
 from tests.datasets.places import data_folder
 

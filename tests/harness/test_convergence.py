@@ -5,10 +5,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from normbench import names
 from normbench.choices import CONF
 from normbench.datasets import UserError
 from normbench.engine.settings import Settings
-from normbench.results import names
 from normbench.verdicts import convergence
 from normbench.verdicts.convergence import Judgement, Rules
 from normbench.verdicts.judging import Bench, shown, steps

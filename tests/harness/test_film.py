@@ -16,6 +16,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from normbench import names
 from normbench.costs import multiclass_softmax, perceptron, softmax
 from normbench.costs.least_squares import least_squares
 from normbench.datasets import UserError, make_dataset
@@ -24,7 +25,6 @@ from normbench.job import Job, check, run
 from normbench.measures import film
 from normbench.normalizers import CholeskySphere, PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import gradient_descent, momentum
-from normbench.results import names
 
 SCHEMES = {
     "standard": StandardScaler(),

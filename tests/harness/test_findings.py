@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from normbench import costs, optimizers
+from normbench import costs, names, optimizers
 from normbench.datasets import make_dataset
 from normbench.engine.hessian import Effort
 from normbench.job import run
@@ -14,7 +14,7 @@ from normbench.measures import predictions, thresholds, windows, windows_at_best
 from normbench.measures.contract import Descended, Finished
 from normbench.normalizers import PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.results import names, reasons
+from normbench.results import reasons
 from normbench.theory import shared
 from normbench.theory.analysis import Theory, facts_work
 from normbench.theory.spectra import Spectrum

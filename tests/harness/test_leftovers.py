@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from normbench import names
 from normbench.datasets import UserError
 from normbench.recording import drawn, files, leftovers, store
 from normbench.recording.drawn import Known
@@ -20,7 +21,7 @@ from normbench.recording.places import own_place
 from normbench.recording.records import JobRecord, RunRecord
 from normbench.recording.store import Store, StoreLostError
 from normbench.recording.writer import Writer
-from normbench.results import names, owner
+from normbench.results import owner
 from tests import stores
 
 NAME = "data-cost"

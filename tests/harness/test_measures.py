@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from normbench import costs, measures, optimizers
+from normbench import costs, measures, names, optimizers
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.values import limited_memory
 from normbench.engine.descent import Histories, descend
@@ -23,7 +23,6 @@ from normbench.measures.judged import _without_mistake as without_mistake
 from normbench.measures.judged import judged
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.results import names
 from normbench.theory import budget, shared
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.convergence import Rules

@@ -11,8 +11,8 @@ from scipy.optimize import linprog, minimize
 from normbench import costs
 from normbench.engine import hessian
 from normbench.engine.problem import Objective
+from normbench.names import PARTLY
 from normbench.normalizers import PCASphere
-from normbench.results.names import PARTLY
 from normbench.theory import analysis
 from normbench.theory.minimum import (
     _backtrack,

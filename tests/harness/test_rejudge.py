@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from normbench import names
 from normbench.command.job import _recorded
 from normbench.costs import least_squares, perceptron, softmax
 from normbench.datasets import make_dataset
@@ -18,7 +19,6 @@ from normbench.recording import records, rejudge, reuse
 from normbench.recording.recorded import Recorded
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import names
 from normbench.results.runs import scheme
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 
 from normbench import costs
 from normbench.engine.problem import Objective
-from normbench.results.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
+from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory import separability
 from normbench.theory.analysis import least
 from normbench.theory.minimum import Minimum, sphere

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from normbench import compare
+from normbench import compare, names
 from normbench.recording.thinned import FIRST, MOST, places
-from normbench.results import names
 
 
 @pytest.mark.parametrize("count", [1, 1000, 1001])

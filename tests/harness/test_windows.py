@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from normbench import costs
+from normbench import costs, names
 from normbench.choices import build, options
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris
 from normbench.engine.problem import Objective
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures.windows import _kind
-from normbench.results import names
 
 
 def found(data, cost, scheme, optimizer="gradient_descent", step=1e-6, **settings):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from normbench.results import names
+from normbench import names
 from normbench.results.runs import Sweep
 
 ENCODING = names.setting("dataset.encoding")

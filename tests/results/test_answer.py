@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import answer, names, reached, tables, theory
+from normbench import names
+from normbench.results import answer, reached, tables, theory
 from normbench.results.runs import Sweep
 from tests.results.made import runs
 

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import answer, captions, heldout, names, problems, profile, reached, theory
+from normbench import names
+from normbench.results import answer, captions, heldout, problems, profile, reached, theory
 from normbench.results.runs import Sweep
 from normbench.results.sentences import TEMPLATES
 from tests.harness.claims import sentences

@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from normbench.results import drawing, names
+from normbench import names
+from normbench.results import drawing
 from normbench.results.figures import dial
 from tests.results.made import runs
 

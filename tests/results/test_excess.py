@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from normbench import names
 from normbench.costs import least_squares, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
-from normbench.results import drawing, names
+from normbench.results import drawing
 from normbench.results.figures import excess, histories, material
 from normbench.results.figures.material import Options
 from normbench.results.merging import REPEATS, Merged

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from normbench import names
 from normbench.command import study
 from normbench.datasets import UserError
-from normbench.results import expected, names, tables
+from normbench.results import expected, tables
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep
 

@@ -12,8 +12,9 @@ from matplotlib.text import Text
 from matplotlib.textpath import TextPath
 from PIL import Image
 
+from normbench import names
 from normbench.command.results import main
-from normbench.results import comparisons, drawing, names
+from normbench.results import comparisons, drawing
 from normbench.results.errors import ResultsError
 from normbench.results.figures import (
     NAMES,

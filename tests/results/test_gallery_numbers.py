@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import names
+from normbench import names
 from normbench.results.gallery import (
     broken_data,
     does_the_choice_matter,

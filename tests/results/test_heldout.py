@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import heldout, names
+from normbench import names
+from normbench.results import heldout
 
 
 def splits(**schemes):

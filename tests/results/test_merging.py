@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import StandardScaler
 
+from normbench import names
 from normbench.costs import softmax
 from normbench.datasets import split
 from normbench.datasets.bundled import breast_cancer
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
-from normbench.results import drawing, heldout, merging, names, tables, view
+from normbench.results import drawing, heldout, merging, tables, view
 from normbench.results.figures import style
 from normbench.results.runs import Sweep
 from tests.results.conftest import write_sweep

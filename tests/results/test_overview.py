@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import captions, drawing, names, report
+from normbench import names
+from normbench.results import captions, drawing, report
 from normbench.results.figures import overview, style
 from normbench.results.figures.material import Options
 from normbench.results.runs import Sweep

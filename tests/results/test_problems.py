@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from normbench.results import names, problems, reached
+from normbench import names
+from normbench.results import problems, reached
 from normbench.results.labels import labels
 from tests.results.made import runs
 

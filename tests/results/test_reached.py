@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from normbench import names
 from normbench.costs import least_absolute_deviations
 from normbench.datasets.bundled import diabetes
 from normbench.engine.settings import Settings
-from normbench.results import comparisons, names, reached
+from normbench.results import comparisons, reached
 from normbench.results.runs import Sweep
 from tests.results.conftest import write_sweep
 from tests.results.made import runs

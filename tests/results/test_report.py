@@ -7,11 +7,12 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from normbench import names
 from normbench.command.results import main
 from normbench.recording import records
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import answer, captions, heldout, names, report
+from normbench.results import answer, captions, heldout, report
 from normbench.results.conclusion import present
 from normbench.results.runs import Sweep, load
 from tests.results.made import runs

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from normbench.results import drawing, names, report
+from normbench import names
+from normbench.results import drawing, report
 from normbench.results.figures import output
 from normbench.results.rows import as_rows, as_table
 from normbench.results.runs import Sweep

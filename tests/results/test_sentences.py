@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from normbench.results import names, sentences
+from normbench import names
+from normbench.results import sentences
 from normbench.results.reasons import Found, of_comparison, of_scheme
 from normbench.results.sentences import TEMPLATES
 from tests.results.test_closing import CASES

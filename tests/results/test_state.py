@@ -13,6 +13,7 @@ import pytest
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import normbench
+from normbench import names
 from normbench.command.results import main
 from normbench.costs import softmax
 from normbench.datasets import make_dataset
@@ -23,7 +24,7 @@ from normbench.optimizers import gradient_descent
 from normbench.recording import leftovers, records
 from normbench.recording.records import RunRecord
 from normbench.recording.writer import Writer
-from normbench.results import names, owner, runs, state, tables
+from normbench.results import owner, runs, state, tables
 from normbench.results.errors import ResultsError
 from normbench.results.state import Phase
 from tests import stores

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import names
+from normbench import names
 from normbench.results.figures import material, phase_diagram, step_sizes
 from normbench.results.figures.phase_diagram import LARGE, SMALL
 from normbench.results.merging import REPEATS

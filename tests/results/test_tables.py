@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from normbench import names
 from normbench.command.results import main
-from normbench.results import names, runs, secrets, tables
+from normbench.results import runs, secrets, tables
 from normbench.results.errors import ResultsError
 from tests.conftest import ROOT
 from tests.results import made

@@ -5,10 +5,11 @@ import socket
 
 import pytest
 
+from normbench import names
 from normbench.command.results import main
 from normbench.recording.pages import publish
 from normbench.recording.writer import Store, Writer
-from normbench.results import dashboard, description, mlflows_own, names, runs, view
+from normbench.results import dashboard, description, mlflows_own, runs, view
 from normbench.results.figures import style
 from normbench.results.runs import Sweep, load
 from tests.results.conftest import TWO

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import drawing, names
+from normbench import names
+from normbench.results import drawing
 from normbench.results.figures import material, style, windows
 
 RNG = np.random.default_rng(5)
