@@ -19,8 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     _refuse_without_libraries()
     from normbench.command.output import told
-    from normbench.results import clean
     from normbench.results.garbage import collect_nothing_yet
+    from normbench.results.safe import clean
 
     clean.guard(*words)
     collect_nothing_yet()

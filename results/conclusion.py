@@ -9,7 +9,6 @@ import pandas as pd
 from normbench import names
 from normbench.results import (
     answer,
-    clean,
     comparisons,
     dashboard,
     drawing,
@@ -25,6 +24,7 @@ from normbench.results.figures import NAMES
 from normbench.results.figures.material import Options
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
+from normbench.results.safe import clean
 
 NEWLINE = "\n"
 RATIO = "; ratio: over 2/L, the step that falls and the next, which does not (or the critical step)"

@@ -7,9 +7,10 @@ import subprocess
 import sys
 
 from normbench import names
-from normbench.results import mlflows_own, secrets, state, uris, view
+from normbench.results import mlflows_own, state, uris, view
 from normbench.results.errors import ResultsError
 from normbench.results.runs import Sweep
+from normbench.results.safe import secrets
 
 HOST, PORT = "127.0.0.1", 5000
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from normbench import names
-from normbench.results import answer, clean, dashboard, tables
+from normbench.results import answer, dashboard, tables
 from normbench.results.runs import Sweep
+from normbench.results.safe import clean
 
 SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays
 LONGEST = 4900  # MLflow keeps 5,000 characters of an experiment's description

@@ -15,7 +15,6 @@ from normbench import names
 from normbench.results import (
     answer,
     captions,
-    clean,
     comparisons,
     drawing,
     explorer,
@@ -34,6 +33,7 @@ from normbench.results.merging import merged
 from normbench.results.reached import excess_left
 from normbench.results.rows import as_rows
 from normbench.results.runs import Sweep
+from normbench.results.safe import clean
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")

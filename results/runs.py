@@ -11,11 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results import clean, histories, inputs, owner
+from normbench.results import histories, inputs, owner
 from normbench.results.errors import ResultsError
 from normbench.results.filters import remedy
 from normbench.results.labels import labels
 from normbench.results.rows import as_rows, as_table
+from normbench.results.safe import clean
 from normbench.results.stores import absolute, artifact, connect, first_line
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from normbench.results import clean, mlflows_own, secrets, uris
+from normbench.results import mlflows_own, uris
 from normbench.results.errors import ResultsError
+from normbench.results.safe import clean, secrets
 
 DEFAULT_STORE = uris.EXAMPLE
 UNKNOWN = "error code 401"  # in the words of MLflow's client

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import clean
 from normbench.results.merging import REPEATS, merged
 from normbench.results.problems import without_descent
 from normbench.results.reached import compared, excess_left
 from normbench.results.rows import as_rows
 from normbench.results.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.safe import clean
 
 # Columns of numbers that may stand behind a sign, as in >=10.
 NUMBERS = (

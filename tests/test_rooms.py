@@ -226,7 +226,7 @@ results.words
     imports: names
 
 results.safe
-    modules: normbench.results.clean normbench.results.secrets
+    modules: normbench.results.safe
 
 names
     modules: normbench.names

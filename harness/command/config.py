@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from normbench import names
 from normbench.command.grid import GROUPS, Grid
-from normbench.results import clean
+from normbench.results.safe import clean
 
 # Settings that are no parameters of a job.
 NO_PARAMETER = ("tracking", "reuse", "checkpoint", "packages", "figures", "memory", "fold")

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from normbench import names
 from normbench.command import config as configs
 from normbench.command import resolvers, task
-from normbench.results import clean
+from normbench.results.safe import clean
 
 if TYPE_CHECKING:
     from normbench.command.progress import Progress

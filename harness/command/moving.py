@@ -14,8 +14,9 @@ from normbench.recording.exporting import Export, all_sweeps
 from normbench.recording.importing import Contents, Import
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import clean, uris
+from normbench.results import uris
 from normbench.results.errors import ResultsError
+from normbench.results.safe import clean
 
 EXAMPLE = "normbench results export SWEEP FILE"
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from normbench.results import clean
+from normbench.results.safe import clean
 
 if TYPE_CHECKING:
     from normbench.datasets import Dataset

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from normbench import names
 from normbench.command.words import near, parsed
-from normbench.results import clean, stores
+from normbench.results import stores
 from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import NAMES
 from normbench.results.garbage import collect_seldom
+from normbench.results.safe import clean
 
 if TYPE_CHECKING:
     from normbench.results.figures.material import Options

@@ -134,7 +134,7 @@ class Sweep(Sweeper):
         from normbench.datasets import UserError
         from normbench.recording import leftovers
         from normbench.recording.places import own_place
-        from normbench.results import clean
+        from normbench.results.safe import clean
 
         assert self.config is not None
         try:

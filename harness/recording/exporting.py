@@ -10,10 +10,11 @@ from normbench import names
 from normbench.recording import copies, leftovers
 from normbench.recording.archive import Pack, copied, packed
 from normbench.recording.copies import COUNTED, JOBS_FILE, OF_A_STORE, JobCopy, RunCopy, Value
-from normbench.results import clean, mlflows_own, stores, view
+from normbench.results import mlflows_own, stores, view
 from normbench.results.description import SIGNED
 from normbench.results.errors import ResultsError
 from normbench.results.runs import of_sweep, sweeps, whole
+from normbench.results.safe import clean
 
 EXPERIMENTS = "experiments.json"
 SWEEPS, JOBS, ARTIFACTS = "sweeps/", "jobs/", "artifacts/"  # before the members of a file

@@ -16,7 +16,7 @@ from normbench.datasets import Dataset
 from normbench.job import Outcome
 from normbench.measures.contract import Findings
 from normbench.recording import files, thinned
-from normbench.results import clean
+from normbench.results.safe import clean
 from normbench.verdicts.judging import Step
 
 Entry = tuple[str, float, int]  # a metric: its name, its value, its step

@@ -17,7 +17,8 @@ from urllib.request import url2pathname
 
 from normbench.datasets.values import UserError, typed
 from normbench.recording.places import own_place, try_folder
-from normbench.results import clean, mlflows_own, secrets, stores, uris
+from normbench.results import mlflows_own, stores, uris
+from normbench.results.safe import clean, secrets
 
 PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
 AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet

@@ -12,12 +12,12 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from normbench.results import clean
 from normbench.results.figures import followed, frames, style
 from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.reel import Reel, View
 from normbench.results.figures.style import Shape
+from normbench.results.safe import clean
 
 TEMPLATE = resources.files("normbench.results.figures") / "film.svg.jinja"
 SHAPE = Shape(7.2, 11.0, 1.5, 90, 1)  # of a GIF, which holds every pixel of every frame

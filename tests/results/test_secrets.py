@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from normbench.results import clean, secrets
+from normbench.results.safe import clean, secrets
 
 SECRET = "s3cret-W0rd"
 ODD = "p@s/s: w%o{r}d;'\"\\\n&é"  # every mark that ends something somewhere
@@ -202,7 +202,7 @@ def test_a_stream_blots_what_comes_in_pieces():
 
 GUARDED = """
 import logging, sys, warnings
-from normbench.results import clean
+from normbench.results.safe import clean
 clean.guard(*sys.argv[1:])
 logging.basicConfig()
 logging.getLogger("mlflow").warning("at %s", sys.argv[2])

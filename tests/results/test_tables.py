@@ -10,8 +10,9 @@ import pytest
 
 from normbench import names
 from normbench.command.results import main
-from normbench.results import runs, secrets, tables
+from normbench.results import runs, tables
 from normbench.results.errors import ResultsError
+from normbench.results.safe import secrets
 from tests.conftest import ROOT
 from tests.results import made
 

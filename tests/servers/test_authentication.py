@@ -2,7 +2,7 @@
 
 import pytest
 
-from normbench.results import secrets
+from normbench.results.safe import secrets
 from tests.servers.mlflows import Server, serving
 
 pytestmark = pytest.mark.slow

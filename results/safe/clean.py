@@ -9,7 +9,7 @@ import sys
 import threading
 from typing import Any
 
-from normbench.results import secrets
+from normbench.results.safe import secrets
 
 # Control characters but the newline and the tab, what cannot be seen or turns a line around, and
 # what no encoding can write. The joiners of letters (U+200C and U+200D) stay.

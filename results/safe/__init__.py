@@ -1,0 +1,1 @@
+"""No secret and no control character leaves the program: texts sanitized, secrets blotted."""
