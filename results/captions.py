@@ -12,9 +12,9 @@ from normbench.results.figures import components, film, material, overview, reco
 from normbench.results.merging import merged, whole
 from normbench.results.reached import reached
 from normbench.results.reasons import EQUAL
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
 from normbench.results.sentences import Said, paragraph, said
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 MOST = 4  # schemes that have a sentence each; of more, the first and the last
 CONDITION = "The condition number of the cost's curvature"

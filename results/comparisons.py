@@ -14,7 +14,7 @@ from normbench import names
 from normbench.results import evidence
 from normbench.results.problems import PLACE
 from normbench.results.reached import reached
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
 TARGETS = tuple(names.TARGETS)

@@ -22,9 +22,9 @@ from normbench.results.answer import Compared
 from normbench.results.drawing import DEFAULT
 from normbench.results.figures import NAMES
 from normbench.results.figures.material import Options
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
 from normbench.results.safe import clean
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 NEWLINE = "\n"
 RATIO = "; ratio: over 2/L, the step that falls and the next, which does not (or the critical step)"

@@ -7,10 +7,11 @@ import subprocess
 import sys
 
 from normbench import names
-from normbench.results import mlflows_own, state, uris, view
-from normbench.results.errors import ResultsError
-from normbench.results.runs import Sweep
+from normbench.results import view
 from normbench.results.safe import secrets
+from normbench.results.store import mlflows_own, state, uris
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.runs import Sweep
 
 HOST, PORT = "127.0.0.1", 5000
 

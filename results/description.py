@@ -5,8 +5,8 @@ from typing import Any
 
 from normbench import names
 from normbench.results import answer, dashboard, tables
-from normbench.results.runs import Sweep
 from normbench.results.safe import clean
+from normbench.results.store.runs import Sweep
 
 SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays
 LONGEST = 4900  # MLflow keeps 5,000 characters of an experiment's description

@@ -13,12 +13,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.errors import unwritable
 from normbench.results.figures import NAMES, WHOLE, output
 from normbench.results.figures.material import Options, schemes
 from normbench.results.merging import merged
-from normbench.results.runs import Sweep
 from normbench.results.safe import clean
+from normbench.results.store.errors import unwritable
+from normbench.results.store.runs import Sweep
 
 MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes
 DEFAULT = Options()

@@ -13,10 +13,10 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.errors import ResultsError
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
 from normbench.results.safe import clean
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 GALLERY = "normbench.results.gallery"  # one module a study with numbers of its own
 WORDS = ("what", "metric", "name", "says", "why")

@@ -13,8 +13,8 @@ from contourpy import contour_generator
 from normbench import names
 from normbench.results.figures import contours, material, style, windows
 from normbench.results.merging import merged
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 SCRIPT = (resources.files("normbench.results") / "explorer.js").read_text(encoding="utf-8")
 # What a page's policy allows to run: this text and no other.

@@ -32,7 +32,7 @@ def collect_seldom() -> None:
 
 def _end() -> None:
     """Close the databases, which the last collection would have done, and leave it out."""
-    from normbench.results import mlflows_own
+    from normbench.results.store import mlflows_own
 
     mlflows_own.close_connections()
     gc.freeze()

@@ -4,7 +4,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results import sentences
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 
 def told(sweep: Sweep, experiment: str) -> list[str]:

@@ -10,8 +10,8 @@ import pandas as pd
 from normbench import names
 from normbench.results import problems
 from normbench.results.reached import best_step, excess_left, step_size
-from normbench.results.rows import as_rows
-from normbench.results.runs import HISTORIES, Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import HISTORIES, Sweep
 
 SHARES = (0.25, 0.75)
 REPEATS = "repeats"  # the column that says what a row's medians are over, such as `4 splits`

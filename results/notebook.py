@@ -13,10 +13,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results import answer, drawing, heldout, inline, report, runs, state, tables
-from normbench.results.errors import ResultsError
+from normbench.results import answer, drawing, heldout, inline, report, tables
 from normbench.results.figures import NAMES
-from normbench.results.stores import DEFAULT_STORE
+from normbench.results.store import runs, state
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.stores import DEFAULT_STORE
 
 # The columns of a frame, by the histories that they hold.
 TRAIN = {names.TRAIN_COST.key: "cost", names.TRAIN_MISCLASSIFICATIONS.key: "misclassifications"}

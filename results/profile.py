@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import comparisons, problems, reached, state, tables, theory
-from normbench.results.errors import ResultsError, unwritable
+from normbench.results import comparisons, problems, reached, tables, theory
 from normbench.results.figures import output, profiles, style
 from normbench.results.merging import merged
-from normbench.results.runs import Sweep
 from normbench.results.sentences import Said, said
+from normbench.results.store import state
+from normbench.results.store.errors import ResultsError, unwritable
+from normbench.results.store.runs import Sweep
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
 FILE = "profiles"  # the figure's, without its suffix

@@ -9,8 +9,8 @@ import pandas as pd
 from normbench import names
 from normbench.results import problems
 from normbench.results.evidence import collapse
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "most"]
 

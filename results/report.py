@@ -21,19 +21,19 @@ from normbench.results import (
     heldout,
     inline,
     profile,
-    state,
     tables,
     theory,
 )
 from normbench.results.answer import Compared
-from normbench.results.errors import unwritable
 from normbench.results.figures import NAMES, WHOLE, output, style
 from normbench.results.figures.material import Options
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
 from normbench.results.safe import clean
+from normbench.results.store import state
+from normbench.results.store.errors import unwritable
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")

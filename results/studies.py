@@ -7,10 +7,11 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results import expected, runs
-from normbench.results.errors import ResultsError
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results import expected
+from normbench.results.store import runs
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 from normbench.results.theory import bounded
 
 EXPERIMENT = re.compile(r"experiment=([\w/]+)")

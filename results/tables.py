@@ -11,9 +11,9 @@ from normbench import names
 from normbench.results.merging import REPEATS, merged
 from normbench.results.problems import without_descent
 from normbench.results.reached import compared, excess_left
-from normbench.results.rows import as_rows
-from normbench.results.runs import HISTORIES, QUARTILES, Sweep
 from normbench.results.safe import clean
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
 NUMBERS = (

@@ -9,8 +9,8 @@ from normbench import names
 from normbench.results import judged, problems, reasons, sentences
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left, step_size
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 PLAIN = names.PLAIN.column
 NOTE = names.NOTE.column

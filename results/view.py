@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from normbench import names
-from normbench.results import mlflows_own
 from normbench.results.figures.style import looks
 from normbench.results.merging import members_of, merged
-from normbench.results.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.store import mlflows_own
+from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
 SERIES = (names.SHARPNESS.key, names.PREDICTED_COST.key)
 # The theory that says most comes first; every other number of it follows, by name.

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from normbench.results import dashboard, description
-from normbench.results.runs import Sweep, last_sweep_id, load
+from normbench.results.store.runs import Sweep, last_sweep_id, load
 from tests.conftest import SCREENSHOTS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

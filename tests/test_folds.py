@@ -3,7 +3,8 @@
 import pytest
 
 from normbench import names
-from normbench.results import heldout, runs
+from normbench.results import heldout
+from normbench.results.store import runs
 
 WINE = ("dataset=wine", "cost=multiclass_softmax", "step_sizes=[0.1,1]", "iterations=9")
 

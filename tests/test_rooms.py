@@ -142,10 +142,7 @@ results.compare
     libraries: numpy pandas scipy
 
 results.store
-    modules: normbench.results.runs normbench.results.stores normbench.results.histories
-        normbench.results.inputs normbench.results.filters normbench.results.labels
-        normbench.results.rows normbench.results.errors normbench.results.mlflows_own
-        normbench.results.uris normbench.results.owner normbench.results.state
+    modules: normbench.results.store
     imports: results.safe names
     libraries: mlflow numpy pandas requests sqlalchemy
 
@@ -393,10 +390,10 @@ def test_mlflow_is_written_in_one_place_and_read_in_one():
         if any(other.split(".")[0] == "mlflow" for other in imported(file))
     }
     assert knowing <= {
-        "normbench.results.mlflows_own",
+        "normbench.results.store.mlflows_own",
         "normbench.recording.store",
         "normbench.recording.writer",
-        "normbench.results.stores",
+        "normbench.results.store.stores",
         "normbench.results.dashboard",
     }
 

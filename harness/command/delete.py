@@ -13,9 +13,9 @@ from normbench import names
 from normbench.recording import drawn, leftovers
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import owner, stores
-from normbench.results.errors import ResultsError
 from normbench.results.safe import clean
+from normbench.results.store import owner, stores
+from normbench.results.store.errors import ResultsError
 
 MEMBER = names.membership("").key
 

@@ -156,7 +156,7 @@ def _recorded(writer: "Writer", place: "Place") -> tuple[str, "JobRecord | None"
     """
     from normbench.recording import reuse
     from normbench.recording.store import StoreLostError
-    from normbench.results.errors import ResultsError
+    from normbench.results.store.errors import ResultsError
 
     try:
         found = reuse.of_descent(writer, place)
@@ -219,7 +219,7 @@ def _stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
 
     What it has kept on disk by then, the next command writes.
     """
-    from normbench.results.owner import lives
+    from normbench.results.store.owner import lives
 
     if os.getpid() == ledger["process"]:
         return

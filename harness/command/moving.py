@@ -14,9 +14,9 @@ from normbench.recording.exporting import Export, all_sweeps
 from normbench.recording.importing import Contents, Import
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import uris
-from normbench.results.errors import ResultsError
 from normbench.results.safe import clean
+from normbench.results.store import uris
+from normbench.results.store.errors import ResultsError
 
 EXAMPLE = "normbench results export SWEEP FILE"
 

@@ -22,7 +22,7 @@ from omegaconf import DictConfig
 
 from normbench.command import slurm, task
 from normbench.command.errors import SweepError
-from normbench.results import uris
+from normbench.results.store import uris
 
 if TYPE_CHECKING:
     from submitit import Executor, Job

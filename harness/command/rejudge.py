@@ -19,12 +19,12 @@ from normbench.recording.recorded import Recorded
 from normbench.recording.records import Place
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer, input_of
-from normbench.results import state
 from normbench.results.conclusion import present
-from normbench.results.errors import ResultsError
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep, load
 from normbench.results.safe import clean
+from normbench.results.store import state
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep, load
 from normbench.verdicts.convergence import Rules
 
 RULES = tuple(f"{rejudge.RULE}{field.name}" for field in fields(Rules))

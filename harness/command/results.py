@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from normbench import names
 from normbench.command.words import near, parsed
-from normbench.results import stores
-from normbench.results.errors import ResultsError, unwritable
 from normbench.results.figures import NAMES
 from normbench.results.garbage import collect_seldom
 from normbench.results.safe import clean
+from normbench.results.store import stores
+from normbench.results.store.errors import ResultsError, unwritable
 
 if TYPE_CHECKING:
     from normbench.results.figures.material import Options
-    from normbench.results.runs import Sweep
+    from normbench.results.store.runs import Sweep
 
 SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> "Sweep":
-    from normbench.results import runs
+    from normbench.results.store import runs
 
     if options.where and options.sweep:
         raise ResultsError(
@@ -64,7 +64,7 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
 
 def _read(store: str, sweep_ids: Sequence[str]) -> "Sweep":
     """Return sweeps that hold a job; tell beside the output how far they are."""
-    from normbench.results import state
+    from normbench.results.store import state
 
     sweep, notes = state.read(store, sweep_ids)
     for note in notes:
@@ -106,7 +106,8 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from normbench.results import runs, tables
+    from normbench.results import tables
+    from normbench.results.store import runs
 
     print(tables.text(runs.sweeps(options.store)))
     return 0
@@ -245,8 +246,8 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _dashboard(options: argparse.Namespace) -> int:
-    from normbench.results import mlflows_own, uris
     from normbench.results.dashboard import serve
+    from normbench.results.store import mlflows_own, uris
 
     database = uris.database(options.store)
     if database and database.is_file():

@@ -7,7 +7,7 @@ from omegaconf import DictConfig, OmegaConf
 from normbench import names
 from normbench.command.errors import reading
 from normbench.datasets.values import UserError
-from normbench.results.errors import ResultsError
+from normbench.results.store.errors import ResultsError
 
 LONGEST = 7900  # characters: MLflow keeps 8,000 of a tag
 

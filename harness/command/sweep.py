@@ -232,7 +232,7 @@ class Sweep(Sweeper):
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
         self.tables.cancel()
         if not self.parents:  # nothing is recorded: nothing stays
-            from normbench.results.owner import LOCK
+            from normbench.results.store.owner import LOCK
 
             with suppress(OSError):
                 if self.made:
@@ -253,8 +253,8 @@ class Sweep(Sweeper):
         from normbench.recording.leftovers import is_held
         from normbench.recording.pages import attach, publish
         from normbench.results.conclusion import present
-        from normbench.results.errors import ResultsError
-        from normbench.results.runs import load
+        from normbench.results.store.errors import ResultsError
+        from normbench.results.store.runs import load
 
         if self.lock and not is_held(self.lock, self.folder):
             print(f"{self.folder}: was removed while the sweep was at work", file=sys.stderr)

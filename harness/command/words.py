@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NoReturn
 
-from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
-from normbench.results.stores import DEFAULT_STORE
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.stores import DEFAULT_STORE
 
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
 SHAPES = ("column", "page", "slide", "screen")
@@ -120,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a sweep's table, or its histories, as text, Markdown, CSV, LaTeX or Parquet",
         description="One row a scheme; with --histories one row a run and iteration. In Python: "
         "normbench.results.tables.histories("
-        "normbench.results.runs.load(STORE, SWEEP)) is the same as a pandas frame.",
+        "normbench.results.store.runs.load(STORE, SWEEP)) is the same as a pandas frame.",
     )
     table.add_argument("--format", choices=TABLES, default="text", help="(%(default)s)")
     table.add_argument(

@@ -20,8 +20,8 @@ from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from normbench.datasets.values import UserError, gigabytes
-from normbench.results.owner import opened
 from normbench.results.safe import clean
+from normbench.results.store.owner import opened
 
 FORMAT = 1  # of what is written; a newer one is refused
 MANIFEST = "manifest.json"

@@ -11,8 +11,8 @@ from typing import Any
 from normbench import names
 from normbench.recording import files, leftovers
 from normbench.recording.writer import Writer
-from normbench.results.owner import LOCK
 from normbench.results.safe import clean
+from normbench.results.store.owner import LOCK
 
 CODE = Path(str(resources.files("normbench.results")))  # which draws: it needs no other room
 KINDS = (".png", ".svg", ".gif", ".html")

@@ -10,11 +10,12 @@ from normbench import names
 from normbench.recording import copies, leftovers
 from normbench.recording.archive import Pack, copied, packed
 from normbench.recording.copies import COUNTED, JOBS_FILE, OF_A_STORE, JobCopy, RunCopy, Value
-from normbench.results import mlflows_own, stores, view
+from normbench.results import view
 from normbench.results.description import SIGNED
-from normbench.results.errors import ResultsError
-from normbench.results.runs import of_sweep, sweeps, whole
 from normbench.results.safe import clean
+from normbench.results.store import mlflows_own, stores
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.runs import of_sweep, sweeps, whole
 
 EXPERIMENTS = "experiments.json"
 SWEEPS, JOBS, ARTIFACTS = "sweeps/", "jobs/", "artifacts/"  # before the members of a file

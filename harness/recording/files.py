@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 from zipfile import ZIP_STORED, ZipFile
 
-from normbench.results.owner import opened
+from normbench.results.store.owner import opened
 
 LARGEST = 1 << 32  # bytes of arrays that are kept on disk
 

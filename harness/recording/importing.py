@@ -21,9 +21,10 @@ from normbench.recording.exporting import ARTIFACTS, EXPERIMENTS, JOBS, SWEEPS, 
 from normbench.recording.pages import describe
 from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer, refused
-from normbench.results import description, stores
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep, load
+from normbench.results import description
+from normbench.results.store import stores
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep, load
 
 WHOLE = ("FINISHED", "FAILED")  # statuses of a job
 TIMES = 20  # bytes of memory that a byte of a job's text takes

@@ -16,7 +16,7 @@ from normbench.recording import checkpoints
 from normbench.recording.records import JobRecord
 from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer
-from normbench.results import owner
+from normbench.results.store import owner
 
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
 PENDING = "pending"  # the folder, in a sweep's, of records that are not yet in the store

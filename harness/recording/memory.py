@@ -10,7 +10,7 @@ import numpy as np
 
 from normbench import names
 from normbench.recording.records import JobRecord, RunRecord
-from normbench.results import runs
+from normbench.results.store import runs
 
 STORE = "memory"
 SWEEP = "compare"  # stands for the id of a sweep

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from normbench import names
 from normbench.recording.writer import Writer
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 if TYPE_CHECKING:
-    from normbench.results.runs import Sweep
+    from normbench.results.store.runs import Sweep
 
 WINDOWS = "windows"  # the figure that says why
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from normbench.datasets import UserError
-from normbench.results import uris
+from normbench.results.store import uris
 
 
 def own_place(name: str) -> Path:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 Series = tuple[NDArray[np.int64], NDArray[np.float64]]
 

@@ -9,7 +9,7 @@ from normbench.recording.recorded import Recorded
 from normbench.recording.records import JobRecord, Place
 from normbench.recording.rejudge import rejudged
 from normbench.recording.writer import Writer, input_of
-from normbench.results.runs import scheme
+from normbench.results.store.runs import scheme
 
 
 def of_descent(writer: Writer, place: Place) -> list[Any]:

@@ -17,8 +17,8 @@ from urllib.request import url2pathname
 
 from normbench.datasets.values import UserError, typed
 from normbench.recording.places import own_place, try_folder
-from normbench.results import mlflows_own, stores, uris
 from normbench.results.safe import clean, secrets
+from normbench.results.store import mlflows_own, stores, uris
 
 PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
 AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
@@ -31,7 +31,7 @@ FEW = 4  # and at least so many times
 BATCH = 500  # runs that are asked for at once
 SIDE_BY_SIDE = 8  # requests to a server
 TABLES = (
-    "import gc, os, sys; gc.disable(); from normbench.results.mlflows_own import tables; "
+    "import gc, os, sys; gc.disable(); from normbench.results.store.mlflows_own import tables; "
     "sys.stdout.buffer.write(tables()); sys.stdout.flush(); os._exit(0)"  # to tidy up takes 0.5 s
 )
 # What passes by itself, and what does not, in the words of the databases and of MLflow's client.

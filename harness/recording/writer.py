@@ -18,8 +18,8 @@ from normbench.datasets import UserError
 from normbench.recording import places
 from normbench.recording.records import Entry, JobRecord, RunRecord
 from normbench.recording.store import Store, StoreLostError, first_line
-from normbench.results import uris
 from normbench.results.safe import clean
+from normbench.results.store import uris
 
 BATCH = 1000  # metrics a call, MLflow's limit
 # mlflow gc, for runs that are deleted; the store's URI may hold a password, so it is no argument.

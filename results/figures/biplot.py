@@ -12,7 +12,7 @@ from normbench.results.figures.data import class_looks
 from normbench.results.figures.labels import spread_beside
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 NAMED = 12  # arrows: more cannot be read
 SHORT = 0.05  # of the longest arrow: shorter ones are not seen, and not drawn

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.figures import histories, material
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 CLOSER = names.setting("study.closer")
 

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.errors import ResultsError
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 SHOWN = 16  # components of a scheme, unless more or fewer are asked for
 ALL = 49  # a scheme that keeps so many or fewer is drawn with all of them

@@ -19,7 +19,7 @@ from normbench.results.figures import followed, style
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 LEVELS = 8  # from the least cost to the start's
 FAR = 2.0  # times the start's distance from the least cost: beyond, levels double

@@ -12,7 +12,7 @@ from normbench import names
 from normbench.results.figures import followed, style
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
 CONDITION = names.COVARIANCE_CONDITION.column

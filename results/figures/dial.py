@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from normbench import names
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.labels import STUDY
 from normbench.results.merging import REPEATS
 from normbench.results.problems import DRAWS
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.run_labels import STUDY
+from normbench.results.store.runs import Sweep
 
 LEAST = 3  # values of a setting: of fewer a table tells as much
 WIDE = 10  # times the least value: from there on the axis is logarithmic

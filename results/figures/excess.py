@@ -8,8 +8,8 @@ import pandas as pd
 
 from normbench import names
 from normbench.results import merging
-from normbench.results.rows import as_rows
-from normbench.results.runs import HISTORIES, QUARTILES, Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
 LABEL = "excess: cost minus least cost"
 SLOPE = "slope"  # column of the runs: by what the excess is multiplied at each iteration

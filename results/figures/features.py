@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from normbench.results.figures import style
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Look, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 SPREAD = 0.16  # of the points of one feature, to both sides
 ROW = 1.0  # of a feature, in lines of text at the least

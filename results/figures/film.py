@@ -14,8 +14,8 @@ from normbench.results.figures.material import schemes as rows_of
 from normbench.results.figures.reel import Reel
 from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.merging import merged
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 NARROWEST = 1.5  # inches of a panel: of narrower ones key frames stand below one another
 

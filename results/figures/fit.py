@@ -11,7 +11,7 @@ from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 
 def draw(

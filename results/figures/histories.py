@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from normbench import names
-from normbench.results.errors import ResultsError
 from normbench.results.figures import excess, material, style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Look, Shape
 from normbench.results.merging import REPEATS
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 # Each panel: the training points' history, and the test points'.
 PANELS = (names.HISTORIES[0::2], names.HISTORIES[1::2])

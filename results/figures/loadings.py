@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from normbench.results.figures import style
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 MOST_FEATURES, MOST_COMPONENTS = 20, 8  # of a table that can be read
 LINE = 1.9  # a row's height, in heights of a letter

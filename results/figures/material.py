@@ -8,10 +8,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results import inputs, tables, theory
+from normbench.results import tables, theory
 from normbench.results.figures import style
 from normbench.results.merging import REPEATS
-from normbench.results.runs import HISTORIES, QUARTILES, Sweep, which_step
+from normbench.results.store import dataset_inputs as inputs
+from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep, which_step
 
 Arrays = dict[str, dict[str, Any]]
 COLUMNS = (names.STEP_TAG.column, names.FINAL_COST.column, names.STEP_SIZE.column)

@@ -14,8 +14,8 @@ from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Look, Shape
 from normbench.results.merging import merged, whole
 from normbench.results.reached import counts, excess_left, reached
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 TARGET = "1e-2"
 BELOW = 6.5  # heights of a letter: ticks and what an axis is, of two lines each

@@ -14,7 +14,7 @@ from normbench.results.figures import followed, style
 from normbench.results.figures.data import class_looks
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 MOST_THREADS = 300  # lines from a point to its image; more hide what they show
 ABOVE = 30.0  # degrees over the plane of the images, from which it is seen

@@ -15,8 +15,8 @@ from normbench.results.figures.material import fitting, of_arrays
 from normbench.results.figures.material import schemes as rows_of
 from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.merging import merged
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 STAGES = 7  # columns of built-up images
 SETTLED = 3  # layouts until images and what is written over them leave their places no more

@@ -12,8 +12,8 @@ from normbench.results import merging
 from normbench.results.figures import material, style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 LEAST = 1e-9  # below, there is no curvature to speak of
 FLAT = 1e-2  # below, a run that is there for a moment leaves the panel

@@ -12,7 +12,7 @@ from normbench.results.figures import style
 from normbench.results.figures.labels import End, end_labels
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Look, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 BEFORE = Look("#000000", "", "-")
 FAR = 1e3  # a ridge so many times under the lowest eigenvalue is told of, not drawn

@@ -13,7 +13,7 @@ from matplotlib.transforms import Affine2D
 from normbench import names
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 COST = names.FINAL_COST.column
 STEP = names.STEP_SIZE.column

@@ -11,7 +11,7 @@ from normbench.results.figures import shown, style
 from normbench.results.figures.components import is_image, side
 from normbench.results.figures.material import of_arrays
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 TERMS = 5  # components that are drawn
 

@@ -21,8 +21,8 @@ from normbench import names
 from normbench.results.figures import material, shown, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 from normbench.results.reached import excess_left
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep, which_step
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep, which_step
 
 Array = NDArray[np.float64]
 STEP, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column

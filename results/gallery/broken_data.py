@@ -1,7 +1,7 @@
 """The numbers of `research/broken_data`."""
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 KIND, SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")
 

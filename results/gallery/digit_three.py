@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 KEPT = 49
 

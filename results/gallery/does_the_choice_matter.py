@@ -5,8 +5,8 @@ import pandas as pd
 
 from normbench import names
 from normbench.results import evidence
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 # After so many iterations: by what is left to descend on the training points, and by the error.
 BY = {"descent_": names.FOLDS_TRAIN_COST, "error_": names.FOLDS_ERROR}

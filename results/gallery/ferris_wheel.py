@@ -1,7 +1,7 @@
 """The number of `lecture/ferris_wheel`."""
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 
 def numbers(sweep: Sweep) -> dict[str, float]:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
 BUDGETS = {100: 25, 200: 50, 400: 100}  # iterations, and the step size, a quarter of them

@@ -3,8 +3,8 @@
 import numpy as np
 
 from normbench import names
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 
 def numbers(sweep: Sweep) -> dict[str, float]:

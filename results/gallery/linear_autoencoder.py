@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 
 def numbers(sweep: Sweep) -> dict[str, float]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 MIDDLE = 30.0  # of arms at 0 and at 60 degrees
 

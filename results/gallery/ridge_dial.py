@@ -1,7 +1,7 @@
 """The numbers of `research/ridge_dial`."""
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 COST = 0.3
 

@@ -1,7 +1,7 @@
 """The numbers of `research/statistics_before_the_split`."""
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 
 def numbers(sweep: Sweep) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """The numbers of `research/whitening_and_generalization`."""
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 COST = 0.1
 SIZES = (100, 300, 450, 500, 600, 1200)  # of training points, to rounding

@@ -13,7 +13,7 @@ import pandas as pd
 from normbench import names
 from normbench.recording import records
 from normbench.results import answer, captions, heldout, profile, theory
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 from tests.harness.claims import CHECKS as OF_A_SCHEME
 from tests.harness.claims import Witness, lost_directions, near, sentences
 

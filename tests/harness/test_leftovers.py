@@ -21,7 +21,7 @@ from normbench.recording.places import own_place
 from normbench.recording.records import JobRecord, RunRecord
 from normbench.recording.store import Store, StoreLostError
 from normbench.recording.writer import Writer
-from normbench.results import owner
+from normbench.results.store import owner
 from tests import stores
 
 NAME = "data-cost"

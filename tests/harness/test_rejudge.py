@@ -19,7 +19,7 @@ from normbench.recording import records, rejudge, reuse
 from normbench.recording.recorded import Recorded
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results.runs import scheme
+from normbench.results.store.runs import scheme
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
 

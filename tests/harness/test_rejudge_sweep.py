@@ -18,7 +18,7 @@ from normbench.recording import records
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
 from normbench.results import theory
-from normbench.results.runs import last_sweep_id, load, sweeps
+from normbench.results.store.runs import last_sweep_id, load, sweeps
 from normbench.verdicts.convergence import Rules
 
 NAME = "two-softmax"

@@ -12,7 +12,7 @@ from mlflow.exceptions import MlflowException
 
 from normbench.recording.places import try_folder
 from normbench.recording.store import Patient, Store, StoreLostError, Tables, _initialize
-from normbench.results import mlflows_own
+from normbench.results.store import mlflows_own
 
 
 class Client:

@@ -3,7 +3,7 @@
 import pytest
 
 from normbench.command.words import parsed
-from normbench.results.errors import ResultsError
+from normbench.results.store.errors import ResultsError
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from normbench.optimizers import gradient_descent
 from normbench.recording import leftovers, records
 from normbench.recording.drawn import Known
 from normbench.recording.writer import Writer
-from normbench.results.runs import load
+from normbench.results.store.runs import load
 from tests import stores
 
 COMMAND = "normbench tracking.uri=postgresql://me:secret@host/db"

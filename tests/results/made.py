@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 
 ENCODING = names.setting("dataset.encoding")
 

@@ -6,7 +6,7 @@ import pytest
 
 from normbench import names
 from normbench.results import answer, reached, tables, theory
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 
 NO_SPLITS = pd.DataFrame({"experiment": []})

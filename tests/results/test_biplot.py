@@ -10,10 +10,10 @@ from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import iris
 from normbench.measures import biplot, inputs
 from normbench.measures.contract import Finished
-from normbench.results.errors import ResultsError
 from normbench.results.figures import biplot as drawn
 from normbench.results.figures import followed
 from normbench.results.figures.labels import spread_beside
+from normbench.results.store.errors import ResultsError
 from normbench.theory.shared import OfPoints
 
 SETTINGS = {"cost": "multiclass_softmax", "iterations": 1, "step_sizes": [0.1]}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from normbench.results import captions
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 
 RNG = np.random.default_rng(4)

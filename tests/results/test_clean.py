@@ -14,9 +14,10 @@ import pytest
 
 from normbench.command.progress import Progress
 from normbench.command.results import main
-from normbench.results import dashboard, description, drawing, report, runs, studies, tables
-from normbench.results.runs import Sweep, load
+from normbench.results import dashboard, description, drawing, report, studies, tables
 from normbench.results.safe import clean
+from normbench.results.store import runs
+from normbench.results.store.runs import Sweep, load
 
 ESCAPES = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202ertl\u2066\r\x08"
 MARKUP = "<svg onload=x>[x](javascript:y)![y](http://h/y)|`\n# head_line_\n- item"

@@ -14,9 +14,9 @@ from normbench.datasets import UserError
 from normbench.recording import leftovers
 from normbench.recording.drawn import Known
 from normbench.recording.writer import Writer
-from normbench.results import owner
-from normbench.results.errors import ResultsError
-from normbench.results.runs import load, sweeps
+from normbench.results.store import owner
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.runs import load, sweeps
 from tests import forks, stores
 
 NAME = "two-softmax"

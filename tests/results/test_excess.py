@@ -13,7 +13,7 @@ from normbench.results import drawing
 from normbench.results.figures import excess, histories, material
 from normbench.results.figures.material import Options
 from normbench.results.merging import REPEATS, Merged
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 from tests.results.conftest import blow_up, points, write_sweep
 
 SCHEMES = [("identity", FunctionTransformer()), ("standard", StandardScaler())]

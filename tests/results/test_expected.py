@@ -11,8 +11,8 @@ from normbench import names
 from normbench.command import study
 from normbench.datasets import UserError
 from normbench.results import expected, tables
-from normbench.results.errors import ResultsError
-from normbench.results.runs import Sweep
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.runs import Sweep
 
 ONE = {"what": "condition number", "metric": "theory/condition_number", "value": 177}
 

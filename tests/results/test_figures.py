@@ -15,7 +15,6 @@ from PIL import Image
 from normbench import names
 from normbench.command.results import main
 from normbench.results import comparisons, drawing
-from normbench.results.errors import ResultsError
 from normbench.results.figures import (
     NAMES,
     components,
@@ -33,7 +32,8 @@ from normbench.results.figures import (
 )
 from normbench.results.figures.labels import spread
 from normbench.results.figures.material import Options
-from normbench.results.runs import Sweep
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.runs import Sweep
 
 
 def draw(store, name, **options):

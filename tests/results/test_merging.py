@@ -13,7 +13,7 @@ from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
 from normbench.results import drawing, heldout, merging, tables, view
 from normbench.results.figures import style
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 from tests.results.conftest import write_sweep
 from tests.results.made import runs
 

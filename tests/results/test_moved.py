@@ -10,10 +10,11 @@ from normbench.command.results import main
 from normbench.datasets import UserError
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import dashboard, mlflows_own
-from normbench.results.errors import ResultsError
-from normbench.results.runs import load
-from normbench.results.stores import connect
+from normbench.results import dashboard
+from normbench.results.store import mlflows_own
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.runs import load
+from normbench.results.store.stores import connect
 
 pytestmark = pytest.mark.sqlite("a database that is moved")
 

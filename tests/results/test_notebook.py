@@ -11,8 +11,8 @@ from nbclient import NotebookClient
 
 import normbench
 from normbench.datasets.bundled import breast_cancer, diabetes
-from normbench.results.errors import ResultsError
 from normbench.results.figures import NAMES
+from normbench.results.store.errors import ResultsError
 from tests import forks
 from tests.conftest import ROOT
 

@@ -8,7 +8,7 @@ from normbench import names
 from normbench.results import captions, drawing, report
 from normbench.results.figures import overview, style
 from normbench.results.figures.material import Options
-from normbench.results.runs import Sweep
+from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 from tests.results.test_report import Page
 

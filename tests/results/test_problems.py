@@ -5,7 +5,7 @@ import pytest
 
 from normbench import names
 from normbench.results import problems, reached
-from normbench.results.labels import labels
+from normbench.results.store.run_labels import labels
 from tests.results.made import runs
 
 GRID = {0.1: 5.0, 1.0: 2.0}

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from normbench.results import profile
-from normbench.results import runs as reader
-from normbench.results.errors import ResultsError
+from normbench.results.store import runs as reader
+from normbench.results.store.errors import ResultsError
 from tests.results.made import runs
 from tests.results.test_comparisons import table
 

@@ -14,7 +14,7 @@ from normbench.recording.store import Store
 from normbench.recording.writer import Writer
 from normbench.results import answer, captions, heldout, report
 from normbench.results.conclusion import present
-from normbench.results.runs import Sweep, load
+from normbench.results.store.runs import Sweep, load
 from tests.results.made import runs
 
 

@@ -6,9 +6,9 @@ import pandas as pd
 from normbench import names
 from normbench.results import drawing, report
 from normbench.results.figures import output
-from normbench.results.rows import as_rows, as_table
-from normbench.results.runs import Sweep
-from normbench.results.stores import _Told
+from normbench.results.store.rows import as_rows, as_table
+from normbench.results.store.runs import Sweep
+from normbench.results.store.stores import _Told
 from tests.conftest import ROOT
 
 ROWS = [

@@ -24,9 +24,10 @@ from normbench.optimizers import gradient_descent
 from normbench.recording import leftovers, records
 from normbench.recording.records import RunRecord
 from normbench.recording.writer import Writer
-from normbench.results import owner, runs, state, tables
-from normbench.results.errors import ResultsError
-from normbench.results.state import Phase
+from normbench.results import tables
+from normbench.results.store import owner, runs, state
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.state import Phase
 from tests import stores
 
 NAME, OTHER = "two-softmax", "three-softmax"

@@ -10,9 +10,10 @@ import pytest
 
 from normbench import names
 from normbench.command.results import main
-from normbench.results import runs, tables
-from normbench.results.errors import ResultsError
+from normbench.results import tables
 from normbench.results.safe import secrets
+from normbench.results.store import runs
+from normbench.results.store.errors import ResultsError
 from tests.conftest import ROOT
 from tests.results import made
 

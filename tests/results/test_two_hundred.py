@@ -15,7 +15,7 @@ from normbench.recording import records
 from normbench.recording.pages import publish
 from normbench.recording.writer import Writer
 from normbench.results import tables
-from normbench.results.runs import load
+from normbench.results.store.runs import load
 from tests import stores
 from tests.results.stores import everything
 

@@ -7,8 +7,8 @@ import sqlalchemy
 
 from normbench.datasets import UserError
 from normbench.recording.store import Store
-from normbench.results import stores, uris
-from normbench.results.errors import ResultsError
+from normbench.results.store import stores, uris
+from normbench.results.store.errors import ResultsError
 
 HONOURED = {
     "sqlite:///my.db": "my.db",

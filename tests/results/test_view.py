@@ -9,9 +9,10 @@ from normbench import names
 from normbench.command.results import main
 from normbench.recording.pages import publish
 from normbench.recording.writer import Store, Writer
-from normbench.results import dashboard, description, mlflows_own, runs, view
+from normbench.results import dashboard, description, view
 from normbench.results.figures import style
-from normbench.results.runs import Sweep, load
+from normbench.results.store import mlflows_own, runs
+from normbench.results.store.runs import Sweep, load
 from tests.results.conftest import TWO
 
 

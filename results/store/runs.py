@@ -11,13 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results import histories, inputs, owner
-from normbench.results.errors import ResultsError
-from normbench.results.filters import remedy
-from normbench.results.labels import labels
-from normbench.results.rows import as_rows, as_table
 from normbench.results.safe import clean
-from normbench.results.stores import absolute, artifact, connect, first_line
+from normbench.results.store import dataset_inputs as inputs
+from normbench.results.store import owner
+from normbench.results.store import recorded_histories as histories
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.filters import remedy
+from normbench.results.store.rows import as_rows, as_table
+from normbench.results.store.run_labels import labels
+from normbench.results.store.stores import absolute, artifact, connect, first_line
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(

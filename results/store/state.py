@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import owner, runs
-from normbench.results.errors import ResultsError
-from normbench.results.rows import as_rows
-from normbench.results.runs import Sweep
 from normbench.results.safe import clean
+from normbench.results.store import owner, runs
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 
 class Phase(Enum):

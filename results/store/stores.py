@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from normbench.results import mlflows_own, uris
-from normbench.results.errors import ResultsError
 from normbench.results.safe import clean, secrets
+from normbench.results.store import mlflows_own, uris
+from normbench.results.store.errors import ResultsError
 
 DEFAULT_STORE = uris.EXAMPLE
 UNKNOWN = "error code 401"  # in the words of MLflow's client

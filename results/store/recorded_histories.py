@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 ABOUT = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
 Series = dict[str, pd.Series]

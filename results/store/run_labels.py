@@ -3,7 +3,7 @@
 import pandas as pd
 
 from normbench import names
-from normbench.results.rows import as_rows
+from normbench.results.store.rows import as_rows
 
 STUDY = names.setting("study.")  # what a study says of its source: no setting of a job
 OPTIMIZER = names.setting("optimizer")

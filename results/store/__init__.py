@@ -1,0 +1,1 @@
+"""The one reader of MLflow: runs in, tidy tables out."""
