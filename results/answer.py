@@ -11,9 +11,9 @@ from normbench import names
 from normbench.results import comparisons, evidence, heldout, problems, tables
 from normbench.results.merging import REPEATS, merged, whole
 from normbench.results.reached import counts, excess_left, reached
-from normbench.results.sentences import PARTS, Said, paragraph, said
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.results.words.sentences import PARTS, Said, paragraph, said
 
 COST = names.FINAL_COST.column
 COUNT = names.FINAL_MISCLASSIFICATIONS.column

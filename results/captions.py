@@ -11,10 +11,10 @@ from normbench.results import answer, comparisons
 from normbench.results.figures import components, film, material, overview, reconstruction, windows
 from normbench.results.merging import merged, whole
 from normbench.results.reached import reached
-from normbench.results.reasons import EQUAL
-from normbench.results.sentences import Said, paragraph, said
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.results.words.reasons import EQUAL
+from normbench.results.words.sentences import Said, paragraph, said
 
 MOST = 4  # schemes that have a sentence each; of more, the first and the last
 CONDITION = "The condition number of the cost's curvature"

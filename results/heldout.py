@@ -10,9 +10,9 @@ from normbench import names
 from normbench.results import evidence, problems
 from normbench.results.comparisons import OPEN, not_told_apart
 from normbench.results.merging import members_of, merged, whole
-from normbench.results.sentences import said
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.results.words.sentences import said
 
 BETTER, WORSE = "better", "worse"
 CONCLUSIONS = {1: BETTER, -1: WORSE, 0: OPEN}

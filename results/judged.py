@@ -3,8 +3,8 @@
 import pandas as pd
 
 from normbench import names
-from normbench.results import sentences
 from normbench.results.store.runs import Sweep
+from normbench.results.words import sentences
 
 
 def told(sweep: Sweep, experiment: str) -> list[str]:

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.sentences import said
 from normbench.results.store.rows import as_rows
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
+from normbench.results.words.sentences import said
 
 # What repeats a problem: the split, the draw of the data, and that of the start.
 DRAWS = ("dataset.split_seed", "dataset.seed", "seed")

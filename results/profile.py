@@ -11,10 +11,10 @@ from normbench import names
 from normbench.results import comparisons, problems, reached, tables, theory
 from normbench.results.figures import output, profiles, style
 from normbench.results.merging import merged
-from normbench.results.sentences import Said, said
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep
+from normbench.results.words.sentences import Said, said
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
 FILE = "profiles"  # the figure's, without its suffix

@@ -6,11 +6,12 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results import judged, problems, reasons, sentences
+from normbench.results import judged, problems
 from normbench.results.merging import merged
 from normbench.results.reached import excess_left, step_size
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.results.words import reasons, sentences
 
 PLAIN = names.PLAIN.column
 NOTE = names.NOTE.column

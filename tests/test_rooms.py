@@ -219,7 +219,7 @@ values
     modules: normbench.datasets.values
 
 results.words
-    modules: normbench.results.sentences normbench.results.reasons
+    modules: normbench.results.words
     imports: names
 
 results.safe

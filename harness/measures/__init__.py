@@ -14,7 +14,7 @@ from normbench.datasets import Dataset
 from normbench.datasets.values import UserError, one_of
 from normbench.engine.settings import Settings
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.results import reasons, sentences
+from normbench.results.words import reasons, sentences
 from normbench.theory.budget import Budget, Work
 from normbench.verdicts.judging import Step
 

@@ -14,8 +14,8 @@ from normbench.results.figures import material, style
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 from normbench.results.merging import REPEATS
-from normbench.results.reasons import EQUAL
 from normbench.results.store.rows import as_rows
+from normbench.results.words.reasons import EQUAL
 
 COST = names.FINAL_COST.column
 # What a cell says beside its verdict: its mark points to the step sizes that do better.

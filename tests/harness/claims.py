@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from normbench.costs.declaration import traits
-from normbench.results.sentences import TEMPLATES
+from normbench.results.words.sentences import TEMPLATES
 
 NUMBER = r"[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|inf)"
 

@@ -14,7 +14,7 @@ from normbench.measures import predictions, thresholds, windows, windows_at_best
 from normbench.measures.contract import Descended, Finished
 from normbench.normalizers import PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.results import reasons
+from normbench.results.words import reasons
 from normbench.theory import shared
 from normbench.theory.analysis import Theory, facts_work
 from normbench.theory.spectra import Spectrum

@@ -9,8 +9,8 @@ import pytest
 
 from normbench import names
 from normbench.results import answer, captions, heldout, problems, profile, reached, theory
-from normbench.results.sentences import TEMPLATES
 from normbench.results.store.runs import Sweep
+from normbench.results.words.sentences import TEMPLATES
 from tests.harness.claims import sentences
 from tests.results.made import runs
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from normbench import names
-from normbench.results import sentences
-from normbench.results.reasons import Found, of_comparison, of_scheme
-from normbench.results.sentences import TEMPLATES
+from normbench.results.words import sentences
+from normbench.results.words.reasons import Found, of_comparison, of_scheme
+from normbench.results.words.sentences import TEMPLATES
 from tests.results.test_closing import CASES
 
 STEP = {names.STEP_TAG.key: "1", names.VERDICT.key: "levelled"}

@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from normbench import names
-from normbench.results.sentences import Said, said
+from normbench.results.words.sentences import Said, said
 
 EQUAL = 1e-6  # relative: two thresholds nearer than that are one
 NEAR = 0.02  # relative: two numbers nearer than that are called the same

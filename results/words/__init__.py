@@ -1,0 +1,1 @@
+"""Sentences from templates with their conditions."""
