@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import comparisons, evidence, heldout, problems, tables
-from normbench.results.merging import REPEATS, merged, whole
-from normbench.results.reached import counts, excess_left, reached
+from normbench.results import tables
+from normbench.results.compare import comparisons, evidence, heldout, problems
+from normbench.results.compare.merging import REPEATS, merged, whole
+from normbench.results.compare.reached import counts, excess_left, reached
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import PARTS, Said, paragraph, said

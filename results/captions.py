@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import answer, comparisons
+from normbench.results import answer
+from normbench.results.compare import comparisons
+from normbench.results.compare.merging import merged, whole
+from normbench.results.compare.reached import reached
 from normbench.results.figures import components, film, material, overview, reconstruction, windows
-from normbench.results.merging import merged, whole
-from normbench.results.reached import reached
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL

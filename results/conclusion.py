@@ -7,18 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from normbench import names
-from normbench.results import (
-    answer,
-    comparisons,
-    dashboard,
-    drawing,
-    heldout,
-    profile,
-    report,
-    tables,
-    theory,
-)
+from normbench.results import answer, dashboard, drawing, profile, report, tables, theory
 from normbench.results.answer import Compared
+from normbench.results.compare import comparisons, heldout
 from normbench.results.drawing import DEFAULT
 from normbench.results.figures import NAMES
 from normbench.results.figures.material import Options

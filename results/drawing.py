@@ -13,9 +13,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
+from normbench.results.compare.merging import merged
 from normbench.results.figures import NAMES, WHOLE, output
 from normbench.results.figures.material import Options, schemes
-from normbench.results.merging import merged
 from normbench.results.safe import clean
 from normbench.results.store.errors import unwritable
 from normbench.results.store.runs import Sweep

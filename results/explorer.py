@@ -11,8 +11,8 @@ import numpy as np
 from contourpy import contour_generator
 
 from normbench import names
+from normbench.results.compare.merging import merged
 from normbench.results.figures import contours, material, style, windows
-from normbench.results.merging import merged
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

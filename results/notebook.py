@@ -13,7 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results import answer, drawing, heldout, inline, report, tables
+from normbench.results import answer, drawing, inline, report, tables
+from normbench.results.compare import heldout
 from normbench.results.figures import NAMES
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError

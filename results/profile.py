@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import comparisons, problems, reached, tables, theory
+from normbench.results import tables, theory
+from normbench.results.compare import comparisons, problems, reached
+from normbench.results.compare.merging import merged
 from normbench.results.figures import output, profiles, style
-from normbench.results.merging import merged
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep

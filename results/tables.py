@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.merging import REPEATS, merged
-from normbench.results.problems import without_descent
-from normbench.results.reached import compared, excess_left
+from normbench.results.compare.merging import REPEATS, merged
+from normbench.results.compare.problems import without_descent
+from normbench.results.compare.reached import compared, excess_left
 from normbench.results.safe import clean
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep

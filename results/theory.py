@@ -6,9 +6,10 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results import judged, problems
-from normbench.results.merging import merged
-from normbench.results.reached import excess_left, step_size
+from normbench.results import judged
+from normbench.results.compare import problems
+from normbench.results.compare.merging import merged
+from normbench.results.compare.reached import excess_left, step_size
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words import reasons, sentences

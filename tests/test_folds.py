@@ -3,7 +3,7 @@
 import pytest
 
 from normbench import names
-from normbench.results import heldout
+from normbench.results.compare import heldout
 from normbench.results.store import runs
 
 WINE = ("dataset=wine", "cost=multiclass_softmax", "step_sizes=[0.1,1]", "iterations=9")

@@ -136,8 +136,7 @@ results.answer
     libraries: numpy pandas
 
 results.compare
-    modules: normbench.results.problems normbench.results.reached normbench.results.merging
-        normbench.results.comparisons normbench.results.evidence normbench.results.heldout
+    modules: normbench.results.compare
     imports: results.store results.words names
     libraries: numpy pandas scipy
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from normbench.results import comparisons, reached, tables, theory
+from normbench.results import tables, theory
+from normbench.results.compare import comparisons, reached
 from normbench.results.store import runs
 
 DATA = ("breast_cancer", "digits", "iris", "wine")

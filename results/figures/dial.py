@@ -7,10 +7,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
+from normbench.results.compare.merging import REPEATS
+from normbench.results.compare.problems import DRAWS
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.merging import REPEATS
-from normbench.results.problems import DRAWS
 from normbench.results.store.rows import as_rows
 from normbench.results.store.run_labels import STUDY
 from normbench.results.store.runs import Sweep

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import merging
+from normbench.results.compare import merging
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 

@@ -7,13 +7,13 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from normbench.results.compare.merging import merged
 from normbench.results.figures import playing, style
 from normbench.results.figures.frames import draw_cost, draw_points, legend, note
 from normbench.results.figures.material import of_arrays, of_first
 from normbench.results.figures.material import schemes as rows_of
 from normbench.results.figures.reel import Reel
 from normbench.results.figures.style import SCREEN, Shape
-from normbench.results.merging import merged
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

@@ -9,11 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from normbench import names
-from normbench.results import comparisons, problems, tables
+from normbench.results import tables
+from normbench.results.compare import comparisons, problems
+from normbench.results.compare.merging import merged, whole
+from normbench.results.compare.reached import counts, excess_left, reached
 from normbench.results.figures import material, style
 from normbench.results.figures.style import SCREEN, Look, Shape
-from normbench.results.merging import merged, whole
-from normbench.results.reached import counts, excess_left, reached
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

@@ -18,9 +18,9 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from normbench import names
+from normbench.results.compare.reached import excess_left
 from normbench.results.figures import material, shown, style
 from normbench.results.figures.style import SCREEN, VERDICTS, Shape
-from normbench.results.reached import excess_left
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep, which_step
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import evidence
+from normbench.results.compare import evidence
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

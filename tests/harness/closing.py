@@ -12,7 +12,8 @@ import pandas as pd
 
 from normbench import names
 from normbench.recording import records
-from normbench.results import answer, captions, heldout, profile, theory
+from normbench.results import answer, captions, profile, theory
+from normbench.results.compare import heldout
 from normbench.results.store.runs import Sweep
 from tests.harness.claims import CHECKS as OF_A_SCHEME
 from tests.harness.claims import Witness, lost_directions, near, sentences

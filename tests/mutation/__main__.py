@@ -29,8 +29,7 @@ from tests.wheel import ROOT, copy
 ENOUGH = 0.9
 SECONDS = 30  # and 5 times what the tests take: a mutant that makes them run longer is caught
 NO_TESTS = 5  # pytest's exit code
-STATISTICS = ("comparisons", "conclusion", "evidence", "heldout", "merging", "problems", "profile")
-STATISTICS += ("reached",)
+STATISTICS = ("comparisons", "evidence", "heldout", "merging", "problems", "reached")
 
 
 def _harness(*names: str) -> list[str]:
@@ -74,8 +73,14 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ],
     ),
     "statistics": (
-        [f"results/{name}.py" for name in STATISTICS],
-        [f"tests/results/test_{name}.py" for name in (*STATISTICS, "closing", "answer", "report")],
+        [
+            *(f"results/compare/{name}.py" for name in STATISTICS),
+            *("results/conclusion.py", "results/profile.py"),
+        ],
+        [
+            f"tests/results/test_{name}.py"
+            for name in (*STATISTICS, "conclusion", "profile", "closing", "answer", "report")
+        ],
     ),
 }
 

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import answer, reached, tables, theory
+from normbench.results import answer, tables, theory
+from normbench.results.compare import reached
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import answer, captions, heldout, problems, profile, reached, theory
+from normbench.results import answer, captions, profile, theory
+from normbench.results.compare import heldout, problems, reached
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import TEMPLATES
 from tests.harness.claims import sentences

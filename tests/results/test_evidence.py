@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from normbench.results import evidence
+from normbench.results.compare import evidence
 
 SCHEMES = 4
 SPLITS = 12

@@ -14,7 +14,8 @@ from PIL import Image
 
 from normbench import names
 from normbench.command.results import main
-from normbench.results import comparisons, drawing
+from normbench.results import drawing
+from normbench.results.compare import comparisons
 from normbench.results.figures import (
     NAMES,
     components,

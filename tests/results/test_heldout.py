@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import heldout
+from normbench.results.compare import heldout
 
 
 def splits(**schemes):

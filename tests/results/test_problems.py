@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import problems, reached
+from normbench.results.compare import problems, reached
 from normbench.results.store.run_labels import labels
 from tests.results.made import runs
 

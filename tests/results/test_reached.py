@@ -9,7 +9,7 @@ from normbench import names
 from normbench.costs import least_absolute_deviations
 from normbench.datasets.bundled import diabetes
 from normbench.engine.settings import Settings
-from normbench.results import comparisons, reached
+from normbench.results.compare import comparisons, reached
 from normbench.results.store.runs import Sweep
 from tests.results.conftest import write_sweep
 from tests.results.made import runs

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from normbench import names
+from normbench.results.compare.merging import REPEATS
 from normbench.results.figures import material, phase_diagram, step_sizes
 from normbench.results.figures.phase_diagram import LARGE, SMALL
-from normbench.results.merging import REPEATS
 from tests.results.test_figures import marked, texts
 
 SIZES = [0.01, 0.1, 1.0, 10.0]

@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results import evidence
-from normbench.results.problems import PLACE
-from normbench.results.reached import reached
+from normbench.results.compare import evidence
+from normbench.results.compare.problems import PLACE
+from normbench.results.compare.reached import reached
 from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]

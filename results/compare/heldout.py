@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import evidence, problems
-from normbench.results.comparisons import OPEN, not_told_apart
-from normbench.results.merging import members_of, merged, whole
+from normbench.results.compare import evidence, problems
+from normbench.results.compare.comparisons import OPEN, not_told_apart
+from normbench.results.compare.merging import members_of, merged, whole
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import said

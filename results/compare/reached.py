@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import problems
-from normbench.results.evidence import collapse
+from normbench.results.compare import problems
+from normbench.results.compare.evidence import collapse
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

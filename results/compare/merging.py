@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import problems
-from normbench.results.reached import best_step, excess_left, step_size
+from normbench.results.compare import problems
+from normbench.results.compare.reached import best_step, excess_left, step_size
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORIES, Sweep
 

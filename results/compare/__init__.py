@@ -1,0 +1,1 @@
+"""Statistics over runs: problems, targets, pairs, ranks, held-out points."""
