@@ -11,7 +11,8 @@ from normbench.results import answer
 from normbench.results.compare import comparisons
 from normbench.results.compare.merging import merged, whole
 from normbench.results.compare.reached import reached
-from normbench.results.figures import components, film, material, overview, reconstruction, windows
+from normbench.results.figures import components, film, overview, reconstruction, windows
+from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL

@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 
 from normbench import names
-from normbench.results import answer, dashboard, drawing, profile, report, tables, theory
+from normbench.results import answer, dashboard, profile, report, tables, theory
 from normbench.results.answer import Compared
 from normbench.results.compare import comparisons, heldout
-from normbench.results.drawing import DEFAULT
-from normbench.results.figures import NAMES
-from normbench.results.figures.material import Options
+from normbench.results.figures import NAMES, drawing
+from normbench.results.figures.base.material import Options
+from normbench.results.figures.drawing import DEFAULT
 from normbench.results.safe import clean
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep

@@ -12,7 +12,8 @@ from contourpy import contour_generator
 
 from normbench import names
 from normbench.results.compare.merging import merged
-from normbench.results.figures import contours, material, style, windows
+from normbench.results.figures import contours, windows
+from normbench.results.figures.base import material, style
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

@@ -13,9 +13,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results import answer, drawing, inline, report, tables
+from normbench.results import answer, inline, report, tables
 from normbench.results.compare import heldout
-from normbench.results.figures import NAMES
+from normbench.results.figures import NAMES, drawing
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE

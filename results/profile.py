@@ -11,7 +11,8 @@ from normbench import names
 from normbench.results import tables, theory
 from normbench.results.compare import comparisons, problems, reached
 from normbench.results.compare.merging import merged
-from normbench.results.figures import output, profiles, style
+from normbench.results.figures import profiles
+from normbench.results.figures.base import output, style
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep

@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import answer, captions, drawing, explorer, inline, profile, tables, theory
+from normbench.results import answer, captions, explorer, inline, profile, tables, theory
 from normbench.results.answer import Compared
 from normbench.results.compare import comparisons, heldout
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left
-from normbench.results.figures import NAMES, WHOLE, output, style
-from normbench.results.figures.material import Options
+from normbench.results.figures import NAMES, WHOLE, drawing
+from normbench.results.figures.base import output, style
+from normbench.results.figures.base.material import Options
 from normbench.results.safe import clean
 from normbench.results.store import state
 from normbench.results.store.errors import unwritable

@@ -8,7 +8,7 @@ from typing import Any
 
 from normbench import names
 from normbench.results.compare.merging import members_of, merged
-from normbench.results.figures.style import looks
+from normbench.results.figures.base.style import looks
 from normbench.results.store import mlflows_own
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 

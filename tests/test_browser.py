@@ -301,7 +301,7 @@ def test_the_explorer_moves_paths_over_their_contours(page, tmp_path):
 def test_a_film_is_moved_by_slider_keys_and_clicks(page, tmp_path):
     import normbench
     from normbench.datasets.gaussian import gaussian
-    from normbench.results import drawing
+    from normbench.results.figures import drawing
 
     data = gaussian(200, 2, 2, 20, 1, 3, 2, 0, 0)
     settings = {"record": ["film"], "iterations": 2, "step_sizes": [0.1], "name": "<b>two</b>"}

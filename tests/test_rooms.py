@@ -111,21 +111,18 @@ results.pages
         results.answer results.compare results.store results.safe names
 
 results.figures.film
-    modules: normbench.results.figures.frames normbench.results.figures.reel
-        normbench.results.figures.playing normbench.results.figures.film
+    modules: normbench.results.figures.film
     imports: results.figures results.figures.base results.compare results.store results.safe
     libraries: PIL contourpy jinja2 matplotlib numpy pandas
 
 results.figures
-    modules: normbench.results.figures normbench.results.drawing
+    modules: normbench.results.figures
     imports: results.figures.base results.answer results.compare results.store results.words
         results.safe names
     libraries: PIL matplotlib mpl_toolkits numpy pandas
 
 results.figures.base
-    modules: normbench.results.figures.style normbench.results.figures.material
-        normbench.results.figures.labels normbench.results.figures.output
-        normbench.results.figures.shown normbench.results.figures.followed
+    modules: normbench.results.figures.base
     imports: results.answer results.compare results.store names
     libraries: matplotlib numpy pandas scipy
 

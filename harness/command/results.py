@@ -20,7 +20,7 @@ from normbench.results.store import stores
 from normbench.results.store.errors import ResultsError, unwritable
 
 if TYPE_CHECKING:
-    from normbench.results.figures.material import Options
+    from normbench.results.figures.base.material import Options
     from normbench.results.store.runs import Sweep
 
 SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
@@ -73,8 +73,8 @@ def _read(store: str, sweep_ids: Sequence[str]) -> "Sweep":
 
 
 def _options(options: argparse.Namespace) -> "Options":
-    from normbench.results.figures.material import Options
-    from normbench.results.figures.style import FORMATS
+    from normbench.results.figures.base.material import Options
+    from normbench.results.figures.base.style import FORMATS
 
     if options.first_iteration < 0:
         raise ResultsError(f"--first-iteration {options.first_iteration}: must be 0 or more")
@@ -161,7 +161,7 @@ def _figure(options: argparse.Namespace) -> int:
         raise ResultsError(
             f"--scale excess: is of histories and closer; leave it out of figure {options.name}"
         )
-    from normbench.results import drawing
+    from normbench.results.figures import drawing
 
     sweep = _sweep(options)
     sweep = sweep.of_scheme(options.scheme) if options.scheme else sweep
@@ -236,7 +236,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    from normbench.results.figures.style import FORMATS
+    from normbench.results.figures.base.style import FORMATS
     from normbench.results.profile import tell
 
     folder = Path(options.out).absolute() if options.out else None

@@ -31,7 +31,8 @@ def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]
     written: the figures' files by experiment. Runs that the sweep took in have their own, and those
     that failed have their traceback.
     """
-    from normbench.results import description, drawing
+    from normbench.results import description
+    from normbench.results.figures import drawing
 
     for experiment, files in written.items():
         if drawing.crowded(sweep, experiment):

@@ -322,7 +322,7 @@ class Writer:
         own = {names.ROLE: role, names.RUN_NAME: run.name, names.USER: _user()}
         tags = {**run.tags, **{tag.key: text for tag, text in own.items()}}
         if names.NORMALIZER.key in tags:
-            from normbench.results.figures.style import look
+            from normbench.results.figures.base.style import look
 
             tags[names.COLOR.key] = look(tags[names.NORMALIZER.key]).color
         if parent:

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import followed, style
+from normbench.results.figures.base import followed, style
+from normbench.results.figures.base.labels import spread_beside
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.data import class_looks
-from normbench.results.figures.labels import spread_beside
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 
 NAMED = 12  # arrows: more cannot be read

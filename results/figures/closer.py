@@ -6,7 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.figures import histories, material
+from normbench.results.figures import histories
+from normbench.results.figures.base import material
 from normbench.results.store.runs import Sweep
 
 CLOSER = names.setting("study.closer")

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import style
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.figures.base import style
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Shape
 
 SHOWN = 3  # copies of a kind
 KINDS = {

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import material, style
-from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.figures.base import material, style
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep

@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from normbench import names
-from normbench.results.figures import followed, style
+from normbench.results.figures.base import followed, style
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.data import class_looks
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 
 LEVELS = 8  # from the least cost to the start's

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse
 
 from normbench import names
-from normbench.results.figures import followed, style
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.figures.base import followed, style
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")

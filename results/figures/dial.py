@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from normbench import names
 from normbench.results.compare.merging import REPEATS
 from normbench.results.compare.problems import DRAWS
-from normbench.results.figures import material, style
-from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.figures.base import material, style
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.store.run_labels import STUDY
 from normbench.results.store.runs import Sweep

@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import style
+from normbench.results.figures.base import style
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.components import mosaic, side
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import style
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Look, Shape
+from normbench.results.figures.base import style
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.rows import as_rows
 
 SPREAD = 0.16  # of the points of one feature, to both sides

@@ -7,10 +7,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.figures import style
-from normbench.results.figures.labels import End, end_labels
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.figures.base import style
+from normbench.results.figures.base.labels import End, end_labels
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 
 

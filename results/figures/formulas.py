@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import style
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.figures.base import style
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Shape
 
 LINE = 2.9  # a row's height, in heights of a letter
 EXACT, USELESS = 1e-4, 10.0  # how far off: the ends of the colours

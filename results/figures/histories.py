@@ -10,9 +10,10 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from normbench import names
 from normbench.results.compare.merging import REPEATS
-from normbench.results.figures import excess, material, style
-from normbench.results.figures.labels import End, end_labels
-from normbench.results.figures.style import SCREEN, Look, Shape
+from normbench.results.figures import excess
+from normbench.results.figures.base import material, style
+from normbench.results.figures.base.labels import End, end_labels
+from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep

@@ -13,8 +13,8 @@ from normbench.results import tables
 from normbench.results.compare import comparisons, problems
 from normbench.results.compare.merging import merged, whole
 from normbench.results.compare.reached import counts, excess_left, reached
-from normbench.results.figures import material, style
-from normbench.results.figures.style import SCREEN, Look, Shape
+from normbench.results.figures.base import material, style
+from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 
 from normbench import names
 from normbench.results.compare.merging import REPEATS
-from normbench.results.figures import material, style
+from normbench.results.figures.base import material, style
+from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
-from normbench.results.figures.style import SCREEN, VERDICTS, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.words.reasons import EQUAL
 

@@ -3,9 +3,9 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import style
-from normbench.results.figures.labels import End, end_labels
-from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.figures.base import style
+from normbench.results.figures.base.labels import End, end_labels
+from normbench.results.figures.base.style import SCREEN, Shape
 
 
 def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results.figures import followed, style
+from normbench.results.figures.base import followed, style
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.data import class_looks
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 
 MOST_THREADS = 300  # lines from a point to its image; more hide what they show

@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.compare.merging import merged
-from normbench.results.figures import shown, style
+from normbench.results.figures.base import shown, style
+from normbench.results.figures.base.material import fitting, of_arrays
+from normbench.results.figures.base.material import schemes as rows_of
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.components import is_image, side
-from normbench.results.figures.material import fitting, of_arrays
-from normbench.results.figures.material import schemes as rows_of
-from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

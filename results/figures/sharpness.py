@@ -9,9 +9,9 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench import names
 from normbench.results.compare import merging
-from normbench.results.figures import material, style
-from normbench.results.figures.labels import End, end_labels
-from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.figures.base import material, style
+from normbench.results.figures.base.labels import End, end_labels
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

@@ -11,8 +11,8 @@ from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
 from normbench import names
-from normbench.results.figures import material, style
-from normbench.results.figures.style import SCREEN, VERDICTS, Shape
+from normbench.results.figures.base import material, style
+from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
 from normbench.results.store.rows import as_rows
 
 COST = names.FINAL_COST.column

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures import shown, style
+from normbench.results.figures.base import shown, style
+from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.components import is_image, side
-from normbench.results.figures.material import of_arrays
-from normbench.results.figures.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 
 TERMS = 5  # components that are drawn

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare.reached import excess_left
-from normbench.results.figures import material, shown, style
-from normbench.results.figures.style import SCREEN, VERDICTS, Shape
+from normbench.results.figures.base import material, shown, style
+from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep, which_step
 

@@ -302,9 +302,14 @@ class Tags:
         return self.tags
 
 
-@pytest.mark.parametrize("name", ["figures/style.py", "explorer.js", "report.html.jinja"])
+@pytest.mark.parametrize("name", ["figures/base/style.py", "explorer.js", "report.html.jinja"])
 def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, name):
-    for file in ("figures/style.py", "explorer.js", "report.html.jinja", "figures/style.pyc"):
+    for file in (
+        "figures/base/style.py",
+        "explorer.js",
+        "report.html.jinja",
+        "figures/base/style.pyc",
+    ):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("a")
     monkeypatch.setattr(drawn, "CODE", tmp_path)
@@ -313,7 +318,7 @@ def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, nam
         return Known(None, tmp_path, {}, []).digest
 
     before = digest()
-    (tmp_path / "figures/style.pyc").write_text("b")
+    (tmp_path / "figures/base/style.pyc").write_text("b")
     assert digest() == before
     (tmp_path / name).write_text("b")
     assert digest() != before

@@ -11,8 +11,8 @@ from normbench.datasets.bundled import iris
 from normbench.measures import biplot, inputs
 from normbench.measures.contract import Finished
 from normbench.results.figures import biplot as drawn
-from normbench.results.figures import followed
-from normbench.results.figures.labels import spread_beside
+from normbench.results.figures.base import followed
+from normbench.results.figures.base.labels import spread_beside
 from normbench.results.store.errors import ResultsError
 from normbench.theory.shared import OfPoints
 

@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import drawing
-from normbench.results.figures import dial
+from normbench.results.figures import dial, drawing
 from tests.results.made import runs
 
 VALUES = ("1000", "50", "200")

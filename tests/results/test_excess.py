@@ -9,10 +9,10 @@ from normbench import names
 from normbench.costs import least_squares, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
-from normbench.results import drawing
 from normbench.results.compare.merging import REPEATS, Merged
-from normbench.results.figures import excess, histories, material
-from normbench.results.figures.material import Options
+from normbench.results.figures import drawing, excess, histories
+from normbench.results.figures.base import material
+from normbench.results.figures.base.material import Options
 from normbench.results.store.runs import Sweep
 from tests.results.conftest import blow_up, points, write_sweep
 

@@ -14,25 +14,23 @@ from PIL import Image
 
 from normbench import names
 from normbench.command.results import main
-from normbench.results import drawing
 from normbench.results.compare import comparisons
 from normbench.results.figures import (
     NAMES,
     components,
     contours,
     data,
+    drawing,
     histories,
-    material,
-    output,
     phase_diagram,
     profiles,
     sharpness,
     spectrum,
     step_sizes,
-    style,
 )
-from normbench.results.figures.labels import spread
-from normbench.results.figures.material import Options
+from normbench.results.figures.base import material, output, style
+from normbench.results.figures.base.labels import spread
+from normbench.results.figures.base.material import Options
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
 

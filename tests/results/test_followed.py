@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results.figures import biplot, contours, data, followed, projection, style
+from normbench.results.figures import biplot, contours, data, projection
+from normbench.results.figures.base import followed, style
 from tests.results.test_figures import drawing
 
 RNG = np.random.default_rng(7)

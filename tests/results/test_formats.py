@@ -3,8 +3,8 @@
 import pytest
 
 from normbench.command.results import main
-from normbench.results import drawing
-from normbench.results.figures import material, style
+from normbench.results.figures import drawing
+from normbench.results.figures.base import material, style
 
 OURS = ("windows", "histories", "step_sizes", "phase_diagram", "data")
 

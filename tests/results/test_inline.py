@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from normbench.results.figures import output
+from normbench.results.figures.base import output
 from normbench.results.inline import element
 
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")

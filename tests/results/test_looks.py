@@ -8,7 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from normbench.results.figures import NAMES, material, step_sizes, style
+from normbench.results.figures import NAMES, step_sizes
+from normbench.results.figures.base import material, style
 from tests.results.test_figures import drawing
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import captions, drawing, report
-from normbench.results.figures import overview, style
-from normbench.results.figures.material import Options
+from normbench.results import captions, report
+from normbench.results.figures import drawing, overview
+from normbench.results.figures.base import style
+from normbench.results.figures.base.material import Options
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 from tests.results.test_report import Page

@@ -6,7 +6,8 @@ import pytest
 
 from normbench import names
 from normbench.results.compare.merging import REPEATS
-from normbench.results.figures import material, phase_diagram, step_sizes
+from normbench.results.figures import phase_diagram, step_sizes
+from normbench.results.figures.base import material
 from normbench.results.figures.phase_diagram import LARGE, SMALL
 from tests.results.test_figures import marked, texts
 

@@ -12,8 +12,8 @@ from normbench.costs import least_squares, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCARotation
-from normbench.results import drawing
-from normbench.results.figures import closer, data, features, histories, material, style
+from normbench.results.figures import closer, data, drawing, features, histories
+from normbench.results.figures.base import material, style
 from tests.results.conftest import write_sweep
 from tests.results.test_figures import draw, marked, named, texts
 

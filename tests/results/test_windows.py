@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import drawing
-from normbench.results.figures import material, style, windows
+from normbench.results.figures import drawing, windows
+from normbench.results.figures.base import material, style
 
 RNG = np.random.default_rng(5)
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from normbench import names
 from normbench.results import tables, theory
 from normbench.results.compare.merging import REPEATS
-from normbench.results.figures import style
+from normbench.results.figures.base import style
 from normbench.results.store import dataset_inputs as inputs
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep, which_step
 

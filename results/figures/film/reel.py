@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.results.figures import followed, style
+from normbench.results.figures.base import followed, style
 from normbench.results.figures.contours import FAR, LEVELS
 
 Array = NDArray[np.float64]

@@ -8,11 +8,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import PowerNorm
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results.figures import followed, style
+from normbench.results.figures.base import followed, style
+from normbench.results.figures.base.style import Shape
 from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.data import MANY, class_looks
-from normbench.results.figures.reel import Reel, View
-from normbench.results.figures.style import Shape
+from normbench.results.figures.film.reel import Reel, View
 
 LETTERS = 24  # of a line beside a panel
 DOTS = "plasma"  # of iterations, dark to bright

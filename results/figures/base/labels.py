@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.transforms import ScaledTranslation
 
-from normbench.results.figures.style import Look, Shape, dark, plain
+from normbench.results.figures.base.style import Look, Shape, dark, plain
 
 
 class End(NamedTuple):

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.figures import shown
+from normbench.results.figures.base import shown
 
 
 class Look(NamedTuple):

@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare.merging import merged
-from normbench.results.figures import NAMES, WHOLE, output
-from normbench.results.figures.material import Options, schemes
+from normbench.results.figures import NAMES, WHOLE
+from normbench.results.figures.base import output
+from normbench.results.figures.base.material import Options, schemes
 from normbench.results.safe import clean
 from normbench.results.store.errors import unwritable
 from normbench.results.store.runs import Sweep

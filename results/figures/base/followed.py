@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.results.figures.style import Shape
+from normbench.results.figures.base.style import Shape
 
 LETTERS = "ABCD"
 

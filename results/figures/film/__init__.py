@@ -8,12 +8,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.compare.merging import merged
-from normbench.results.figures import playing, style
-from normbench.results.figures.frames import draw_cost, draw_points, legend, note
-from normbench.results.figures.material import of_arrays, of_first
-from normbench.results.figures.material import schemes as rows_of
-from normbench.results.figures.reel import Reel
-from normbench.results.figures.style import SCREEN, Shape
+from normbench.results.figures.base import style
+from normbench.results.figures.base.material import of_arrays, of_first
+from normbench.results.figures.base.material import schemes as rows_of
+from normbench.results.figures.base.style import SCREEN, Shape
+from normbench.results.figures.film import playing
+from normbench.results.figures.film.frames import draw_cost, draw_points, legend, note
+from normbench.results.figures.film.reel import Reel
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 

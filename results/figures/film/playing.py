@@ -12,14 +12,15 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from normbench.results.figures import followed, frames, style
+from normbench.results.figures.base import followed, style
+from normbench.results.figures.base.style import Shape
 from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.data import class_looks
-from normbench.results.figures.reel import Reel, View
-from normbench.results.figures.style import Shape
+from normbench.results.figures.film import frames
+from normbench.results.figures.film.reel import Reel, View
 from normbench.results.safe import clean
 
-TEMPLATE = resources.files("normbench.results.figures") / "film.svg.jinja"
+TEMPLATE = resources.files("normbench.results.figures.film") / "film.svg.jinja"
 SHAPE = Shape(7.2, 11.0, 1.5, 90, 1)  # of a GIF, which holds every pixel of every frame
 HEIGHT, SIDE = 7.9, 3.15  # inches: of a frame, and of its panels
 PLACES = ((0.75, 4.25), (0.75, 0.6))  # of the panels' lower left corners, in inches

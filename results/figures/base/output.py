@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from normbench.results.figures import style
+from normbench.results.figures.base import style
 
 
 def save(
