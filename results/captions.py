@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import answer
+from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons
 from normbench.results.compare.merging import merged, whole
 from normbench.results.compare.reached import reached

@@ -7,8 +7,11 @@ from pathlib import Path
 import pandas as pd
 
 from normbench import names
-from normbench.results import answer, dashboard, profile, report, tables, theory
-from normbench.results.answer import Compared
+from normbench.results import dashboard, profile, report
+from normbench.results.answer import closing as answer
+from normbench.results.answer import tables
+from normbench.results.answer import theory_table as theory
+from normbench.results.answer.closing import Compared
 from normbench.results.compare import comparisons, heldout
 from normbench.results.figures import NAMES, drawing
 from normbench.results.figures.base.material import Options

@@ -13,7 +13,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results import answer, inline, report, tables
+from normbench.results import inline, report
+from normbench.results.answer import closing as answer
+from normbench.results.answer import tables
 from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
 from normbench.results.store import runs, state

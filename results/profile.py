@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import tables, theory
+from normbench.results.answer import tables
+from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, problems, reached
 from normbench.results.compare.merging import merged
 from normbench.results.figures import profiles

@@ -12,8 +12,11 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import answer, captions, explorer, inline, profile, tables, theory
-from normbench.results.answer import Compared
+from normbench.results import captions, explorer, inline, profile
+from normbench.results.answer import closing as answer
+from normbench.results.answer import tables
+from normbench.results.answer import theory_table as theory
+from normbench.results.answer.closing import Compared
 from normbench.results.compare import comparisons, heldout
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left

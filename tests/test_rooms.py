@@ -127,8 +127,7 @@ results.figures.base
     libraries: matplotlib numpy pandas scipy
 
 results.answer
-    modules: normbench.results.answer normbench.results.theory normbench.results.judged
-        normbench.results.tables
+    modules: normbench.results.answer
     imports: results.compare results.store results.words results.safe names
     libraries: numpy pandas
 

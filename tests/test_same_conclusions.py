@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from normbench.results import tables, theory
+from normbench.results.answer import tables
+from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, reached
 from normbench.results.store import runs
 

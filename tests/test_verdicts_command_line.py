@@ -14,7 +14,8 @@ from normbench.job import Job
 from normbench.job import run as run_job
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.results import tables, theory
+from normbench.results.answer import tables
+from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, reached
 from normbench.results.store.runs import Sweep, last_sweep_id, load
 from tests import forks

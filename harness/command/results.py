@@ -106,7 +106,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from normbench.results import tables
+    from normbench.results.answer import tables
     from normbench.results.store import runs
 
     print(tables.text(runs.sweeps(options.store)))
@@ -114,7 +114,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _studies(options: argparse.Namespace) -> int:
-    from normbench.results import expected, studies, tables
+    from normbench.results import expected, studies
+    from normbench.results.answer import tables
 
     write = tables.FORMATS[options.format]
     checked = studies.checked(options.store, options.folder)
@@ -128,7 +129,7 @@ def _studies(options: argparse.Namespace) -> int:
 
 
 def _table(options: argparse.Namespace) -> int:
-    from normbench.results import tables
+    from normbench.results.answer import tables
 
     sweep = _sweep(options)
     long = options.histories or options.all_steps

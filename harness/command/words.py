@@ -119,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         parents=[chosen],
         help="a sweep's table, or its histories, as text, Markdown, CSV, LaTeX or Parquet",
         description="One row a scheme; with --histories one row a run and iteration. In Python: "
-        "normbench.results.tables.histories("
+        "normbench.results.answer.tables.histories("
         "normbench.results.store.runs.load(STORE, SWEEP)) is the same as a pandas frame.",
     )
     table.add_argument("--format", choices=TABLES, default="text", help="(%(default)s)")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from normbench import names
-from normbench.results import tables
+from normbench.results.answer import tables
 from normbench.results.compare import comparisons, problems
 from normbench.results.compare.merging import merged, whole
 from normbench.results.compare.reached import counts, excess_left, reached

@@ -17,7 +17,7 @@ from normbench.optimizers import gradient_descent
 from normbench.recording import records
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import theory
+from normbench.results.answer import theory_table as theory
 from normbench.results.store.runs import last_sweep_id, load, sweeps
 from normbench.verdicts.convergence import Rules
 

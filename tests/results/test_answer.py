@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import answer, tables, theory
+from normbench.results.answer import closing as answer
+from normbench.results.answer import tables
+from normbench.results.answer import theory_table as theory
 from normbench.results.compare import reached
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs

@@ -11,7 +11,7 @@ from normbench.command.results import main
 from normbench.recording import exporting, leftovers
 from normbench.recording.pages import publish
 from normbench.recording.writer import Writer
-from normbench.results import tables
+from normbench.results.answer import tables
 from normbench.results.store.runs import load, sweeps
 from tests import stores
 from tests.results.stores import everything

@@ -24,7 +24,7 @@ from normbench.optimizers import gradient_descent
 from normbench.recording import leftovers, records
 from normbench.recording.records import RunRecord
 from normbench.recording.writer import Writer
-from normbench.results import tables
+from normbench.results.answer import tables
 from normbench.results.store import owner, runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.state import Phase

@@ -10,7 +10,7 @@ import pytest
 
 from normbench import names
 from normbench.command.results import main
-from normbench.results import tables
+from normbench.results.answer import tables
 from normbench.results.safe import secrets
 from normbench.results.store import runs
 from normbench.results.store.errors import ResultsError

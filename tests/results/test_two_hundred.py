@@ -14,7 +14,7 @@ from normbench.optimizers import gradient_descent
 from normbench.recording import records
 from normbench.recording.pages import publish
 from normbench.recording.writer import Writer
-from normbench.results import tables
+from normbench.results.answer import tables
 from normbench.results.store.runs import load
 from tests import stores
 from tests.results.stores import everything

@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results import tables, theory
+from normbench.results.answer import tables
+from normbench.results.answer import theory_table as theory
 from normbench.results.compare.merging import REPEATS
 from normbench.results.figures.base import style
 from normbench.results.store import dataset_inputs as inputs

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import tables
+from normbench.results.answer import tables
 from normbench.results.compare import comparisons, evidence, heldout, problems
 from normbench.results.compare.merging import REPEATS, merged, whole
 from normbench.results.compare.reached import counts, excess_left, reached

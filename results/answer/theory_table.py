@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results import judged
+from normbench.results.answer import verdict_counts as judged
 from normbench.results.compare import problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left, step_size

@@ -1,0 +1,1 @@
+"""Tables, predictions, and the answer of a comparison."""
