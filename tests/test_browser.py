@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from normbench.results import dashboard, description
+from normbench.results.pages import dashboard, description
 from normbench.results.store.runs import Sweep, last_sweep_id, load
 from tests.conftest import SCREENSHOTS
 

@@ -11,7 +11,7 @@ from mlflow import MlflowClient
 
 from normbench import names as result_names
 from normbench.choices import build, names, options
-from normbench.results import view
+from normbench.results.pages import view
 from tests import forks
 from tests.conftest import ROOT
 

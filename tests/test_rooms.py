@@ -105,8 +105,7 @@ results.studies
     libraries: numpy pandas scipy
 
 results.pages
-    modules: normbench.results.view normbench.results.dashboard
-        normbench.results.description normbench.recording.pages normbench.recording.drawn
+    modules: normbench.results.pages
     imports: recording.resume recording.store results.figures results.figures.base
         results.answer results.compare results.store results.safe names
 
@@ -389,7 +388,7 @@ def test_mlflow_is_written_in_one_place_and_read_in_one():
         "normbench.recording.store",
         "normbench.recording.writer",
         "normbench.results.store.stores",
-        "normbench.results.dashboard",
+        "normbench.results.pages.dashboard",
     }
 
 

@@ -14,12 +14,12 @@ from normbench import names
 from normbench.datasets import UserError
 from normbench.recording import leftovers, rejudge, reuse
 from normbench.recording.identity import job_of
-from normbench.recording.pages import attach, publish
 from normbench.recording.recorded import Recorded
 from normbench.recording.records import Place
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer, input_of
 from normbench.results.conclusion import present
+from normbench.results.pages.publishing import attach, publish
 from normbench.results.safe import clean
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError

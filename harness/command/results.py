@@ -247,7 +247,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _dashboard(options: argparse.Namespace) -> int:
-    from normbench.results.dashboard import serve
+    from normbench.results.pages.dashboard import serve
     from normbench.results.store import mlflows_own, uris
 
     database = uris.database(options.store)

@@ -249,10 +249,10 @@ class Sweep(Sweeper):
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
-        from normbench.recording.drawn import Known
         from normbench.recording.leftovers import is_held
-        from normbench.recording.pages import attach, publish
         from normbench.results.conclusion import present
+        from normbench.results.pages.drawn import Known
+        from normbench.results.pages.publishing import attach, publish
         from normbench.results.store.errors import ResultsError
         from normbench.results.store.runs import load
 

@@ -10,8 +10,8 @@ from normbench import names
 from normbench.recording import copies, leftovers
 from normbench.recording.archive import Pack, copied, packed
 from normbench.recording.copies import COUNTED, JOBS_FILE, OF_A_STORE, JobCopy, RunCopy, Value
-from normbench.results import view
-from normbench.results.description import SIGNED
+from normbench.results.pages import view
+from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean
 from normbench.results.store import mlflows_own, stores
 from normbench.results.store.errors import ResultsError

@@ -18,10 +18,10 @@ from normbench.recording import copies, exporting
 from normbench.recording.archive import Unpacked, strange
 from normbench.recording.copies import COUNTED, JOBS_FILE, JobCopy, RunCopy
 from normbench.recording.exporting import ARTIFACTS, EXPERIMENTS, JOBS, SWEEPS, Tell
-from normbench.recording.pages import describe
 from normbench.recording.store import StoreLostError
 from normbench.recording.writer import Writer, refused
-from normbench.results import description
+from normbench.results.pages import description
+from normbench.results.pages.publishing import describe
 from normbench.results.store import stores
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep, load

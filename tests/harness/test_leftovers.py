@@ -15,12 +15,13 @@ import pytest
 
 from normbench import names
 from normbench.datasets import UserError
-from normbench.recording import drawn, files, leftovers, store
-from normbench.recording.drawn import Known
+from normbench.recording import files, leftovers, store
 from normbench.recording.places import own_place
 from normbench.recording.records import JobRecord, RunRecord
 from normbench.recording.store import Store, StoreLostError
 from normbench.recording.writer import Writer
+from normbench.results.pages import drawn
+from normbench.results.pages.drawn import Known
 from normbench.results.store import owner
 from tests import stores
 

@@ -13,8 +13,8 @@ from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.recording import leftovers, records
-from normbench.recording.drawn import Known
 from normbench.recording.writer import Writer
+from normbench.results.pages.drawn import Known
 from normbench.results.store.runs import load
 from tests import stores
 

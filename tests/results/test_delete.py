@@ -12,8 +12,8 @@ from normbench.command import delete
 from normbench.command.results import main
 from normbench.datasets import UserError
 from normbench.recording import leftovers
-from normbench.recording.drawn import Known
 from normbench.recording.writer import Writer
+from normbench.results.pages.drawn import Known
 from normbench.results.store import owner
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import load, sweeps

@@ -11,11 +11,11 @@ from normbench.datasets import split
 from normbench.datasets.bundled import breast_cancer
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
-from normbench.results import view
 from normbench.results.answer import tables
 from normbench.results.compare import heldout, merging
 from normbench.results.figures import drawing
 from normbench.results.figures.base import style
+from normbench.results.pages import view
 from normbench.results.store.runs import Sweep
 from tests.results.conftest import write_sweep
 from tests.results.made import runs

@@ -10,7 +10,7 @@ from normbench.command.results import main
 from normbench.datasets import UserError
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import dashboard
+from normbench.results.pages import dashboard
 from normbench.results.store import mlflows_own
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import load

@@ -9,9 +9,9 @@ from mlflow import MlflowClient
 
 from normbench.command.results import main
 from normbench.recording import exporting, leftovers
-from normbench.recording.pages import publish
 from normbench.recording.writer import Writer
 from normbench.results.answer import tables
+from normbench.results.pages.publishing import publish
 from normbench.results.store.runs import load, sweeps
 from tests import stores
 from tests.results.stores import everything

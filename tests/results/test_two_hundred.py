@@ -12,9 +12,9 @@ from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.recording import records
-from normbench.recording.pages import publish
 from normbench.recording.writer import Writer
 from normbench.results.answer import tables
+from normbench.results.pages.publishing import publish
 from normbench.results.store.runs import load
 from tests import stores
 from tests.results.stores import everything

@@ -7,10 +7,10 @@ import pytest
 
 from normbench import names
 from normbench.command.results import main
-from normbench.recording.pages import publish
 from normbench.recording.writer import Store, Writer
-from normbench.results import dashboard, description, view
 from normbench.results.figures.base import style
+from normbench.results.pages import dashboard, description, view
+from normbench.results.pages.publishing import publish
 from normbench.results.store import mlflows_own, runs
 from normbench.results.store.runs import Sweep, load
 from tests.results.conftest import TWO

@@ -31,8 +31,8 @@ def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]
     written: the figures' files by experiment. Runs that the sweep took in have their own, and those
     that failed have their traceback.
     """
-    from normbench.results import description
     from normbench.results.figures import drawing
+    from normbench.results.pages import description
 
     for experiment, files in written.items():
         if drawing.crowded(sweep, experiment):
@@ -49,7 +49,7 @@ def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]
 
 def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
     """Give the runs the figures' colours, where they have another."""
-    from normbench.results import view
+    from normbench.results.pages import view
 
     rows = sweep.only(experiment).runs.set_index("run_id")
     known = rows.get(names.COLOR.column, rows[names.ROLE.column])
@@ -60,7 +60,7 @@ def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
 
 def describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> None:
     """Save an experiment's views of a sweep, then the notes, which link to them and to its runs."""
-    from normbench.results import description, view
+    from normbench.results.pages import description, view
 
     writer.tag_experiment(experiment, view.tags(sweep, experiment))
     text = description.write(sweep, experiment)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from normbench import names
-from normbench.results import view
+from normbench.results.pages import view
 from normbench.results.safe import secrets
 from normbench.results.store import mlflows_own, state, uris
 from normbench.results.store.errors import ResultsError

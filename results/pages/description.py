@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from normbench import names
-from normbench.results import dashboard
 from normbench.results.answer import closing as answer
 from normbench.results.answer import tables
+from normbench.results.pages import dashboard
 from normbench.results.safe import clean
 from normbench.results.store.runs import Sweep
 

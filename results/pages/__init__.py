@@ -1,0 +1,1 @@
+"""MLflow's notes, chart views and dashboard."""
