@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from normbench.comparison import compare
-    from normbench.results.notebook import load
+    from normbench.results.report.notebook import load
 
 __all__ = ["compare", "load"]
 
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
 
         return compare
     if name == "load":
-        from normbench.results.notebook import load
+        from normbench.results.report.notebook import load
 
         return load
     raise AttributeError(f"module 'normbench' has no attribute {name!r}")

@@ -21,7 +21,7 @@ from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run, with_default_start
 from normbench.recording import memory as recorded
 from normbench.recording.records import JobRecord, Place, of_outcome
-from normbench.results.notebook import Comparison
+from normbench.results.report.notebook import Comparison
 from normbench.verdicts.convergence import Rules
 
 # A setting of a data set as the command line writes it, with its values, and one of a list.

@@ -28,7 +28,11 @@ KEPT = {"MPLCONFIGDIR", "OPENBLAS_CORETYPE"}  # what the loaded libraries have r
 LOADED = (
     "normbench.__main__",
     *("normbench.command.line", "normbench.command.job", "normbench.command.results"),
-    *("normbench.command.rehearsal", "normbench.recording.store", "normbench.results.conclusion"),
+    *(
+        "normbench.command.rehearsal",
+        "normbench.recording.store",
+        "normbench.results.report.terminal",
+    ),
     *("pandas", "pyarrow.parquet", "sklearn.decomposition", "sklearn.datasets"),
 )
 

@@ -209,7 +209,7 @@ def test_the_report_opens_inside_the_artifact_viewer(served, page):
     [("screen", 1200, "light"), ("dark", 1200, "dark"), ("phone", 390, "light")],
 )
 def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width, scheme):
-    from normbench.results import report
+    from normbench.results.report import page as report
 
     file = report.write(served.sweep, tmp_path)
     page.set_viewport_size({"width": width, "height": 900})
@@ -238,7 +238,7 @@ def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width
 
 def test_the_explorer_answers_a_student_in_three_moves(served, page, tmp_path):
     """Why can I not take step 1 on raw data?"""
-    from normbench.results import report
+    from normbench.results.report import page as report
 
     page.goto(report.write(served.sweep, tmp_path).as_uri())
     box = page.locator("section.explore").first
@@ -272,7 +272,7 @@ def test_the_explorer_moves_paths_over_their_contours(page, tmp_path):
     import numpy as np
 
     import normbench
-    from normbench.results import report
+    from normbench.results.report import page as report
 
     x = np.random.default_rng(0).standard_normal((40, 2)) * [1, 4]
     y = x @ [1.0, 0.5]

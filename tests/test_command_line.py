@@ -272,7 +272,7 @@ def test_a_bug_at_the_end_of_a_sweep_keeps_its_traceback(with_store, tmp_path):
     code = (
         "import sys\n"
         "from normbench.__main__ import main\n"
-        "from normbench.results import conclusion\n"
+        "from normbench.results.report import terminal as conclusion\n"
         "conclusion.present = lambda *_, **__: {}['column']\n"
         "sys.argv[1:] = ['normalizer=standard', 'iterations=1', 'step_sizes=[1]']\n"
         "main()"

@@ -92,9 +92,7 @@ recording.store
     libraries: mlflow numpy sqlalchemy
 
 results.report
-    modules: normbench.results.report normbench.results.explorer normbench.results.inline
-        normbench.results.captions normbench.results.conclusion normbench.results.notebook
-        normbench.results.profile
+    modules: normbench.results.report
     imports: results.pages results.figures.film results.figures results.figures.base
         results.answer results.compare results.store results.words results.safe names
     libraries: contourpy jinja2 matplotlib numpy pandas

@@ -18,8 +18,8 @@ from normbench.recording.recorded import Recorded
 from normbench.recording.records import Place
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer, input_of
-from normbench.results.conclusion import present
 from normbench.results.pages.publishing import attach, publish
+from normbench.results.report.terminal import present
 from normbench.results.safe import clean
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError

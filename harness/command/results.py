@@ -98,7 +98,7 @@ def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
 
 def _show(options: argparse.Namespace) -> int:
     drawing = _options(options)
-    from normbench.results.conclusion import present
+    from normbench.results.report.terminal import present
 
     sweep = _sweep(options)
     present(sweep, _folder(options, sweep), drawing)
@@ -177,7 +177,7 @@ def _figure(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from normbench.results import report
+    from normbench.results.report import page as report
 
     sweep = _sweep(options)
     print(report.write(sweep, _folder(options, sweep)))
@@ -238,7 +238,7 @@ def _import(options: argparse.Namespace) -> int:
 
 def _profile(options: argparse.Namespace) -> int:
     from normbench.results.figures.base.style import FORMATS
-    from normbench.results.profile import tell
+    from normbench.results.report.profile import tell
 
     folder = Path(options.out).absolute() if options.out else None
     shape = FORMATS[options.format]

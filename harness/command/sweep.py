@@ -250,9 +250,9 @@ class Sweep(Sweeper):
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
         from normbench.recording.leftovers import is_held
-        from normbench.results.conclusion import present
         from normbench.results.pages.drawn import Known
         from normbench.results.pages.publishing import attach, publish
+        from normbench.results.report.terminal import present
         from normbench.results.store.errors import ResultsError
         from normbench.results.store.runs import load
 

@@ -19,7 +19,7 @@ from typing import Any
 from normbench.command.progress import Progress
 from normbench.recording import leftovers, store
 from normbench.recording.writer import Writer
-from normbench.results import conclusion
+from normbench.results.report import terminal as conclusion
 
 # What is called at a moment, and which of its calls it is: the second of three jobs is struck.
 MOMENTS: dict[str, tuple[Any, str, int]] = {

@@ -12,10 +12,10 @@ import pandas as pd
 
 from normbench import names
 from normbench.recording import records
-from normbench.results import captions, profile
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import heldout
+from normbench.results.report import captions, profile
 from normbench.results.store.runs import Sweep
 from tests.harness.claims import CHECKS as OF_A_SCHEME
 from tests.harness.claims import Witness, lost_directions, near, sentences

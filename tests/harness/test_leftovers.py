@@ -303,12 +303,14 @@ class Tags:
         return self.tags
 
 
-@pytest.mark.parametrize("name", ["figures/base/style.py", "explorer.js", "report.html.jinja"])
+@pytest.mark.parametrize(
+    "name", ["figures/base/style.py", "report/explorer.js", "report/report.html.jinja"]
+)
 def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, name):
     for file in (
         "figures/base/style.py",
-        "explorer.js",
-        "report.html.jinja",
+        "report/explorer.js",
+        "report/report.html.jinja",
         "figures/base/style.pyc",
     ):
         (tmp_path / file).parent.mkdir(exist_ok=True)

@@ -75,7 +75,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "statistics": (
         [
             *(f"results/compare/{name}.py" for name in STATISTICS),
-            *("results/conclusion.py", "results/profile.py"),
+            *("results/report/terminal.py", "results/report/profile.py"),
         ],
         [
             f"tests/results/test_{name}.py"

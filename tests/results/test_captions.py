@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from normbench.results import captions
+from normbench.results.report import captions
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 

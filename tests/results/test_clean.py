@@ -14,10 +14,11 @@ import pytest
 
 from normbench.command.progress import Progress
 from normbench.command.results import main
-from normbench.results import report, studies
+from normbench.results import studies
 from normbench.results.answer import tables
 from normbench.results.figures import drawing
 from normbench.results.pages import dashboard, description
+from normbench.results.report import page as report
 from normbench.results.safe import clean
 from normbench.results.store import runs
 from normbench.results.store.runs import Sweep, load

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import captions, profile
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import heldout, problems, reached
+from normbench.results.report import captions, profile
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import TEMPLATES
 from tests.harness.claims import sentences

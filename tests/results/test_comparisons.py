@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import profile
 from normbench.results.compare import comparisons
+from normbench.results.report import profile
 from tests.results.made import runs
 
 ALL = [10, 20, 30, 40, 50, 60]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from normbench.results import conclusion
 from normbench.results.answer import closing as answer
 from normbench.results.answer.closing import Compared
+from normbench.results.report import terminal as conclusion
 from tests.results.made import runs
 from tests.results.test_heldout import splits
 

@@ -10,7 +10,8 @@ import pytest
 
 import normbench
 from normbench.datasets.bundled import diabetes
-from normbench.results import explorer, report
+from normbench.results.report import explorer
+from normbench.results.report import page as report
 
 JSON = re.compile(r'<script type="application/json" class="explored">(.*?)</script>', re.DOTALL)
 

@@ -18,12 +18,12 @@ from normbench.costs import softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
-from normbench.results import report
 from normbench.results.figures import drawing
 from normbench.results.figures.base import followed, material, style
 from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.film import playing
 from normbench.results.figures.film.reel import Reel
+from normbench.results.report import page as report
 from tests.results.conftest import write_sweep
 
 SCHEMES = ("identity", "standard", "pca_sphere")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from normbench.results.figures.base import output
-from normbench.results.inline import element
+from normbench.results.report.inline import element
 
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
 

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results import captions, report
 from normbench.results.figures import drawing, overview
 from normbench.results.figures.base import style
 from normbench.results.figures.base.material import Options
+from normbench.results.report import captions
+from normbench.results.report import page as report
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 from tests.results.test_report import Page

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.results import profile
+from normbench.results.report import profile
 from normbench.results.store import runs as reader
 from normbench.results.store.errors import ResultsError
 from tests.results.made import runs

@@ -12,10 +12,11 @@ from normbench.command.results import main
 from normbench.recording import records
 from normbench.recording.store import Store
 from normbench.recording.writer import Writer
-from normbench.results import captions, report
 from normbench.results.answer import closing as answer
 from normbench.results.compare import heldout
-from normbench.results.conclusion import present
+from normbench.results.report import captions
+from normbench.results.report import page as report
+from normbench.results.report.terminal import present
 from normbench.results.store.runs import Sweep, load
 from tests.results.made import runs
 

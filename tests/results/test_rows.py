@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import report
 from normbench.results.figures import drawing
 from normbench.results.figures.base import output
+from normbench.results.report import page as report
 from normbench.results.store.rows import as_rows, as_table
 from normbench.results.store.runs import Sweep
 from normbench.results.store.stores import _Told

@@ -13,11 +13,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results import inline, report
 from normbench.results.answer import closing as answer
 from normbench.results.answer import tables
 from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
+from normbench.results.report import inline
+from normbench.results.report import page as report
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE

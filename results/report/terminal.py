@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 
 from normbench import names
-from normbench.results import profile, report
 from normbench.results.answer import closing as answer
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
@@ -17,6 +16,8 @@ from normbench.results.figures import NAMES, drawing
 from normbench.results.figures.base.material import Options
 from normbench.results.figures.drawing import DEFAULT
 from normbench.results.pages import dashboard
+from normbench.results.report import page as report
+from normbench.results.report import profile
 from normbench.results.safe import clean
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results import captions, explorer, inline, profile
 from normbench.results.answer import closing as answer
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
@@ -23,6 +22,7 @@ from normbench.results.compare.reached import excess_left
 from normbench.results.figures import NAMES, WHOLE, drawing
 from normbench.results.figures.base import output, style
 from normbench.results.figures.base.material import Options
+from normbench.results.report import captions, explorer, inline, profile
 from normbench.results.safe import clean
 from normbench.results.store import state
 from normbench.results.store.errors import unwritable

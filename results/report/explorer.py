@@ -17,7 +17,7 @@ from normbench.results.figures.base import material, style
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-SCRIPT = (resources.files("normbench.results") / "explorer.js").read_text(encoding="utf-8")
+SCRIPT = (resources.files("normbench.results.report") / "explorer.js").read_text(encoding="utf-8")
 # What a page's policy allows to run: this text and no other.
 HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 POINTS = 50  # of a history: evenly on a log axis, first and last kept
