@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from normbench.choices import CONF
 from normbench.command.grid import GROUPS
-from normbench.results import expected
+from normbench.results.studies import expected
 from tests import cut_down
 from tests.test_gallery import STUDIES, described, make_spam, place_of_data
 

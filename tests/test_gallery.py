@@ -8,7 +8,8 @@ from omegaconf import OmegaConf
 from PIL import Image
 
 from normbench.choices import CONF
-from normbench.results import expected, studies
+from normbench.results.studies import expected
+from normbench.results.studies import study_table as studies
 from tests.conftest import ROOT
 from tests.datasets.places import data_folder
 
@@ -70,7 +71,7 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
     assert "not measured" not in set(table["measured"])
     for figure in re.findall(r"`(\w+)`", cells(study)[2]):
         assert list(tmp_path.glob(f"outputs/*/{figure}.png")), figure
-    for kept in (ROOT / "results" / "gallery" / name).glob("*.png"):
+    for kept in (ROOT / "results" / "studies" / "gallery" / name).glob("*.png"):
         (drawn,) = tmp_path.glob(f"outputs/*/{kept.name}")
         assert picture(drawn).shape == picture(kept).shape
         assert np.abs(picture(drawn) - picture(kept)).mean() < 1, kept  # of 255; measured 0
@@ -110,26 +111,30 @@ def test_the_guide_asks_what_the_study_asks(study):
 
 def test_the_readme_shows_three_studies_by_their_own_commands():
     readme = " ".join((ROOT / "README.md").read_text().split())
-    shown = re.findall(r"\(results/gallery/(\w+)/(\w+)\.png\) \*([^*]+)\*", readme)
+    shown = re.findall(r"\(results/studies/gallery/(\w+)/(\w+)\.png\) \*([^*]+)\*", readme)
     assert len(shown) == 3
     for name, figure, told in shown:
         (study,) = (study for study in STUDIES if study.endswith(f"/{name}"))
         assert f"`normbench experiment={study}`" in told
-        assert f"`normbench results figure {figure} --out results/gallery/{name}`" in told
+        assert f"`normbench results figure {figure} --out results/studies/gallery/{name}`" in told
         assert f"`{figure}`" in cells(study)[2]
-        assert (ROOT / "results" / "gallery" / name / f"{figure}.png").stat().st_size < 100_000
+        assert (
+            ROOT / "results" / "studies" / "gallery" / name / f"{figure}.png"
+        ).stat().st_size < 100_000
 
 
 def test_every_module_of_numbers_is_a_studys():
     names = [study.partition("/")[2] for study in STUDIES]
     assert len(names) == len(set(names))
-    made = {file.stem for file in (ROOT / "results" / "gallery").glob("*.py")} - {"__init__"}
+    made = {file.stem for file in (ROOT / "results" / "studies" / "gallery").glob("*.py")} - {
+        "__init__"
+    }
     assert made <= set(names)
 
 
 def test_a_number_that_no_module_makes_or_no_study_asks_for_is_seen():
     for study in STUDIES:
         name = study.partition("/")[2]
-        file = ROOT / "results" / "gallery" / f"{name}.py"
+        file = ROOT / "results" / "studies" / "gallery" / f"{name}.py"
         asked = [entry["name"] for entry in described(study)["expected"] if entry.get("name")]
         assert bool(asked) == file.is_file(), study

@@ -98,7 +98,7 @@ results.report
     libraries: contourpy jinja2 matplotlib numpy pandas
 
 results.studies
-    modules: normbench.results.expected normbench.results.studies normbench.results.gallery
+    modules: normbench.results.studies
     imports: results.answer results.compare results.store results.safe names
     libraries: numpy pandas scipy
 

@@ -6,8 +6,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from normbench.choices import CONF
-from normbench.results import studies
 from normbench.results.store import runs
+from normbench.results.studies import study_table as studies
 from tests.datasets.places import data_folder
 
 pytestmark = pytest.mark.slow

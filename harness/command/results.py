@@ -114,8 +114,9 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _studies(options: argparse.Namespace) -> int:
-    from normbench.results import expected, studies
     from normbench.results.answer import tables
+    from normbench.results.studies import expected
+    from normbench.results.studies import study_table as studies
 
     write = tables.FORMATS[options.format]
     checked = studies.checked(options.store, options.folder)

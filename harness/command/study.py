@@ -23,7 +23,7 @@ def expected(config: DictConfig) -> dict[str, str]:
             entries = OmegaConf.to_container(entries, resolve=False)
     if entries is None:
         return {}
-    from normbench.results.expected import parse  # late: it loads pandas
+    from normbench.results.studies.expected import parse  # late: it loads pandas
 
     try:
         parse(entries)

@@ -14,7 +14,6 @@ import pytest
 
 from normbench.command.progress import Progress
 from normbench.command.results import main
-from normbench.results import studies
 from normbench.results.answer import tables
 from normbench.results.figures import drawing
 from normbench.results.pages import dashboard, description
@@ -22,6 +21,7 @@ from normbench.results.report import page as report
 from normbench.results.safe import clean
 from normbench.results.store import runs
 from normbench.results.store.runs import Sweep, load
+from normbench.results.studies import study_table as studies
 
 ESCAPES = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202ertl\u2066\r\x08"
 MARKUP = "<svg onload=x>[x](javascript:y)![y](http://h/y)|`\n# head_line_\n- item"

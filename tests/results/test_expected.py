@@ -10,10 +10,10 @@ from omegaconf import OmegaConf
 from normbench import names
 from normbench.command import study
 from normbench.datasets import UserError
-from normbench.results import expected
 from normbench.results.answer import tables
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
+from normbench.results.studies import expected
 
 ONE = {"what": "condition number", "metric": "theory/condition_number", "value": 177}
 

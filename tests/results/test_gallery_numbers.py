@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results.gallery import (
+from normbench.results.studies.gallery import (
     broken_data,
     does_the_choice_matter,
     whitening_and_generalization,

@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results import expected
 from normbench.results.answer.theory_table import bounded
 from normbench.results.store import runs
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.results.studies import expected
 
 EXPERIMENT = re.compile(r"experiment=([\w/]+)")
 

@@ -18,7 +18,7 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-GALLERY = "normbench.results.gallery"  # one module a study with numbers of its own
+GALLERY = "normbench.results.studies.gallery"  # one module a study with numbers of its own
 WORDS = ("what", "metric", "name", "says", "why")
 KEYS = (*WORDS, "of", "value", "within")
 EXAMPLE = "such as {what: condition number, metric: theory/condition_number, value: 1, within: 0.1}"
@@ -35,7 +35,7 @@ class Expected:
 
     what: what it is a number of, in words. metric: the key of a recorded metric, whose value is
     that of the scheme runs with the settings `of`; or name: a number of the study's own, from
-    `results/gallery/STUDY.py`.
+    `results/studies/gallery/STUDY.py`.
     value: a number, or the lowest and the highest. within: how far off a measured one may be, a
     plain number, or a share such as `1%`. says: the source's own words, where they are more than
     the number. why: why the measured number differs, where it does.

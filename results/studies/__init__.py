@@ -1,0 +1,1 @@
+"""Studies: what their sources expect, and what was measured."""
