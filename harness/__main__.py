@@ -84,7 +84,7 @@ def _compare(words: Sequence[str]) -> int:
 def _told(error: Exception) -> tuple[str | None, int]:
     """Return an error in one line, None for a bug (it keeps its traceback), and the exit code."""
     from normbench.command.errors import SweepError, one_line
-    from normbench.recording.store import StoreLostError
+    from normbench.recording.store.connection import StoreLostError
 
     if isinstance(error, (SweepError, StoreLostError)):
         return " ".join(str(error).split()), 1

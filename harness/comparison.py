@@ -20,7 +20,7 @@ from normbench.engine.scheme import check_scheme
 from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run, with_default_start
 from normbench.recording import memory as recorded
-from normbench.recording.records import JobRecord, Place, of_outcome
+from normbench.recording.store.records import JobRecord, Place, of_outcome
 from normbench.results.report.notebook import Comparison
 from normbench.verdicts.convergence import Rules
 

@@ -11,7 +11,8 @@ from normbench.command import config as configs
 from normbench.command import resolvers, study
 from normbench.command.grid import Grid, hold_back
 from normbench.job import Shared, run
-from normbench.recording import memory, records
+from normbench.recording import memory
+from normbench.recording.store import records
 
 
 def sweep(name, *words):

@@ -30,7 +30,7 @@ LOADED = (
     *("normbench.command.line", "normbench.command.job", "normbench.command.results"),
     *(
         "normbench.command.rehearsal",
-        "normbench.recording.store",
+        "normbench.recording.store.connection",
         "normbench.results.report.terminal",
     ),
     *("pandas", "pyarrow.parquet", "sklearn.decomposition", "sklearn.datasets"),
@@ -99,7 +99,7 @@ def serve() -> None:
     kernels.choose()
     for name in LOADED:
         importlib.import_module(name)
-    from normbench.recording.store import Store
+    from normbench.recording.store.connection import Store
 
     with TemporaryDirectory() as place:
         assert Store.at(f"sqlite:///{place}/mlflow.db", None, Path(place)).client

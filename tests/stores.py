@@ -13,7 +13,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from normbench.recording.store import Store
+from normbench.recording.store.connection import Store
 
 KINDS = ("sqlite", "server")
 RESULTS = "results"  # the word of a command that reads a store

@@ -67,26 +67,22 @@ recording
     libraries: numpy
 
 recording.transfer
-    modules: normbench.recording.archive normbench.recording.copies
-        normbench.recording.exporting normbench.recording.importing
+    modules: normbench.recording.transfer
     imports: recording.resume recording.store results.pages results.store values
         results.safe names
 
 recording.resume
-    modules: normbench.recording.leftovers normbench.recording.checkpoints
+    modules: normbench.recording.resume
     imports: recording.store results.store datasets names
     libraries: numpy
 
 recording.reuse
-    modules: normbench.recording.identity normbench.recording.reuse
-        normbench.recording.recorded normbench.recording.rejudge normbench.recording.former
+    modules: normbench.recording.reuse
     imports: recording.store results.store job measures verdicts datasets names
     libraries: numpy pandas
 
 recording.store
-    modules: normbench.recording.store normbench.recording.writer
-        normbench.recording.thinned normbench.recording.places normbench.recording.files
-        normbench.recording.records
+    modules: normbench.recording.store
     imports: results.figures.base results.store job measures verdicts datasets values
         results.safe names
     libraries: mlflow numpy sqlalchemy
@@ -383,8 +379,8 @@ def test_mlflow_is_written_in_one_place_and_read_in_one():
     }
     assert knowing <= {
         "normbench.results.store.mlflows_own",
-        "normbench.recording.store",
-        "normbench.recording.writer",
+        "normbench.recording.store.connection",
+        "normbench.recording.store.writer",
         "normbench.results.store.stores",
         "normbench.results.pages.dashboard",
     }

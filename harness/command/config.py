@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from normbench.datasets import Dataset
     from normbench.engine.settings import Settings
     from normbench.job import Job
-    from normbench.recording.store import Store, Tables
-    from normbench.recording.writer import Writer
+    from normbench.recording.store.connection import Store, Tables
+    from normbench.recording.store.writer import Writer
     from normbench.verdicts.convergence import Rules
     from normbench.verdicts.search import Search
 
@@ -219,7 +219,7 @@ def settle_start(
 
 def identity(params: Mapping[str, Any], job: "Job") -> dict[str, str]:
     """Return the tags by which a job whose `parameters` are known is found again."""
-    from normbench.recording import identity as identities
+    from normbench.recording.reuse import identity as identities
 
     parts = (job.cost, job.normalizer, job.optimizer)
     found = identities.identity(params, job.dataset, parts)
@@ -262,14 +262,14 @@ def _load(described: str, packages: str) -> "Dataset | ValueError":
 
 @lru_cache(maxsize=4)
 def _store(uri: str, artifacts: str | None, folder: str) -> "Store":
-    from normbench.recording.store import Store
+    from normbench.recording.store.connection import Store
 
     return Store.at(uri, artifacts, Path(folder))
 
 
 @lru_cache(maxsize=4)
 def _open(uri: str, artifacts: str | None, folder: str) -> "Writer":
-    from normbench.recording.writer import Writer
+    from normbench.recording.store.writer import Writer
 
     return Writer(_store(uri, artifacts, folder))
 
@@ -289,7 +289,7 @@ def _first_start(plain: Mapping[str, Any]) -> str:
 
 def begin_tables(config: DictConfig) -> "Tables":
     """Return the tables of a config's store, in the making where there is no such store yet."""
-    from normbench.recording.store import Tables
+    from normbench.recording.store.connection import Tables
 
     tracking = config.tracking
     try:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from normbench import names
-from normbench.recording import leftovers
-from normbench.recording.store import Store
-from normbench.recording.writer import Writer
+from normbench.recording.resume import leftovers
+from normbench.recording.store.connection import Store
+from normbench.recording.store.writer import Writer
 from normbench.results.pages import drawn
 from normbench.results.safe import clean
 from normbench.results.store import owner, stores

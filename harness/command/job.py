@@ -21,8 +21,8 @@ from normbench.results.safe import clean
 if TYPE_CHECKING:
     from normbench.command.progress import Progress
     from normbench.job import Shared
-    from normbench.recording.records import JobRecord, Place
-    from normbench.recording.writer import Writer
+    from normbench.recording.store.records import JobRecord, Place
+    from normbench.recording.store.writer import Writer
 
 WATCH = 1.0  # seconds between two looks at whether the sweep's own process is there
 
@@ -34,7 +34,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     `run_id` and `experiment` are those of the scheme's run; `reused` says that it was there.
     """
     from normbench.command.progress import Progress
-    from normbench.recording.leftovers import LEDGER
+    from normbench.recording.resume.leftovers import LEDGER
 
     hydra = HydraConfig.get()
     clean.guard(*hydra.overrides.task)  # a launcher's process of its own knows nothing of it
@@ -72,7 +72,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
 
 def _let_go(place: "Place", folder: Path) -> None:
     """Remove what is kept of a descent that is recorded."""
-    from normbench.recording import checkpoints
+    from normbench.recording.resume import checkpoints
 
     checkpoints.remove(folder.parent, place.tags[names.DESCENT.key])
 
@@ -86,7 +86,7 @@ def _ledger(file: Path) -> dict[str, Any]:
 
 def _place(config: DictConfig, writer: "Writer", ledger: dict[str, Any]) -> "Place":
     """Return where a job's runs belong, and the tags that they share."""
-    from normbench.recording.records import Place
+    from normbench.recording.store.records import Place
 
     experiment, sweep_id = configs.experiment_name(config), ledger["sweep_id"]
     tags = {
@@ -115,7 +115,8 @@ def _result(
     from normbench.command.progress import reading
     from normbench.datasets import UserError
     from normbench.job import run
-    from normbench.recording import checkpoints, leftovers, records
+    from normbench.recording.resume import checkpoints, leftovers
+    from normbench.recording.store import records
 
     try:
         job = configs.prepare(config)
@@ -154,8 +155,8 @@ def _recorded(writer: "Writer", place: "Place") -> tuple[str, "JobRecord | None"
     That is: from a descent that is recorded, judged by the job's own rules. Neither without a
     store: what the job finds is kept on disk.
     """
-    from normbench.recording import reuse
-    from normbench.recording.store import StoreLostError
+    from normbench.recording.reuse import lookup as reuse
+    from normbench.recording.store.connection import StoreLostError
     from normbench.results.store.errors import ResultsError
 
     try:
@@ -173,9 +174,9 @@ def _write(
     writer: "Writer", place: "Place", record: "JobRecord", folder: Path, ledger: dict[str, Any]
 ) -> dict[str, Any]:
     """Write a job's record; it waits on disk until all of it was read back from the store."""
-    from normbench.recording import records
-    from normbench.recording.leftovers import PENDING, REFUSED
-    from normbench.recording.store import StoreLostError
+    from normbench.recording.resume.leftovers import PENDING, REFUSED
+    from normbench.recording.store import records
+    from normbench.recording.store.connection import StoreLostError
 
     number = record.scheme.tags[names.JOB.key].rpartition("/")[2]
     file = folder / PENDING / f"{number}.npz"
@@ -203,7 +204,7 @@ def _write(
 
 def _save(record: "JobRecord", file: Path, ledger: dict[str, Any]) -> None:
     """Keep a record on disk, where there is room for it."""
-    from normbench.recording.leftovers import LEDGER
+    from normbench.recording.resume.leftovers import LEDGER
 
     try:
         record.save(file)

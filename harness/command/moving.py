@@ -9,11 +9,11 @@ from pathlib import Path
 
 from normbench.command.progress import Progress
 from normbench.datasets.values import UserError
-from normbench.recording.archive import unpacked
-from normbench.recording.exporting import Export, all_sweeps
-from normbench.recording.importing import Contents, Import
-from normbench.recording.store import Store
-from normbench.recording.writer import Writer
+from normbench.recording.store.connection import Store
+from normbench.recording.store.writer import Writer
+from normbench.recording.transfer.archive import unpacked
+from normbench.recording.transfer.exporting import Export, all_sweeps
+from normbench.recording.transfer.importing import Contents, Import
 from normbench.results.safe import clean
 from normbench.results.store import uris
 from normbench.results.store.errors import ResultsError

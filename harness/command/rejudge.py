@@ -12,12 +12,14 @@ from typing import Any
 
 from normbench import names
 from normbench.datasets import UserError
-from normbench.recording import leftovers, rejudge, reuse
-from normbench.recording.identity import job_of
-from normbench.recording.recorded import Recorded
-from normbench.recording.records import Place
-from normbench.recording.store import Store
-from normbench.recording.writer import Writer, input_of
+from normbench.recording.resume import leftovers
+from normbench.recording.reuse import lookup as reuse
+from normbench.recording.reuse import rejudge
+from normbench.recording.reuse.identity import job_of
+from normbench.recording.reuse.recorded import Recorded
+from normbench.recording.store.connection import Store
+from normbench.recording.store.records import Place
+from normbench.recording.store.writer import Writer, input_of
 from normbench.results.pages.publishing import attach, publish
 from normbench.results.report.terminal import present
 from normbench.results.safe import clean

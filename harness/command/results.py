@@ -224,7 +224,7 @@ def _export(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace) -> int:
     from normbench.command import moving
-    from normbench.recording.store import StoreLostError
+    from normbench.recording.store.connection import StoreLostError
 
     try:
         with _told():

@@ -132,8 +132,8 @@ class Sweep(Sweeper):
     def _start(self, experiments: Sequence[str], jobs: int) -> None:
         """Open the store, make a sweep run in each experiment, and write the ledger."""
         from normbench.datasets import UserError
-        from normbench.recording import leftovers
-        from normbench.recording.places import own_place
+        from normbench.recording.resume import leftovers
+        from normbench.recording.store.places import own_place
         from normbench.results.safe import clean
 
         assert self.config is not None
@@ -179,7 +179,7 @@ class Sweep(Sweeper):
 
         Raises `SweepError` where a launcher's process was killed.
         """
-        from normbench.recording.leftovers import PENDING
+        from normbench.recording.resume.leftovers import PENDING
         from normbench.results.garbage import collect_seldom
 
         collect_seldom()
@@ -249,7 +249,7 @@ class Sweep(Sweeper):
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
-        from normbench.recording.leftovers import is_held
+        from normbench.recording.resume.leftovers import is_held
         from normbench.results.pages.drawn import Known
         from normbench.results.pages.publishing import attach, publish
         from normbench.results.report.terminal import present
@@ -308,7 +308,7 @@ class Sweep(Sweeper):
 
     def _check_stands(self, outcomes: Sequence[dict[str, Any]]) -> None:
         """Raise `SweepError`, with what is true of every job, unless all are in the store."""
-        from normbench.recording.leftovers import PENDING
+        from normbench.recording.resume.leftovers import PENDING
 
         runs = [outcome["run_id"] for outcome in outcomes if outcome["run_id"]]
         standing = self.writer.store.statuses(list(dict.fromkeys(runs)))

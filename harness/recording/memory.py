@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from normbench import names
-from normbench.recording.records import JobRecord, RunRecord
+from normbench.recording.store.records import JobRecord, RunRecord
 from normbench.results.store import runs
 
 STORE = "memory"

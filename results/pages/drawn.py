@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from normbench import names
-from normbench.recording import files, leftovers
-from normbench.recording.writer import Writer
+from normbench.recording.resume import leftovers
+from normbench.recording.store import files
+from normbench.recording.store.writer import Writer
 from normbench.results.safe import clean
 from normbench.results.store.owner import LOCK
 

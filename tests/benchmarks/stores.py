@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from normbench.recording.store import _settle_mlflow
+from normbench.recording.store.connection import _settle_mlflow
 from tests.benchmarks.writing import Written, prepared, write
 from tests.servers.mlflows import Server, serving
 from tests.servers.network import delayed

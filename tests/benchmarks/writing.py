@@ -11,7 +11,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from normbench.recording.records import JobRecord
+from normbench.recording.store.records import JobRecord
 from tests.stores import Ask
 
 NAME = "breast_cancer-softmax"
@@ -63,7 +63,7 @@ def prepared() -> JobRecord:
     from normbench.engine.settings import Settings
     from normbench.job import Job, run
     from normbench.optimizers import gradient_descent
-    from normbench.recording import records
+    from normbench.recording.store import records
 
     data = breast_cancer()
     sizes = tuple(10.0**power for power in range(-7, 3))
@@ -190,8 +190,8 @@ def _connections(ask: Ask) -> int:
 
 
 def _writer(uri: str, artifacts: str | None) -> Any:
-    from normbench.recording.store import Store
-    from normbench.recording.writer import Writer
+    from normbench.recording.store.connection import Store
+    from normbench.recording.store.writer import Writer
 
     return Writer(Store.at(uri, artifacts, Path.cwd()))
 

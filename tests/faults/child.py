@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from normbench.command.progress import Progress
-from normbench.recording import leftovers, store
-from normbench.recording.writer import Writer
+from normbench.recording.resume import leftovers
+from normbench.recording.store import connection as store
+from normbench.recording.store.writer import Writer
 from normbench.results.report import terminal as conclusion
 
 # What is called at a moment, and which of its calls it is: the second of three jobs is struck.

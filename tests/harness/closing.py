@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.recording import records
+from normbench.recording.store import records
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import heldout

@@ -15,8 +15,9 @@ from normbench.engine.fast.blocked import Blocked
 from normbench.engine.midway import Growing
 from normbench.job import run
 from normbench.optimizers import gradient_descent
-from normbench.recording import checkpoints, files, leftovers
-from normbench.recording.checkpoints import DescentFile
+from normbench.recording.resume import checkpoints, leftovers
+from normbench.recording.resume.checkpoints import DescentFile
+from normbench.recording.store import files
 from tests.cases import COSTS, names
 from tests.harness.test_leftovers import IN_THE_WAY
 from tests.harness.test_short_cuts import job

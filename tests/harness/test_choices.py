@@ -26,7 +26,7 @@ FOREIGN = (
     "antigravity.fly",
     "normbench.command.sweep.subprocess",
     "normbench.command.sweep.shutil",
-    "normbench.recording.writer.suppress",
+    "normbench.recording.store.writer.suppress",
     "sklearn.utils.parallel.joblib",
     "sklearn.datasets._base.gzip",
     "eval",

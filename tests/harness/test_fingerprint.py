@@ -11,7 +11,7 @@ from normbench.choices import CONF, chain
 from normbench.datasets import make_dataset
 from normbench.engine.settings import DRAWN
 from normbench.normalizers import PCASphere
-from normbench.recording import identity as fingerprint
+from normbench.recording.reuse import identity as fingerprint
 from tests.conftest import ROOT
 
 PARAMS = {

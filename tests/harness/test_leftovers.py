@@ -15,11 +15,13 @@ import pytest
 
 from normbench import names
 from normbench.datasets import UserError
-from normbench.recording import files, leftovers, store
-from normbench.recording.places import own_place
-from normbench.recording.records import JobRecord, RunRecord
-from normbench.recording.store import Store, StoreLostError
-from normbench.recording.writer import Writer
+from normbench.recording.resume import leftovers
+from normbench.recording.store import connection as store
+from normbench.recording.store import files
+from normbench.recording.store.connection import Store, StoreLostError
+from normbench.recording.store.places import own_place
+from normbench.recording.store.records import JobRecord, RunRecord
+from normbench.recording.store.writer import Writer
 from normbench.results.pages import drawn
 from normbench.results.pages.drawn import Known
 from normbench.results.store import owner
@@ -146,7 +148,7 @@ def test_a_draft_in_the_way_is_not_followed(writer, tmp_path):
 HELD = """
 import sys
 from pathlib import Path
-from normbench.recording import leftovers
+from normbench.recording.resume import leftovers
 with leftovers.only_one("ab", Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -15,10 +15,12 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.measures.contract import BEST, RULES
 from normbench.optimizers import adam, gradient_descent
-from normbench.recording import records, rejudge, reuse
-from normbench.recording.recorded import Recorded
-from normbench.recording.store import Store
-from normbench.recording.writer import Writer
+from normbench.recording.reuse import lookup as reuse
+from normbench.recording.reuse import rejudge
+from normbench.recording.reuse.recorded import Recorded
+from normbench.recording.store import records
+from normbench.recording.store.connection import Store
+from normbench.recording.store.writer import Writer
 from normbench.results.store.runs import scheme
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search

@@ -14,9 +14,9 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.recording import records
-from normbench.recording.store import Store
-from normbench.recording.writer import Writer
+from normbench.recording.store import records
+from normbench.recording.store.connection import Store
+from normbench.recording.store.writer import Writer
 from normbench.results.answer import theory_table as theory
 from normbench.results.store.runs import last_sweep_id, load, sweeps
 from normbench.verdicts.convergence import Rules

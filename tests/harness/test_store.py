@@ -10,8 +10,8 @@ from contextlib import closing
 import pytest
 from mlflow.exceptions import MlflowException
 
-from normbench.recording.places import try_folder
-from normbench.recording.store import Patient, Store, StoreLostError, Tables, _initialize
+from normbench.recording.store.connection import Patient, Store, StoreLostError, Tables, _initialize
+from normbench.recording.store.places import try_folder
 from normbench.results.store import mlflows_own
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from normbench import compare, names
-from normbench.recording.thinned import FIRST, MOST, places
+from normbench.recording.store.thinned import FIRST, MOST, places
 
 
 @pytest.mark.parametrize("count", [1, 1000, 1001])

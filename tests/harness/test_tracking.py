@@ -2,8 +2,8 @@
 
 import pytest
 
-from normbench.recording.records import RunRecord
-from normbench.recording.writer import Writer
+from normbench.recording.store.records import RunRecord
+from normbench.recording.store.writer import Writer
 from tests import stores
 
 

@@ -14,7 +14,7 @@ from normbench.engine.settings import Settings, decades
 from normbench.job import Job, run
 from normbench.normalizers import PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import adam, gradient_descent, nesterov, newton
-from normbench.recording import records
+from normbench.recording.store import records
 from normbench.theory import spectra
 from normbench.verdicts import convergence
 from normbench.verdicts.search import Search

@@ -12,8 +12,9 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.recording import leftovers, records
-from normbench.recording.writer import Writer
+from normbench.recording.resume import leftovers
+from normbench.recording.store import records
+from normbench.recording.store.writer import Writer
 from normbench.results.pages.drawn import Known
 from normbench.results.store.runs import load
 from tests import stores

@@ -10,9 +10,9 @@ import zipfile
 import pytest
 
 from normbench.datasets import UserError
-from normbench.recording import archive, copies
-from normbench.recording.archive import packed, unpacked
-from normbench.recording.importing import Contents
+from normbench.recording.transfer import archive, copies
+from normbench.recording.transfer.archive import packed, unpacked
+from normbench.recording.transfer.importing import Contents
 
 ORIGIN, STEP, SWEEP = "a" * 32, "b" * 32, "c" * 32
 

@@ -11,8 +11,8 @@ import pytest
 from normbench.command import delete
 from normbench.command.results import main
 from normbench.datasets import UserError
-from normbench.recording import leftovers
-from normbench.recording.writer import Writer
+from normbench.recording.resume import leftovers
+from normbench.recording.store.writer import Writer
 from normbench.results.pages.drawn import Known
 from normbench.results.store import owner
 from normbench.results.store.errors import ResultsError

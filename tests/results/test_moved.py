@@ -8,8 +8,8 @@ import pytest
 
 from normbench.command.results import main
 from normbench.datasets import UserError
-from normbench.recording.store import Store
-from normbench.recording.writer import Writer
+from normbench.recording.store.connection import Store
+from normbench.recording.store.writer import Writer
 from normbench.results.pages import dashboard
 from normbench.results.store import mlflows_own
 from normbench.results.store.errors import ResultsError

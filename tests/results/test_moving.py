@@ -8,8 +8,9 @@ import pytest
 from mlflow import MlflowClient
 
 from normbench.command.results import main
-from normbench.recording import exporting, leftovers
-from normbench.recording.writer import Writer
+from normbench.recording.resume import leftovers
+from normbench.recording.store.writer import Writer
+from normbench.recording.transfer import exporting
 from normbench.results.answer import tables
 from normbench.results.pages.publishing import publish
 from normbench.results.store.runs import load, sweeps

@@ -9,9 +9,9 @@ import pytest
 
 from normbench import names
 from normbench.command.results import main
-from normbench.recording import records
-from normbench.recording.store import Store
-from normbench.recording.writer import Writer
+from normbench.recording.store import records
+from normbench.recording.store.connection import Store
+from normbench.recording.store.writer import Writer
 from normbench.results.answer import closing as answer
 from normbench.results.compare import heldout
 from normbench.results.report import captions

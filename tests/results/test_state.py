@@ -21,9 +21,10 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.recording import leftovers, records
-from normbench.recording.records import RunRecord
-from normbench.recording.writer import Writer
+from normbench.recording.resume import leftovers
+from normbench.recording.store import records
+from normbench.recording.store.records import RunRecord
+from normbench.recording.store.writer import Writer
 from normbench.results.answer import tables
 from normbench.results.store import owner, runs, state
 from normbench.results.store.errors import ResultsError

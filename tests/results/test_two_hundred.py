@@ -11,8 +11,8 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.optimizers import gradient_descent
-from normbench.recording import records
-from normbench.recording.writer import Writer
+from normbench.recording.store import records
+from normbench.recording.store.writer import Writer
 from normbench.results.answer import tables
 from normbench.results.pages.publishing import publish
 from normbench.results.store.runs import load

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy
 
 from normbench.datasets import UserError
-from normbench.recording.store import Store
+from normbench.recording.store.connection import Store
 from normbench.results.store import stores, uris
 from normbench.results.store.errors import ResultsError
 

@@ -7,7 +7,7 @@ import pytest
 
 from normbench import names
 from normbench.command.results import main
-from normbench.recording.writer import Store, Writer
+from normbench.recording.store.writer import Store, Writer
 from normbench.results.figures.base import style
 from normbench.results.pages import dashboard, description, view
 from normbench.results.pages.publishing import publish

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.measures import FOLLOWS
 from normbench.measures.contract import BEST, RULES
-from normbench.recording.recorded import Recorded
+from normbench.recording.reuse.recorded import Recorded
 
 # What was found of a scheme, and what it follows from: the runs do not say so themselves.
 OF_THEORY = (

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from normbench import names
-from normbench.recording.identity import arrays_asked, covers, judged
-from normbench.recording.recorded import Recorded
-from normbench.recording.records import JobRecord, Place
-from normbench.recording.rejudge import rejudged
-from normbench.recording.writer import Writer, input_of
+from normbench.recording.reuse.identity import arrays_asked, covers, judged
+from normbench.recording.reuse.recorded import Recorded
+from normbench.recording.reuse.rejudge import rejudged
+from normbench.recording.store.records import JobRecord, Place
+from normbench.recording.store.writer import Writer, input_of
 from normbench.results.store.runs import scheme
 
 

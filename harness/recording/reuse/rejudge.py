@@ -13,9 +13,9 @@ from normbench.measures import FOLLOWS, explained
 from normbench.measures.contract import BEST, RULES, VERDICTS, Findings
 from normbench.measures.grid import largest
 from normbench.measures.histories import judged_again
-from normbench.recording import former
-from normbench.recording.recorded import Recorded
-from normbench.recording.records import JobRecord, Place, written
+from normbench.recording.reuse import former
+from normbench.recording.reuse.recorded import Recorded
+from normbench.recording.store.records import JobRecord, Place, written
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step

@@ -12,10 +12,10 @@ from typing import IO, Any
 
 from normbench import names
 from normbench.datasets.dataset import UserError
-from normbench.recording import checkpoints
-from normbench.recording.records import JobRecord
-from normbench.recording.store import StoreLostError
-from normbench.recording.writer import Writer
+from normbench.recording.resume import checkpoints
+from normbench.recording.store.connection import StoreLostError
+from normbench.recording.store.records import JobRecord
+from normbench.recording.store.writer import Writer
 from normbench.results.store import owner
 
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher

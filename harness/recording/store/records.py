@@ -15,7 +15,7 @@ from normbench import names
 from normbench.datasets import Dataset
 from normbench.job import Outcome
 from normbench.measures.contract import Findings
-from normbench.recording import files, thinned
+from normbench.recording.store import files, thinned
 from normbench.results.safe import clean
 from normbench.verdicts.judging import Step
 

@@ -7,9 +7,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from normbench import names
-from normbench.recording import copies, leftovers
-from normbench.recording.archive import Pack, copied, packed
-from normbench.recording.copies import COUNTED, JOBS_FILE, OF_A_STORE, JobCopy, RunCopy, Value
+from normbench.recording.resume import leftovers
+from normbench.recording.transfer import copies
+from normbench.recording.transfer.archive import Pack, copied, packed
+from normbench.recording.transfer.copies import (
+    COUNTED,
+    JOBS_FILE,
+    OF_A_STORE,
+    JobCopy,
+    RunCopy,
+    Value,
+)
 from normbench.results.pages import view
 from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean

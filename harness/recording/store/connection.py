@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from normbench.datasets.values import UserError, typed
-from normbench.recording.places import own_place, try_folder
+from normbench.recording.store.places import own_place, try_folder
 from normbench.results.safe import clean, secrets
 from normbench.results.store import mlflows_own, stores, uris
 

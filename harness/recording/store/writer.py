@@ -15,9 +15,9 @@ import numpy as np
 
 from normbench import names
 from normbench.datasets import UserError
-from normbench.recording import places
-from normbench.recording.records import Entry, JobRecord, RunRecord
-from normbench.recording.store import Store, StoreLostError, first_line
+from normbench.recording.store import places
+from normbench.recording.store.connection import Store, StoreLostError, first_line
+from normbench.recording.store.records import Entry, JobRecord, RunRecord
 from normbench.results.safe import clean
 from normbench.results.store import uris
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from normbench import names
 from normbench.datasets.values import UserError, gigabytes, refuse_larger
-from normbench.recording import copies, exporting
-from normbench.recording.archive import Unpacked, strange
-from normbench.recording.copies import COUNTED, JOBS_FILE, JobCopy, RunCopy
-from normbench.recording.exporting import ARTIFACTS, EXPERIMENTS, JOBS, SWEEPS, Tell
-from normbench.recording.store import StoreLostError
-from normbench.recording.writer import Writer, refused
+from normbench.recording.store.connection import StoreLostError
+from normbench.recording.store.writer import Writer, refused
+from normbench.recording.transfer import copies, exporting
+from normbench.recording.transfer.archive import Unpacked, strange
+from normbench.recording.transfer.copies import COUNTED, JOBS_FILE, JobCopy, RunCopy
+from normbench.recording.transfer.exporting import ARTIFACTS, EXPERIMENTS, JOBS, SWEEPS, Tell
 from normbench.results.pages import description
 from normbench.results.pages.publishing import describe
 from normbench.results.store import stores

@@ -1,0 +1,1 @@
+"""Checkpoints of descents, and recovery after a crash."""

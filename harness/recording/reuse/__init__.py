@@ -1,0 +1,1 @@
+"""What is already recorded: the identity of a job, and recorded jobs judged again."""

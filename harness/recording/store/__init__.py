@@ -1,0 +1,1 @@
+"""The writer of MLflow: the connection, the records of a job, and their files."""

@@ -1,0 +1,1 @@
+"""Export of recorded sweeps to an archive, and import from it."""
