@@ -18,8 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     _refuse_without_libraries()
-    from normbench.command.output import told
-    from normbench.results.garbage import collect_nothing_yet
+    from normbench.command.startup.garbage import collect_nothing_yet
+    from normbench.command.sweep.printing import told
     from normbench.results.safe import clean
 
     clean.guard(*words)
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(words: Sequence[str]) -> int:
     """Run the command of some words; return its exit code."""
     if words and words[0] in ("results", "dashboard"):
-        from normbench.command import results
+        from normbench.command.results import commands as results
 
         return results.main(words[1:] if words[0] == "results" else words)
     return _compare(words)
@@ -64,11 +64,11 @@ def _refuse_without_libraries() -> None:
 
 
 def _compare(words: Sequence[str]) -> int:
-    from normbench.engine.fast import kernels
+    from normbench.command.startup import kernels
 
     kernels.choose()
-    from normbench.command import line
-    from normbench.command.job import run_job
+    from normbench.command.sweep import line
+    from normbench.command.sweep.sweep_job import run_job
 
     try:
         line.run(words, run_job)
@@ -83,7 +83,7 @@ def _compare(words: Sequence[str]) -> int:
 
 def _told(error: Exception) -> tuple[str | None, int]:
     """Return an error in one line, None for a bug (it keeps its traceback), and the exit code."""
-    from normbench.command.errors import SweepError, one_line
+    from normbench.command.config.errors import SweepError, one_line
     from normbench.recording.store.connection import StoreLostError
 
     if isinstance(error, (SweepError, StoreLostError)):

@@ -7,9 +7,9 @@ from hydra.types import RunMode
 
 from normbench import names
 from normbench.choices import CONF
-from normbench.command import config as configs
-from normbench.command import resolvers, study
-from normbench.command.grid import Grid, hold_back
+from normbench.command.config import compose as configs
+from normbench.command.config import resolvers, study
+from normbench.command.config.grid import Grid, hold_back
 from normbench.job import Shared, run
 from normbench.recording import memory
 from normbench.recording.store import records

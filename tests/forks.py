@@ -27,9 +27,13 @@ PATIENCE = 120  # seconds after which a command is ended
 KEPT = {"MPLCONFIGDIR", "OPENBLAS_CORETYPE"}  # what the loaded libraries have read already
 LOADED = (
     "normbench.__main__",
-    *("normbench.command.line", "normbench.command.job", "normbench.command.results"),
     *(
-        "normbench.command.rehearsal",
+        "normbench.command.sweep.line",
+        "normbench.command.sweep.sweep_job",
+        "normbench.command.results.commands",
+    ),
+    *(
+        "normbench.command.sweep.rehearsal",
         "normbench.recording.store.connection",
         "normbench.results.report.terminal",
     ),
@@ -94,7 +98,7 @@ def _server() -> subprocess.Popen[str]:
 
 def serve() -> None:
     """Answer each order, a line of JSON, with how its command ended."""
-    from normbench.engine.fast import kernels
+    from normbench.command.startup import kernels
 
     kernels.choose()
     for name in LOADED:

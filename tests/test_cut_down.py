@@ -9,7 +9,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from normbench.choices import CONF
-from normbench.command.grid import GROUPS
+from normbench.command.config.grid import GROUPS
 from normbench.results.studies import expected
 from tests import cut_down
 from tests.test_gallery import STUDIES, described, make_spam, place_of_data

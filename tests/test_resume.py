@@ -240,7 +240,7 @@ def test_names_from_data_stay_in_their_folder(command, tmp_path, name):
 
 
 def test_the_dashboard_is_this_machines_alone():
-    from normbench.command.words import parsed
+    from normbench.command.results.arguments import parsed
     from normbench.results.pages import dashboard
 
     assert parsed(["dashboard"]).host == dashboard.HOST == "127.0.0.1"

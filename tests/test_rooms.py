@@ -22,33 +22,27 @@ __main__
         results.safe
 
 command.results
-    modules: normbench.command.words normbench.command.results normbench.command.delete
-        normbench.command.moving normbench.command.rejudge
+    modules: normbench.command.results
     imports: command.sweep command.startup recording.transfer recording.resume
         recording.reuse recording.store results.report results.studies results.pages
         results.figures results.figures.base results.answer results.store verdicts datasets
         values results.safe names
 
 command.sweep
-    modules: normbench.command.line normbench.command.sweep normbench.command.job
-        normbench.command.rehearsal normbench.command.progress normbench.command.output
-        normbench.command.hydras_own normbench.command.queues normbench.command.slurm
-        normbench.command.task
+    modules: normbench.command.sweep
     imports: command.config command.startup recording.resume recording.reuse recording.store
         results.report results.pages results.store job verdicts choices datasets points values
         results.safe names
     libraries: autograd hydra numpy omegaconf submitit tqdm
 
 command.config
-    modules: normbench.command.grid normbench.command.config
-        normbench.command.hydra_settings normbench.command.resolvers normbench.command.study
-        normbench.command.errors
+    modules: normbench.command.config
     imports: recording.reuse recording.store results.studies results.figures results.store
         job verdicts engine choices datasets values results.safe names
     libraries: hydra hydra_plugins omegaconf
 
 command.startup
-    modules: normbench.engine.fast.kernels normbench.results.garbage
+    modules: normbench.command.startup
     imports: results.store engine.fast
     libraries: threadpoolctl
 

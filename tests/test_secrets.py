@@ -75,7 +75,7 @@ def test_a_paths_is_told_and_kept_nowhere(command, tmp_path, launcher):
 
 BROKEN = """
 import runpy, sys
-from normbench.command import config
+from normbench.command.config import compose as config
 real, calls = config.writer, []
 def writer(found):
     calls.append(found)

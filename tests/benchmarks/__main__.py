@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from normbench.engine.fast import kernels, processor
+from normbench.command.startup import kernels
+from normbench.engine.fast import processor
 
 kernels.choose()
 

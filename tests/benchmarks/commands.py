@@ -20,7 +20,7 @@ from tests.benchmarks.turns import in_turns
 ROOT = Path(__file__).resolve().parents[2]
 # What the command imports of others, whole, in a process that collects garbage as the command does.
 IMPORTS = (
-    "from normbench.results.garbage import collect_nothing_yet\n"
+    "from normbench.command.startup.garbage import collect_nothing_yet\n"
     "collect_nothing_yet()\n"
     "import numpy, scipy.stats, autograd, hydra, mlflow, pandas, jinja2\n"
     "import sklearn.preprocessing, sklearn.covariance, sklearn.datasets\n"

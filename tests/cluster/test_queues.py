@@ -10,8 +10,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from normbench import names
-from normbench.command import hydra_settings, queues, slurm, task
-from normbench.command.errors import SweepError
+from normbench.command.config import hydra_settings
+from normbench.command.config.errors import SweepError
+from normbench.command.sweep import queues, slurm, task
 from normbench.datasets.values import UserError
 from tests.cases import CONF
 

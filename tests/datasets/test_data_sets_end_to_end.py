@@ -85,7 +85,7 @@ def test_openml_gives_its_name_to_the_experiment():
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import OmegaConf
 
-    from normbench.command.config import experiment_name
+    from normbench.command.config.compose import experiment_name
 
     config = OmegaConf.create({"hydra": {"runtime": {"choices": {"cost": "c", "dataset": "d"}}}})
     names = []

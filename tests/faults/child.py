@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from normbench.command.progress import Progress
+from normbench.command.sweep.progress import Progress
 from normbench.recording.resume import leftovers
 from normbench.recording.store import connection as store
 from normbench.recording.store.writer import Writer

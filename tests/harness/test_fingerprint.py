@@ -201,7 +201,7 @@ def test_the_engine_and_the_scheme_change_the_identity(changed, name):
         ("costs/perceptron.py", "import autograd", "EXTRA = 1\nimport autograd"),
         ("optimizers/adam.py", "import numpy as np\n", "import numpy as np\n\nEXTRA = 1\n"),
         ("results/answer/tables.py", "import pandas as pd\n", "import pandas as pd\n\nEXTRA = 1\n"),
-        ("harness/command/progress.py", "import time\n", "import time\n\nEXTRA = 1\n"),
+        ("harness/command/sweep/progress.py", "import time\n", "import time\n\nEXTRA = 1\n"),
         ("harness/verdicts/convergence.py", "falls nor rises", "rises nor falls"),
         ("harness/theory/analysis.py", "import spectra\n", "import spectra\n\nEXTRA = 1\n"),
         ("harness/measures/ridge.py", "import spectra\n", "import spectra\n\nEXTRA = 1\n"),

@@ -10,10 +10,10 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from normbench.choices import CONF
-from normbench.command import config as configs
-from normbench.command import resolvers
-from normbench.command.grid import Grid, hold_back, overridden
-from normbench.command.sweep import Sweep
+from normbench.command.config import compose as configs
+from normbench.command.config import resolvers
+from normbench.command.config.grid import Grid, hold_back, overridden
+from normbench.command.sweep.sweeper import Sweep
 from normbench.datasets import UserError
 
 

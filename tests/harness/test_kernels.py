@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from normbench.engine.fast import kernels
+from normbench.command.startup import kernels
 from tests.conftest import ROOT
 
 
@@ -61,7 +61,8 @@ def test_another_machines_choice_is_taken_back_where_it_cannot_run(fresh, monkey
 
 FLAGS = "fpu sse2 avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl"
 RAN = (
-    "import sys; from pathlib import Path; from normbench.engine.fast import kernels, processor\n"
+    "import sys; from pathlib import Path; from normbench.command.startup import kernels; "
+    "from normbench.engine.fast import processor\n"
     "processor.FILE = Path(sys.argv[1]); kernels._chosen = lambda: 'Haswell'\n"
     "kernels.choose(); import os; print(os.environ.get(kernels.VARIABLE))"
 )
@@ -100,7 +101,7 @@ def test_a_comparison_runs_with_kernels_for_avx2(with_store, tmp_path, name):
 
 def test_openblas_tells_its_choice_without_being_loaded():
     code = (
-        "import sys; from normbench.engine.fast import kernels; name = kernels._chosen()\n"
+        "import sys; from normbench.command.startup import kernels; name = kernels._chosen()\n"
         "assert 'numpy' not in sys.modules\n"
         "from threadpoolctl import threadpool_info; import numpy\n"
         "names = {p.get('architecture') for p in threadpool_info()}\n"

@@ -10,8 +10,9 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import optimizers
+from normbench.command.startup import kernels
 from normbench.datasets import make_dataset, values
-from normbench.engine.fast import blocked, kernels, packed, processor, products
+from normbench.engine.fast import blocked, packed, processor, products
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.fast.packed import Packed
 from normbench.engine.settings import Settings

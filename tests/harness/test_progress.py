@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.command.progress import Progress, duration, reading
+from normbench.command.sweep.progress import Progress, duration, reading
 from normbench.datasets.npy import NpyPoints, npy
 from normbench.datasets.row_groups import RowGroups
 from normbench.datasets.taken import Taken
@@ -21,7 +21,7 @@ X = np.arange(3000.0).reshape(500, 6)
 def clock(monkeypatch):
     """The seconds that have passed; a test lets them pass."""
     seconds = [0.0]
-    monkeypatch.setattr("normbench.command.progress.time.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("normbench.command.sweep.progress.time.monotonic", lambda: seconds[0])
     return seconds
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import names
-from normbench.command.job import _recorded
+from normbench.command.sweep.sweep_job import _recorded
 from normbench.costs import least_squares, perceptron, softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from normbench.command import rejudge
-from normbench.command.results import main
+from normbench.command.results import rejudge
+from normbench.command.results.commands import main
 from normbench.costs import softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings

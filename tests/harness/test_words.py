@@ -2,7 +2,7 @@
 
 import pytest
 
-from normbench.command.words import parsed
+from normbench.command.results.arguments import parsed
 from normbench.results.store.errors import ResultsError
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.command.progress import Progress
-from normbench.command.results import main
+from normbench.command.results.commands import main
+from normbench.command.sweep.progress import Progress
 from normbench.results.answer import tables
 from normbench.results.figures import drawing
 from normbench.results.pages import dashboard, description

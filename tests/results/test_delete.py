@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from normbench.command import delete
-from normbench.command.results import main
+from normbench.command.results import delete
+from normbench.command.results.commands import main
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
 from normbench.recording.store.writer import Writer

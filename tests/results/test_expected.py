@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from normbench import names
-from normbench.command import study
+from normbench.command.config import study
 from normbench.datasets import UserError
 from normbench.results.answer import tables
 from normbench.results.store.errors import ResultsError

@@ -13,7 +13,7 @@ from matplotlib.textpath import TextPath
 from PIL import Image
 
 from normbench import names
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.results.compare import comparisons
 from normbench.results.figures import (
     NAMES,

@@ -13,7 +13,7 @@ from PIL import Image
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 import normbench
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.costs import softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.results.figures import drawing
 from normbench.results.figures.base import material, style
 

@@ -3,13 +3,13 @@
 import subprocess
 import sys
 
-from normbench.results.garbage import OBJECTS
+from normbench.command.startup.garbage import OBJECTS
 from tests.conftest import ROOT
 
 LAST = "mlflow.store.tracking.sqlalchemy_store"  # of the large libraries
 CODE = """
 import gc, weakref
-from normbench.results.garbage import OBJECTS, collect_nothing_yet, collect_seldom
+from normbench.command.startup.garbage import OBJECTS, collect_nothing_yet, collect_seldom
 
 class Ring:
     def __init__(self):

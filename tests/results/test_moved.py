@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.datasets import UserError
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.recording.resume import leftovers
 from normbench.recording.store.writer import Writer
 from normbench.recording.transfer import exporting

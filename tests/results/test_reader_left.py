@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from normbench.command import output
+from normbench.command.sweep import printing as output
 
 
 @pytest.mark.parametrize("word", ["table --histories --all-steps", "profile", "figure histories"])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import normbench
 from normbench import names
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.costs import softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings

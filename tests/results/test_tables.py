@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.results.answer import tables
 from normbench.results.safe import secrets
 from normbench.results.store import runs

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.costs import softmax
 from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings

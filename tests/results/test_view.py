@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from normbench import names
-from normbench.command.results import main
+from normbench.command.results.commands import main
 from normbench.recording.store.writer import Store, Writer
 from normbench.results.figures.base import style
 from normbench.results.pages import dashboard, description, view

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from normbench.command.progress import Progress
+from normbench.command.sweep.progress import Progress
 from normbench.datasets.values import UserError
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer

@@ -24,11 +24,13 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from normbench import names
-from normbench.command import config as configs
-from normbench.command import hydras_own, output, resolvers, study
-from normbench.command.errors import SweepError, reading
-from normbench.command.grid import Grid, hold_back, overridden
-from normbench.command.queues import LOST, Queue, lost
+from normbench.command.config import compose as configs
+from normbench.command.config import resolvers, study
+from normbench.command.config.errors import SweepError, reading
+from normbench.command.config.grid import Grid, hold_back, overridden
+from normbench.command.sweep import hydras_own
+from normbench.command.sweep import printing as output
+from normbench.command.sweep.queues import LOST, Queue, lost
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -88,7 +90,7 @@ class Sweep(Sweeper):
         is a mistake in all of its jobs is raised, and nothing is recorded. Of words that only do
         not fit one another those jobs fail, and the others run.
         """
-        from normbench.command.rehearsal import rehearse
+        from normbench.command.sweep.rehearsal import rehearse
         from normbench.datasets import UserError
 
         experiments: dict[str, None] = {}
@@ -179,8 +181,8 @@ class Sweep(Sweeper):
 
         Raises `SweepError` where a launcher's process was killed.
         """
+        from normbench.command.startup.garbage import collect_seldom
         from normbench.recording.resume.leftovers import PENDING
-        from normbench.results.garbage import collect_seldom
 
         collect_seldom()
         hydras_own.hand_configs(self.launcher, grid)
@@ -356,7 +358,7 @@ def _share_threads(config: DictConfig) -> None:
 
 
 def _versions() -> dict[str, str]:
-    from normbench.engine.fast.kernels import in_use
+    from normbench.command.startup.kernels import in_use
 
     found = {names.version(name).key: version(name) for name in LIBRARIES}
     python = {names.version("python").key: sys.version.split()[0]}

@@ -12,7 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from normbench import names
-from normbench.command.grid import GROUPS, Grid
+from normbench.command.config.grid import GROUPS, Grid
 from normbench.results.safe import clean
 
 # Settings that are no parameters of a job.
@@ -309,7 +309,7 @@ def writer(config: DictConfig) -> "Writer":
 def resolved(config: DictConfig) -> dict[str, Any]:
     """Return a job's settings as plain values; raise `UserError` for what cannot be resolved."""
     from normbench.choices import canonical
-    from normbench.command.errors import reading
+    from normbench.command.config.errors import reading
 
     with reading():
         found = OmegaConf.to_container(config, resolve=True)

@@ -10,9 +10,10 @@ from hydra.core.override_parser.types import ChoiceSweep, Override
 from hydra.types import TaskFunction
 
 from normbench.choices import names
-from normbench.command import hydras_own, sweep
-from normbench.command.errors import HELP, reading
-from normbench.command.grid import GROUPS, hold_back
+from normbench.command.config.errors import HELP, reading
+from normbench.command.config.grid import GROUPS, hold_back
+from normbench.command.sweep import hydras_own
+from normbench.command.sweep import sweeper as sweep
 from normbench.datasets.values import UserError, did_you_mean
 
 CONFIG = "config"  # the file that every command starts from

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench import names
-from normbench.command.words import near, parsed
+from normbench.command.results.arguments import near, parsed
+from normbench.command.startup.garbage import collect_seldom
 from normbench.results.figures import NAMES
-from normbench.results.garbage import collect_seldom
 from normbench.results.safe import clean
 from normbench.results.store import stores
 from normbench.results.store.errors import ResultsError, unwritable
@@ -197,7 +197,7 @@ def _told() -> Iterator[None]:
 
 
 def _rejudge(options: argparse.Namespace) -> int:
-    from normbench.command import rejudge
+    from normbench.command.results import rejudge
 
     sweep, rules = options.sweep, options.rules
     if sweep and "=" in sweep:
@@ -210,20 +210,20 @@ def _rejudge(options: argparse.Namespace) -> int:
 
 
 def _delete(options: argparse.Namespace) -> int:
-    from normbench.command import delete
+    from normbench.command.results import delete
 
     return delete.run(options.store, options.sweep, options.yes)
 
 
 def _export(options: argparse.Namespace) -> int:
-    from normbench.command import moving
+    from normbench.command.results import moving
 
     with _told():
         return moving.leave(options.store, options.sweep, options.all, options.overwrite)
 
 
 def _import(options: argparse.Namespace) -> int:
-    from normbench.command import moving
+    from normbench.command.results import moving
     from normbench.recording.store.connection import StoreLostError
 
     try:

@@ -20,8 +20,8 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
-from normbench.command import slurm, task
-from normbench.command.errors import SweepError
+from normbench.command.config.errors import SweepError
+from normbench.command.sweep import slurm, task
 from normbench.results.store import uris
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from hydra.version import setbase
 from omegaconf import DictConfig
 
 from normbench.choices import CONF
-from normbench.command.errors import reading
-from normbench.command.grid import Grid
-from normbench.command.hydra_settings import refuse_foreign
+from normbench.command.config.errors import reading
+from normbench.command.config.grid import Grid
+from normbench.command.config.hydra_settings import refuse_foreign
 
 
 def begin() -> None:

@@ -14,12 +14,13 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from normbench import names
-from normbench.command import config as configs
-from normbench.command import resolvers, task
+from normbench.command.config import compose as configs
+from normbench.command.config import resolvers
+from normbench.command.sweep import task
 from normbench.results.safe import clean
 
 if TYPE_CHECKING:
-    from normbench.command.progress import Progress
+    from normbench.command.sweep.progress import Progress
     from normbench.job import Shared
     from normbench.recording.store.records import JobRecord, Place
     from normbench.recording.store.writer import Writer
@@ -33,7 +34,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`);
     `run_id` and `experiment` are those of the scheme's run; `reused` says that it was there.
     """
-    from normbench.command.progress import Progress
+    from normbench.command.sweep.progress import Progress
     from normbench.recording.resume.leftovers import LEDGER
 
     hydra = HydraConfig.get()
@@ -112,7 +113,7 @@ def _result(
     While others_wait is open, a job of the same descent in another process waits, to take this
     one's result.
     """
-    from normbench.command.progress import reading
+    from normbench.command.sweep.progress import reading
     from normbench.datasets import UserError
     from normbench.job import run
     from normbench.recording.resume import checkpoints, leftovers

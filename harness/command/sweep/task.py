@@ -1,6 +1,6 @@
 """A task of a queue: the jobs that it runs, and how its Python begins, maybe on another machine.
 
-`python -m normbench.command.task -m MODULE WORDS` runs a module as `python -m` does, after
+`python -m normbench.command.sweep.task -m MODULE WORDS` runs a module as `python -m` does, after
 the kernels of the machine are chosen: that has to be before numpy is loaded, so little is loaded
 here.
 """
@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from normbench import names
-from normbench.engine.fast import kernels
+from normbench.command.startup import kernels
 
 if TYPE_CHECKING:
     from hydra.types import HydraContext, TaskFunction
@@ -32,7 +32,7 @@ def run(
     from hydra.core.utils import run_job, setup_globals
     from omegaconf import open_dict
 
-    from normbench.command import hydras_own
+    from normbench.command.sweep import hydras_own
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     hydras_own.begin()

@@ -5,7 +5,7 @@ import json
 from omegaconf import DictConfig, OmegaConf
 
 from normbench import names
-from normbench.command.errors import reading
+from normbench.command.config.errors import reading
 from normbench.datasets.values import UserError
 from normbench.results.store.errors import ResultsError
 

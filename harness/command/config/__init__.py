@@ -1,0 +1,1 @@
+"""Compose, check and build: Hydra's config and what is made of it."""

@@ -1,0 +1,1 @@
+"""What is set before numpy is imported: the kernels of matrix products."""

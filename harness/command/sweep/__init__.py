@@ -1,0 +1,1 @@
+"""Plan and run the jobs of a command, on this machine or by a launcher."""
