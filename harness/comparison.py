@@ -16,7 +16,7 @@ from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Drawn, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
 from normbench.datasets.values import limited_memory
-from normbench.engine.scheme import check_scheme
+from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run, with_default_start
 from normbench.recording import memory as recorded

@@ -19,15 +19,15 @@ from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.problem import Cost, Objective
-from normbench.engine.route import objective, quickest
-from normbench.engine.scheme import check_scheme, normalize
+from normbench.engine.scheme.applying import check_scheme, normalize
+from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
 from normbench.engine.targets import check_cost, check_curvature, encoded, scores_of
-from normbench.engine.under import Under
 from normbench.measures.contract import Findings, Finished, stacked
 from normbench.measures.judged import judged
 from normbench.optimizers import Optimizer
+from normbench.route import objective, quickest
 from normbench.theory.shared import OfPoints
 from normbench.theory.shared import Shared as Shared
 from normbench.verdicts.convergence import Rules

@@ -135,7 +135,7 @@ job
     libraries: numpy
 
 route
-    modules: normbench.engine.route
+    modules: normbench.route
     imports: engine.fast engine engine.scheme optimizers points values
     libraries: numpy
 
@@ -166,8 +166,7 @@ engine
     libraries: autograd numpy scipy
 
 engine.scheme
-    modules: normbench.engine.scheme normbench.engine.probed normbench.engine.learned
-        normbench.engine.under
+    modules: normbench.engine.scheme
     imports: normalizers points values
     libraries: numpy sklearn
 

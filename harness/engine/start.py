@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.values import UserError
-from normbench.engine.probed import probe
+from normbench.engine.scheme.probed import probe
 from normbench.engine.settings import Settings
 from normbench.normalizers.decomposition import deviations_of, small_blocks
 

@@ -12,8 +12,8 @@ from normbench.datasets import Dataset
 from normbench.datasets.points import Rows
 from normbench.engine.descent import Histories, Observe, descend
 from normbench.engine.problem import Problem
+from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
-from normbench.engine.under import Under
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work

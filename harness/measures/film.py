@@ -7,8 +7,8 @@ import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
-from normbench.engine.probed import Probed, probe
 from normbench.engine.problem import Objective, Workspace
+from normbench.engine.scheme.probed import Probed, probe
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import least_weights, names_of, principal, some
 from normbench.normalizers.morph import Frames, frames

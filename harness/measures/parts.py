@@ -3,8 +3,8 @@
 import numpy as np
 
 from normbench import names
-from normbench.engine.probed import CHECKED, effects, probe
-from normbench.engine.under import Under
+from normbench.engine.scheme.probed import CHECKED, effects, probe
+from normbench.engine.scheme.under import Under
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.theory.spectra import MOST_FEATURES
 

@@ -11,8 +11,8 @@ from normbench import costs, optimizers
 from normbench.choices import build, options
 from normbench.datasets.npy import npy
 from normbench.engine.problem import Problem
-from normbench.engine.route import objective, quickest
-from normbench.engine.scheme import normalize
+from normbench.engine.scheme.applying import normalize
+from normbench.route import objective, quickest
 from tests.benchmarks.data import mnist
 from tests.benchmarks.turns import in_turns, ratio
 

@@ -18,8 +18,8 @@ from normbench.engine.descent import descend
 from normbench.engine.fast import packed, products
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.problem import Problem
-from normbench.engine.route import quickest
 from normbench.optimizers import gradient_descent
+from normbench.route import quickest
 
 Array = NDArray[Any]
 Histories = tuple[Array, Array]

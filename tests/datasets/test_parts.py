@@ -18,7 +18,7 @@ from normbench.datasets import (
 )
 from normbench.datasets.bundled import breast_cancer, diabetes, wine
 from normbench.datasets.files import Options, table_dataset
-from normbench.engine.scheme import normalize
+from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 

@@ -205,7 +205,7 @@ def test_the_engine_and_the_scheme_change_the_identity(changed, name):
         ("harness/verdicts/convergence.py", "falls nor rises", "rises nor falls"),
         ("harness/theory/analysis.py", "import spectra\n", "import spectra\n\nEXTRA = 1\n"),
         ("harness/measures/ridge.py", "import spectra\n", "import spectra\n\nEXTRA = 1\n"),
-        ("harness/engine/scheme.py", "is not a transformer", "is no transformer"),
+        ("harness/engine/scheme/applying.py", "is not a transformer", "is no transformer"),
         ("datasets/values.py", "must be", "has to be"),
     ],
 )

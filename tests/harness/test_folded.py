@@ -13,14 +13,14 @@ from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris, wi
 from normbench.datasets.points import Points
 from normbench.engine.fast import blocked, hessian, reading, triangle
 from normbench.engine.fast.blocked import Blocked
-from normbench.engine.learned import learn
-from normbench.engine.probed import Probed
-from normbench.engine.route import objective, quickest
-from normbench.engine.scheme import normalize
+from normbench.engine.scheme.applying import normalize
+from normbench.engine.scheme.learned import learn
+from normbench.engine.scheme.probed import Probed
+from normbench.engine.scheme.under import Under, to_fold
 from normbench.engine.settings import Settings
-from normbench.engine.under import Under, to_fold
 from normbench.job import Job, Shared, run
 from normbench.normalizers.decomposition import Decompositions, few_of, mean_and_covariance, mean_of
+from normbench.route import objective, quickest
 from tests.cases import names
 
 STEP_SIZES = (0.01, 0.1, 1.0)
@@ -296,7 +296,9 @@ def test_statistics_of_blocks_are_those_of_the_whole(rng, offset):
 
 @pytest.mark.parametrize("name", [*SCHEMES, "chain", "power"])
 def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch):
-    monkeypatch.setattr("normbench.engine.learned.available", lambda: 8 * 700_000)  # 2 columns
+    monkeypatch.setattr(
+        "normbench.engine.scheme.learned.available", lambda: 8 * 700_000
+    )  # 2 columns
     x, _ = cloud(rng, count=20_000, condition=100.0, offset=5.0)
     whole, blocks = scheme(name).fit(x), scheme(name)
     read = Read(x)
@@ -313,7 +315,7 @@ def test_a_scheme_that_needs_all_points_says_that_they_do_not_fit(rng, monkeypat
     monkeypatch.setattr("normbench.datasets.values.available", lambda: 1000)
     with pytest.raises(UserError, match="PCA, which learns from all points at once: takes"):
         learn(PCA(), Read(x), Decompositions(Read(x)))
-    monkeypatch.setattr("normbench.engine.learned.available", lambda: 1000)
+    monkeypatch.setattr("normbench.engine.scheme.learned.available", lambda: 1000)
     with pytest.raises(UserError, match="RobustScaler: sorts a column of 900 points"):
         learn(scheme("robust"), Read(x), Decompositions(Read(x)))
 

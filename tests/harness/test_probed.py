@@ -5,7 +5,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer
 
 from normbench.choices import build, options
-from normbench.engine.probed import Effects, effects, probe
+from normbench.engine.scheme.probed import Effects, effects, probe
 from normbench.normalizers import PCARotation
 
 POINTS = np.random.default_rng(3).standard_normal((80, 3)) @ np.triu(np.ones((3, 3))) * 5 + 7

@@ -23,7 +23,7 @@ from sklearn.svm import SVC
 from normbench.choices import build
 from normbench.comparison import compare
 from normbench.datasets import UserError
-from normbench.engine.scheme import FEW, check_scheme, normalize
+from normbench.engine.scheme.applying import FEW, check_scheme, normalize
 from normbench.normalizers.affine import learns_by_blocks
 
 X = np.random.default_rng(0).standard_normal((40, 3))

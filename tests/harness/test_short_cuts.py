@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer
 
-from normbench import costs, optimizers
+from normbench import costs, optimizers, route
 from normbench.datasets import make_dataset
-from normbench.engine import route
 from normbench.engine.fast import blocked, lapack, reflections, span, threads, triangle
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.problem import Objective

@@ -32,7 +32,7 @@ from normbench.engine.problem import (
     Workspace,
     linear_hessian,
 )
-from normbench.engine.under import Centred, Fold, Under
+from normbench.engine.scheme.under import Centred, Fold, Under
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
 # products down by more than a second trip to memory takes; larger ones gain nothing.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from normbench import compare
-from normbench.engine.scheme import normalize
+from normbench.engine.scheme.applying import normalize
 from normbench.normalizers import PCASphere, ZCASphere, decomposition
 from normbench.normalizers.decomposition import Decompositions
 

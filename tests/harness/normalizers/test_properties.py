@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 
 from normbench.choices import CONF, build, options
 from normbench.comparison import compare
-from normbench.engine.scheme import normalize
+from normbench.engine.scheme.applying import normalize
 from normbench.normalizers import decomposition
 from normbench.normalizers.whitening import Whitening, triangle
 from tests.real_data import contrast_normalized

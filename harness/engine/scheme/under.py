@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.points import Array, Points, Rows
-from normbench.engine.probed import CHECKED, Probed
+from normbench.engine.scheme.probed import CHECKED, Probed
 
 # What a score may lose, in its own size. The mean over points loses less: their roundings differ.
 LOST = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}

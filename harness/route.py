@@ -16,7 +16,7 @@ from normbench.datasets.values import UserError, one_of
 from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import Blocked, folded
 from normbench.engine.problem import Cost, Objective, Problem
-from normbench.engine.under import Under
+from normbench.engine.scheme.under import Under
 from normbench.optimizers import Optimizer
 
 Array = NDArray[Any]

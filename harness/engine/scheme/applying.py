@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from normbench.datasets.points import Rows
 from normbench.datasets.values import UserError, refuse_larger
-from normbench.engine import probed
-from normbench.engine.learned import learn
-from normbench.engine.probed import CHECKED, Probed
-from normbench.engine.under import Under, to_fold
+from normbench.engine.scheme import probed
+from normbench.engine.scheme.learned import learn
+from normbench.engine.scheme.probed import CHECKED, Probed
+from normbench.engine.scheme.under import Under, to_fold
 from normbench.normalizers.affine import affine, learns_by_blocks, parts
 from normbench.normalizers.decomposition import Decompositions, blocks, few_of, mean_of
 

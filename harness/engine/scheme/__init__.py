@@ -1,0 +1,1 @@
+"""A scheme applied to points: fitted, probed, folded into the weights."""
