@@ -3,7 +3,7 @@
 from normbench.datasets.dataset import Dataset, UserError, make_dataset, part, split
 from normbench.datasets.drawn import Drawn
 from normbench.datasets.labels import encode, label_dataset
-from normbench.datasets.parts import fitted_on, fold, folded, subset
+from normbench.datasets.on_disk.parts import fitted_on, fold, folded, subset
 
 __all__ = [
     "Dataset",

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.content import digest
 from normbench.datasets.dataset import Dataset, part, refuse_from_file
+from normbench.datasets.on_disk.content import digest
 from normbench.datasets.values import NUMBER, number, one_of, refuse_larger, whole
 
 KINDS = ("aligned", "round")

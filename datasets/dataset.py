@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.content import LARGEST, Content, digest
-from normbench.datasets.points import Points, Rows
-from normbench.datasets.taken import taken, taken_beside
+from normbench.datasets.on_disk.content import LARGEST, Content, digest
+from normbench.datasets.on_disk.points import Points, Rows
+from normbench.datasets.on_disk.taken import taken, taken_beside
 from normbench.datasets.values import UserError as UserError
 
 TASKS = ("binary", "multiclass", "regression", "unlabelled")

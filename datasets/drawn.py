@@ -5,7 +5,7 @@ from typing import Any
 
 from normbench.datasets.augment import augmented
 from normbench.datasets.dataset import Dataset, split
-from normbench.datasets.parts import fitted_on, folded, subset
+from normbench.datasets.on_disk.parts import fitted_on, folded, subset
 from normbench.datasets.values import number, whole
 
 

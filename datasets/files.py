@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets import archives, columns, row_groups, text
+from normbench.datasets import archives, columns, text
 from normbench.datasets.columns import FILLS
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.header import compare_first_row, shown
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
-from normbench.datasets.on_disk import existing, first_line
+from normbench.datasets.on_disk import row_groups
+from normbench.datasets.on_disk.files_on_disk import existing, first_line
 from normbench.datasets.values import (
     NUMBER,
     UserError,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
-from normbench.datasets.points import Points, Rows
+from normbench.datasets.on_disk.points import Points, Rows
 from normbench.engine.descent import Histories, Progress, descend
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.points import Rows
+from normbench.datasets.on_disk.points import Rows
 from normbench.datasets.values import UserError, one_of
 from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import Blocked, folded

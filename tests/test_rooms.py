@@ -193,7 +193,7 @@ datasets
     libraries: numpy pandas pooch pyarrow requests scipy sklearn tqdm
 
 points
-    modules: normbench.datasets.points
+    modules: normbench.datasets.on_disk.points
     libraries: numpy
 
 values

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from normbench.costs import count_misclassified
 from normbench.costs.declaration import Traits, traits
-from normbench.datasets.points import Rows
+from normbench.datasets.on_disk.points import Rows
 from normbench.engine.hessian import (
     Effort,
     Hessian,

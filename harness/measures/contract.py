@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets import Dataset
-from normbench.datasets.points import Rows
+from normbench.datasets.on_disk.points import Rows
 from normbench.engine.descent import Histories, Observe, descend
 from normbench.engine.problem import Problem
 from normbench.engine.scheme.under import Under

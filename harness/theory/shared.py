@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.points import Rows
+from normbench.datasets.on_disk.points import Rows
 from normbench.normalizers.decomposition import Decompositions, mean_and_covariance, rounding
 from normbench.theory import spectra
 from normbench.theory.minimum import sphere

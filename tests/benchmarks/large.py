@@ -9,7 +9,7 @@ import numpy as np
 
 from normbench import costs, optimizers
 from normbench.choices import build, options
-from normbench.datasets.npy import npy
+from normbench.datasets.on_disk.npy import npy
 from normbench.engine.problem import Problem
 from normbench.engine.scheme.applying import normalize
 from normbench.route import objective, quickest

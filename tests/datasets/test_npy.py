@@ -7,9 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from normbench.datasets import UserError, encode, make_dataset, points
-from normbench.datasets.npy import NpyPoints, npy, read_as
-from normbench.datasets.points import Points
+from normbench.datasets import UserError, encode, make_dataset
+from normbench.datasets.on_disk import points
+from normbench.datasets.on_disk.npy import NpyPoints, npy, read_as
+from normbench.datasets.on_disk.points import Points
 from tests.datasets.reading import wrong_spans
 
 RNG = np.random.default_rng(0)
@@ -21,7 +22,7 @@ KINDS = ("?", "i1", "u1", "i2", ">u2", "i4", "u4", "i8", "u8", "f2", "f4", ">f4"
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(points, "BLOCK_BYTES", 40 * X[0].nbytes)
-    monkeypatch.setattr("normbench.datasets.npy.PIECE", 1000)
+    monkeypatch.setattr("normbench.datasets.on_disk.npy.PIECE", 1000)
 
 
 @pytest.fixture
@@ -83,7 +84,9 @@ def test_the_data_set_is_that_of_the_arrays_in_memory_or_not(file, kind):
 
 def test_points_are_read_in_blocks_where_a_quarter_of_the_memory_is_less(file, monkeypatch):
     for free, held in ((4 * X.nbytes, True), (4 * X.nbytes - 4, False)):
-        monkeypatch.setattr("normbench.datasets.on_disk.available", lambda free=free: free)
+        monkeypatch.setattr(
+            "normbench.datasets.on_disk.files_on_disk.available", lambda free=free: free
+        )
         assert isinstance(npy(str(file)).x, np.ndarray) == held
     monkeypatch.setattr("normbench.datasets.values.available", lambda: 1000)
     with pytest.raises(UserError, match=r"^dataset\.in_blocks=false: takes 2.4e-05 GB of memory"):
@@ -251,7 +254,7 @@ LOADED = """
 import sys
 from pathlib import Path
 import numpy as np
-from normbench.datasets.npy import npy
+from normbench.datasets.on_disk.npy import npy
 from normbench.datasets.values import resident
 before = resident()
 data = npy(sys.argv[1], sys.argv[2], in_blocks=True)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from normbench.datasets import Drawn, UserError, make_dataset, points
-from normbench.datasets.content import digest
-from normbench.datasets.points import Points
+from normbench.datasets import Drawn, UserError, make_dataset
+from normbench.datasets.on_disk import points
+from normbench.datasets.on_disk.content import digest
+from normbench.datasets.on_disk.points import Points
 
 X = np.random.default_rng(0).standard_normal((1000, 7))
 LABELS = np.arange(1000) % 3

@@ -6,10 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from normbench.datasets import Drawn, UserError, points, row_groups
+from normbench.datasets import Drawn, UserError
 from normbench.datasets.files import parquet
-from normbench.datasets.points import Points
-from normbench.datasets.row_groups import RowGroups
+from normbench.datasets.on_disk import points, row_groups
+from normbench.datasets.on_disk.points import Points
+from normbench.datasets.on_disk.row_groups import RowGroups
 from tests.datasets.reading import wrong_spans
 
 RNG = np.random.default_rng(0)
@@ -98,7 +99,7 @@ def test_a_table_is_read_by_row_groups_where_a_quarter_of_the_memory_is_less(fil
 
 def test_a_row_group_beyond_the_memory_says_the_size_that_fits(file, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    for module in ("normbench.datasets.values", "normbench.datasets.row_groups"):
+    for module in ("normbench.datasets.values", "normbench.datasets.on_disk.row_groups"):
         monkeypatch.setattr(f"{module}.available", lambda: 4 * 2 * 70 * 8 * 8)
     told = r"my\.parquet: a row group of 77 rows: takes .*row_group_size=70 or less$"
     with pytest.raises(UserError, match=told):

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from normbench.datasets import Drawn, UserError, encode, label_dataset, split, subset, taken
-from normbench.datasets.npy import npy
-from normbench.datasets.points import Points
-from normbench.datasets.taken import STRIDE, Taken
+from normbench.datasets import Drawn, UserError, encode, label_dataset, split, subset
+from normbench.datasets.on_disk import taken
+from normbench.datasets.on_disk.npy import npy
+from normbench.datasets.on_disk.points import Points
+from normbench.datasets.on_disk.taken import STRIDE, Taken
 from tests.datasets.reading import wrong_spans
 from tests.datasets.test_points import Read
 
@@ -120,7 +121,7 @@ def test_the_same_seed_takes_the_same_rows_as_in_memory(
 def test_few_points_of_a_large_file_are_held(tmp_path, monkeypatch):
     of_file(tmp_path, LABELS)
     paths = [str(tmp_path / name) for name in ("made.npy", "y.npy")]
-    monkeypatch.setattr("normbench.datasets.on_disk.available", lambda: X.nbytes)
+    monkeypatch.setattr("normbench.datasets.on_disk.files_on_disk.available", lambda: X.nbytes)
     monkeypatch.setattr(taken, "available", lambda: X.nbytes)
     large = npy(*paths)
     assert isinstance(large.x, Points)

@@ -8,9 +8,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 
 from normbench.choices import build, locate, options
-from normbench.datasets import UserError, make_dataset, points
+from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris, wine
-from normbench.datasets.points import Points
+from normbench.datasets.on_disk import points
+from normbench.datasets.on_disk.points import Points
 from normbench.engine.fast import blocked, hessian, reading, triangle
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.scheme.applying import normalize

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from normbench.command.sweep.progress import Progress, duration, reading
-from normbench.datasets.npy import NpyPoints, npy
-from normbench.datasets.row_groups import RowGroups
-from normbench.datasets.taken import Taken
+from normbench.datasets.on_disk.npy import NpyPoints, npy
+from normbench.datasets.on_disk.row_groups import RowGroups
+from normbench.datasets.on_disk.taken import Taken
 
 X = np.arange(3000.0).reshape(500, 6)
 

@@ -87,7 +87,7 @@ def reading(dataset: "Dataset") -> Callable[[], str] | None:
 
     None where all points are in memory.
     """
-    from normbench.datasets.points import Points
+    from normbench.datasets.on_disk.points import Points
     from normbench.datasets.values import gigabytes
 
     parts = [part.source for part in (dataset.x, dataset.x_test) if isinstance(part, Points)]

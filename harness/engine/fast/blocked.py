@@ -15,7 +15,7 @@ import numpy as np
 from autograd.core import make_vjp
 
 from normbench.costs import count_misclassified
-from normbench.datasets.points import Rows, rows_a_block
+from normbench.datasets.on_disk.points import Rows, rows_a_block
 from normbench.datasets.values import SHARE, available
 from normbench.engine.fast import packed, products, threads
 from normbench.engine.fast.columns import different

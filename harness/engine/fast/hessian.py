@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.points import Rows, blocks_of
+from normbench.datasets.on_disk.points import Rows, blocks_of
 from normbench.engine.hessian import (
     Effort,
     Hessian,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from normbench.datasets.points import Array, Rows
+from normbench.datasets.on_disk.points import Array, Rows
 from normbench.engine.problem import Workspace
 
 

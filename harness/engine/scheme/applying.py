@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.points import Rows
+from normbench.datasets.on_disk.points import Rows
 from normbench.datasets.values import UserError, refuse_larger
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import learn

@@ -8,7 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import QuantileTransformer, RobustScaler
 from sklearn.utils import check_random_state, get_tags, resample
 
-from normbench.datasets.points import Array, Points, Rows, rows_a_block
+from normbench.datasets.on_disk.points import Array, Points, Rows, rows_a_block
 from normbench.datasets.values import NUMBER, UserError, available, refuse_larger
 from normbench.normalizers.decomposition import Decompositions, blocks
 from normbench.normalizers.rotation import RandomRotation

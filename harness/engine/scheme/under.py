@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.datasets.points import Array, Points, Rows
+from normbench.datasets.on_disk.points import Array, Points, Rows
 from normbench.engine.scheme.probed import CHECKED, Probed
 
 # What a score may lose, in its own size. The mean over points loses less: their roundings differ.

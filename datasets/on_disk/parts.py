@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.content import digest
 from normbench.datasets.dataset import Dataset, UserError, part, refuse_from_file
-from normbench.datasets.taken import taken
+from normbench.datasets.on_disk.content import digest
+from normbench.datasets.on_disk.taken import taken
 from normbench.datasets.values import one_of, whole
 
 FIT_ON = ("train", "all")

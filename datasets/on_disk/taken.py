@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk import BESIDE
-from normbench.datasets.points import Points, Rows
+from normbench.datasets.on_disk.files_on_disk import BESIDE
+from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.values import SHARE, available
 
 Array = NDArray[Any]

@@ -26,7 +26,9 @@ class Points(ABC):
     dtype: np.dtype[Any]
     ndim = 2
     stays = False  # whether they are read by blocks however few they are
-    marks: Any = None  # checksums of what was read of them: see `normbench.datasets.content`
+    marks: Any = (
+        None  # checksums of what was read of them: see `normbench.datasets.on_disk.content`
+    )
     bytes_read = 0  # of their file, so far
 
     @abstractmethod

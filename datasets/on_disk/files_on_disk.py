@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from normbench.datasets.points import Points, Rows
+from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.values import SHARE, UserError, available, place, refuse_larger, switch
 
 BESIDE = 1 / 16  # of the memory, for points beside those that are read by blocks

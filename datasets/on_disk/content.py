@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.points import Points, Rows, rows_a_block
+from normbench.datasets.on_disk.points import Points, Rows, rows_a_block
 from normbench.datasets.values import UserError
 
 Array = NDArray[Any]

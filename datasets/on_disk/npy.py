@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from normbench.datasets.archives import HEADERS
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import label_dataset
-from normbench.datasets.on_disk import BESIDE, File, FilePoints, existing, first_line, held
+from normbench.datasets.on_disk.files_on_disk import (
+    BESIDE,
+    File,
+    FilePoints,
+    existing,
+    first_line,
+    held,
+)
 from normbench.datasets.values import SHARE, UserError, refuse_larger
 
 Array = NDArray[Any]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from normbench.datasets import columns
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
-from normbench.datasets.on_disk import FilePoints, first_line, stamp_of
-from normbench.datasets.points import BLOCK_BYTES
+from normbench.datasets.on_disk.files_on_disk import FilePoints, first_line, stamp_of
+from normbench.datasets.on_disk.points import BLOCK_BYTES
 from normbench.datasets.values import NUMBER, SHARE, UserError, available, refuse_larger, switch
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Points that stay on disk: read by blocks, larger than memory."""
