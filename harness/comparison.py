@@ -19,9 +19,10 @@ from normbench.datasets.values import limited_memory
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings, number
 from normbench.job import Job, Shared, run, with_default_start
-from normbench.recording import memory as recorded
-from normbench.recording.store.records import JobRecord, Place, of_outcome
+from normbench.recording.store.records import Place, of_outcome
 from normbench.results.report.notebook import Comparison
+from normbench.results.store import memory as recorded
+from normbench.results.store.job_records import JobRecord
 from normbench.verdicts.convergence import Rules
 
 # A setting of a data set as the command line writes it, with its values, and one of a list.

@@ -11,8 +11,8 @@ from normbench.command.config import compose as configs
 from normbench.command.config import resolvers, study
 from normbench.command.config.grid import Grid, hold_back
 from normbench.job import Shared, run
-from normbench.recording import memory
 from normbench.recording.store import records
+from normbench.results.store import memory
 
 
 def sweep(name, *words):

@@ -51,14 +51,12 @@ command
 
 comparison
     modules: normbench.comparison
-    imports: recording recording.store results.report job verdicts engine engine.scheme
+    imports: recording.store results.report results.store job verdicts engine engine.scheme
         costs choices datasets values names
     libraries: numpy pandas sklearn
 
 recording
     modules: normbench.recording
-    imports: recording.store results.store names
-    libraries: numpy
 
 recording.transfer
     modules: normbench.recording.transfer
@@ -67,7 +65,7 @@ recording.transfer
 
 recording.resume
     modules: normbench.recording.resume
-    imports: recording.store results.store datasets names
+    imports: recording.store results.store datasets results.safe names
     libraries: numpy
 
 recording.reuse
@@ -77,8 +75,7 @@ recording.reuse
 
 recording.store
     modules: normbench.recording.store
-    imports: results.figures.base results.store job measures verdicts datasets values
-        results.safe names
+    imports: results.store job measures verdicts datasets values results.safe names
     libraries: mlflow numpy sqlalchemy
 
 results.report
@@ -94,8 +91,8 @@ results.studies
 
 results.pages
     modules: normbench.results.pages
-    imports: recording.resume recording.store results.figures results.figures.base
-        results.answer results.compare results.store results.safe names
+    imports: results.figures results.figures.base results.answer results.compare
+        results.store results.safe names
 
 results.figures.film
     modules: normbench.results.figures.film
@@ -104,13 +101,13 @@ results.figures.film
 
 results.figures
     modules: normbench.results.figures
-    imports: results.figures.base results.answer results.compare results.store results.words
-        results.safe names
+    imports: results.figures.base results.compare results.store results.words results.safe
+        names
     libraries: PIL matplotlib mpl_toolkits numpy pandas
 
 results.figures.base
     modules: normbench.results.figures.base
-    imports: results.answer results.compare results.store names
+    imports: results.compare results.store names
     libraries: matplotlib numpy pandas scipy
 
 results.answer
@@ -210,7 +207,7 @@ names
     modules: normbench.names
 """
 # Arrows that go up the table.
-UPWARDS = {("results.pages", "recording.resume"), ("results.pages", "recording.store")}
+UPWARDS: set[tuple[str, str]] = set()
 TEXTS = {
     f"{name}{'.' if parts else ''}{'.'.join(parts)}".removesuffix(".__init__"): file
     for folder, name in FOLDERS.items()

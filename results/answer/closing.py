@@ -53,7 +53,7 @@ def question(sweep: Sweep, experiment: str) -> str:
     if problems.without_descent(schemes).all():
         make = "does" if len(schemes) == 1 else "do"
         return f"What {make} {which} make of the points of {experiment}?"
-    within = tables.budget(schemes)
+    within = problems.budget(schemes)
     within = f" {within}" if within else ""
     if counts(schemes).any():
         if len(schemes) == 1:
@@ -82,7 +82,7 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     if known.empty:
         return _nothing(sweep, experiment)
     by, ranked = _by(known), _ranked(known)
-    after = tables.budget(schemes).replace("in ", "After ", 1) or "At the end"
+    after = problems.budget(schemes).replace("in ", "After ", 1) or "At the end"
     whose = "its own" if _own_least(known) else "the"
     places = "; ".join(_place(rows, by, whose) for rows in ranked)
     name = f"by_{by}" if len(ranked) > 1 else "one_place"

@@ -82,30 +82,6 @@ def step_word(schemes: pd.DataFrame) -> str:
     return "shown" if (chosen == "true").any() else "best"
 
 
-def budget(schemes: pd.DataFrame) -> str:
-    """Return what the descents of scheme runs had: `in 100 iterations of gradient descent`.
-
-    What differs between them is left out; empty where there was no descent.
-    """
-    optimizer = _shared(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
-    asked = _shared(schemes, names.setting("iterations"), "")
-    iterations = int(float(asked)) if asked else None  # a user may have written 1e3
-    if iterations == 0:
-        return ""
-    count = "1 iteration" if iterations == 1 else f"{iterations} iterations"
-    parts = ["" if iterations is None else count, optimizer]
-    within = " of ".join(part for part in parts if part)
-    return f"in {within}" if within else ""
-
-
-def _shared(rows: pd.DataFrame, column: str, default: str) -> str:
-    """Return the value that all rows share; nothing for several, the default for none."""
-    found = set(rows[column].dropna()) if column in rows else set()
-    if len(found) > 1:
-        return ""
-    return str(found.pop()) if found else default
-
-
 def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
     """Return the tidy table: one row a run and iteration.
 

@@ -120,13 +120,6 @@ def explanation(sweep: Sweep, experiment: str) -> str:
     return " ".join([said, *_notes(schemes), *judged.told(sweep, experiment)])
 
 
-def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:
-    """Return scheme rows with 2/L only where it speaks of the optimizer: plain descent."""
-    if PLAIN not in schemes or THRESHOLD not in schemes:
-        return schemes
-    return schemes.assign(**{THRESHOLD: schemes[THRESHOLD].where(schemes[PLAIN] != "false")})
-
-
 def _notes(schemes: pd.DataFrame) -> list[str]:
     """Return what theory could not say, and of which schemes where it is not of all."""
     if NOTE not in schemes:

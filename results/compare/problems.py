@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.store.rows import as_rows
+from normbench.results.store.rows import as_rows, shared_value
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import said
@@ -274,3 +274,19 @@ def _asked_in_vain(sweeps: Sequence[Sweep]) -> dict[str, int]:
             if name in DRAWS and several > 1 and column in runs and runs[column].nunique() == 1:
                 found[name] = several
     return found
+
+
+def budget(schemes: pd.DataFrame) -> str:
+    """Return what the descents of scheme runs had: `in 100 iterations of gradient descent`.
+
+    What differs between them is left out; empty where there was no descent.
+    """
+    optimizer = shared_value(schemes, names.OPTIMIZER.column, "gradient_descent").replace("_", " ")
+    asked = shared_value(schemes, names.setting("iterations"))
+    iterations = int(float(asked)) if asked else None  # a user may have written 1e3
+    if iterations == 0:
+        return ""
+    count = "1 iteration" if iterations == 1 else f"{iterations} iterations"
+    parts = ["" if iterations is None else count, optimizer]
+    within = " of ".join(part for part in parts if part)
+    return f"in {within}" if within else ""

@@ -248,3 +248,11 @@ def best_step(
         left = excess[left.index[left == left.min()]]
         left = left[(left <= left.min() + names.TIED) | ~np.isfinite(left.min())]
     return float(left.index[0])
+
+
+def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme rows with 2/L only where it speaks of the optimizer: plain descent."""
+    threshold, plain = names.THRESHOLD.column, names.PLAIN.column
+    if plain not in schemes or threshold not in schemes:
+        return schemes
+    return schemes.assign(**{threshold: schemes[threshold].where(schemes[plain] != "false")})

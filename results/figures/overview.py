@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from normbench import names
-from normbench.results.answer import tables
 from normbench.results.compare import comparisons, problems
 from normbench.results.compare.merging import merged, whole
 from normbench.results.compare.reached import counts, excess_left, reached
@@ -188,7 +187,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
             rows["experiment"], rows["setting"], rows["counted"]
         )
     ]
-    title = ", ".join(filter(None, [f"{count} problems", tables.budget(rows)]))
+    title = ", ".join(filter(None, [f"{count} problems", problems.budget(rows)]))
     which = sweep.which_step()
     return draw(rows, title, which, _notes(rows), shape=options.shape)
 

@@ -3,19 +3,17 @@
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from normbench import names
-from normbench.recording.resume import leftovers
-from normbench.recording.store import files
-from normbench.recording.store.writer import Writer
-from normbench.results.safe import clean
-from normbench.results.store.owner import LOCK
+from normbench.results.pages.writing import Writer
+from normbench.results.safe import clean, files
 
-CODE = Path(str(resources.files("normbench.results")))  # which draws: it needs no other room
+CODE = Path(str(resources.files("normbench.results")))  # which draws
+VOCABULARY = Path(str(names.__file__))  # the one other module that it needs
 KINDS = (".png", ".svg", ".gif", ".html")
 SUFFIXES = (".py", ".js", ".jinja")
 LARGEST = 1 << 28  # bytes of a file
@@ -39,7 +37,8 @@ class Known:
         self.reused = all(outcome["reused"] for outcome in outcomes)
         jobs = [[outcome["experiment"], outcome["run_id"]] for outcome in outcomes]
         # Any change, were it of a comment, draws again: to see which matter takes longer.
-        code = [_content(file) for file in sorted(CODE.rglob("*")) if file.suffix in SUFFIXES]
+        drawing = [file for file in sorted(CODE.rglob("*")) if file.suffix in SUFFIXES]
+        code = [_content(file) for file in (*drawing, VOCABULARY)]
         words = json.dumps([jobs, *code, *wanted])
         self.digest = hashlib.sha256(words.encode()).hexdigest()
 
@@ -94,43 +93,25 @@ class Known:
                 )
 
 
-def remove(folder: Path, tags: Mapping[str, str], others: Collection[Mapping[str, str]]) -> bool:
-    """Remove what a sweep drew in its folder, and the folder where nothing else is in it.
+def remove(folder: Path, tags: Mapping[str, str], others: Collection[Mapping[str, str]]) -> None:
+    """Remove what a sweep drew in its folder.
 
-    Return False, with everything left, where another sweep is at work in that folder. tags: of the
-    sweep's run; others: of the runs of all other sweeps. A file that is no longer what was drawn
-    stays, and so does what others put there; what tags say comes from the store, where another may
-    have written.
+    tags: of the sweep's run; others: of the runs of all other sweeps. A file that is no longer what
+    was drawn stays, and so does what others put there; what tags say comes from the store, where
+    another may have written.
     """
-    lock = None
-    try:
-        lock = leftovers.lock(folder)
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError):
-        return False
-    with lock or nullcontext():
-        shared = {
-            name
-            for other in others
-            if other.get(names.FOLDER.key) == str(folder)
-            for name in _digests(other)
-        }
-        for name, digest in _digests(tags).items():
-            if clean.name(name) != name or Path(name).suffix not in KINDS or name in shared:
-                continue
-            with suppress(OSError):
-                if _digest(files.content(folder / name, LARGEST)) == digest:
-                    (folder / name).unlink()
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            ledger = json.loads(files.content(folder / leftovers.LEDGER, LARGEST))
-            if ledger["sweep_id"] == tags[names.SWEEP_ID.key]:
-                (folder / leftovers.LEDGER).unlink()
-                if lock:
-                    (folder / LOCK).unlink()
+    shared = {
+        name
+        for other in others
+        if other.get(names.FOLDER.key) == str(folder)
+        for name in _digests(other)
+    }
+    for name, digest in _digests(tags).items():
+        if clean.name(name) != name or Path(name).suffix not in KINDS or name in shared:
+            continue
         with suppress(OSError):
-            folder.rmdir()
-    return True
+            if _digest(files.content(folder / name, LARGEST)) == digest:
+                (folder / name).unlink()
 
 
 def _digests(tags: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench import names
-from normbench.recording.store.writer import Writer
+from normbench.results.pages.writing import Writer
 from normbench.results.store.rows import as_rows
 
 if TYPE_CHECKING:

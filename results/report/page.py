@@ -16,7 +16,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.closing import Compared
-from normbench.results.compare import comparisons, heldout
+from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left
 from normbench.results.figures import NAMES, WHOLE, drawing
@@ -193,7 +193,7 @@ def _section(
     schemes = merged(part).of_role(names.SCHEME)
     predicted = theory.predictions(part)
     splits = compared.splits[compared.splits["experiment"] == experiment]
-    within = tables.budget(schemes)
+    within = problems.budget(schemes)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]
     return Section(

@@ -11,7 +11,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.answer.closing import Compared
-from normbench.results.compare import comparisons, heldout
+from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.figures import NAMES, drawing
 from normbench.results.figures.base.material import Options
 from normbench.results.figures.drawing import DEFAULT
@@ -40,7 +40,7 @@ def present(
     drawn: the files of these very figures and report, where there are some. wanted: the names of
     the figures. Raises ResultsError where the folder cannot be written.
     """
-    within = tables.budget(sweep.of_role(names.SCHEME))
+    within = problems.budget(sweep.of_role(names.SCHEME))
     print(f"\n{f'{within}{NEWLINE}' if within else ''}{tables.text(tables.summary(sweep))}\n")
     compared = answer.compared(sweep)
     _print_comparisons(sweep, compared)

@@ -4,39 +4,16 @@ A sweep holds a lock on a file in its folder as long as it lives; the system let
 however the process ends.
 """
 
-import errno
 import fcntl
 import os
 import socket
-import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from normbench import names
+from normbench.results.safe.files import opened
 
 LOCK = "lock"
-
-
-def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
-    """Return the descriptor of a regular file.
-
-    Raises OSError for a link, a folder, a device, or a pipe, which would wait for its other end.
-    """
-    with suppress(FileNotFoundError):
-        _check(os.lstat(path), path)
-    number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
-    try:
-        _check(os.fstat(number), path)
-    except OSError:
-        os.close(number)
-        raise
-    return number
-
-
-def _check(found: os.stat_result, path: Path) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "is no regular file", str(path))
 
 
 def lives(folder: Path) -> bool | None:

@@ -23,3 +23,11 @@ def as_rows(table: pd.DataFrame) -> list[dict[Any, Any]]:
     """
     columns = list(table)
     return [dict(zip(columns, row)) for row in table.to_numpy(dtype=object).tolist()]
+
+
+def shared_value(rows: pd.DataFrame, column: str, default: str = "") -> str:
+    """Return the value that all rows share; nothing for several, the default for none."""
+    values = set(rows[column].dropna()) if column in rows else set()
+    if len(values) > 1:
+        return ""
+    return str(values.pop()) if values else default

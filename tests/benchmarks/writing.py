@@ -11,7 +11,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from normbench.recording.store.records import JobRecord
+from normbench.results.store.job_records import JobRecord
 from tests.stores import Ask
 
 NAME = "breast_cancer-softmax"

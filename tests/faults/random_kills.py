@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from normbench.recording.store.records import JobRecord
+from normbench.results.store.job_records import JobRecord
 from tests.faults import bench
 from tests.faults.bench import Told, expect, told
 

@@ -17,7 +17,7 @@ from normbench.job import run
 from normbench.optimizers import gradient_descent
 from normbench.recording.resume import checkpoints, leftovers
 from normbench.recording.resume.checkpoints import DescentFile
-from normbench.recording.store import files
+from normbench.results.safe import files
 from tests.cases import COSTS, names
 from tests.harness.test_leftovers import IN_THE_WAY
 from tests.harness.test_short_cuts import job

@@ -17,14 +17,14 @@ from normbench import names
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
 from normbench.recording.store import connection as store
-from normbench.recording.store import files
 from normbench.recording.store.connection import Store, StoreLostError
 from normbench.recording.store.places import own_place
-from normbench.recording.store.records import JobRecord, RunRecord
 from normbench.recording.store.writer import Writer
 from normbench.results.pages import drawn
 from normbench.results.pages.drawn import Known
+from normbench.results.safe import files
 from normbench.results.store import owner
+from normbench.results.store.job_records import JobRecord, RunRecord
 from tests import stores
 
 NAME = "data-cost"
@@ -315,7 +315,7 @@ def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, nam
         "report/report.html.jinja",
         "figures/base/style.pyc",
     ):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text("a")
     monkeypatch.setattr(drawn, "CODE", tmp_path)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from normbench.recording.store.records import RunRecord
 from normbench.recording.store.writer import Writer
+from normbench.results.store.job_records import RunRecord
 from tests import stores
 
 

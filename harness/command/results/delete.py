@@ -5,6 +5,7 @@ A job that another sweep shares stays, and becomes that sweep's own.
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,14 @@ def _take_away(tags: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> 
     """
     if tags.get(names.HOST.key) != owner.host() or names.FOLDER.key not in tags:
         return
-    folder = tags[names.FOLDER.key]
-    if not drawn.remove(Path(folder), tags, others):
-        print(f"{clean.line(folder)}: its files stay; another sweep is at work there")
+    folder, lock = Path(tags[names.FOLDER.key]), None
+    try:
+        lock = leftovers.lock(folder)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError):
+        print(f"{clean.line(str(folder))}: its files stay; another sweep is at work there")
+        return
+    with lock or nullcontext():
+        drawn.remove(folder, tags, others)
+        leftovers.remove_ledger(folder, tags[names.SWEEP_ID.key], lock)

@@ -22,8 +22,9 @@ from normbench.results.safe import clean
 if TYPE_CHECKING:
     from normbench.command.sweep.progress import Progress
     from normbench.job import Shared
-    from normbench.recording.store.records import JobRecord, Place
+    from normbench.recording.store.records import Place
     from normbench.recording.store.writer import Writer
+    from normbench.results.store.job_records import JobRecord
 
 WATCH = 1.0  # seconds between two looks at whether the sweep's own process is there
 

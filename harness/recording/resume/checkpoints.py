@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.recording.store import files
+from normbench.results.safe import files
 
 Array = NDArray[Any]
 T = TypeVar("T")

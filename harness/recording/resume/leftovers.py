@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import os
 import stat
 import sys
@@ -14,11 +15,13 @@ from normbench import names
 from normbench.datasets.dataset import UserError
 from normbench.recording.resume import checkpoints
 from normbench.recording.store.connection import StoreLostError
-from normbench.recording.store.records import JobRecord
 from normbench.recording.store.writer import Writer
+from normbench.results.safe import files
 from normbench.results.store import owner
+from normbench.results.store.job_records import JobRecord
 
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
+LARGEST_LEDGER = 1 << 28  # bytes
 PENDING = "pending"  # the folder, in a sweep's, of records that are not yet in the store
 NO_JOB = "0"  # stands for the fingerprint of a job that has none
 REFUSED = ".refused"  # the suffix of a record that no store will take
@@ -45,7 +48,7 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
     it cannot be opened.
     """
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
-    file = os.fdopen(owner.opened(folder / owner.LOCK, flags), "r+")
+    file = os.fdopen(files.opened(folder / owner.LOCK, flags), "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -66,6 +69,20 @@ def is_held(file: IO[str], folder: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), os.lstat(folder / owner.LOCK))
     except OSError:
         return False
+
+
+def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
+    """Remove a sweep's ledger from its folder, and the folder where nothing else is in it.
+
+    lock: of the folder, held; it goes with the ledger. Another sweep's ledger stays.
+    """
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        if json.loads(files.content(folder / LEDGER, LARGEST_LEDGER))["sweep_id"] == sweep_id:
+            (folder / LEDGER).unlink()
+            if lock:
+                (folder / owner.LOCK).unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def at_work(run: Any) -> bool:
@@ -92,7 +109,7 @@ def only_one(fingerprint: str, folders: Path, wait: bool = True) -> Iterator[boo
     """
     place = int(fingerprint[:15], 16)
     folders.mkdir(parents=True, exist_ok=True)
-    mine = owner.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
+    mine = files.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
     with os.fdopen(mine, "r+") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)

@@ -7,8 +7,9 @@ from normbench import names
 from normbench.recording.reuse.identity import arrays_asked, covers, judged
 from normbench.recording.reuse.recorded import Recorded
 from normbench.recording.reuse.rejudge import rejudged
-from normbench.recording.store.records import JobRecord, Place
+from normbench.recording.store.records import Place
 from normbench.recording.store.writer import Writer, input_of
+from normbench.results.store.job_records import JobRecord
 from normbench.results.store.runs import scheme
 
 

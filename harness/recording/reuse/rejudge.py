@@ -15,7 +15,8 @@ from normbench.measures.grid import largest
 from normbench.measures.histories import judged_again
 from normbench.recording.reuse import former
 from normbench.recording.reuse.recorded import Recorded
-from normbench.recording.store.records import JobRecord, Place, written
+from normbench.recording.store.records import Place, written
+from normbench.results.store.job_records import JobRecord
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step

@@ -17,9 +17,10 @@ from normbench import names
 from normbench.datasets import UserError
 from normbench.recording.store import places
 from normbench.recording.store.connection import Store, StoreLostError, first_line
-from normbench.recording.store.records import Entry, JobRecord, RunRecord
 from normbench.results.safe import clean
 from normbench.results.store import uris
+from normbench.results.store.job_records import Entry, JobRecord, RunRecord
+from normbench.results.store.looks import look
 
 BATCH = 1000  # metrics a call, MLflow's limit
 # mlflow gc, for runs that are deleted; the store's URI may hold a password, so it is no argument.
@@ -322,8 +323,6 @@ class Writer:
         own = {names.ROLE: role, names.RUN_NAME: run.name, names.USER: _user()}
         tags = {**run.tags, **{tag.key: text for tag, text in own.items()}}
         if names.NORMALIZER.key in tags:
-            from normbench.results.figures.base.style import look
-
             tags[names.COLOR.key] = look(tags[names.NORMALIZER.key]).color
         if parent:
             tags[names.PARENT.key] = parent

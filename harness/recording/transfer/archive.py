@@ -20,8 +20,7 @@ from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from normbench.datasets.values import UserError, gigabytes
-from normbench.results.safe import clean
-from normbench.results.store.owner import opened
+from normbench.results.safe import clean, files
 
 FORMAT = 1  # of what is written; a newer one is refused
 MANIFEST = "manifest.json"
@@ -72,7 +71,7 @@ def packed(file: Path, overwrite: bool, about: Mapping[str, Any]) -> Iterator[Pa
     draft = file.with_name(f".{file.name}.draft")
     try:
         _refuse_known(file, overwrite)
-        number = opened(draft, os.O_RDWR | os.O_CREAT)
+        number = files.opened(draft, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _unwritable(file, error) from error
     with os.fdopen(number, "r+b") as stream:
@@ -147,7 +146,7 @@ def unpacked(file: Path) -> Iterator[Unpacked]:
     Raises `UserError` for any other file, and for one that is damaged or of a newer normbench.
     """
     try:
-        stream = os.fdopen(opened(file), "rb")
+        stream = os.fdopen(files.opened(file), "rb")
     except OSError as error:
         raise UserError(
             f"{file}: cannot be read ({error.strerror or error}); name a file that normbench "

@@ -8,11 +8,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.answer import tables
-from normbench.results.answer import theory_table as theory
+from normbench.results.compare import problems
 from normbench.results.compare.merging import REPEATS
+from normbench.results.compare.reached import thresholds_that_hold
 from normbench.results.figures.base import style
 from normbench.results.store import dataset_inputs as inputs
+from normbench.results.store.rows import shared_value
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep, which_step
 
 Arrays = dict[str, dict[str, Any]]
@@ -45,7 +46,7 @@ def schemes(sweep: Sweep, experiment: str) -> pd.DataFrame:
     2/L is left out where it does not speak of the optimizer.
     """
     rows = sweep.of_role(names.SCHEME, experiment)
-    return _with_columns(theory.thresholds_that_hold(rows[rows["verdict"] != names.FAILED]))
+    return _with_columns(thresholds_that_hold(rows[rows["verdict"] != names.FAILED]))
 
 
 def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
@@ -77,9 +78,10 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
 
     rows: the experiment's scheme runs; what differs between them, as over splits, is left out.
     """
-    dataset = _shared(rows, names.setting("dataset")) or _shared(rows, names.DATASET.column)
+    labels = (names.setting("dataset"), names.DATASET.column)
+    dataset = next(filter(None, (shared_value(rows, name) for name in labels)), "")
     rest = experiment.removeprefix(f"{dataset}-") if dataset else experiment
-    sizes = [_shared(rows, name) for name in inputs.SIZES]
+    sizes = [shared_value(rows, name) for name in inputs.SIZES]
     train, test, features = (f"{float(size):g}" if size else "" for size in sizes)
     held = f"{test} test points" if test not in ("", "0") else ""
     words = [dataset.replace("_", " "), f"{train} x {features}" if train and features else ""]
@@ -93,14 +95,9 @@ def _fitted_on_all(rows: pd.DataFrame) -> bool:
     return bool((rows.get(names.FIT_ON, pd.Series(dtype=str)) == "all").any())
 
 
-def _shared(rows: pd.DataFrame, column: str) -> str:
-    found = set(rows[column].dropna()) if column in rows else set()
-    return str(found.pop()) if len(found) == 1 else ""
-
-
 def with_budget(experiment: str, rows: pd.DataFrame) -> str:
     """Return a title that says how many iterations the verdicts are about."""
-    return ", ".join(filter(None, [title(experiment, rows), tables.budget(rows)]))
+    return ", ".join(filter(None, [title(experiment, rows), problems.budget(rows)]))
 
 
 def best_words(schemes: pd.DataFrame) -> str:

@@ -4,7 +4,6 @@ A colour has one meaning: schemes have hues of middle lightness, classes light h
 and the one red. They are told apart by the colour-blind; markers and lines add to it.
 """
 
-import hashlib
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -16,14 +15,10 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.figures.base import shown
-
-
-class Look(NamedTuple):
-    """How a scheme is drawn in every figure."""
-
-    color: str
-    marker: str
-    line: str
+from normbench.results.store.looks import LOOKS as LOOKS
+from normbench.results.store.looks import SPARE as SPARE
+from normbench.results.store.looks import Look as Look
+from normbench.results.store.looks import look as look
 
 
 class Shape(NamedTuple):
@@ -47,35 +42,6 @@ FORMATS = {
 }
 SCREEN = FORMATS["screen"]
 
-# Four of Okabe and Ito's, and colours as far from them and one another as a search found; no two
-# share a marker.
-LOOKS = {
-    "identity": Look("#000000", "o", "-"),
-    "standard": Look("#e69f00", "s", "-"),
-    "pca_sphere": Look("#0072b2", "^", "-"),
-    "zca_sphere": Look("#009e73", "v", "--"),
-    "centre": Look("#a6a1c9", "D", "-"),
-    "pca": Look("#d47ef8", "P", "-."),
-    "cholesky": Look("#4e0191", "X", ":"),
-    "pca_cor": Look("#da5b0a", "<", "--"),
-    "zca_cor": Look("#99004f", ">", "-."),
-    "ledoit_wolf": Look("#562c03", "p", "--"),
-    "minmax": Look("#02c46c", "h", "-."),
-    "maxabs": Look("#293066", "*", ":"),
-    "robust": Look("#be1ea7", "d", "--"),
-    "quantile": Look("#0b3aca", "H", "-."),
-    "power": Look("#9b56fa", "8", ":"),
-    "unit_norm": Look("#aa6f3c", "$+$", "--"),
-    "chain": Look("#1bacff", "$\\times$", "-."),
-    "pareto": Look("#300030", "$\\otimes$", "--"),
-    "random_rotation": Look("#180050", "$\\oplus$", ":"),
-}
-SPARE = [
-    Look("#6032a3", "$\\circ$", ":"),
-    Look("#b35246", "$\\diamond$", "--"),
-    Look("#3c601f", "$\\bullet$", "-."),
-    Look("#c062a3", "$\\star$", ":"),
-]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 KINDS = ("png", "svg", "pdf")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -96,14 +62,6 @@ CLASSES = (
     *("#68d6de", "#f0a1aa", "#fae795", "#a9b5f7", "#b1bd8e"),
 )
 EDGE = "#333333"  # of a class's mark
-
-
-def look(normalizer: str) -> Look:
-    """Return how a scheme is drawn; a scheme of the user's own always gets the same look, too."""
-    if normalizer in LOOKS:
-        return LOOKS[normalizer]
-    digest = hashlib.sha256(normalizer.encode()).digest()
-    return SPARE[digest[0] % len(SPARE)]
 
 
 def looks(normalizers: Sequence[str]) -> list[Look]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from normbench import names
-from normbench.recording.store.records import JobRecord, RunRecord
 from normbench.results.store import runs
+from normbench.results.store.job_records import JobRecord, RunRecord
 
 STORE = "memory"
 SWEEP = "compare"  # stands for the id of a sweep

@@ -2,15 +2,35 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 from zipfile import ZIP_STORED, ZipFile
 
-from normbench.results.store.owner import opened
-
 LARGEST = 1 << 32  # bytes of arrays that are kept on disk
+
+
+def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+    """Return the descriptor of a regular file.
+
+    Raises OSError for a link, a folder, a device, or a pipe, which would wait for its other end.
+    """
+    with suppress(FileNotFoundError):
+        _check(os.lstat(path), path)
+    number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    try:
+        _check(os.fstat(number), path)
+    except OSError:
+        os.close(number)
+        raise
+    return number
+
+
+def _check(found: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "is no regular file", str(path))
 
 
 def content(path: Path, most: int) -> bytes:

@@ -1,0 +1,81 @@
+"""The record of a job: plain values, which wait on disk while the store cannot be reached."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from normbench.results.safe import files
+
+Entry = tuple[str, float, int]  # a metric: its name, its value, its step
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run: its name, its tags and its metrics."""
+
+    name: str
+    tags: dict[str, str]
+    metrics: list[Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """A job: its scheme's run, a run for each step size below it, and what belongs to them.
+
+    store: the store that it is meant for, without a password. experiment: a name; parent: the id of
+    the sweep's run. dataset: the entries of MLflow's dataset input. arrays: those that the setting
+    `record` asks for. failure: the traceback of a job that failed.
+    """
+
+    store: str
+    experiment: str
+    parent: str
+    params: dict[str, str]
+    scheme: RunRecord
+    steps: list[RunRecord] = field(default_factory=list)
+    dataset: dict[str, str] = field(default_factory=dict)
+    arrays: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    failure: str = ""
+
+    def save(self, file: Path) -> None:
+        """Write the record to a file, whole or not at all."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        flat = {
+            f"{name}/{key}": part
+            for name, parts in self.arrays.items()
+            for key, part in parts.items()
+        }
+        runs = {"scheme": vars(self.scheme), "steps": [vars(step) for step in self.steps]}
+        words = {**vars(self), **runs, "arrays": {}}
+        draft = file.with_suffix(".draft")
+        draft.unlink(missing_ok=True)
+        with draft.open("xb") as stream:
+            np.savez(stream, words=np.array(json.dumps(words)), **flat)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(file)
+
+    @classmethod
+    def load(cls, file: Path) -> "JobRecord":
+        """Return the record of a file; nothing in it is unpickled or evaluated."""
+        arrays: dict[str, dict[str, Any]] = {}
+        with files.stored(file) as stream, np.load(stream, allow_pickle=False) as parts:
+            words = json.loads(str(parts["words"]))
+            for name in parts.files:
+                if name != "words":
+                    record, _, key = name.partition("/")
+                    arrays.setdefault(record, {})[key] = parts[name]
+        runs = [
+            RunRecord(
+                run["name"],
+                run["tags"],
+                [(key, value, step) for key, value, step in run["metrics"]],
+            )
+            for run in [words["scheme"], *words["steps"]]
+        ]
+        return cls(**words | {"scheme": runs[0], "steps": runs[1:], "arrays": arrays})
