@@ -1,9 +1,6 @@
 """The command `normbench`. A user's mistake is one line and exit code 2."""
 
-import os
-import signal
 import sys
-import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 
@@ -18,34 +15,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     _refuse_without_libraries()
-    from normbench.command.startup.garbage import collect_nothing_yet
-    from normbench.command.sweep.printing import told
-    from normbench.results.safe import clean
+    from normbench.command.entry import run
 
-    clean.guard(*words)
-    collect_nothing_yet()
-    if not sys.warnoptions:  # of libraries; where one matters, a line of ours says so
-        warnings.simplefilter("ignore")
-        os.environ["PYTHONWARNINGS"] = "ignore"  # for the processes of a launcher
-    folder = os.getcwd()
-    if folder not in sys.path and "" not in sys.path:
-        sys.path.append(folder)  # last: a user's own package is found, and hides nothing
-    try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
-        code = told(lambda: _run(words))
-    except KeyboardInterrupt:
-        print("normbench: stopped; the same command runs what is not recorded", file=sys.stderr)
-        sys.exit(130)
-    sys.exit(code)
-
-
-def _run(words: Sequence[str]) -> int:
-    """Run the command of some words; return its exit code."""
-    if words and words[0] in ("results", "dashboard"):
-        from normbench.command.results import commands as results
-
-        return results.main(words[1:] if words[0] == "results" else words)
-    return _compare(words)
+    sys.exit(run(words))
 
 
 def _refuse_without_libraries() -> None:
@@ -61,35 +33,6 @@ def _refuse_without_libraries() -> None:
         file=sys.stderr,
     )
     sys.exit(2)
-
-
-def _compare(words: Sequence[str]) -> int:
-    from normbench.command.startup import kernels
-
-    kernels.choose()
-    from normbench.command.sweep import line
-    from normbench.command.sweep.sweep_job import run_job
-
-    try:
-        line.run(words, run_job)
-    except Exception as error:
-        told, code = _told(error)
-        if told is None:
-            raise
-        print(f"normbench: {told}", file=sys.stderr)
-        return code
-    return 0
-
-
-def _told(error: Exception) -> tuple[str | None, int]:
-    """Return an error in one line, None for a bug (it keeps its traceback), and the exit code."""
-    from normbench.command.config.errors import SweepError, one_line
-    from normbench.recording.store.connection import StoreLostError
-
-    if isinstance(error, (SweepError, StoreLostError)):
-        return " ".join(str(error).split()), 1
-    line = one_line(error)
-    return line, 1 if line is None else 2
 
 
 if __name__ == "__main__":

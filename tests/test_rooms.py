@@ -18,6 +18,10 @@ FOLDERS |= {"harness": "normbench"}
 TABLE = """
 __main__
     modules: normbench.__main__
+    imports: command
+
+command
+    modules: normbench.command
     imports: command.results command.sweep command.config command.startup recording.store
         results.safe
 
@@ -45,9 +49,6 @@ command.startup
     modules: normbench.command.startup
     imports: results.store engine.fast
     libraries: threadpoolctl
-
-command
-    modules: normbench.command
 
 comparison
     modules: normbench.comparison

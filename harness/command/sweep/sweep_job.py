@@ -1,12 +1,8 @@
 """One job of a sweep: taken from what is recorded, or run and recorded, whatever becomes of it."""
 
-import json
 import os
-import signal
-import threading
-import time
 from contextlib import ExitStack
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
     from normbench.recording.store.writer import Writer
     from normbench.results.store.job_records import JobRecord
 
-WATCH = 1.0  # seconds between two looks at whether the sweep's own process is there
-
 
 def run_job(config: DictConfig) -> dict[str, Any]:
     """Run and record one job, or take it from what is recorded; return what became of it.
@@ -36,6 +30,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     `run_id` and `experiment` are those of the scheme's run; `reused` says that it was there.
     """
     from normbench.command.sweep.progress import Progress
+    from normbench.recording.resume import recovery
     from normbench.recording.resume.leftovers import LEDGER
 
     hydra = HydraConfig.get()
@@ -44,11 +39,11 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     folder = Path(hydra.sweep.dir).absolute()
     outcome = {"experiment": configs.experiment_name(config), "reused": False}
     try:
-        ledger = _ledger(folder / LEDGER)
+        ledger = recovery.read_ledger(folder / LEDGER)
     except OSError:
         reason = f"hydra.sweep.dir={folder}: was removed while the sweep was at work"
         return outcome | {"failure": "store", "reason": reason, "run_id": ""}
-    _stop_orphan(folder, ledger)
+    recovery.stop_orphan(folder, ledger)
     title = f"job {hydra.job.num + 1} of {ledger['jobs']}: {configs.title(config)}"
     progress = Progress(title, bar=os.getpid() == ledger["process"])
     try:
@@ -63,7 +58,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
             _let_go(place, folder)
             progress.end("reused")
             return outcome | {"failure": "", "run_id": known, "reused": True}
-        told = _write(writer, place, record, folder, ledger)
+        told = recovery.write_record(writer, place, record, folder, ledger)
     reason = told.get("reason") or record.scheme.tags.get(names.REASON.key, "")
     failure = told.get("failure", failure)
     if not failure:
@@ -77,13 +72,6 @@ def _let_go(place: "Place", folder: Path) -> None:
     from normbench.recording.resume import checkpoints
 
     checkpoints.remove(folder.parent, place.tags[names.DESCENT.key])
-
-
-@lru_cache(maxsize=1)
-def _ledger(file: Path) -> dict[str, Any]:
-    """Return what a sweep's jobs have to know; read once a process, it may be removed."""
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
 
 
 def _place(config: DictConfig, writer: "Writer", ledger: dict[str, Any]) -> "Place":
@@ -170,79 +158,3 @@ def _recorded(writer: "Writer", place: "Place") -> tuple[str, "JobRecord | None"
         return "", reuse.judged_again(writer, found, place)
     except (StoreLostError, ResultsError):  # or with arrays that are gone
         return "", None
-
-
-def _write(
-    writer: "Writer", place: "Place", record: "JobRecord", folder: Path, ledger: dict[str, Any]
-) -> dict[str, Any]:
-    """Write a job's record; it waits on disk until all of it was read back from the store."""
-    from normbench.recording.resume.leftovers import PENDING, REFUSED
-    from normbench.recording.store import records
-    from normbench.recording.store.connection import StoreLostError
-
-    number = record.scheme.tags[names.JOB.key].rpartition("/")[2]
-    file = folder / PENDING / f"{number}.npz"
-    _save(record, file, ledger)
-    _stop_orphan(folder, ledger)
-    told: dict[str, Any] = {}
-    try:
-        try:
-            run_id = writer.write(record)
-        except (StoreLostError, OSError):
-            raise
-        except Exception as error:  # refused: the job failed, and says why; its record stays
-            failed = records.of_failure(place, error)
-            told = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
-            run_id = writer.write(failed)
-            if file.is_file():
-                file.replace(file.with_suffix(REFUSED))
-    except (StoreLostError, OSError) as error:
-        if not file.is_file():
-            _save(record, file, ledger)  # a full disk may have room again
-        return {"failure": "store", "reason": str(error), "run_id": ""}
-    file.unlink(missing_ok=True)
-    return told | {"run_id": run_id}
-
-
-def _save(record: "JobRecord", file: Path, ledger: dict[str, Any]) -> None:
-    """Keep a record on disk, where there is room for it."""
-    from normbench.recording.resume.leftovers import LEDGER
-
-    try:
-        record.save(file)
-        about = file.parent.parent / LEDGER
-        if not about.is_file():  # removed with its folder; without it, no command would look here
-            about.write_text(json.dumps(ledger))
-    except OSError:
-        file.with_suffix(".draft").unlink(missing_ok=True)
-
-
-def _stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
-    """End a launcher's process whose sweep was killed: the next command does its job again.
-
-    What it has kept on disk by then, the next command writes.
-    """
-    from normbench.results.store.owner import lives
-
-    if os.getpid() == ledger["process"]:
-        return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's, which ends its processes
-    if os.getppid() == ledger["process"]:
-        _watch(ledger["process"])
-    elif not lives(folder):
-        os._exit(1)  # an exception would only bring the next job
-
-
-@lru_cache(maxsize=1)
-def _watch(parent: int) -> None:
-    """End this process soon after the one that started it: joblib's would wait for jobs for ever.
-
-    What it was writing is ended and written again by the next command.
-    """
-
-    def look() -> None:
-        while os.getppid() == parent:
-            time.sleep(WATCH)
-        os._exit(1)
-
-    threading.Thread(target=look, daemon=True).start()

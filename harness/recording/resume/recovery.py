@@ -1,0 +1,95 @@
+"""A job's record is kept on disk until the store has all of it; a killed sweep's processes end."""
+
+import json
+import os
+import signal
+import threading
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from normbench import names
+from normbench.recording.resume.leftovers import LEDGER, PENDING, REFUSED
+from normbench.recording.store.connection import StoreLostError
+from normbench.recording.store.records import Place, of_failure
+from normbench.recording.store.writer import Writer
+from normbench.results.store.job_records import JobRecord
+from normbench.results.store.owner import lives
+
+WATCH = 1.0  # seconds between two looks at whether the sweep's own process is there
+
+
+@lru_cache(maxsize=1)
+def read_ledger(file: Path) -> dict[str, Any]:
+    """Return what a sweep's jobs have to know; read once a process, it may be removed."""
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def write_record(
+    writer: Writer, place: Place, record: JobRecord, folder: Path, ledger: dict[str, Any]
+) -> dict[str, Any]:
+    """Write a job's record; it waits on disk until all of it was read back from the store."""
+    number = record.scheme.tags[names.JOB.key].rpartition("/")[2]
+    file = folder / PENDING / f"{number}.npz"
+    _save(record, file, ledger)
+    stop_orphan(folder, ledger)
+    told: dict[str, Any] = {}
+    try:
+        try:
+            run_id = writer.write(record)
+        except (StoreLostError, OSError):
+            raise
+        except Exception as error:  # refused: the job failed, and says why; its record stays
+            failed = of_failure(place, error)
+            told = {"failure": "bug", "reason": failed.scheme.tags[names.REASON.key]}
+            run_id = writer.write(failed)
+            if file.is_file():
+                file.replace(file.with_suffix(REFUSED))
+    except (StoreLostError, OSError) as error:
+        if not file.is_file():
+            _save(record, file, ledger)  # a full disk may have room again
+        return {"failure": "store", "reason": str(error), "run_id": ""}
+    file.unlink(missing_ok=True)
+    return told | {"run_id": run_id}
+
+
+def _save(record: JobRecord, file: Path, ledger: dict[str, Any]) -> None:
+    """Keep a record on disk, where there is room for it."""
+    try:
+        record.save(file)
+        about = file.parent.parent / LEDGER
+        if not about.is_file():  # removed with its folder; without it, no command would look here
+            about.write_text(json.dumps(ledger))
+    except OSError:
+        file.with_suffix(".draft").unlink(missing_ok=True)
+
+
+def stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
+    """End a launcher's process whose sweep was killed: the next command does its job again.
+
+    What it has kept on disk by then, the next command writes.
+    """
+    if os.getpid() == ledger["process"]:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's, which ends its processes
+    if os.getppid() == ledger["process"]:
+        _watch(ledger["process"])
+    elif not lives(folder):
+        os._exit(1)  # an exception would only bring the next job
+
+
+@lru_cache(maxsize=1)
+def _watch(parent: int) -> None:
+    """End this process soon after the one that started it: joblib's would wait for jobs for ever.
+
+    What it was writing is ended and written again by the next command.
+    """
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH)
+        os._exit(1)
+
+    threading.Thread(target=look, daemon=True).start()
