@@ -314,6 +314,29 @@ def arrows():
     return found
 
 
+def face(room):
+    """Return the modules that a room's `__init__` names for others; None where it has code."""
+    if f"normbench.{room}" not in TEXTS or TEXTS[f"normbench.{room}"].name != "__init__.py":
+        return None
+    body = ast.parse(TEXTS[f"normbench.{room}"].read_text()).body
+    lists = [node for node in body if ast.unparse(node).startswith("__all__ = ")]
+    if len(lists) + 1 < len(body):
+        return None
+    return {name for node in lists for name in ast.literal_eval(node.value)}
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if face(room) is not None])
+def test_others_use_the_modules_that_a_room_names(room):
+    used = {
+        other.removeprefix(f"normbench.{room}.").split(".")[0]
+        for name in INSIDE
+        if room_of(name) != room
+        for other in imported(TEXTS[name])
+        if room_of(other) == room and other != f"normbench.{room}"
+    }
+    assert used == face(room)
+
+
 def test_imports_go_down_the_table():
     order = list(ROOMS)
     upwards = [

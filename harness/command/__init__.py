@@ -1,1 +1,3 @@
 """The command line, and the only room that knows Hydra."""
+
+__all__ = ["entry"]

@@ -1,1 +1,3 @@
 """Statistics over runs: problems, targets, pairs, ranks, held-out points."""
+
+__all__ = ["comparisons", "evidence", "heldout", "merging", "problems", "reached"]

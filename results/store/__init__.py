@@ -1,1 +1,17 @@
 """The one reader of MLflow: runs in, tidy tables out."""
+
+__all__ = [
+    "dataset_inputs",
+    "errors",
+    "job_records",
+    "looks",
+    "memory",
+    "mlflows_own",
+    "owner",
+    "rows",
+    "run_labels",
+    "runs",
+    "state",
+    "stores",
+    "uris",
+]

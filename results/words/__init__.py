@@ -1,1 +1,3 @@
 """Sentences from templates with their conditions."""
+
+__all__ = ["reasons", "sentences"]

@@ -1,1 +1,3 @@
 """The words after `normbench results`."""
+
+__all__ = ["commands"]

@@ -1,1 +1,3 @@
 """A scheme applied to points: fitted, probed, folded into the weights."""
+
+__all__ = ["applying", "probed", "under"]
