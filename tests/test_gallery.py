@@ -64,7 +64,7 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
     done = command(f"experiment={study}", *place_of_data(study))
     assert done.returncode == 0, done.stderr
     folder, _, name = study.partition("/")
-    table = studies.checked(f"sqlite:///{tmp_path}/mlflow.db", folder)
+    table = studies.checked(studies.last(f"sqlite:///{tmp_path}/mlflow.db", folder)[0])
     assert len(table) == len(described(study)["expected"])
     assert set(table["study"]) == {name}
     assert expected.unexplained(table) == 0, table.to_string()
@@ -95,7 +95,7 @@ def test_spam_runs_on_a_made_file_of_its_shape(command, tmp_path):
     make_spam(tmp_path)
     done = command(*words)
     assert done.returncode == 0, done.stderr
-    table = studies.checked(f"sqlite:///{tmp_path}/mlflow.db", "exercises")
+    table = studies.checked(studies.last(f"sqlite:///{tmp_path}/mlflow.db", "exercises")[0])
     assert list(table["verdict"]) == ["agrees", "agrees"]
 
 

@@ -2,32 +2,69 @@
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from normbench import names
 from normbench.results.answer.theory_table import bounded
-from normbench.results.store import runs
+from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.results.store.state import Phase, State
 from normbench.results.studies import expected
 
 EXPERIMENT = re.compile(r"experiment=([\w/]+)")
 
 
-def last(store: str, folder: str) -> dict[str, str]:
-    """Return the last sweep's id of each study in a folder of `conf/experiment`, by its name.
+def last(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep], list[str]]:
+    """Return the last complete sweep of each study in a folder of `conf/experiment`, by its name.
 
-    In the order in which they ran. Raises ResultsError where there is no such store.
+    In the order in which they ran; the last that holds a job where none is complete. Beside them
+    what there is to tell of those that are not complete, in sentences. Raises ResultsError where
+    there is no such store, and where no study of the folder has a job.
     """
-    found: dict[str, str] = {}
+    ids: dict[str, list[str]] = {}
     for row in as_rows(runs.sweeps(store)):
         name = _study(row["command"])
         if name.startswith(f"{folder}/"):
-            found.setdefault(name.removeprefix(f"{folder}/"), row["sweep"])
-    return dict(reversed(found.items()))
+            ids.setdefault(name.removeprefix(f"{folder}/"), []).append(row["sweep"])
+    shown: dict[str, Sweep] = {}
+    notes: list[str] = []
+    for name, own in reversed(ids.items()):
+        sweep, unfinished = _last_complete(store, list(dict.fromkeys(own)))
+        shows = f"; shown is {sweep.sweep_id}" if sweep is not None else ""
+        notes += [
+            f"{folder}/{name}: comparison {one.sweep_id} {one.predicate}{shows}."
+            for one in unfinished
+        ]
+        if sweep is not None:
+            shown[name] = sweep
+    if not shown:
+        why = "; ".join(note.removesuffix(".") for note in notes) or (
+            f"holds no study of {folder}; normbench experiment={folder}/NAME runs one"
+        )
+        raise ResultsError(f"--store {store}: {why}")
+    return shown, notes
+
+
+def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, list[State]]:
+    """Return the first complete sweep, or the first that has jobs, and the states of those before.
+
+    sweep_ids: the latest first.
+    """
+    unfinished: list[State] = []
+    first = None
+    for sweep_id in sweep_ids:
+        sweep = runs.load(store, sweep_id)
+        found = state.of(sweep)
+        if found.done and (found.phase is Phase.ENDED or found.done == found.jobs):
+            return sweep, unfinished
+        unfinished.append(found)
+        first = sweep if first is None and found.done else first
+    return first, unfinished
 
 
 def _study(command: str) -> str:
@@ -40,24 +77,22 @@ def _study(command: str) -> str:
     return next((word[1] for word in found if word), "")
 
 
-def checked(store: str, folder: str) -> pd.DataFrame:
-    """Return one row a number that the studies of a folder expect, see `expected.checked`.
+def checked(sweeps: Mapping[str, Sweep]) -> pd.DataFrame:
+    """Return one row a number that studies expect, see `expected.checked`.
 
-    Empty where none of them expects one.
+    Empty where none of them expects one. sweeps: by the study's name, from `last`.
     """
-    found = last(store, folder).items()
-    rows = [expected.checked(runs.load(store, sweep_id), name) for name, sweep_id in found]
+    rows = [expected.checked(sweep, name) for name, sweep in sweeps.items()]
     return pd.DataFrame([row for part in rows for row in part])
 
 
-def table(store: str, folder: str = "textbook") -> pd.DataFrame:
+def table(sweeps: Mapping[str, Sweep]) -> pd.DataFrame:
     """Return one row a study and scheme: `study`, `scheme`, `the source says`, `measured`.
 
-    Raises ResultsError where no study of the folder is in the store.
+    sweeps: by the study's name, from `last`.
     """
     rows = []
-    for name, sweep_id in last(store, folder).items():
-        sweep = runs.load(store, sweep_id)
+    for name, sweep in sweeps.items():
         for row in as_rows(sweep.of_role(names.SCHEME)):
             rows.append(
                 {
@@ -67,11 +102,6 @@ def table(store: str, folder: str = "textbook") -> pd.DataFrame:
                     "measured": measured(sweep, row),
                 }
             )
-    if not rows:
-        raise ResultsError(
-            f"--store {store}: holds no study of {folder}; normbench experiment={folder}/NAME "
-            "runs one"
-        )
     return pd.DataFrame(rows)
 
 

@@ -119,9 +119,12 @@ def _studies(options: argparse.Namespace) -> int:
     from normbench.results.studies import study_table as studies
 
     write = tables.FORMATS[options.format]
-    checked = studies.checked(options.store, options.folder)
+    last, notes = studies.last(options.store, options.folder)
+    for note in notes:
+        print(note, file=sys.stderr)
+    checked = studies.checked(last)
     if checked.empty:  # studies that say no numbers
-        print(write(studies.table(options.store, options.folder)))
+        print(write(studies.table(last)))
         return 0
     below = expected.reasons(checked) if options.format == "text" else []
     print(write(expected.narrow(checked) if options.format == "text" else checked))
@@ -136,6 +139,11 @@ def _table(options: argparse.Namespace) -> int:
     long = options.histories or options.all_steps
     role = names.STEP if options.all_steps else names.SCHEME
     table = tables.histories(sweep, role) if long else tables.summary(sweep)
+    if table.empty:
+        raise ResultsError(
+            f"table {'--all-steps' if options.all_steps else '--histories'}: {sweep.sweep_id} has "
+            "no histories; its jobs failed, or the runs of its steps were deleted"
+        )
     made = tables.FORMATS[options.format](table)
     if not options.out and isinstance(made, str):
         print(made)

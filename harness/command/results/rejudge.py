@@ -141,7 +141,8 @@ class _Work:
         if record is None:
             self.writer.adopt(known or run.run_id, place.tags[names.JOB.key])
             return
-        if reuse.lacks(record.scheme.tags, place.params):
+        lacks_theory = len(run.steps) < len(record.steps)  # runs of steps were deleted
+        if lacks_theory or reuse.lacks(record.scheme.tags, place.params):
             record.scheme.tags.pop(names.FINGERPRINT.key, None)
         self.writer.write(record)
 

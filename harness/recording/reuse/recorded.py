@@ -43,7 +43,12 @@ class Recorded:
 
     @property
     def shown(self) -> float | None:
-        """The step size that stands for the scheme; None where none stayed finite."""
+        """The step size that stands for the scheme.
+
+        None where none stayed finite, or where its run was deleted.
+        """
+        if names.BEST.column not in self.steps:
+            return None
         best = self.steps.index[self.steps[names.BEST.column] == "true"]
         return float(best[0]) if len(best) else None
 

@@ -101,7 +101,12 @@ def _is_number(run: Recorded, name: str) -> bool:
 
 
 def _with_theory(run: Recorded, step: Step) -> Step:
-    """Return a step with what theory predicts of it, as it is recorded."""
+    """Return a step with what theory predicts of it, as it is recorded.
+
+    Nothing is predicted of a step whose run was deleted.
+    """
+    if step.step_size not in run.steps.index:
+        return step
     row = run.steps.loc[step.step_size].dropna()
     theory = [key for key in row.index if key.startswith(f"{names.METRICS}{names.THEORY}")]
     known = {key.removeprefix(names.METRICS): row[key] for key in theory}
