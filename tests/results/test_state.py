@@ -329,6 +329,8 @@ def test_words_that_say_the_same_as_another_one(store, name, word, capsys):
 
 def test_a_comparison_that_lacks_a_step_is_judged_again(store, capsys):
     without(names.STEP, 1)(store)
+    for run_id in runs.load(store.uri, "new").of_role(names.SCHEME)["run_id"]:
+        store.writer.client.set_tag(run_id, names.DESCENT.key, run_id)
     code, _, err = said(
         capsys, "rejudge", "new", "rules.tail=0.5", "--out", "again", "--store", store.uri
     )
@@ -336,6 +338,8 @@ def test_a_comparison_that_lacks_a_step_is_judged_again(store, capsys):
     again = runs.load(store.uri, runs.last_sweep_id(store.uri))
     assert again.sweep_id.startswith("new.")
     assert len(again.of_role(names.STEP)) == 6  # from what the jobs keep
+    # Only the job that lacks what theory predicts of a step cannot be reused.
+    assert again.of_role(names.SCHEME)[names.FINGERPRINT.column].notna().sum() == 2
     assert len(runs.load(store.uri, "new").of_role(names.STEP)) == 5
 
 
