@@ -422,7 +422,7 @@ def test_the_list_tells_that_a_killed_comparison_no_longer_runs(store):
 @pytest.mark.sqlite("a command that is killed here")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_command_that_runs_and_is_ended(tmp_path, number, capsys):
-    words = ["dataset=gaussian", "iterations=100000000", "theory=none"]
+    words = ["dataset=gaussian", "iterations=10000000", "step_sizes=[0.1]", "theory=none"]
     with subprocess.Popen(
         [sys.executable, "-m", "normbench", *words],
         cwd=tmp_path,
