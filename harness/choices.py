@@ -19,14 +19,6 @@ from normbench.datasets.values import UserError, did_you_mean
 
 CONF = Path(str(files("normbench.conf")))
 TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
-# What `_target_` named before the project was a package, and what it is now.
-FORMER = {
-    "costs.": "normbench.costs.",
-    "datasets.": "normbench.datasets.",
-    "optimizers.": "normbench.optimizers.",
-    "harness.normalizers.": "normbench.normalizers.",
-    "harness.choices.": "normbench.choices.",
-}
 
 
 @dataclass(frozen=True)
@@ -149,30 +141,6 @@ def allowing(packages: Any) -> Iterator[None]:
         _named.reset(token)
 
 
-def canonical(value: Any, packages: Any = ()) -> Any:
-    """Return a setting with every `_target_` in it in its present spelling.
-
-    packages: the user's own; their names stay as they are.
-    """
-    if isinstance(value, list):
-        return [canonical(entry, packages) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    made = {key: canonical(entry, packages) for key, entry in value.items()}
-    target = made.get("_target_")
-    if isinstance(target, str):
-        made["_target_"] = _present(target, packages)
-    return made
-
-
-def _present(target: str, packages: Any) -> str:
-    own = isinstance(packages, (list, tuple)) and target.split(".")[0] in packages
-    for former, present in FORMER.items():
-        if target.startswith(former) and not own:
-            return present + target.removeprefix(former)
-    return target
-
-
 def locate(group: str, target: Any) -> Any:
     """Return what a dotted path such as `normbench.costs.softmax` names, once it fits its group.
 
@@ -185,7 +153,7 @@ def locate(group: str, target: Any) -> Any:
             f"{group}._target_: is missing; the option's file says what it stands for in a line "
             f"such as _target_: {PLACES[group].example}"
         )
-    target = _present(str(target), _named.get())
+    target = str(target)
     module_name, _, attribute = target.rpartition(".")
     package = target.split(".")[0]
     if package == "normbench":

@@ -1,6 +1,6 @@
 """The words that are written to MLflow and read from it: every metric, tag and verdict, once.
 
-Keys never change: a store outlives the code that wrote it. `harness` writes by these names and
+`harness` writes by these names and
 `results` reads by them; nothing else is matched, no sentence above all.
 """
 
@@ -66,7 +66,6 @@ class Tag:
 # Verdicts, from good to bad, with what each says of a run (`failed`: of a job).
 LEVELLED, UNSETTLED, CYCLING, DIVERGED = "levelled", "unsettled", "cycling", "diverged"
 FAILED = "failed"
-FORMER_VERDICTS = {"settled": LEVELLED}  # as older stores have them
 VERDICTS = {
     LEVELLED: "its cost is flat at the end of its iterations, and most of the excess is gone",
     UNSETTLED: "it is finite, and neither levelled nor cycling",
@@ -75,11 +74,6 @@ VERDICTS = {
     FAILED: "the job could not run",
 }
 TIED = 1e-6  # of the start's excess: final costs that are nearer to one another are equal
-
-
-def present(verdicts: str) -> str:
-    """Return verdicts, with spaces between them, in the words that are written now."""
-    return " ".join(FORMER_VERDICTS.get(word, word) for word in verdicts.split(" "))
 
 
 # Histories: over the iterations, 0 (the start) first.

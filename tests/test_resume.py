@@ -247,7 +247,7 @@ def test_the_dashboard_is_this_machines_alone():
 
 
 def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):
-    """So what was recorded with start=zeros, the former default, is not descended again."""
+    """So what was recorded with start=zeros is not descended again under the default."""
     words = ("normalizer=standard", "iterations=5", STEP)
     assert command(*words, "start=zeros").returncode == 0
     assert "reused 1 of 1" in command(*words).stdout

@@ -43,7 +43,7 @@ def judged_again(parts: Mapping[str, Array], rules: Rules) -> tuple[Step, ...]:
     bench = Bench(
         rules=rules,
         tie=None if np.isnan(tie) else tie,
-        points=int(parts.get("points", 0)),  # older stores are judged by the cost
+        points=int(parts["points"]),
         **{name: float(parts[name]) for name in BENCH},
     )
     known = [metric.key for metric in names.HISTORIES if metric.key in parts]

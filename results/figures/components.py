@@ -72,8 +72,6 @@ def draw(
 
 def _points(axis: Any, parts: Mapping[str, Any]) -> None:
     """Draw points as they are, and below each the same point under the scheme."""
-    if "under" not in parts:  # of an older store
-        return
     images = [parts["points"]]
     less = parts["points"].shape[1] - parts["under"].shape[1]
     if 0 <= less < parts["points"].shape[1] / 2:  # of fewer, an image would be nearly empty

@@ -37,9 +37,8 @@ def draw(
 ) -> Figure:
     """Return the figure: a panel a scheme, contours of the cost, the path from dark to bright.
 
-    arrays: by label, what `record=[contours]` keeps; of older stores without `minimum`, `least`,
-    `condition`, `held` and `path_cost`. schemes: one row a scheme (`label`, `normalizer`; where
-    known `tags.minimum_case`), in order.
+    arrays: by label, what `record=[contours]` keeps. schemes: one row a scheme (`label`,
+    `normalizer`; where known `tags.minimum_case`), in order.
     """
     rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
@@ -92,9 +91,9 @@ def _panels(
 
 def _slice(parts: Mapping[str, Any]) -> str:
     """Return the condition number of a scheme's slice, and what is held."""
-    known = float(parts.get("condition", np.nan))
+    known = float(parts["condition"])
     words = "" if np.isnan(known) else f", slice's condition {style.short(known)}"
-    return words + (f", {parts['held']}" if str(parts.get("held", "")) else "")
+    return words + (f", {parts['held']}" if str(parts["held"]) else "")
 
 
 def levels(every: Sequence[Mapping[str, Any]]) -> tuple[Any, int]:
@@ -105,10 +104,9 @@ def levels(every: Sequence[Mapping[str, Any]]) -> tuple[Any, int]:
     others have every second, or every fourth .., which the second number says.
     """
     costs = [parts["cost"][np.isfinite(parts["cost"])] for parts in every]
-    low = min(float(parts.get("least", cost.min())) for parts, cost in zip(every, costs))
+    low = min(float(parts["least"]) for parts in every)
     top = max(float(cost.max()) for cost in costs)
-    starts = [float(parts["path_cost"][0]) for parts in every if "path_cost" in parts]
-    unit = max(starts, default=top) - low
+    unit = max(float(parts["path_cost"][0]) for parts in every) - low
     if unit <= 0:
         unit = top - low or 1.0
     for finer in (1, 2, 4, 8, 16):
@@ -160,7 +158,7 @@ def _panel(
         zorder=3,
     )
     marks = [("_end", path[0], "o"), ("_end", path[-1], "*")]
-    marks += [("_minimum", parts["minimum"], "P")] if len(parts.get("minimum", ())) else []
+    marks += [("_minimum", parts["minimum"], "P")] if len(parts["minimum"]) else []
     for label, place, marker in marks:
         axis.plot(
             *place,
@@ -221,11 +219,11 @@ def _points(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
 def _notes(rows: Sequence[Mapping[Any, Any]], every: Sequence[Mapping[str, Any]]) -> str:
     """Return what the marks are, and what the slices hold."""
     marks = ["circle: the start", "star: the end"]
-    if any(len(parts.get("minimum", ())) for parts in every):
+    if any(len(parts["minimum"]) for parts in every):
         marks.append("cross: the least cost")
     notes = [f"{', '.join(marks)}; a grey is the same cost in every panel"]
-    through = {str(parts["through"]) for parts in every if "through" in parts}
-    notes += [f"each slice goes through {' or '.join(sorted(through))}"] if through else []
+    through = {str(parts["through"]) for parts in every}
+    notes.append(f"each slice goes through {' or '.join(sorted(through))}")
     if any(row.get(CASE) in (names.STRICTLY, names.PARTLY) for row in rows):
         notes[-1] += "; no weights have the least cost: it is at infinity"
     if not all(map(_is_square, every)):

@@ -61,8 +61,4 @@ def _table(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
     axis.grid(False)
 
 
-def _fits(parts: Mapping[str, Any]) -> bool:
-    return "entries" in parts  # not of an older store
-
-
-make = of_arrays("biplot", draw, _fits)
+make = of_arrays("biplot", draw)

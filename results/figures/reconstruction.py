@@ -118,8 +118,8 @@ def animate(
 
 def _caption(row: Mapping[Any, Any], parts: Mapping[str, Any], place: int) -> str:
     """Return a scheme, the number of coordinates, and the share of variance that they explain."""
-    share = f", {parts['share'][place]:.0%}" if "share" in parts else ""  # not of an older store
-    return f"{style.plain(row['label'])}\nk = {parts['count'][place]}{share}"
+    known = f"k = {parts['count'][place]}, {parts['share'][place]:.0%}"
+    return f"{style.plain(row['label'])}\n{known}"
 
 
 def _row_label(axis: Any, label: str, look: style.Look) -> None:

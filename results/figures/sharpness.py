@@ -78,7 +78,7 @@ def draw(
 def bands(iteration: Any, values: Any) -> tuple[Any, Any]:
     """Return the lowest and the highest value of an iteration and its two neighbours, `(k,)` each.
 
-    Of neighbours that are recorded: older stores hold every fifth iteration.
+    Of neighbours that are recorded: stretches of three, where each iteration is too much work.
     """
     known = pd.Series(np.asarray(values, dtype=float), index=np.asarray(iteration, dtype=int))
     beside = pd.concat([known, *(known.reindex(known.index + by) for by in (-1, 1))], axis=0)

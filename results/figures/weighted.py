@@ -62,7 +62,7 @@ def _terms(parts: Mapping[str, Any], label: str) -> list[tuple[str, Any, bool]]:
 
 
 def _fits(parts: Mapping[str, Any]) -> bool:
-    return "weights" in parts and is_image(parts)  # not of an older store
+    return is_image(parts)
 
 
 make = of_arrays("components", draw, _fits)

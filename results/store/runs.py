@@ -25,7 +25,6 @@ HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(
     names.quartile(metric, part).key for metric in names.HISTORIES for part in names.QUARTILES
 )
-VERDICT_TAGS = (names.VERDICT.key, names.START_VERDICTS.key)
 OURS = names.SWEEP_ID.exists  # on a shared server, others may have a tag `role` as well
 QUERY = "query"  # stands for the id of a sweep
 Arrays = dict[str, NDArray[Any]]
@@ -400,7 +399,6 @@ def _search(client: Any, query: str, most: int | None = None, name: str = "") ->
 def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any]:
     """Return a run as a row of the table; line: cleans what another may have written."""
     tags = {line(key): line(text) for key, text in run.data.tags.items()}
-    tags |= {key: names.present(tags[key]) for key in VERDICT_TAGS if key in tags}
     params = {line(key): line(text) for key, text in run.data.params.items()}
     ended = run.info.end_time or run.info.start_time
     return {

@@ -82,8 +82,6 @@ TEMPLATES = {
     "note": "Note: {of}{note}.",
     "judged_again": "Judged again, {schemes}: what belonged to another step or other rules is left "
     "out ({what}); to have it, descend again.",
-    "judged_before": "Judged as before, not by {rules}: {schemes}, of which the store has medians "
-    "over several starts alone.",
     # what has to be known before schemes are compared
     "counts": "The cost of {experiments} grows in proportion to the weights and is 0 at zero "
     "weights, so that costs of two runs tell nothing of each other: best step sizes, targets and "

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from normbench.choices import CONF, allowing, build, canonical, chain, locate, options
+from normbench.choices import CONF, allowing, build, chain, locate, options
 from normbench.comparison import compare
 from normbench.costs import softmax
 from normbench.datasets import UserError
@@ -50,27 +50,6 @@ def test_a_scheme_within_a_chain_is_no_way_around():
     for schemes in (links, [{"chain": {"schemes": links}}]):
         with pytest.raises(UserError, match=r"normalizer\._target_=os\.getcwd: is of"):
             build("normalizer", {"_target_": "normbench.choices.chain", "schemes": schemes})
-
-
-FORMER = (
-    ("cost", "costs.softmax", "normbench.costs.softmax"),
-    ("dataset", "datasets.bundled.iris", "normbench.datasets.bundled.iris"),
-    ("optimizer", "optimizers.adam", "normbench.optimizers.adam"),
-    ("normalizer", "harness.normalizers.PCASphere", "normbench.normalizers.PCASphere"),
-    ("normalizer", "harness.choices.chain", "normbench.choices.chain"),
-)
-
-
-@pytest.mark.parametrize(("group", "former", "present"), FORMER)
-def test_former_spellings_are_accepted_and_told_in_their_present_one(group, former, present):
-    assert locate(group, former) is locate(group, present)
-    nested = {"schemes": [{"standard": {"_target_": former}}], "_target_": former}
-    assert canonical(nested) == {
-        "schemes": [{"standard": {"_target_": present}}],
-        "_target_": present,
-    }
-    own = former.split(".")[0]
-    assert canonical(nested, [own]) == nested  # a package of the user's that has the same name
 
 
 def test_a_package_that_the_user_names_is_allowed_as_long_as_it_is_named():

@@ -1,4 +1,4 @@
-"""A whole sweep judged again: as a new sweep, finished after a cut, older stores as they can be."""
+"""A whole sweep judged again: as a new sweep, finished after a cut."""
 
 import shutil
 
@@ -17,7 +17,6 @@ from normbench.optimizers import gradient_descent
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
-from normbench.results.answer import theory_table as theory
 from normbench.results.store.runs import last_sweep_id, load, sweeps
 from normbench.verdicts.convergence import Rules
 
@@ -157,52 +156,3 @@ def test_a_mistake_is_one_line_and_leaves_nothing(store, capsys, tmp_path, words
     assert said in line
     assert list(sweeps(store)["sweep"]) == ["old"]
     assert not (tmp_path / "outputs").exists()
-
-
-def older(store, run_ids, starts="1"):
-    """Make runs of a store what an earlier version had written: no arrays of the descent."""
-    import sqlite3
-
-    file = store.removeprefix("sqlite:///")
-    with sqlite3.connect(file) as connection:
-        for run_id in run_ids:
-            for key in ("recorded", "descent", "fingerprint", "descend_again"):
-                connection.execute("delete from tags where run_uuid = ? and key = ?", (run_id, key))
-            connection.execute(
-                "insert into params (key, value, run_uuid) values ('starts', ?, ?)",
-                (starts, run_id),
-            )
-    connection.close()
-
-
-@pytest.mark.parametrize("word", ["show", "report", "table"])
-def test_an_older_store_is_shown(store, capsys, word):
-    older(store, load(store, "old").of_role("scheme")["run_id"])
-    assert main([word, "--store", store]) == 0
-    assert main(["list", "--store", store]) == 0
-    assert main(["profile", "--store", store]) == 0
-    assert "pca_sphere" in capsys.readouterr().out
-
-
-def test_an_older_store_of_one_start_is_judged_from_its_histories(store, tmp_path, undrawn):
-    assert main(["rejudge", "--store", store, "old", *WORDS]) == 0
-    known = finals(load(store, last_sweep_id(store)))
-    shutil.copy(f"{tmp_path}/mlflow.db", f"{tmp_path}/other.db")
-    other = f"sqlite:///{tmp_path}/other.db"
-    every = load(other, "old").of_role("scheme")["run_id"]
-    again = load(other, last_sweep_id(other))
-    older(other, [*every, *again.of_role("scheme")["run_id"]])
-    assert main(["rejudge", "--store", other, "old", *WORDS, "rules.last=0.2"]) == 0
-    assert finals(load(other, last_sweep_id(other))).equals(known)
-
-
-def test_an_older_store_of_several_starts_is_shown_as_it_was_judged(store, undrawn):
-    old = load(store, "old")
-    older(store, old.of_role("scheme")["run_id"], starts="3")
-    assert main(["rejudge", "--store", store, "old", *WORDS]) == 0
-    new = load(store, last_sweep_id(store))
-    assert set(new.of_role("scheme")["run_id"]) == set(old.of_role("scheme")["run_id"])
-    said = theory.explanation(new, NAME)
-    assert "Judged as before, not by rules.tail=0.5 rules.variation=0.3: identity; " in said
-    assert "medians over several starts alone" in said
-    assert "Judged as before" not in theory.explanation(old, NAME)

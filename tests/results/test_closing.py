@@ -84,19 +84,6 @@ def explained(sweep):
     return theory.explanation(sweep, "x")
 
 
-def rejudged(lost=None, rule="0.1"):
-    """Return a sweep that was judged again by `rules.tail=0.2`."""
-    sweep = runs(*BOTH, **{"rules.tail": rule})
-    if lost:
-        sweep = with_tags(sweep, AGAIN=lost)
-    of_sweep = sweep.runs["role"] == "sweep"
-    return Sweep(
-        "-",
-        "s",
-        sweep.runs.assign(**{names.REJUDGED.column: of_sweep.map({True: "rules.tail=0.2"})}),
-    )
-
-
 FAILED, DIVERGED = ("x", "b", None), ("x", "b", {1.0: (np.inf, 0.5)})
 LARGE = {"cost.l2": "0.1"}
 
@@ -176,8 +163,7 @@ CASES = {
         explained(runs(("x", "a", FAST))),
     ),
     "note": (explained(with_tags(runs(*BOTH), NOTE="it rains")), explained(runs(*BOTH))),
-    "judged_again": (explained(rejudged("path", "0.2")), explained(rejudged(None, "0.2"))),
-    "judged_before": (explained(rejudged()), explained(rejudged(None, "0.2"))),
+    "judged_again": (explained(with_tags(runs(*BOTH), AGAIN="path")), explained(runs(*BOTH))),
     "counts": (" ".join(profile.notes([counted(1, 2)])), notes(*BOTH)),
     "other_functions": (
         notes(*starting(a="normal", b="normal")),

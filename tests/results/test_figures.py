@@ -404,11 +404,13 @@ def bowl(height, **more):
     radius = np.hypot(*np.meshgrid(side, side))
     path = np.array([[0.6, 0.0], [0.1, 0.0]])
     parts = {"a": side, "b": side, "cost": height * radius**2, "path": path, "step_size": 1.0}
-    return {**parts, "iteration": np.arange(2), "names": np.array(["u", "v"]), **more}
+    parts |= {"minimum": np.zeros(2), "least": 0.0, "path_cost": [0.36], "condition": np.nan}
+    parts |= {"held": "", "through": "the least cost", "iteration": np.arange(2)}
+    return {**parts, "names": np.array(["u", "v"]), **more}
 
 
 def test_contours_stand_for_the_same_costs_in_every_panel():
-    found = [bowl(1.0, least=0.0, path_cost=[0.36]), bowl(1e-3, least=0.0, path_cost=[0.36])]
+    found = [bowl(1.0), bowl(1e-3)]
     shared, finer = contours.levels(found)
     steep, flat = (set(contours.lines(shared, finer, parts["cost"])) for parts in found)
     assert len(flat) >= contours.FEW
@@ -417,9 +419,9 @@ def test_contours_stand_for_the_same_costs_in_every_panel():
     assert any(np.isclose(shared, 0.36))  # the start's cost is one of them
 
 
-def test_contours_of_an_older_store_are_drawn_without_what_it_lacks():
+def test_contours_without_curvature_or_least_cost_do_not_show_them():
     rows = pd.DataFrame({"label": ["s"], "normalizer": ["s"]})
-    axis, _ = contours.draw({"s": bowl(1.0)}, rows, "").axes
+    axis, _ = contours.draw({"s": bowl(1.0, minimum=np.zeros(0))}, rows, "").axes
     assert axis.get_title() == "s, step 1"
     assert not marked(axis, "minimum")
 
@@ -434,7 +436,7 @@ def test_a_least_cost_at_infinity_is_told_on_contours():
 
 
 def test_contour_levels_of_a_bowl_are_evenly_spaced_rings():
-    rings = np.sqrt(contours.levels([bowl(1.0)])[0])
+    rings = np.sqrt(contours.levels([bowl(1.0, path_cost=[2.0])])[0])
     # 1e-12: levels and roots of numbers around 1, measured 3e-16.
     assert np.allclose(np.diff(rings), rings[0], atol=1e-12)
 
@@ -546,7 +548,7 @@ def test_a_sharpness_of_period_2_is_a_band():
     assert np.array_equal(low, np.full(7, 0.5))
     assert np.array_equal(high, np.full(7, 1.5))
     alone = sharpness.bands(5 * k, values)
-    assert np.array_equal(alone, [values, values])  # of an older store: every fifth
+    assert np.array_equal(alone, [values, values])  # every fifth is recorded
     table = pd.DataFrame({"run_id": "a", "iteration": k, "theory/sharpness": values})
     runs = pd.DataFrame({"run_id": ["a"], "label": ["a"], "normalizer": ["a"]})
     figure = sharpness.draw(table, runs, "")

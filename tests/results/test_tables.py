@@ -74,21 +74,6 @@ def test_a_label_holds_what_tells_a_scheme_apart_and_nothing_else(case):
     assert labels(*rows) == wanted
 
 
-def test_a_verdict_s_former_name_is_read_as_its_present_one(three):
-    step = three.sweep.of_role("step").iloc[0]
-    former = {names.VERDICT: "settled", names.START_VERDICTS: "settled unsettled"}
-    client = runs.connect(three.uri)
-    try:
-        for tag, text in former.items():
-            client.set_tag(step["run_id"], tag.key, text)
-        found = runs.load(three.uri, "sweep-1").runs.set_index("run_id").loc[step["run_id"]]
-    finally:
-        for tag in former:
-            client.set_tag(step["run_id"], tag.key, step[tag.column])
-    assert found["verdict"] == found[names.VERDICT.column] == names.LEVELLED == "levelled"
-    assert found[names.START_VERDICTS.column] == "levelled unsettled"
-
-
 def test_arrays_are_read_back_as_they_were_made(three):
     schemes = three.sweep.of_role("scheme")
     paths = three.sweep.arrays(schemes, "path")

@@ -308,14 +308,12 @@ def writer(config: DictConfig) -> "Writer":
 
 def resolved(config: DictConfig) -> dict[str, Any]:
     """Return a job's settings as plain values; raise `UserError` for what cannot be resolved."""
-    from normbench.choices import canonical
     from normbench.command.config.errors import reading
 
     with reading():
         found = OmegaConf.to_container(config, resolve=True)
     assert isinstance(found, dict)
-    plain = {str(key): value for key, value in found.items()}
-    return {key: canonical(value, plain["packages"]) for key, value in plain.items()}
+    return {str(key): value for key, value in found.items()}
 
 
 def without_hydra(config: DictConfig) -> DictConfig:

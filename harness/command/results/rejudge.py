@@ -150,15 +150,13 @@ class _Work:
         """Return the id of a run that needs no judging: a failed one, or one by these rules."""
         if run.row["verdict"] == names.FAILED:
             return run.run_id
-        if names.DESCENT.key not in place.tags:
-            return None
         return reuse.known(reuse.of_descent(self.writer, place), place)
 
     def _place(self, run: Recorded, number: int, parent: str) -> Place:
         """Return where a job's new run belongs, with the rules among its parameters."""
         params = {**run.params, **self.rules}
         tags = {tag.key: run.row[tag.column] for tag in OF_A_JOB if tag.column in run.row}
-        if names.DESCENT.key in tags:
+        if names.DESCENT.key in tags:  # a job that failed early has none
             tags[names.FINGERPRINT.key] = job_of(tags[names.DESCENT.key], params)
         tags |= {
             names.SWEEP_ID.key: self.sweep_id,

@@ -113,7 +113,6 @@ def _asked(params: Mapping[str, Any]) -> dict[str, str]:
         told.pop("search.width")
     if str(params.get(FOLDS[0])) != "None":
         told |= {key: str(params.get(key)) for key in FOLDS}
-    told[POINT] = str(params.get(POINT) or 0)  # a store of before had the first
     return told
 
 

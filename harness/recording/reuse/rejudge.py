@@ -13,7 +13,6 @@ from normbench.measures import FOLLOWS, explained
 from normbench.measures.contract import BEST, RULES, VERDICTS, Findings
 from normbench.measures.grid import largest
 from normbench.measures.histories import judged_again
-from normbench.recording.reuse import former
 from normbench.recording.reuse.recorded import Recorded
 from normbench.recording.store.records import Place, written
 from normbench.results.store.job_records import JobRecord
@@ -27,11 +26,12 @@ RULE = "rules."
 def rejudged(run: Recorded, place: Place, dataset: Mapping[str, str]) -> JobRecord | None:
     """Return the record of a scheme's run as a place's parameters judge it.
 
-    None where the run keeps no histories, but medians. What follows from another step than the one
-    that now stands for the scheme, or from other rules, is left out; the tag `descend_again` names
-    it. dataset: the entries of the run's data set input. Raises `UserError` for bad rules.
+    None where the run keeps no histories: one without a descent. What follows from another step
+    than the one that now stands for the scheme, or from other rules, is left out; the tag
+    `descend_again` names it. dataset: the entries of the run's data set input. Raises
+    `UserError` for bad rules.
     """
-    kept = run.arrays.get(names.KEPT) or former.kept(run)
+    kept = run.arrays.get(names.KEPT)
     if kept is None:
         return None
     rules = rules_of(place.params)
