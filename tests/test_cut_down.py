@@ -45,9 +45,10 @@ def test_a_study_runs_and_makes_its_numbers(study, tmp_path):
     sweep = cut_down.sweep(study, *place, *CUT.get(name, []))
     asked = {entry["name"] for entry in described(study)["expected"] if entry.get("name")}
     if asked:  # what cannot be made is an error here, and not left out as it is for a reader
-        found = import_module(f"{expected.GALLERY}.{name}").numbers(sweep)
+        module = import_module(f"{expected.GALLERY}.{study.partition('/')[0]}")
+        found = getattr(module, name)(sweep)
         assert asked & set(found)
-    rows = expected.checked(sweep, name)
+    rows = expected.checked(sweep, study)
     assert len(rows) == len(described(study)["expected"])
     assert {row["measured"] for row in rows} != {"not measured"}
     if name not in CUT:

@@ -1,6 +1,8 @@
 """Every study of the gallery runs whole, and each number that its source says is checked."""
 
 import re
+from importlib import import_module
+from inspect import isfunction
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ STUDIES = [
     for file in sorted((CONF / "experiment" / folder).glob("*.yaml"))
 ]
 GUIDE = (CONF / "experiment" / "README.md").read_text()
+PICTURES = ROOT / "results" / "studies" / "gallery"
 
 
 def described(study):
@@ -64,14 +67,14 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
     done = command(f"experiment={study}", *place_of_data(study))
     assert done.returncode == 0, done.stderr
     folder, _, name = study.partition("/")
-    table = studies.checked(studies.last(f"sqlite:///{tmp_path}/mlflow.db", folder)[0])
+    table = studies.checked(studies.last(f"sqlite:///{tmp_path}/mlflow.db", folder)[0], folder)
     assert len(table) == len(described(study)["expected"])
     assert set(table["study"]) == {name}
     assert expected.unexplained(table) == 0, table.to_string()
     assert "not measured" not in set(table["measured"])
     for figure in re.findall(r"`(\w+)`", cells(study)[2]):
         assert list(tmp_path.glob(f"outputs/*/{figure}.png")), figure
-    for kept in (ROOT / "results" / "studies" / "gallery" / name).glob("*.png"):
+    for kept in (PICTURES / name).glob("*.png"):
         (drawn,) = tmp_path.glob(f"outputs/*/{kept.name}")
         assert picture(drawn).shape == picture(kept).shape
         assert np.abs(picture(drawn) - picture(kept)).mean() < 1, kept  # of 255; measured 0
@@ -95,7 +98,9 @@ def test_spam_runs_on_a_made_file_of_its_shape(command, tmp_path):
     make_spam(tmp_path)
     done = command(*words)
     assert done.returncode == 0, done.stderr
-    table = studies.checked(studies.last(f"sqlite:///{tmp_path}/mlflow.db", "exercises")[0])
+    table = studies.checked(
+        studies.last(f"sqlite:///{tmp_path}/mlflow.db", "exercises")[0], "exercises"
+    )
     assert list(table["verdict"]) == ["agrees", "agrees"]
 
 
@@ -118,23 +123,20 @@ def test_the_readme_shows_three_studies_by_their_own_commands():
         assert f"`normbench experiment={study}`" in told
         assert f"`normbench results figure {figure} --out results/studies/gallery/{name}`" in told
         assert f"`{figure}`" in cells(study)[2]
-        assert (
-            ROOT / "results" / "studies" / "gallery" / name / f"{figure}.png"
-        ).stat().st_size < 100_000
+        assert (PICTURES / name / f"{figure}.png").stat().st_size < 100_000
 
 
-def test_every_module_of_numbers_is_a_studys():
-    names = [study.partition("/")[2] for study in STUDIES]
-    assert len(names) == len(set(names))
-    made = {file.stem for file in (ROOT / "results" / "studies" / "gallery").glob("*.py")} - {
-        "__init__"
+def test_a_number_that_no_function_makes_or_no_study_asks_for_is_seen():
+    assert len({study.partition("/")[2] for study in STUDIES}) == len(STUDIES)
+    asking = {
+        study
+        for study in STUDIES
+        if any(entry.get("name") for entry in described(study)["expected"])
     }
-    assert made <= set(names)
-
-
-def test_a_number_that_no_module_makes_or_no_study_asks_for_is_seen():
-    for study in STUDIES:
-        name = study.partition("/")[2]
-        file = ROOT / "results" / "studies" / "gallery" / f"{name}.py"
-        asked = [entry["name"] for entry in described(study)["expected"] if entry.get("name")]
-        assert bool(asked) == file.is_file(), study
+    made = {
+        f"{folder}/{name}"
+        for folder in FOLDERS
+        for name, found in vars(import_module(f"{expected.GALLERY}.{folder}")).items()
+        if isfunction(found) and found.__annotations__.get("return") == dict[str, float]
+    }
+    assert made == asking

@@ -18,24 +18,26 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-GALLERY = "normbench.results.studies.gallery"  # one module a study with numbers of its own
+GALLERY = "normbench.results.studies.gallery"  # numbers of the studies' own
 WORDS = ("what", "metric", "name", "says", "why")
-KEYS = (*WORDS, "of", "value", "within")
+KEYS = (*WORDS, "of", "share", "value", "within")
 EXAMPLE = "such as {what: condition number, metric: theory/condition_number, value: 1, within: 0.1}"
 WIDTH = 118
 MOST_BROKEN = 20  # letters: words are broken to no fewer
 AGREES, DIFFERS = "agrees", "differs"
-# A column of the table of runs by any of its names.
+# A column of the table of runs by any of its names: of a setting, and of a number.
 COLUMNS = ("{}", names.setting("{}"), f"{names.TAGS}{{}}")
+NUMBERS = (f"{names.METRICS}{{}}", "{}")
 
 
 @dataclass(frozen=True)
 class Expected:
     """One number that a study's source says.
 
-    what: what it is a number of, in words. metric: the key of a recorded metric, whose value is
-    that of the scheme runs with the settings `of`; or name: a number of the study's own, from
-    `results/studies/gallery/STUDY.py`.
+    what: what it is a number of, in words. metric: what the scheme runs with the settings `of` have
+    recorded: a metric, a column of the table of runs, or an entry of an array as
+    `spectrum/before/0`, with `share` its share of the array's sum. Or name: a number of the study's
+    own, from its function in `results/studies/gallery/FOLDER.py`.
     value: a number, or the lowest and the highest. within: how far off a measured one may be, a
     plain number, or a share such as `1%`. says: the source's own words, where they are more than
     the number. why: why the measured number differs, where it does.
@@ -46,6 +48,7 @@ class Expected:
     metric: str = ""
     name: str = ""
     of: Mapping[str, Any] = field(default_factory=dict)
+    share: bool = False
     within: float | str = 0.0
     says: str = ""
     why: str = ""
@@ -98,7 +101,9 @@ def _entry(number: int, entry: Any) -> Expected:
             f"{place}.of={of}: must be settings that pick the runs of a metric, such as "
             "{normalizer: standard}; leave it out beside a name"
         )
-    known = {key: entry[key] for key in (*WORDS, "of") if key in entry}
+    if not isinstance(entry.get("share", False), bool):
+        raise ResultsError(f"{place}.share={entry['share']}: must be true or false")
+    known = {key: entry[key] for key in (*WORDS, "of", "share") if key in entry}
     value, within = _value(place, entry.get("value")), _within(place, entry.get("within", 0.0))
     return Expected(**known, value=value, within=within)
 
@@ -139,7 +144,8 @@ def recorded(sweep: Sweep) -> list[Expected]:
 def checked(sweep: Sweep, study: str) -> list[dict[str, Any]]:
     """Return a row an expected number: study, what, the source says, measured, verdict, why.
 
-    Where `of` picks several runs, each of them must agree. `why` is empty where it agrees.
+    study: its name, such as `notes/iris_pca`. Where `of` picks several runs, each of them must
+    agree. `why` is empty where it agrees.
     """
     entries = recorded(sweep)
     own = numbers(sweep, study) if any(entry.name for entry in entries) else {}
@@ -150,7 +156,7 @@ def checked(sweep: Sweep, study: str) -> list[dict[str, Any]]:
         agrees = bool(found) and all(low <= number <= high for number in found)
         rows.append(
             {
-                "study": study,
+                "study": study.rpartition("/")[2],
                 "what": entry.what,
                 "the source says": entry.words,
                 "measured": _told(found),
@@ -162,30 +168,41 @@ def checked(sweep: Sweep, study: str) -> list[dict[str, Any]]:
 
 
 def numbers(sweep: Sweep, study: str) -> dict[str, float]:
-    """Return the numbers of a study's own, by name; none where it has no module in `gallery`.
+    """Return the numbers of a study's own, by name; none where `gallery` has no function of it.
 
     None either of a sweep that was cut down, so that it lacks what they are made of.
     """
-    module = f"{GALLERY}.{study}"
-    if not study.isidentifier() or find_spec(module) is None:
+    folder, _, name = study.rpartition("/")
+    if not folder.isidentifier() or find_spec(f"{GALLERY}.{folder}") is None:
         return {}
+    make = getattr(import_module(f"{GALLERY}.{folder}"), name, None)
     try:
-        found: dict[str, float] = import_module(module).numbers(sweep)
+        return dict(make(sweep)) if make else {}
     except (LookupError, ValueError):
         return {}
-    return found
 
 
 def _measured(sweep: Sweep, entry: Expected) -> list[float]:
-    """Return a metric of the scheme runs that an entry picks; empty where none has it."""
+    """Return what an entry asks of the scheme runs that it picks; empty where none has it."""
     rows = sweep.of_role(names.SCHEME)
     for key, value in entry.of.items():
-        column = next((form.format(key) for form in COLUMNS if form.format(key) in rows), None)
+        column = _column(rows, key, COLUMNS)
         if column is None:
             return []
         rows = rows[[_same(text, value) for text in rows[column]]]
-    column = f"{names.METRICS}{entry.metric}"
-    return [float(number) for number in rows[column].dropna()] if column in rows else []
+    column = _column(rows, entry.metric, NUMBERS)
+    if column is not None:
+        return [float(number) for number in rows[column].dropna()]
+    word, name, number = (*entry.metric.split("/"), "", "")[:3]
+    if not number.isdigit():
+        return []
+    every = [parts[name] for parts in sweep.arrays(rows, word).values() if name in parts]
+    shares = [array / array.sum() if entry.share else array for array in every]
+    return [float(array[int(number)]) for array in shares if int(number) < len(array)]
+
+
+def _column(rows: pd.DataFrame, key: str, forms: Sequence[str]) -> str | None:
+    return next((form.format(key) for form in forms if form.format(key) in rows), None)
 
 
 def _same(text: Any, value: Any) -> bool:

@@ -77,12 +77,12 @@ def _study(command: str) -> str:
     return next((word[1] for word in found if word), "")
 
 
-def checked(sweeps: Mapping[str, Sweep]) -> pd.DataFrame:
+def checked(sweeps: Mapping[str, Sweep], folder: str) -> pd.DataFrame:
     """Return one row a number that studies expect, see `expected.checked`.
 
-    Empty where none of them expects one. sweeps: by the study's name, from `last`.
+    Empty where none of them expects one. sweeps: by the study's name, from `last` of a folder.
     """
-    rows = [expected.checked(sweep, name) for name, sweep in sweeps.items()]
+    rows = [expected.checked(sweep, f"{folder}/{name}") for name, sweep in sweeps.items()]
     return pd.DataFrame([row for part in rows for row in part])
 
 

@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from omegaconf import OmegaConf
@@ -104,6 +105,32 @@ def test_what_was_not_measured_does_not_agree():
     assert [(row["measured"], row["verdict"]) for row in rows] == [("not measured", "differs")] * 2
 
 
+class Recorded(Sweep):
+    """A sweep whose schemes have recorded an array."""
+
+    def arrays(self, runs, name):
+        return {"s": {"before": np.array([3.0, 1.0])}} if name == "spectrum" else {}
+
+
+@pytest.mark.parametrize(
+    ("more", "measured"),
+    [
+        ({"metric": "spectrum/before/1"}, "1"),
+        ({"metric": "spectrum/before/0", "share": True}, "0.75"),
+        ({"metric": "train_points"}, "178"),
+        ({"metric": "spectrum/before/2"}, "not measured"),
+        ({"metric": "spectrum/before/last"}, "not measured"),
+        ({"metric": "spectrum/after/0"}, "not measured"),
+        ({"metric": "spectrum"}, "not measured"),
+        ({"metric": "points/before/0"}, "not measured"),
+    ],
+)
+def test_an_entry_of_an_array_and_a_column_are_looked_up(more, measured):
+    made = sweep([ONE | more], [(STANDARD, 1.0)])
+    made = Recorded("", "one", made.runs.assign(train_points=178))
+    assert [row["measured"] for row in expected.checked(made, "none")] == [measured]
+
+
 def test_a_number_of_the_studys_own_is_found_by_its_name(monkeypatch):
     made = sweep([{"what": "a", "name": "half", "value": 0.5}], [(STANDARD, 1.0)])
     monkeypatch.setattr(expected, "numbers", lambda sweep, study: {"half": len(study) / 8})
@@ -114,13 +141,14 @@ def test_a_number_of_the_studys_own_is_found_by_its_name(monkeypatch):
 def test_a_study_without_a_module_has_no_numbers_of_its_own():
     assert expected.numbers(sweep([], []), "is_not_there") == {}
     assert expected.numbers(sweep([], []), "../textbook") == {}
+    assert expected.numbers(sweep([], []), "notes/nothing") == {}
 
 
 def test_a_sweep_that_was_cut_down_lacks_numbers_and_stays_readable():
     made = sweep([{"what": "a", "name": "gap", "value": 0}], [(STANDARD, 1.0)])
-    assert expected.numbers(made, "iris_pca") == {}  # nothing is recorded
-    (row,) = expected.checked(made, "iris_pca")
-    assert row["measured"] == "not measured"
+    assert expected.numbers(made, "notes/iris_pca") == {}  # nothing is recorded
+    (row,) = expected.checked(made, "notes/iris_pca")
+    assert (row["study"], row["measured"]) == ("iris_pca", "not measured")
 
 
 def test_more_words_than_a_store_keeps_are_refused():
@@ -152,6 +180,7 @@ MISTAKES = {
     "twice measured": ([ONE | {"name": "a"}], "one of `metric` .* and `name`"),
     "no words": ([ONE | {"why": 3}], r"study.expected\[0\].why=3: must be words"),
     "no settings": ([ONE | {"of": "standard"}], r"\.of=standard: must be settings"),
+    "no switch": ([ONE | {"share": 2}], r"\.share=2: must be true or false"),
     "settings of a name": (
         [{"what": "a", "name": "b", "of": {"c": 1}, "value": 1}],
         r"\.of=.*leave it out beside a name",
@@ -196,7 +225,7 @@ def test_the_command_checks_keeps_and_tells_what_is_expected(command, tmp_path):
     assert len(rows) > 2
     assert all(row.endswith("agrees") for row in rows)
     assert max(map(len, rows)) <= 120
-    one = "{what: share, name: share_1, value: 0.7}"
+    one = "{what: share, metric: spectrum/after/0, share: true, value: 0.7}"
     done = command(*words, f"study.expected=[{one}]")
     assert done.returncode == 0, done.stderr
     told = command("results", "studies", "notes")

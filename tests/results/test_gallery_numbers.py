@@ -5,11 +5,7 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results.studies.gallery import (
-    broken_data,
-    does_the_choice_matter,
-    whitening_and_generalization,
-)
+from normbench.results.studies.gallery import research
 
 SEEDS = range(6)
 
@@ -50,7 +46,7 @@ def choice():
 
 
 def test_ranks_begin_with_the_least_and_harm_is_against_no_scheme():
-    found = does_the_choice_matter.numbers(choice())
+    found = research.does_the_choice_matter(choice())
     assert [found[f"error_place_{name}"] for name in ("standard", "identity", "pca_sphere")] == [
         *(1, 2, 3)
     ]
@@ -71,12 +67,13 @@ def test_the_peak_is_where_the_error_is_largest_at_the_first_small_cost():
         recorded[run_id] = pd.DataFrame(
             {
                 "run_id": run_id,
+                "iteration": range(3),
                 names.TRAIN_COST.key: [0.5, 0.1, 0.01],
                 names.TEST_COST.key: [1.0, 2.0, 3.0],
                 names.TEST_MISCLASSIFICATIONS.key: [99, wrong, 0],
             }
         )
-    found = whitening_and_generalization.numbers(Made(jobs, recorded))
+    found = research.whitening_and_generalization(Made(jobs, recorded))
     assert found["pca_sphere_train_peak"] == 450
     assert found["pca_sphere_train_error_600"] == pytest.approx(0.2)
     assert found["pca_sphere_train_cost_100"] == 2
@@ -85,10 +82,10 @@ def test_the_peak_is_where_the_error_is_largest_at_the_first_small_cost():
 def test_the_worst_of_a_formula_is_the_largest_that_is_finite():
     jobs, recorded = [], {}
     for label, off in (("a", [np.nan, 1.0]), ("b", [3.0, 2.0]), ("c", [np.nan, 0.5])):
-        kind = {broken_data.KIND: label, broken_data.SCALE: "1e6"}
+        kind = {research.KIND: label, research.SCALE: "1e6"}
         jobs.append({"run_id": label, "label": label, **kind})
         recorded[label] = {"formula": np.array(["p", "q"]), "off": np.array(off)}
-    found = broken_data.numbers(Made(jobs, recorded))
+    found = research.broken_data(Made(jobs, recorded))
     assert found["b_1e+06_q_off"] == 2
     assert np.isnan(found["a_1e+06_p_off"])
     assert (found["worst_p_off"], found["worst_q_off"]) == (3, 2)

@@ -122,7 +122,7 @@ def _studies(options: argparse.Namespace) -> int:
     last, notes = studies.last(options.store, options.folder)
     for note in notes:
         print(note, file=sys.stderr)
-    checked = studies.checked(last)
+    checked = studies.checked(last, options.folder)
     if checked.empty:  # studies that say no numbers
         print(write(studies.table(last)))
         return 0
