@@ -2,7 +2,10 @@
 
 Two ways, together. What stands where a secret stands, in a URI or behind `password=`, is blotted by
 its place. What is known to be a secret, from the words of the command, its store and its
-environment, is blotted wherever it stands, and however it is written.
+environment, is blotted wherever it stands. Percent-encoded words are decoded to look into them.
+
+SQLAlchemy's `render_as_string` would show the rest of a password that holds an @, a query's
+`password=` and an ODBC string, so it is not used.
 """
 
 import base64
@@ -24,6 +27,7 @@ PLAIN = 12  # and one of as few letters, or a short number, only where it is mar
 SHORT = 6  # an ordinary word, as `standard` is
 LONGEST = 500
 CANDIDATES = 10  # ends of a password that holds the mark of its end
+DEPTH = 3  # times that a text may have been percent-encoded
 KEYS = (
     "password|passwd|passphrase|pwd|token|secret|api[_-]?key|access[_-]?key|account[_-]?key"
     "|private[_-]?key|signature|credentials?"
@@ -31,7 +35,6 @@ KEYS = (
 ENVIRONMENT = re.compile(rf"(?i)(?:{KEYS})$|_(?:dsn|connection_string)$")
 ACCOUNT = "~/.mlflow/credentials"  # MLflow's own file, in which a user's password may stand
 NO_SECRET = ("PWD", "OLDPWD")  # the working folder
-ENCODED = "%(?:25)*"  # of a percent sign, or of one that was itself encoded, and again
 HTTP = ("http", "https", "git", "ftp")  # with these, a user without a password is a token
 NO_PASSWORD = ("", "x-oauth-basic")
 TOKEN = 20  # letters of a user that is a token
@@ -68,26 +71,9 @@ PLACES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
         re.compile(r"(?<![\w/:.*%+-])([\w.%+-]{1,200}):[^\s:@/'\"*]{1,500}@(?=[\w\[])"),
         rf"\1:{BLOT}@",
     ),
-    (re.compile(r"(odbc_connect=)[^&\s'\"]*[^&\s'\":;,.)]", re.I), rf"\1{BLOT}"),
     (re.compile(rf"((?:{KEYS})(?:\s*=\s*|['\"]\s*:\s*))(?:{VALUE})", re.I), rf"\1{BLOT}"),
     (re.compile(rf"^([ \t]*(?:{KEYS}):[ \t]+)\S+", re.I | re.M), rf"\1{BLOT}"),
     (re.compile(r"([?&;](?:key|[\w-]*[_-]key|sig|auth)=)[^&;\s'\"]+", re.I), rf"\1{BLOT}"),
-    (
-        re.compile(
-            rf"((?:{KEYS}){ENCODED}3D)(?:{ENCODED}7B.{{0,500}}?{ENCODED}7D"
-            rf"|(?:(?!{ENCODED}(?:3B|26))[^\s&'\"])+)",
-            re.I,
-        ),
-        rf"\1{BLOT}",
-    ),
-    (
-        re.compile(
-            rf"({ENCODED}3A{ENCODED}2F{ENCODED}2F(?:(?!{ENCODED}(?:3A|2F|40))\S){{0,200}}"
-            rf"{ENCODED}3A)(?:(?!{ENCODED}40)\S){{1,500}}({ENCODED}40)",
-            re.I,
-        ),
-        rf"\1{BLOT}\2",
-    ),
     (
         re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?)(?:\w+\s+)?[^\s'\"]+", re.I),
         rf"\1{BLOT}",
@@ -95,7 +81,7 @@ PLACES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"(\bbearer\s+)[\w+/=.-]{8,}", re.I), rf"\1{BLOT}"),
 )
 # A text without any of these has no such place.
-MARKS = re.compile(rf"://|@|%|=|['\"]\s*:|{KEYS}|authorization|bearer", re.I)
+MARKS = re.compile(rf"://|@|=|['\"]\s*:|{KEYS}|authorization|bearer", re.I)
 
 _known: set[str] = set()
 
@@ -123,17 +109,27 @@ def learn_environment() -> None:
 
 def blot(text: str) -> str:
     """Return a text without secrets, of any kind."""
-    known = _pattern()
-    return blot_places(known.sub(BLOT, text) if known else text)
+    return _blotted(text, _pattern(), DEPTH)
 
 
 def blot_places(text: str) -> str:
     """Return a text without what stands where a secret stands: the same in every process."""
-    if not MARKS.search(text):
-        return text
-    for pattern, instead in PLACES:
-        text = pattern.sub(instead, text)
-    return text
+    return _blotted(text, None, DEPTH)
+
+
+def _blotted(text: str, known: re.Pattern[str] | None, depth: int) -> str:
+    """Return a text without secrets; a word that hides one percent-encoded is decoded."""
+
+    def look_into(match: re.Match[str]) -> str:
+        plain = unquote_plus(match[0])
+        blotted = _blotted(plain, known, depth - 1) if plain != match[0] else plain
+        return match[0] if blotted == plain else blotted
+
+    text = known.sub(BLOT, text) if known else text
+    if MARKS.search(text):
+        for pattern, instead in PLACES:
+            text = pattern.sub(instead, text)
+    return re.sub(r"\S+", look_into, text) if depth and "%" in text else text
 
 
 def without_user(uri: str) -> str:
@@ -162,10 +158,9 @@ def _secrets_in(word: str) -> Iterator[str]:
 
 
 def _in_places(text: str) -> Iterator[str]:
-    for start in re.finditer(r"([\w+.-]*)://", text):
-        rest = text[start.end() :]
-        ends = [mark.start() for mark in re.finditer("@", rest)][:CANDIDATES]
-        for end in ends:
+    for start in re.finditer(r"([\w+.-]{0,40})://", text):
+        rest = text[start.end() : start.end() + LONGEST]
+        for end in [mark.start() for mark in re.finditer("@", rest)][:CANDIDATES]:
             user, _, password = rest[:end].partition(":")
             if "/" in user:
                 continue
@@ -175,11 +170,10 @@ def _in_places(text: str) -> Iterator[str]:
             if _is_http(start[1]) and password in NO_PASSWORD:
                 yield user
     for start in re.finditer(rf"(?:{KEYS})['\"]?\s*[=:]\s*", text, re.I):
-        rest = text[start.end() :]
+        rest = text[start.end() : start.end() + LONGEST]
         found = re.match(VALUE, rest)
-        if found:
-            yield found[0].strip("'\"{}")
-        yield from (re.split(end, rest)[0].strip("'\"{}") for end in (r"[&;]", r"[&;\s]", r"[;]"))
+        ends = [re.split(end, rest)[0] for end in (r"[&;]", r"[&;\s]", r"[;]")]
+        yield from (value.strip("'\"{}") for value in [*ends, found[0] if found else ""])
 
 
 @lru_cache(maxsize=1)
@@ -190,33 +184,17 @@ def _pattern() -> re.Pattern[str] | None:
 
 
 def _written(secret: str) -> str:
-    """Return the pattern of a secret in all the ways in which it may be written."""
-    body = "".join(_letter(letter) for letter in re.sub(r"\s+", " ", secret))
+    """Return the pattern of a secret in the ways in which it may be written."""
+    forms = {secret, " ".join(secret.split()), secret.replace("'", "'\"'\"'")}  # a shell's
+    forms |= {way(text)[1:-1] for text in forms for way in (repr, json.dumps)}
+    forms |= {form.replace("\\'", "'").replace("'", "\\'") for form in forms}
+    forms |= {html.escape(form) for form in forms}
+    forms |= {form.replace("&#x27;", "&#39;").replace("&quot;", "&#34;") for form in forms}
+    body = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
     if (secret.isalpha() and len(secret) < PLAIN) or (secret.isdigit() and len(secret) < SHORT):
-        return rf"(?<=[:'\"]){body}(?=[@'\"])"
+        return rf"(?<=[:'\"])(?:{body})(?=[@'\"])"
     if len(secret) >= WORD:
         return body
-    before = r"(?:(?<!\w)|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))" if secret[0].isalnum() else ""
+    before = r"(?:(?<!\w)|(?<=\\[nrt]))" if secret[0].isalnum() else ""
     after = r"(?!\w)" if secret[-1].isalnum() else ""
-    return f"{before}{body}{after}"
-
-
-def _letter(letter: str) -> str:
-    """Return the pattern of a letter: as it is, in a URI, in Python, JSON, HTML or a shell."""
-    if letter.isalnum() and letter.isascii():
-        return letter
-    ways = {
-        letter,
-        repr(letter)[1:-1],
-        json.dumps(letter)[1:-1],
-        html.escape(letter),
-        f"\\{letter}",
-    }
-    ways |= {"'\"'\"'", "&#39;"} if letter == "'" else set()
-    ways |= {"&#34;"} if letter == '"' else set()
-    found = [re.escape(way) for way in sorted(ways, key=len, reverse=True)]
-    octets = letter.encode("utf-8", "surrogatepass")
-    found.append("(?i:" + "".join(f"{ENCODED}{octet:02x}" for octet in octets) + ")")
-    if letter.isspace():
-        found += [r"\s+", r"\+", r"\\[nrt]", rf"(?i:{ENCODED}0[9ad])"]
-    return f"(?:{'|'.join(found)})"
+    return f"{before}(?:{body}){after}"

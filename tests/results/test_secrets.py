@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -223,3 +224,22 @@ def test_loggers_warnings_and_tracebacks_go_through_it():
     assert done.stdout == "View run at http://me:***@h/\n"
     for words in ("WARNING:mlflow:at ***", "UserWarning: ***", "ValueError: ***"):
         assert words in done.stderr
+
+
+def test_a_long_word_is_learnt_in_linear_time():
+    """What took minutes of 100,000 digits: the words of a list of that length, or marks alone."""
+    seconds = {}
+    for count in (10_000, 100_000):
+        begin = time.process_time()
+        for word in ("1", "://", "password=", "://a:b@", "%25"):
+            secrets.learn(word * (count // len(word)))
+        seconds[count] = time.process_time() - begin
+    assert seconds[100_000] < 40 * max(seconds[10_000], 0.02)  # of a square, 100 times
+
+
+def test_a_plain_password_is_blotted_whole_and_nothing_else():
+    secrets.learn(f"http://me:{SECRET}@h")
+    assert secrets.blot(f"<{SECRET}> {SECRET[1:-1]}") == f"<***> {SECRET[1:-1]}"
+    lower = quote(quote(ODD, safe="")).lower().replace("'", "%27")
+    secrets.learn(f"http://me:{ODD.lower()}@h")
+    assert "w%25" not in secrets.blot(f"at {lower}")
