@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import time
 from dataclasses import fields
 
@@ -189,9 +190,29 @@ def test_the_seconds_of_all_commands_are_told(tmp_path):
             file.save({})
 
 
+@pytest.mark.parametrize("other", ["a library", "a constant of the engine"])
+def test_only_the_same_code_and_libraries_go_on(tmp_path, monkeypatch, other):
+    known = checkpoints.code.__wrapped__()
+    assert known == checkpoints.code.__wrapped__() == checkpoints.code()
+    if other == "a library":
+        monkeypatch.setattr(checkpoints, "version", lambda name: f"99 of {name}")
+    else:
+        copy = tmp_path / "normbench"
+        shutil.copytree(checkpoints.files_of("normbench"), copy)
+        real = checkpoints.files_of
+        monkeypatch.setattr(
+            checkpoints, "files_of", lambda room: copy if room == "normbench" else real(room)
+        )
+        assert checkpoints.code.__wrapped__() == known
+        file = copy / "engine" / "descent.py"
+        file.write_text(file.read_text() + "\nEXTRA = 1\n")
+    assert checkpoints.code.__wrapped__() != known
+
+
 # What an ill-made file says: which part, and what stands there instead.
 WRONG = {
     "another descent": ("descent", np.array("cd" * 32)),
+    "other code": ("code", np.array("cd" * 32)),
     "another problem": ("problems", np.array("Triangle Blocked")),
     "no seconds": ("seconds", np.array(np.nan)),
     "the end": ("iteration", np.array(ITERATIONS + 1)),

@@ -1,6 +1,7 @@
 """A job's identity: what changes it, and what does not."""
 
-import shutil
+import importlib
+import sys
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import DRAWN
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
-from tests.conftest import ROOT
 
 PARAMS = {
     **{"cost": "softmax", "cost.l2": 0.0, "normalizer": "pca_sphere", "normalizer.ridge": 1e-7},
@@ -148,68 +148,80 @@ def test_every_link_of_a_chain_and_its_settings_make_the_identity():
     ]
 
 
+SOURCE = """
+\"\"\"A cost of a user's own.\"\"\"
+
+import numpy as np
+
+
+def own(scores, targets):
+    \"\"\"Return the cost.\"\"\"
+    if scores.ndim != 3:
+        raise ValueError("bad scores")
+    return np.sum(scores[:, 0] - targets, axis=-1)
+"""
+
+
 @pytest.fixture
 def changed(tmp_path, monkeypatch):
-    """Return a function that changes a file of a copy and gives the identity there."""
-    for room in ("costs", "datasets", "harness", "optimizers", "results"):
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / room, tmp_path / room, ignore=ignore)
-    found = fingerprint._file
+    """Return a function that changes a user's module and gives the identity of a job with it."""
+    file = tmp_path / "a_users_cost.py"
+    monkeypatch.syspath_prepend(tmp_path)
 
-    def copied(module):
-        file = found(module)
-        return file and tmp_path / file.resolve().relative_to(ROOT)
-
-    monkeypatch.setattr(fingerprint, "_file", copied)
-
-    def change(name, before, after):
-        file = tmp_path / name
-        assert before in file.read_text(), name
-        file.write_text(file.read_text().replace(before, after))
+    def change(before="", after=""):
+        assert before in SOURCE
+        file.write_text(SOURCE.replace(before, after))
+        sys.modules.pop(file.stem, None)
+        importlib.invalidate_caches()
         fingerprint.code_of.cache_clear()
-        return identity()
+        return identity(cost=importlib.import_module(file.stem).own)
 
     yield change
+    sys.modules.pop(file.stem, None)
     fingerprint.code_of.cache_clear()
 
 
-def test_a_formula_changes_the_identity(changed):
-    fingerprint.code_of.cache_clear()
-    before = identity()
-    assert changed("costs/softmax.py", "anp.logaddexp(0.0", "2 * anp.logaddexp(0.0") != before
+def test_a_formula_of_a_users_own_changes_the_identity(changed):
+    assert changed("scores[:, 0] - targets", "scores[:, 0] * targets") != changed()
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("before", "after"),
     [
-        "harness/engine/descent.py",
-        "harness/engine/problem.py",
-        "harness/normalizers/decomposition.py",
+        ("import numpy", "# a remark\nimport numpy"),
+        ("Return the cost.", "The cost."),
+        ("A cost of a user's own.", "A cost."),
+        ("bad scores", "scores must be (R, C, P)"),
     ],
 )
-def test_the_engine_and_the_scheme_change_the_identity(changed, name):
-    fingerprint.code_of.cache_clear()
-    before = identity()
-    assert changed(name, "import numpy as np\n", "import numpy as np\n\nEXTRA = 1\n") != before
+def test_remarks_and_the_words_of_an_error_do_not(changed, before, after):
+    assert changed(before, after) == changed()
 
 
-@pytest.mark.parametrize(
-    ("name", "before", "after"),
-    [
-        ("costs/softmax.py", "import autograd", "# a remark\nimport autograd"),
-        ("costs/softmax.py", '"""The two-class softmax cost', '"""Of two classes the softmax cost'),
-        ("costs/perceptron.py", "import autograd", "EXTRA = 1\nimport autograd"),
-        ("optimizers/adam.py", "import numpy as np\n", "import numpy as np\n\nEXTRA = 1\n"),
-        ("results/answer/tables.py", "import pandas as pd\n", "import pandas as pd\n\nEXTRA = 1\n"),
-        ("harness/command/sweep/progress.py", "import time\n", "import time\n\nEXTRA = 1\n"),
-        ("harness/verdicts/convergence.py", "falls nor rises", "rises nor falls"),
-        ("harness/theory/analysis.py", "import spectra\n", "import spectra\n\nEXTRA = 1\n"),
-        ("harness/measures/ridge.py", "import spectra\n", "import spectra\n\nEXTRA = 1\n"),
-        ("harness/engine/scheme/applying.py", "is not a transformer", "is no transformer"),
-        ("datasets/values.py", "must be", "has to be"),
-    ],
-)
-def test_remarks_and_other_rooms_do_not(changed, name, before, after):
+def test_every_part_is_told_by_its_module_and_the_engine_by_its_number(monkeypatch):
+    """So no engine's constant throws away what is recorded, and a new formula of a part does."""
+    before, seen = identity(), []
+    real = fingerprint.code_of
+    monkeypatch.setattr(fingerprint, "code_of", lambda name: seen.append(name) or real(name))
+    identity(normalizer=chain(["standard", "pca_sphere"]))
+    assert seen == [
+        "normbench.costs.softmax",
+        "normbench.normalizers.whitening",
+        "normbench.optimizers.gradient_descent",
+        "sklearn.preprocessing._data",
+    ]
+    monkeypatch.setattr(fingerprint, "NUMBERS", fingerprint.NUMBERS + 1)
+    assert identity() != before
+
+
+def test_another_version_of_scikit_learn_is_another_scheme(monkeypatch):
+    def standard():
+        fingerprint.code_of.cache_clear()
+        return identity(normalizer=chain(["standard"])), identity()
+
+    scheme, own = standard()
+    monkeypatch.setattr(fingerprint, "version", lambda name: "99")
+    other = standard()
     fingerprint.code_of.cache_clear()
-    known = identity()
-    assert changed(name, before, after) == known
+    assert other[0] != scheme
+    assert other[1] == own

@@ -3,6 +3,7 @@
 They lie beside the folders of sweeps, so that the next command that is given there finds them.
 """
 
+import hashlib
 import os
 import re
 import sys
@@ -10,6 +11,9 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files as files_of
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,13 +28,16 @@ T = TypeVar("T")
 OURS = re.compile(r"[0-9a-f]{64}(\.npz|\.\w+\.draft)")
 DAY = 86400.0
 OLDEST = {".npz": 30 * DAY, ".draft": DAY}  # then nobody goes on from it
+LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
+ROOMS = ("normbench", "normbench.costs", "normbench.optimizers")
 SHARE = 20  # times as long as a saving takes, at least, lie between two
 
 
 class DescentFile:
     """The file of one descent, written whole every so many seconds.
 
-    folders: where the folders of sweeps are. descent: its identity, see `identity`.
+    folders: where the folders of sweeps are. descent: its identity, see `identity`. Only the same
+    code and libraries go on from it: then the numbers are those of a run that was not cut off.
     """
 
     def __init__(self, folders: Path, descent: str, seconds: float) -> None:
@@ -47,6 +54,7 @@ class DescentFile:
         """Write what a descent goes on from; where that fails, say so once and leave it."""
         tick = time.monotonic()
         own = {names.DESCENT.key: np.array(self.descent), "seconds": np.array(self._seconds())}
+        own["code"] = np.array(code())
         size = sum(part.nbytes for part in parts.values())
         # What only pickle could write is not read again, nor is what is too large.
         if size < files.LARGEST and not any(part.dtype.hasobject for part in parts.values()):
@@ -67,6 +75,8 @@ class DescentFile:
                 parts = {name: packed[name] for name in packed.files}
             if str(parts.pop(names.DESCENT.key)) != self.descent:
                 raise ValueError("it is of another descent")
+            if str(parts.pop("code")) != code():
+                raise ValueError("it is of other code or other versions of libraries")
             spent = float(parts.pop("seconds"))
             if not 0 <= spent < float("inf"):
                 raise ValueError("seconds is no number of seconds")
@@ -106,6 +116,16 @@ def tidy(folders: Path) -> None:
         with suppress(OSError):
             if OURS.fullmatch(file.name) and _age(file) > OLDEST[file.suffix]:
                 file.unlink()
+
+
+@cache
+def code() -> str:
+    """Return a digest of all of this project's code, and of the libraries that it computes with."""
+    digest = hashlib.sha256(repr([version(name) for name in LIBRARIES]).encode())
+    for room in ROOMS:
+        for file in sorted(Path(str(files_of(room))).rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _age(file: Path) -> float:
