@@ -15,9 +15,9 @@ from normbench.choices import build, locate, options
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Drawn, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
-from normbench.datasets.values import limited_memory
+from normbench.datasets.values import limited_memory, number
 from normbench.engine.scheme.applying import check_scheme
-from normbench.engine.settings import Settings, number
+from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run, with_default_start
 from normbench.recording.store.records import Place, of_outcome
 from normbench.results.report.notebook import Comparison

@@ -9,8 +9,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from normbench.choices import CONF
-from normbench.command.config.grid import GROUPS
 from normbench.results.studies import expected
+from normbench.settings import ROWS, SECTIONS
 from tests import cut_down
 from tests.test_gallery import STUDIES, described, make_spam, place_of_data
 
@@ -60,5 +60,5 @@ def test_a_study_runs_and_makes_its_numbers(study, tmp_path):
     "file", sorted((CONF / "experiment").rglob("*.yaml")), ids=lambda f: f.stem
 )
 def test_a_study_sets_nothing_that_there_is_not(file):
-    known = {*OmegaConf.load(CONF / "config.yaml"), *GROUPS, "study"}
+    known = {*ROWS, *SECTIONS, "defaults", "hydra"}
     assert set(OmegaConf.load(file)) <= known  # Hydra takes any key from a file

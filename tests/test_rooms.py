@@ -35,14 +35,14 @@ command.results
 command.sweep
     modules: normbench.command.sweep
     imports: command.config command.startup recording.resume recording.reuse recording.store
-        results.report results.pages results.store job verdicts choices datasets points values
-        results.safe names
+        results.report results.pages results.store job verdicts choices datasets points settings
+        values results.safe names
     libraries: autograd hydra numpy omegaconf submitit tqdm
 
 command.config
     modules: normbench.command.config
     imports: recording.reuse recording.store results.studies results.figures results.store
-        job verdicts engine choices datasets values results.safe names
+        job verdicts engine choices datasets settings values results.safe names
     libraries: hydra hydra_plugins omegaconf
 
 command.startup
@@ -71,7 +71,7 @@ recording.resume
 
 recording.reuse
     modules: normbench.recording.reuse
-    imports: recording.store results.store job measures verdicts datasets names
+    imports: recording.store results.store job measures verdicts datasets settings names
     libraries: numpy pandas
 
 recording.store
@@ -102,8 +102,8 @@ results.figures.film
 
 results.figures
     modules: normbench.results.figures
-    imports: results.figures.base results.compare results.store results.words results.safe
-        names
+    imports: results.figures.base results.compare results.store settings results.words
+        results.safe names
     libraries: PIL matplotlib mpl_toolkits numpy pandas
 
 results.figures.base
@@ -113,17 +113,17 @@ results.figures.base
 
 results.answer
     modules: normbench.results.answer
-    imports: results.compare results.store results.words results.safe names
+    imports: results.compare results.store settings results.words results.safe names
     libraries: numpy pandas
 
 results.compare
     modules: normbench.results.compare
-    imports: results.store results.words names
+    imports: results.store settings results.words names
     libraries: numpy pandas scipy
 
 results.store
     modules: normbench.results.store
-    imports: results.safe names
+    imports: settings results.safe names
     libraries: mlflow numpy pandas requests sqlalchemy
 
 job
@@ -150,7 +150,7 @@ theory
 
 verdicts
     modules: normbench.verdicts
-    imports: values names
+    imports: settings names
     libraries: numpy
 
 engine.fast
@@ -160,7 +160,7 @@ engine.fast
 
 engine
     modules: normbench.engine
-    imports: engine.scheme normalizers costs optimizers points values
+    imports: engine.scheme normalizers costs optimizers points settings values
     libraries: autograd numpy scipy
 
 engine.scheme
@@ -193,6 +193,10 @@ datasets
 points
     modules: normbench.datasets.on_disk.points
     libraries: numpy
+
+settings
+    modules: normbench.settings
+    imports: values
 
 values
     modules: normbench.datasets.values

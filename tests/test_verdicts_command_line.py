@@ -9,7 +9,7 @@ from normbench import names
 from normbench.costs import least_squares
 from normbench.datasets import split
 from normbench.datasets.bundled import breast_cancer
-from normbench.engine.settings import Settings, decades
+from normbench.engine.settings import Settings
 from normbench.job import Job
 from normbench.job import run as run_job
 from normbench.normalizers import PCASphere
@@ -18,6 +18,7 @@ from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, reached
 from normbench.results.store.runs import Sweep, last_sweep_id, load
+from normbench.settings import decades
 from tests import forks
 
 

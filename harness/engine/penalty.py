@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.values import UserError, one_of
+from normbench.datasets.values import UserError
 from normbench.normalizers.affine import affine, parts
+from normbench.settings import L2_IN, check
 
-TRANSFORMED, FEATURES = "transformed", "features"
-PLACES = (TRANSFORMED, FEATURES)
+TRANSFORMED, FEATURES = L2_IN
 
 
 def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
     """Raise `UserError` for an unknown place, and for a scheme that has no feature weights."""
-    one_of("cost.l2_in", l2_in, PLACES)
+    check("cost.l2_in", l2_in)
     if l2 and l2_in == FEATURES and parts(scheme) is None:
         raise UserError(
             f"cost.l2_in={FEATURES}: normalizer {type(scheme).__name__} is not known to be an "

@@ -1,21 +1,12 @@
-"""The settings of a descent, checked where they come in."""
+"""The settings of a descent, checked by the table where they come in."""
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from normbench.datasets.values import NUMBER, did_you_mean, refuse_larger
-from normbench.datasets.values import UserError as UserError
-from normbench.datasets.values import number as number
-from normbench.datasets.values import one_of as one_of
-from normbench.datasets.values import switch as switch
-from normbench.datasets.values import whole as whole
+from normbench import settings
+from normbench.datasets.values import NUMBER, UserError, refuse_larger
+from normbench.settings import DRAWN, default
 
-THEORY = ("auto", "full", "none")
-PRECISIONS = ("float64", "float32")
-STARTS = ("zeros", "normal", "same_function")
-DRAWN = STARTS[1:]  # by a seed, so that there can be several
-MOST_STEP_SIZES = 1000
 HISTORIES = 4  # of a run: costs and counts, of the training and of the test points
 
 
@@ -35,33 +26,29 @@ class Settings:
     """
 
     step_sizes: tuple[float, ...]
-    iterations: int = 100
+    iterations: int = default("iterations")
     start: Any = "zeros"
-    start_scale: float = 0.1
-    starts: int = 1
-    seed: int = 0
-    precision: str = "float64"
-    record: tuple[str, ...] = ()
-    theory: str = "auto"
-    shown_step: float | None = None
-    shown_point: int = 0
+    start_scale: float = default("start_scale")
+    starts: int = default("starts")
+    seed: int = default("seed")
+    precision: str = default("precision")
+    record: tuple[str, ...] = tuple(default("record"))
+    theory: str = default("theory")
+    shown_step: float | None = default("shown_step")
+    shown_point: int = default("shown_point")
     draws: tuple[int, ...] = ()
-    fold: bool = False
+    fold: bool = default("fold")
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "step_sizes", _step_sizes(self.step_sizes))
-        put(self, "iterations", whole("iterations", self.iterations, 0))
-        put(self, "start", _start(self.start))
-        put(self, "start_scale", number("start_scale", self.start_scale, above=0))
-        put(self, "starts", whole("starts", self.starts, 1))
-        put(self, "seed", whole("seed", self.seed, 0))
-        put(self, "precision", one_of("precision", self.precision, PRECISIONS))
-        put(self, "record", _record(self.record))
-        put(self, "theory", one_of("theory", self.theory, THEORY))
-        put(self, "shown_step", _shown_step(self.shown_step, self.step_sizes))
-        put(self, "shown_point", whole("shown_point", self.shown_point, 0))
-        put(self, "fold", switch("fold", self.fold))
+        for field in fields(self):
+            if field.name in settings.ROWS:
+                value = settings.check(field.name, getattr(self, field.name))
+                object.__setattr__(self, field.name, value)
+        if self.shown_step not in (None, *self.step_sizes):
+            tried = ", ".join(f"{known:g}" for known in self.step_sizes)
+            raise UserError(
+                f"shown_step={self.shown_step:g}: is not one of step_sizes; choose of {tried}"
+            )
         runs = len(self.step_sizes) * self.starts
         refuse_larger(
             f"iterations={self.iterations}, starts={self.starts}, "
@@ -74,75 +61,3 @@ class Settings:
                 f"starts={self.starts}: start={self.start} is the same start every time; "
                 "use start=normal or start=same_function with several starts"
             )
-
-
-def decades(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
-    """Return the powers of ten from 10^first to 10^last, ends included, per_decade a decade.
-
-    Whole exponents give the float that the literal gives (10^-3 is 0.001 to the last digit).
-    """
-    name = f"step_sizes=${{decades:{first},{last},{per_decade}}}"
-    for part in (first, last, per_decade):
-        if isinstance(part, bool) or not isinstance(part, int):
-            raise UserError(f"{name}: {part} is not a whole number; write ${{decades:-7,2}}")
-    if last < first or per_decade < 1 or not -300 <= first <= last <= 300:
-        raise UserError(
-            f"{name}: must run upwards between -300 and 300 with 1 point a decade or more; "
-            "write ${decades:-7,2}"
-        )
-    count = (last - first) * per_decade + 1
-    if count > MOST_STEP_SIZES:
-        raise UserError(f"{name}: makes {count} step sizes; {MOST_STEP_SIZES} at most")
-    exponents = [(first * per_decade + i, per_decade) for i in range(count)]
-    return [float(f"1e{n // d}") if n % d == 0 else 10.0 ** (n / d) for n, d in exponents]
-
-
-def _step_sizes(values: Any) -> tuple[float, ...]:
-    remedy = "give a list of distinct positive numbers, such as step_sizes=[0.01,0.1,1]"
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise UserError(f"step_sizes={values}: is not a list; {remedy}")
-    sizes = list(values)
-    if not sizes:
-        raise UserError(f"step_sizes=[]: is empty; {remedy}")
-    for size in sizes:
-        if isinstance(size, bool) or not hasattr(size, "__float__"):
-            raise UserError(f"step_sizes={sizes}: {size!r} is not a number; {remedy}")
-        if not (math.isfinite(size) and size > 0):
-            raise UserError(f"step_sizes={sizes}: {size} is not positive and finite; {remedy}")
-    sizes = [float(size) for size in sizes]
-    if len(set(sizes)) < len(sizes):
-        twice = next(size for size in sizes if sizes.count(size) > 1)
-        raise UserError(f"step_sizes={sizes}: {twice:g} stands in it twice; {remedy}")
-    return tuple(sizes)
-
-
-def _shown_step(value: Any, step_sizes: tuple[float, ...]) -> float | None:
-    if value is None:
-        return None
-    size = number("shown_step", value, above=0)
-    if size not in step_sizes:
-        tried = ", ".join(f"{one:g}" for one in step_sizes)
-        raise UserError(f"shown_step={size:g}: is not one of step_sizes; choose of {tried}")
-    return size
-
-
-def _start(value: Any) -> Any:
-    if isinstance(value, str) and value in STARTS:
-        return value
-    remedy = f"must be null, {', '.join(STARTS)}, or a list of weights with the bias first"
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-        near = did_you_mean(value, ("null", *STARTS))
-        raise UserError(f"start={value}: {remedy}{near}")
-    rows = [list(row) if hasattr(row, "__iter__") else row for row in value]
-    flat = [entry for row in rows for entry in (row if isinstance(row, list) else [row])]
-    for entry in flat:
-        number("start", entry, least=-math.inf)
-    if not flat:
-        raise UserError(f"start={value}: {remedy}")
-    return tuple(tuple(row) if isinstance(row, list) else row for row in rows)
-
-
-def _record(values: Any) -> tuple[str, ...]:
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise UserError(f"record={values}: must be a list, such as record=[path,points]")
-    return tuple(str(value) for value in values)  # which words there are, the measures say

@@ -6,14 +6,14 @@ history is the costs `(k,)` of one run, from iteration 0 (the start) on.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.datasets.values import number, whole
+from normbench.settings import check, default
 
 History = NDArray[np.float64]
 ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
@@ -30,19 +30,16 @@ class Rules:
     last: share of the run in which a cycling run rises and finds no new low.
     """
 
-    tail: float = 0.1
-    least_tail: int = 10
-    variation: float = 0.01
-    excess: float = 0.5
-    last: float = 0.2
+    tail: float = default("rules.tail")
+    least_tail: int = default("rules.least_tail")
+    variation: float = default("rules.variation")
+    excess: float = default("rules.excess")
+    last: float = default("rules.last")
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "tail", number("rules.tail", self.tail, above=0, below=1))
-        put(self, "least_tail", whole("rules.least_tail", self.least_tail, 1))
-        put(self, "variation", number("rules.variation", self.variation, above=0, below=1))
-        put(self, "excess", number("rules.excess", self.excess, above=0, below=1))
-        put(self, "last", number("rules.last", self.last, above=0, below=0.5))
+        for field in fields(self):
+            value = check(f"rules.{field.name}", getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """The critical step size, found without a grid: a doubling bracket, then division of it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
 
-from normbench.datasets.values import number, switch
+from normbench.settings import check, default
 
 AT_ONCE = 8  # step sizes a descent: together they cost little more than one
 MOST_DOUBLINGS = 64
@@ -19,12 +19,12 @@ class Search:
     Raises `UserError` unless width is above 0 and below 1, and critical true or false.
     """
 
-    critical: bool = False
-    width: float = 0.01
+    critical: bool = default("search.critical")
+    width: float = default("search.width")
 
     def __post_init__(self) -> None:
-        switch("search.critical", self.critical)
-        number("search.width", self.width, least=1e-9, below=1)
+        for field in fields(self):
+            check(f"search.{field.name}", getattr(self, field.name))
 
 
 class Critical(NamedTuple):

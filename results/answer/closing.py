@@ -15,14 +15,14 @@ from normbench.results.compare.reached import counts, excess_left, reached
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import PARTS, Said, paragraph, said
+from normbench.settings import Role, has_role
 
 COST = names.FINAL_COST.column
 COUNT = names.FINAL_MISCLASSIFICATIONS.column
 FEWEST = "fewest misclassified points"
 MOST = 4  # so many names are read in a sentence
-# Settings under which costs are of other points, another cost or another start: under any other,
-# such as the optimizer's, the schemes' costs are compared.
-PROBLEM = ("dataset.", "cost.", "start", "seed")
+# Under another setting, such as the optimizer's, the costs of schemes are compared.
+PROBLEM = (Role.PROBLEM, Role.REPETITION)
 ASKED = (
     "1e-2",
     "1e-1",
@@ -262,7 +262,7 @@ def _problems(schemes: pd.DataFrame) -> list[pd.DataFrame]:
     labels = schemes["label"].copy()
     places: dict[tuple[tuple[str, str], ...], list[Any]] = {}
     for place, made in zip(schemes.index, problems.problems(schemes)):
-        own = tuple((name, text) for name, text in made.items() if name.startswith(PROBLEM))
+        own = tuple((name, text) for name, text in made.items() if has_role(name, *PROBLEM))
         places.setdefault(own, []).append(place)
         for name, text in own:
             labels[place] = labels[place].replace(f", {name}={text}", "")

@@ -15,22 +15,8 @@ from normbench.results.store.rows import as_rows, shared_value
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import said
+from normbench.settings import SEEDS, makes_problem
 
-# What repeats a problem: the split, the draw of the data, and that of the start.
-DRAWS = ("dataset.split_seed", "dataset.seed", "seed")
-# Parameters that make no other problem: what is compared, what an experiment has in common, what a
-# job finds out (one that failed has not), what a scheme may choose for itself or is
-# called by, and what only says what is done with the runs afterwards.
-SAME_PROBLEM = (
-    "normalizer",
-    "dataset",
-    "cost",
-    "dataset.encoding",
-    "step_sizes",
-    "shown_step",
-    "dataset.fit_on",
-)
-AFTERWARDS = ("normalizer.", "search.", "rules.", "study.", "record", "theory", "data_dir")
 OWN = "each scheme's own"
 EQUAL = 1e-9  # relative: the results of equal jobs differ by rounding
 # What tells two results apart: of a scheme, and at each step size, whose costs may all be 0.
@@ -73,7 +59,7 @@ def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
     runs = pd.concat(parts, ignore_index=True)
     made = problems(runs, "sweep")
     known_as = scheme_names(runs)
-    varied = [{name: one[name] for name in one if name not in DRAWS} for one in made]
+    varied = [{name: one[name] for name in one if name not in SEEDS} for one in made]
     columns = {
         "setting": [", ".join(f"{name}={one[name]}" for name in one) for one in varied],
         "draw": [", ".join(draws) for draws in _draws(runs)],
@@ -122,15 +108,13 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
     """
     schemes = as_set(schemes)
     found: dict[Any, dict[str, str]] = {place: {} for place in schemes.index}
-    settings = [
+    varied = [
         name
         for name in schemes.columns
-        if name.startswith(names.PARAMS)
-        and name.removeprefix(names.PARAMS) not in SAME_PROBLEM
-        and not name.startswith(tuple(map(names.setting, AFTERWARDS)))
+        if name.startswith(names.PARAMS) and makes_problem(name.removeprefix(names.PARAMS))
     ]
     for _, rows in schemes.groupby("experiment", sort=False):
-        for name in settings:
+        for name in varied:
             if rows[name].nunique(dropna=False) == 1 or _one_each(rows, name):
                 continue
             choice = name.rpartition(".")[0]  # such as the optimizer's, whose options come with it
@@ -167,7 +151,7 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
 def _draws(schemes: pd.DataFrame) -> list[tuple[str, ...]]:
     """Return, by run, the values of its seeds."""
     return [
-        tuple(str(row.get(names.setting(name), "0")) for name in DRAWS) for row in as_rows(schemes)
+        tuple(str(row.get(names.setting(name), "0")) for name in SEEDS) for row in as_rows(schemes)
     ]
 
 
@@ -247,7 +231,7 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
     came_to = results(sweeps, schemes)
     rows = list(zip(as_rows(schemes), _draws(schemes)))
     counts = _asked_in_vain(sweeps)
-    for place, name in enumerate(DRAWS):
+    for place, name in enumerate(SEEDS):
         groups: dict[Any, list[str]] = {}
         for row, draws in rows:
             key = (*(row[column] for column in SCHEME), draws[:place], draws[place + 1 :])
@@ -257,7 +241,7 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
             counts[name] = max(map(len, several))
     return [
         said("idle_seed", name=name, count=counts[name], remedy=REMEDIES[name]).text
-        for name in DRAWS
+        for name in SEEDS
         if name in counts
     ]
 
@@ -271,7 +255,7 @@ def _asked_in_vain(sweeps: Sequence[Sweep]) -> dict[str, int]:
             name, _, values = word.lstrip("+").partition("=")
             column = names.setting(name)
             several = len(values.split(","))
-            if name in DRAWS and several > 1 and column in runs and runs[column].nunique() == 1:
+            if name in SEEDS and several > 1 and column in runs and runs[column].nunique() == 1:
                 found[name] = several
     return found
 

@@ -8,12 +8,11 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare.merging import REPEATS
-from normbench.results.compare.problems import DRAWS
 from normbench.results.figures.base import material, style
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
-from normbench.results.store.run_labels import STUDY
 from normbench.results.store.runs import Sweep
+from normbench.settings import Role, has_role
 
 LEAST = 3  # values of a setting: of fewer a table tells as much
 WIDE = 10  # times the least value: from there on the axis is logarithmic
@@ -31,11 +30,10 @@ def varied(rows: pd.DataFrame) -> str:
 
     rows: one row a scheme and value, its name in `scheme`. A draw's seed is no such setting.
     """
-    draws = {names.setting(name) for name in DRAWS}
     found = []
     for column in rows:
-        setting = column.startswith(names.PARAMS) and not column.startswith(STUDY)
-        if not setting or column in draws:
+        name = column.removeprefix(names.PARAMS)
+        if name == column or has_role(name, Role.REPETITION, Role.PLACE):
             continue
         if (rows.groupby(SCHEME)[column].nunique(dropna=False) > 1).any():
             found.append(column)

@@ -4,8 +4,8 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.store.rows import as_rows
+from normbench.settings import Role, has_role
 
-STUDY = names.setting("study.")  # what a study says of its source: no setting of a job
 OPTIMIZER = names.setting("optimizer")
 
 
@@ -22,7 +22,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
         name
         for name in table.columns
         if name.startswith(names.PARAMS)
-        and not name.startswith(STUDY)
+        and not has_role(name.removeprefix(names.PARAMS), Role.PLACE)
         and name != names.FIT_ON
         and schemes[name].nunique() > 1  # asked of each group alone, this takes seconds
     ]

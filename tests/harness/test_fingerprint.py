@@ -5,14 +5,13 @@ import sys
 
 import numpy as np
 import pytest
-from omegaconf import OmegaConf
 
 from normbench import costs, optimizers
-from normbench.choices import CONF, chain
+from normbench.choices import chain
 from normbench.datasets import make_dataset
-from normbench.engine.settings import DRAWN
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
+from normbench.settings import DRAWN
 
 PARAMS = {
     **{"cost": "softmax", "cost.l2": 0.0, "normalizer": "pca_sphere", "normalizer.ridge": 1e-7},
@@ -57,25 +56,6 @@ def test_what_changes_the_numbers_makes_the_identity():
     assert len({identity(), *others}) == 1 + len(others)
 
 
-def test_every_setting_is_of_the_descent_or_asked_of_it_or_changes_no_number():
-    """A new setting has to be sorted in: one that was forgotten would reuse what is not equal."""
-    known = {*fingerprint.DESCENT, *fingerprint.RANDOM, "record", *fingerprint.ASKED}
-    prefixes = (*(f"{choice}." for choice in fingerprint.CHOICES), *fingerprint.JUDGED)
-    neither = {"reuse", "checkpoint", "packages", "figures", "data_dir", "memory", "fold"}
-    neither |= {"dataset.test_fraction", "dataset.points"}  # of the data's content
-    neither |= {"dataset.augment", "dataset.augment_copies", "dataset.augment_noise"}
-    known |= {fingerprint.FIT_ON, *fingerprint.FOLDS}
-    told = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"), resolve=False)
-    keys = {
-        f"{key}.{name}" if isinstance(value, dict) else key
-        for key, value in told.items()
-        if key not in ("defaults", "hydra")
-        for name in (value if isinstance(value, dict) else [None])
-    }
-    assert {key for key in keys - known - neither if not key.startswith(prefixes)} == set()
-    assert known | neither <= keys
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -110,7 +90,10 @@ def test_statistics_of_all_points_are_another_descent_and_other_folds_another_jo
     assert identity({**PARAMS, "dataset.fit_on": "all"}) != identity()
     assert identity({**PARAMS, "dataset.fit_on": "train"}) == identity()
     folds = {**PARAMS, "dataset.folds": 5, "dataset.repeats": 2, "dataset.split_seed": 0}
-    others = [both({**folds, key: 3}) for key in fingerprint.FOLDS]
+    others = [
+        both({**folds, key: 3})
+        for key in ("dataset.folds", "dataset.repeats", "dataset.split_seed")
+    ]
     assert len({both(folds).job, both().job, *(other.job for other in others)}) == 5
 
 
@@ -119,7 +102,6 @@ def test_a_seed_counts_where_it_draws_the_start():
         drawn = {**PARAMS, "start": start}
         assert identity(drawn) != identity({**drawn, "seed": 1})
         assert identity(drawn) != identity({**drawn, "start_scale": 0.2})
-    assert fingerprint.DRAWN == DRAWN
 
 
 def test_what_is_recorded_covers_what_is_asked_of_less_and_of_no_other():

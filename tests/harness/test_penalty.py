@@ -12,11 +12,12 @@ from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer, diabetes, iris
 from normbench.engine.penalty import FEATURES, penalty_of
 from normbench.engine.problem import Objective
-from normbench.engine.settings import Settings, decades
+from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
 from normbench.normalizers.affine import affine, parts
 from normbench.optimizers import gradient_descent
+from normbench.settings import decades
 from tests.conftest import ROOT
 
 L2 = 0.01

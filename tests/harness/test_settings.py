@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from normbench.datasets import UserError
-from normbench.engine.settings import Settings, decades
+from normbench.engine.settings import Settings
+from normbench.settings import decades
 
 
 def test_decades_are_the_powers_of_ten_with_both_ends():

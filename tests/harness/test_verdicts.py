@@ -10,11 +10,12 @@ from normbench import costs
 from normbench.choices import build, options
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import breast_cancer, diabetes
-from normbench.engine.settings import Settings, decades
+from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCARotation, PCASphere, ZCASphere
 from normbench.optimizers import adam, gradient_descent, nesterov, newton
 from normbench.recording.store import records
+from normbench.settings import decades
 from normbench.theory import spectra
 from normbench.verdicts import convergence
 from normbench.verdicts.search import Search

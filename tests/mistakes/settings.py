@@ -112,6 +112,9 @@ CASES = (
     one("hydra.sweep.dir=[1]", said="hydra.sweep.dir="),
     one("hydra.sweep.subdir=x"),
     Case("a mode in a file", config_dir("hydra: {mode: RUN}"), ("hydra.mode=RUN",)),
+    Case("no row in the table", config_dir("batch: 3"), ("batch: no such setting",)),
+    Case("no such rule", config_dir("rules: {most: 3}"), ("rules.most: no such setting",)),
+    one("cost.l2_in=features,weights", said="cost.l2_in=weights: must be one of"),
     Case("chdir in a file", config_dir("hydra: {job: {chdir: true}}"), ("hydra.job.chdir=true",)),
     Case(
         "a sweep of Hydra's", config_dir("hydra: {sweeper: {params: {hydra.x: 1}}}"), ("hydra.x",)

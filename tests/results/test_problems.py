@@ -6,6 +6,7 @@ import pytest
 from normbench import names
 from normbench.results.compare import problems, reached
 from normbench.results.store.run_labels import labels
+from normbench.settings import SEEDS
 from tests.results.made import runs
 
 GRID = {0.1: 5.0, 1.0: 2.0}
@@ -37,6 +38,13 @@ def test_settings_make_problems_and_per_scheme_options_do_not():
         }
     )
     assert problems.problems(schemes) == [{"cost.l2": value} for value in "0101"]
+
+
+def test_the_point_that_a_picture_shows_makes_no_problem():
+    jobs = [("x", scheme, GRID, {"shown_point": point}) for scheme in "ab" for point in "01"]
+    runs_of = problems.scheme_runs([runs(*jobs)])
+    assert set(runs_of["setting"]) == {""}
+    assert len(runs_of) == 2
 
 
 def test_what_was_recorded_of_a_setting_is_told_as_one_types_it():
@@ -132,7 +140,7 @@ def test_a_per_scheme_option_makes_none_beside_sweeps_that_have_another():
     assert same == [{"iterations": "50"}] * 2 + [{}] * 2
 
 
-@pytest.mark.parametrize("name", problems.DRAWS)
+@pytest.mark.parametrize("name", SEEDS)
 def test_draws_repeat_a_problem_and_other_settings_make_others(name):
     def places(name):
         jobs = [("x", scheme, GRID, {name: draw}) for scheme in "ab" for draw in "01"]

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from normbench import names
-from normbench.command.config.grid import GROUPS, Grid
+from normbench import names, settings
+from normbench.command.config.grid import Grid
 from normbench.results.safe import clean
+from normbench.settings import CHOICES
 
-# Settings that are no parameters of a job.
-NO_PARAMETER = ("tracking", "reuse", "checkpoint", "packages", "figures", "memory", "fold")
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def job(plain: dict[str, Any]) -> "Job":
     """Return the job of some plain settings; raise `UserError` on a mistake in them."""
     from normbench.choices import allowing
 
-    _check_parts(plain)
+    _check(plain)
     _limit_memory(plain["memory"])
     with allowing(plain["packages"]):
         return _job(plain)
@@ -69,44 +68,37 @@ def wrong_settings(grid: Grid) -> set[str]:
         try:
             check_settings(plain, {key: value})
         except UserError:
-            if not any(_pass(plain, settings) for settings in grid.beside(word)):
+            if not any(_pass(plain, changes) for changes in grid.beside(word)):
                 raise
             wrong.add(word)
     return wrong
 
 
-def _pass(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
+def _pass(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
     from normbench.datasets import UserError
 
     try:
-        check_settings(plain, settings)
+        check_settings(plain, changes)
     except UserError:
         return False
     return True
 
 
-def check_settings(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+def check_settings(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
     """Raise `UserError` where some settings of otherwise plain settings break their rules."""
-    from normbench.engine.settings import number, whole
-
-    if "${" in str(settings):  # checked with the job itself
-        return
-    changed = replaced(plain, settings)
-    _check_parts(changed)
-    _settings(changed)
-    number("cost.l2", changed["cost"]["l2"], least=0)
-    number("dataset.test_fraction", changed["dataset"]["test_fraction"], least=0, below=1)
-    whole("dataset.split_seed", changed["dataset"]["split_seed"], 0)
-    whole("dataset.repeats", changed["dataset"]["repeats"], 1)
+    if "${" not in str(changes):  # else checked with the job itself
+        changed = replaced(plain, changes)
+        _check(changed)
+        _settings(changed)
 
 
-def replaced(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def replaced(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return plain settings in which some have another value, each by its key: `cost.l2`.
 
     What does not change is shared with those that are given: nothing changes either of them later.
     """
     changed = dict(plain)
-    for key, value in settings.items():
+    for key, value in changes.items():
         place = changed
         *folders, name = key.split(".")
         for folder in folders:
@@ -115,24 +107,31 @@ def replaced(plain: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str,
     return changed
 
 
-def _check_parts(plain: Mapping[str, Any]) -> None:
-    """Raise `UserError` where a part of a config is another kind of thing than its settings."""
+def _check(plain: Mapping[str, Any]) -> None:
+    """Raise `UserError` where a setting breaks its own rule, or where there is no such setting."""
     from normbench.datasets import UserError
-    from normbench.datasets.values import memory_size, number, switch, typed
+    from normbench.datasets.values import typed
 
-    switch("reuse", plain["reuse"])
-    memory_size(plain["memory"])
-    try:
-        number("checkpoint", 1 if plain["checkpoint"] is None else plain["checkpoint"], above=0)
-    except UserError as error:
-        raise UserError(f"{error}, of seconds, or null for never") from None
-    figures(plain)
-    for part in (*GROUPS, "tracking", "rules", "search"):
+    for part in (*CHOICES, "tracking", "rules", "search"):
         if not isinstance(plain[part], dict):
             raise UserError(
                 f"{part}={typed(plain[part])}: must be settings, each by its name, such as "
                 f"{part}.NAME=VALUE; normbench --cfg job shows them"
             )
+    for name, value in flattened(plain).items():
+        settings.check(name, value)
+    figures(plain)
+
+
+def flattened(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings by their full names: `cost.l2`."""
+    flat: dict[str, Any] = {}
+    for key, value in plain.items():
+        inside = isinstance(value, Mapping) and key in settings.SECTIONS
+        flat |= (
+            {f"{key}.{name}": entry for name, entry in value.items()} if inside else {key: value}
+        )
+    return flat
 
 
 def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
@@ -140,23 +139,16 @@ def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
     from normbench.verdicts.convergence import Rules
     from normbench.verdicts.search import Search
 
-    keys = ("iterations", "start_scale", "starts", "seed", "precision", "record", "theory", "fold")
-    settings = Settings(
-        start="normal"
-        if plain["start"] is None
-        else plain["start"],  # several may follow from null
-        step_sizes=plain["step_sizes"],
-        shown_step=plain["shown_step"],
-        shown_point=plain["shown_point"],
-        draws=_draws(plain["dataset"]),
-        **{key: plain[key] for key in keys},
-    )
-    return settings, Rules(**plain["rules"]), Search(**plain["search"])
+    given = {field.name: plain[field.name] for field in fields(Settings) if field.name in plain}
+    if given["start"] is None:
+        given["start"] = "normal"  # several may follow from null
+    descent = Settings(**given, draws=_draws(plain["dataset"]))
+    return descent, Rules(**plain["rules"]), Search(**plain["search"])
 
 
 def _draws(dataset: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the seeds that drew a job's data: of the points held out, and of points made."""
-    from normbench.engine.settings import whole
+    from normbench.datasets.values import whole
 
     split = dataset["split_seed"] if dataset["test_fraction"] else 0
     seeds = {"dataset.split_seed": split, "dataset.seed": dataset.get("seed", 0)}
@@ -165,12 +157,10 @@ def _draws(dataset: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _job(plain: dict[str, Any]) -> "Job":
     from normbench.choices import build, locate
-    from normbench.engine.settings import number
 
-    settings, rules, search = _settings(plain)
+    descent, rules, search = _settings(plain)
     cost = dict(plain["cost"])
-    l2 = number("cost.l2", cost.pop("l2"), least=0)
-    l2_in = cost.pop("l2_in")
+    l2, l2_in = (settings.check(f"cost.{name}", cost.pop(name)) for name in ("l2", "l2_in"))
     dataset = _dataset(json.dumps(plain["dataset"]), json.dumps(plain["packages"]))
     # Late: a mistake in a number or a file is told before all of scikit-learn is loaded.
     from normbench.job import Job, check, with_default_start
@@ -180,7 +170,7 @@ def _job(plain: dict[str, Any]) -> "Job":
         cost=locate("cost", cost.get("_target_")),
         normalizer=build("normalizer", plain["normalizer"]),
         optimizer=build("optimizer", plain["optimizer"]),
-        settings=settings,
+        settings=descent,
         l2=l2,
         l2_in=l2_in,
         rules=rules,
@@ -365,15 +355,6 @@ def parameters(config: DictConfig) -> dict[str, Any]:
         unresolved = OmegaConf.to_container(config, resolve=False)
         assert isinstance(unresolved, dict)
         plain = {str(key): value for key, value in unresolved.items()}
-    flat: dict[str, Any] = {}
-    for key, value in plain.items():
-        if key in NO_PARAMETER:
-            continue
-        if isinstance(value, dict):
-            if key in HydraConfig.get().runtime.choices:
-                flat[key] = _dataset_name(config) if key == "dataset" else _choice(key)
-            flat |= {f"{key}.{name}": entry for name, entry in value.items()}
-            flat.pop("study.expected", None)  # the sweep's, and no setting of a job
-        else:
-            flat[key] = value
-    return flat
+    chosen = {group: _choice(group) for group in CHOICES} | {"dataset": _dataset_name(config)}
+    every = chosen | flattened(plain)
+    return {name: value for name, value in every.items() if settings.is_recorded(name)}

@@ -19,11 +19,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from normbench import choices
 from normbench.datasets.values import UserError, did_you_mean
+from normbench.settings import CHOICES, ROWS
 
-GROUPS = ("dataset", "cost", "normalizer", "optimizer")
 MOST_JOBS = 100_000
-# options of every choice
-SHARED = ("dataset.test_fraction", "dataset.split_seed", "dataset.repeats", "cost.l2", "cost.l2_in")
 PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+(?:e-?\d+)?)?", re.ASCII)
 Words = tuple[str, ...]
 
@@ -33,7 +31,7 @@ def hold_back(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
     Hydra would look for them in the default choice, before it knows the one that is swept.
     """
-    held = [word for word in words if word.split(".")[0] in GROUPS and "." in word.split("=")[0]]
+    held = [word for word in words if word.split(".")[0] in CHOICES and "." in word.split("=")[0]]
     return [word for word in words if word not in held], held
 
 
@@ -87,14 +85,14 @@ class Grid:
         for part in self.parts:
             if (
                 len(part.values) > 1
-                and part.key not in GROUPS
+                and part.key not in CHOICES
                 and part.key in loader.list_groups("")
             ):
                 raise UserError(f"{part.key}: one choice holds for a whole sweep; name one")
         self._fixed = [part.words[0] for part in self.parts if len(part.values) == 1]
         # What several choices of a group begin with is replaced in every job but the first.
         self._first = tuple(
-            part.words[0] for part in self.parts if len(part.values) > 1 and part.key in GROUPS
+            part.words[0] for part in self.parts if len(part.values) > 1 and part.key in CHOICES
         )
         self._composed: dict[Words, DictConfig] = {}
         self._parsed: dict[str, Any] = {}
@@ -150,7 +148,7 @@ class Grid:
         """Return a new config of a job."""
         swept = {word for part in self.parts if len(part.values) > 1 for word in part.words}
         made = copy.deepcopy(self._compose(self._first))
-        chosen = [word for word in words if word.split("=")[0] in GROUPS and word in swept]
+        chosen = [word for word in words if word.split("=")[0] in CHOICES and word in swept]
         for word in chosen:
             group = word.split("=")[0]
             option = self._compose((word,))
@@ -265,7 +263,8 @@ def _remedy(key: str, known: set[str]) -> str:
 
 def _is_setting(key: str) -> bool:
     """Return whether a key is no choice and no option of one: it is checked by itself."""
-    return key.split(".")[0] not in GROUPS or key in SHARED
+    row = ROWS.get(key)
+    return key.split(".")[0] not in CHOICES or (row is not None and row.check is not None)
 
 
 def _has(config: DictConfig, key: str) -> bool:

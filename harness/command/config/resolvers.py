@@ -6,21 +6,16 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
+from normbench import settings
+
 PER_CHOICE = {"per_scheme": "normalizer", "per_optimizer": "optimizer"}
 
 
 def register() -> None:
     """Make `${decades:first,last}`, `${per_scheme:{name:value}}`, `${per_optimizer:...}` known."""
-    OmegaConf.register_new_resolver("decades", decades, replace=True)
+    OmegaConf.register_new_resolver("decades", settings.decades, replace=True)
     for word, group in PER_CHOICE.items():
         OmegaConf.register_new_resolver(word, partial(_per_choice, word, group), replace=True)
-
-
-def decades(*arguments: Any) -> list[float]:
-    """Return the step sizes that `${decades:first,last,per_decade}` stands for."""
-    from normbench.engine.settings import decades as powers
-
-    return powers(*arguments)
 
 
 def _per_choice(word: str, group: str, values: Any) -> Any:

@@ -11,10 +11,11 @@ from hydra.types import TaskFunction
 
 from normbench.choices import names
 from normbench.command.config.errors import HELP, reading
-from normbench.command.config.grid import GROUPS, hold_back
+from normbench.command.config.grid import hold_back
 from normbench.command.sweep import hydras_own
 from normbench.command.sweep import sweeper as sweep
 from normbench.datasets.values import UserError, did_you_mean
+from normbench.settings import CHOICES
 
 CONFIG = "config"  # the file that every command starts from
 INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
@@ -116,7 +117,7 @@ def _check(words: Sequence[str]) -> None:
                 f"{word}: each study sets a sweep of its own, so that several cannot be swept at "
                 "once; run them one after the other (make textbook runs those of the textbook)"
             )
-        if override.key_or_group in (*GROUPS, "tracking"):
+        if override.key_or_group in (*CHOICES, "tracking"):
             _check_choice(word, override)
 
 

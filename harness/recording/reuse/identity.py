@@ -22,25 +22,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from normbench import names
 from normbench.datasets import Dataset
+from normbench.settings import of_identity
 
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine
 # or in what a cost, scheme or optimizer calls: recorded jobs are then descended again. A test with
 # recorded numbers fails where it was forgotten.
 NUMBERS = 1
-# The settings of a descent, the choices and their options; those of a random start; those of what
-# is made of the histories. No other setting changes a number: a data set's change its content.
-CHOICES = (names.COST.key, names.NORMALIZER.key, names.OPTIMIZER.key)
-DESCENT = ("step_sizes", "iterations", "start", "starts", "precision")
-RANDOM = ("start_scale", "seed")
-DRAWN = ("normal", "same_function")  # the starts that are
-SEARCH = "search.critical"
-FIT_ON = "dataset.fit_on"  # of no effect on the content of the data
-FOLDS = ("dataset.folds", "dataset.repeats", "dataset.split_seed")
-POINT = "shown_point"
-ASKED = ("theory", SEARCH, "search.width", POINT)
-JUDGED = ("rules.", "shown_step")
 PLAIN = str.maketrans("", "", "[]()' \"")  # of a list as text
 
 
@@ -61,7 +49,7 @@ def identity(params: Mapping[str, Any], dataset: Dataset, parts: tuple[Any, ...]
     members = [member for part in parts for member in _members(part)]
     code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
     links = [_settings(member) for member in members] if len(members) > len(parts) else []
-    descent = _digest(json.dumps([_of_descent(params), data, code, NUMBERS, links]))
+    descent = _digest(json.dumps([of_identity("descent", params), data, code, NUMBERS, links]))
     return Identity(descent, job_of(descent, params))
 
 
@@ -84,7 +72,7 @@ def judged(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings by which a job's histories are judged; none without a descent."""
     if arrays_asked(params) and str(params.get("iterations")) == "0":
         return {}
-    return {key: str(value) for key, value in sorted(params.items()) if key.startswith(JUDGED)}
+    return of_identity("judged", params)
 
 
 def arrays_asked(params: Mapping[str, Any]) -> frozenset[str]:
@@ -93,26 +81,10 @@ def arrays_asked(params: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(word for word in told.translate(PLAIN).split(",") if word)
 
 
-def _of_descent(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings that change the numbers: a seed counts where it draws the start."""
-    keys = {*CHOICES, *DESCENT, *(RANDOM if params.get("start") in DRAWN else ())}
-    options = tuple(f"{choice}." for choice in CHOICES)
-    unused = "" if float(params.get("cost.l2") or 0) else "cost.l2_in"
-    return {
-        key: str(value)
-        for key, value in sorted(params.items())
-        if (key in keys or key.startswith(options)) and key != unused
-    } | ({FIT_ON: "all"} if params.get(FIT_ON) == "all" else {})
-
-
 def _asked(params: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is asked beside arrays; the search's width counts where there is a search."""
-    told = {key: str(params.get(key)) for key in ASKED}
-    if told[SEARCH] != "True":
-        told.pop("search.width")
-    if str(params.get(FOLDS[0])) != "None":
-        told |= {key: str(params.get(key)) for key in FOLDS}
-    return told
+    """Return what is asked for beside arrays."""
+    asked = of_identity("asked", params)
+    return {key: value for key, value in asked.items() if key != "record"}
 
 
 @lru_cache

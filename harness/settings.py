@@ -1,0 +1,388 @@
+"""The table of settings: each with its role, its default, its check and one line of help.
+
+Identity, problems, labels, `compare()`, `normbench --help` and the reference page read this table;
+a config with a setting that is not in it is refused. To add a setting, add its row.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from normbench.datasets.values import (
+    UserError,
+    did_you_mean,
+    memory_size,
+    number,
+    one_of,
+    switch,
+    whole,
+)
+
+STARTS = ("zeros", "normal", "same_function")
+DRAWN = STARTS[1:]  # by a seed, so that there can be several
+MOST_STEP_SIZES = 1000
+Check = Callable[[str, Any], Any]
+
+
+class Role(Enum):
+    """What a setting is a part of; statistics, identity and labels follow from it."""
+
+    PROBLEM = "problem"  # the data, the cost and the start that schemes are compared on
+    SCHEME = "scheme"
+    DESCENT = "descent"
+    REPETITION = "repetition"  # a seed: another value repeats the problem
+    JUDGING = "judging"  # of recorded histories: a change needs no descent
+    DRAWING = "drawing"  # what is found out about a finished job, for figures and tables
+    PLACE = "place"  # where things go, and what is taken from where; changes no number
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of the table; `group.*` stands for the options of a group that have no row.
+
+    check: returns the value, or raises `UserError`; None where only the data can tell. used: tells
+    from a job's parameters, as text or not, whether the value has an effect. folds: of a
+    cross-validation, which is made beside the descent. same_problem: other values make no other
+    problem, since an experiment has one or each scheme its own. recorded: is a parameter of a job.
+    python: is an argument of `compare()`.
+    """
+
+    name: str
+    role: Role
+    default: Any
+    help: str
+    check: Check | None = None
+    used: Callable[[Mapping[str, Any]], bool] = lambda params: True
+    folds: bool = False
+    same_problem: bool = False
+    recorded: bool = True
+    python: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.role, Role):
+            raise TypeError(f"{self.name}: has the role {self.role!r}, which is no Role")
+
+    @property
+    def group(self) -> str:
+        """The group that the setting is in; empty outside groups."""
+        return self.name.rpartition(".")[0]
+
+    def enters(self, part: str, params: Mapping[str, Any]) -> bool:
+        """Return whether the value counts in a part of a job's identity.
+
+        part: `descent`, `asked` (what is found out beside it) or `judged`. Data count by content.
+        """
+        by_content = self.role in (Role.PROBLEM, Role.REPETITION) and (
+            self.group == "dataset" or self.name == "dataset"
+        )
+        own = {Role.JUDGING: "judged", Role.DRAWING: "asked", Role.PLACE: ""}
+        home = "asked" if self.folds else "" if by_content else own.get(self.role, "descent")
+        return self.recorded and home == part and self.used(params)
+
+
+def find(name: str) -> Setting | None:
+    """Return the row of a setting, or that of its group's options; None where there is neither."""
+    return ROWS.get(name) or ROWS.get(f"{name.partition('.')[0]}.*" if "." in name else "")
+
+
+def default(name: str) -> Any:
+    """Return the default of a setting."""
+    return ROWS[name].default
+
+
+def check(name: str, value: Any) -> Any:
+    """Return a setting's value as it counts; raise `UserError` where it breaks its rule."""
+    row = find(name)
+    if row is None:
+        raise UserError(f"{name}: no such setting; normbench --cfg job lists them")
+    return value if row.check is None else row.check(name, value)
+
+
+def of_identity(part: str, params: Mapping[str, Any]) -> dict[str, str]:
+    """Return the parameters that enter a part of a job's identity, as text."""
+    rows = ((key, find(key)) for key in sorted(params))
+    return {key: str(params[key]) for key, row in rows if row and row.enters(part, params)}
+
+
+def has_role(name: str, *roles: Role) -> bool:
+    """Return whether a setting has one of some roles."""
+    row = find(name)
+    return row is not None and row.role in roles
+
+
+def makes_problem(name: str) -> bool:
+    """Return whether costs under two values of a parameter are of two problems.
+
+    They are for a parameter that is no setting: nothing is known of it.
+    """
+    row = find(name)
+    apart = (Role.PROBLEM, Role.DESCENT, Role.REPETITION)
+    return row is None or (row.role in apart and not row.same_problem)
+
+
+def is_recorded(name: str) -> bool:
+    """Return whether a setting is a parameter of a job."""
+    row = find(name)
+    return row is not None and row.recorded
+
+
+def arguments() -> Iterator[tuple[str, Setting]]:
+    """Yield the settings that `compare()` takes, each with its name there."""
+    for row in TABLE:
+        if row.python and row.default is not OF_OPTIONS and row.group in ("", "dataset", "cost"):
+            yield row.name.rpartition(".")[2], row
+
+
+def decades(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
+    """Return the powers of ten from 10^first to 10^last, ends included, per_decade a decade.
+
+    Whole exponents give the float that the literal gives (10^-3 is 0.001 to the last digit).
+    """
+    name = f"step_sizes=${{decades:{first},{last},{per_decade}}}"
+    for part in (first, last, per_decade):
+        if isinstance(part, bool) or not isinstance(part, int):
+            raise UserError(f"{name}: {part} is not a whole number; write ${{decades:-7,2}}")
+    if last < first or per_decade < 1 or not -300 <= first <= last <= 300:
+        raise UserError(
+            f"{name}: must run upwards between -300 and 300 with 1 point a decade or more; "
+            "write ${decades:-7,2}"
+        )
+    count = (last - first) * per_decade + 1
+    if count > MOST_STEP_SIZES:
+        raise UserError(f"{name}: makes {count} step sizes; {MOST_STEP_SIZES} at most")
+    exponents = [(first * per_decade + i, per_decade) for i in range(count)]
+    return [float(f"1e{n // d}") if n % d == 0 else 10.0 ** (n / d) for n, d in exponents]
+
+
+def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
+    remedy = "give a list of distinct positive numbers, such as step_sizes=[0.01,0.1,1]"
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise UserError(f"{name}={values}: is not a list; {remedy}")
+    sizes = list(values)
+    if not sizes:
+        raise UserError(f"{name}=[]: is empty; {remedy}")
+    for size in sizes:
+        if isinstance(size, bool) or not hasattr(size, "__float__"):
+            raise UserError(f"{name}={sizes}: {size!r} is not a number; {remedy}")
+        if not (math.isfinite(size) and size > 0):
+            raise UserError(f"{name}={sizes}: {size} is not positive and finite; {remedy}")
+    sizes = [float(size) for size in sizes]
+    if len(set(sizes)) < len(sizes):
+        twice = next(size for size in sizes if sizes.count(size) > 1)
+        raise UserError(f"{name}={sizes}: {twice:g} stands in it twice; {remedy}")
+    return tuple(sizes)
+
+
+def _start(name: str, value: Any) -> Any:
+    if value is None or (isinstance(value, str) and value in STARTS):
+        return value
+    remedy = f"must be null, {', '.join(STARTS)}, or a list of weights with the bias first"
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        near = did_you_mean(value, ("null", *STARTS))
+        raise UserError(f"{name}={value}: {remedy}{near}")
+    rows = [list(row) if hasattr(row, "__iter__") else row for row in value]
+    flat = [entry for row in rows for entry in (row if isinstance(row, list) else [row])]
+    for entry in flat:
+        number(name, entry, least=-math.inf)
+    if not flat:
+        raise UserError(f"{name}={value}: {remedy}")
+    return tuple(tuple(row) if isinstance(row, list) else row for row in rows)
+
+
+def _record(name: str, values: Any) -> tuple[str, ...]:
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise UserError(f"{name}={values}: must be a list, such as record=[path,points]")
+    return tuple(str(value) for value in values)  # which words there are, the measures say
+
+
+def _checkpoint(name: str, value: Any) -> Any:
+    try:
+        return value if value is None else number(name, value, above=0)
+    except UserError as error:
+        raise UserError(f"{error}, of seconds, or null for never") from None
+
+
+def _whole(least: int) -> Check:
+    return lambda name, value: whole(name, value, least)
+
+
+def _number(**bounds: float) -> Check:
+    return lambda name, value: number(name, value, **bounds)
+
+
+def _one_of(*choices: str) -> Check:
+    return lambda name, value: one_of(name, value, choices)
+
+
+def _shown_step(name: str, value: Any) -> float | None:
+    return None if value is None else number(name, value, above=0)
+
+
+def _memory(name: str, value: Any) -> int | None:
+    return memory_size(value)
+
+
+def _is_drawn(params: Mapping[str, Any]) -> bool:
+    return params.get("start") in DRAWN
+
+
+def _is_folded(params: Mapping[str, Any]) -> bool:
+    return str(params.get("dataset.folds")) != "None"
+
+
+PROBLEM, SCHEME, DESCENT, REPETITION = Role.PROBLEM, Role.SCHEME, Role.DESCENT, Role.REPETITION
+JUDGING, DRAWING, PLACE = Role.JUDGING, Role.DRAWING, Role.PLACE
+OF_OPTIONS = ...  # the default of a row for options: the option's own file has it
+CACHE = "${oc.env:NORMBENCH_DATA,${oc.env:XDG_CACHE_HOME,${oc.env:HOME,.}/.cache}/normbench}"
+POSITIVE, SHARE, NATURAL, COUNT = _number(above=0), _number(above=0, below=1), _whole(0), _whole(1)
+COMMAND: Any = {"recorded": False, "python": False}  # of the command alone
+FOLDS: Any = {"used": _is_folded, "folds": True}
+THEORY, L2_IN = ("auto", "full", "none"), ("transformed", "features")
+
+TABLE = (
+    Setting("dataset", PROBLEM, "breast_cancer", "the data", same_problem=True, python=False),
+    Setting("cost", PROBLEM, "softmax", "what is minimized", same_problem=True, python=False),
+    Setting("normalizer", SCHEME, "standard", "what is compared", python=False),
+    Setting("optimizer", DESCENT, "gradient_descent", "the rule of a step", python=False),
+    Setting("tracking", PLACE, "local", "where runs are recorded", **COMMAND),
+    Setting(
+        "step_sizes",
+        DESCENT,
+        "${decades:-7,2}",
+        "a list; ${decades:first,last} is 10^first..10^last, a third number the points a decade",
+        _step_sizes,
+        same_problem=True,
+    ),
+    Setting(
+        "shown_step",
+        JUDGING,
+        None,
+        "the one that stands for its scheme; null: the best",
+        _shown_step,
+    ),
+    Setting("iterations", DESCENT, 100, "steps after the start", NATURAL),
+    Setting(
+        "start",
+        PROBLEM,
+        None,
+        "zeros, normal, same_function, or a list of weights with the bias first; null: zeros, of "
+        "perceptrons, where zero weights have the least cost, same_function or else normal",
+        _start,
+    ),
+    Setting(
+        "start_scale", PROBLEM, 0.1, "standard deviation of a drawn start", POSITIVE, _is_drawn
+    ),
+    Setting("starts", PROBLEM, 1, "how many starts, of a start that is drawn", COUNT),
+    Setting("precision", DESCENT, "float64", "or float32", _one_of("float64", "float32")),
+    Setting(
+        "reuse", PLACE, True, "take equal, finished jobs from what is recorded", switch, **COMMAND
+    ),
+    Setting(
+        "checkpoint",
+        PLACE,
+        180,
+        "seconds after which a descent is kept, and kept again, for the same command to go on "
+        "from; null: never",
+        _checkpoint,
+        **COMMAND,
+    ),
+    Setting("packages", PLACE, [], "whose code a _target_ may name, beside this one", **COMMAND),
+    Setting(
+        "record",
+        DRAWING,
+        [],
+        "of path, contours, film, fit, points, biplot, features, projection, components, spectrum, "
+        "sharpness, exemplars, colours, autoencoder, formulas, hessian",
+        _record,
+    ),
+    Setting("figures", DRAWING, None, "a list of those that are drawn; null: all", **COMMAND),
+    Setting("shown_point", DRAWING, 0, "the training point of record=[components]", NATURAL),
+    Setting(
+        "theory",
+        DRAWING,
+        THEORY[0],
+        "auto: what costs no more than the descent, and at most a quarter of the memory; full: "
+        "whatever it costs; none: no theory",
+        _one_of(*THEORY),
+    ),
+    Setting(
+        "memory", PLACE, None, "the most that a process takes: 1GiB, 500MB", _memory, recorded=False
+    ),
+    Setting(
+        "fold", PLACE, False, "make no copy of the points under a scheme", switch, recorded=False
+    ),
+    Setting("data_dir", PLACE, CACHE, "the folder of downloaded data", python=False),
+    Setting("dataset.*", PROBLEM, OF_OPTIONS, "options of a data set"),
+    Setting("dataset.encoding", PROBLEM, OF_OPTIONS, "found by the job", same_problem=True),
+    Setting("dataset.points", PROBLEM, None, "so many training points, drawn by split_seed"),
+    Setting(
+        "dataset.test_fraction",
+        PROBLEM,
+        0.0,
+        "share held out, class by class",
+        _number(least=0, below=1),
+    ),
+    Setting("dataset.folds", PROBLEM, None, "cross-validation: parts, each held out once", **FOLDS),
+    Setting("dataset.repeats", PROBLEM, 1, "of it, each of a seed of its own", COUNT, **FOLDS),
+    Setting("dataset.split_seed", REPETITION, 0, "of points that are drawn", NATURAL, **FOLDS),
+    Setting("dataset.seed", REPETITION, OF_OPTIONS, "of data that are drawn"),
+    Setting("seed", REPETITION, 0, "of a start that is drawn", NATURAL, _is_drawn),
+    Setting(
+        "dataset.augment", PROBLEM, None, "noisy copies: aligned to the principal axes, or round"
+    ),
+    Setting("dataset.augment_copies", PROBLEM, 1, "of each point, each with a draw of its own"),
+    Setting("dataset.augment_noise", PROBLEM, 0.2, "times the root of the eigenvalue"),
+    Setting(
+        "dataset.fit_on",
+        SCHEME,
+        "train",
+        "whose statistics the schemes learn; all: of the test points too, which is no fair test",
+        used=lambda params: params.get("dataset.fit_on") == "all",
+    ),
+    Setting("cost.*", PROBLEM, OF_OPTIONS, "options of a cost"),
+    Setting("cost.l2", PROBLEM, 0.0, "adds l2 * |weights|^2, not on the bias", _number(least=0)),
+    Setting(
+        "cost.l2_in",
+        PROBLEM,
+        L2_IN[0],
+        "whose weights; features: of the untransformed ones, the same for all schemes",
+        _one_of(*L2_IN),
+        lambda params: bool(float(params.get("cost.l2") or 0)),
+    ),
+    Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
+    Setting("optimizer.*", DESCENT, OF_OPTIONS, "options of an optimizer"),
+    Setting("tracking.*", PLACE, OF_OPTIONS, "where runs are recorded", **COMMAND),
+    Setting("rules.tail", JUDGING, 0.1, "share of the run that is its tail", SHARE),
+    Setting("rules.least_tail", JUDGING, 10, "and at least so many iterations", COUNT),
+    Setting(
+        "rules.variation", JUDGING, 0.01, "of a flat tail, a share of the run's total drop", SHARE
+    ),
+    Setting(
+        "rules.excess", JUDGING, 0.5, "a levelled run ends under this share of the start's", SHARE
+    ),
+    Setting(
+        "rules.last",
+        JUDGING,
+        0.2,
+        "a cycling run rises and finds no new low in this last share of the run",
+        _number(above=0, below=0.5),
+    ),
+    Setting("search.critical", DRAWING, False, "find the critical step size by bisection", switch),
+    Setting(
+        "search.width",
+        DRAWING,
+        0.01,
+        "of the bisection, relative",
+        _number(least=1e-9, below=1),
+        lambda params: str(params.get("search.critical")) == "True",
+    ),
+    Setting("study.*", PLACE, OF_OPTIONS, "what a study says of its source"),
+    Setting("study.expected", PLACE, OF_OPTIONS, "its numbers", **COMMAND),
+)
+ROWS = {row.name: row for row in TABLE}
+SECTIONS = tuple(dict.fromkeys(row.group for row in TABLE if row.group))
+# The choices that a job is made of, and the seeds: of the data first.
+CHOICES = tuple(row.name for row in TABLE if f"{row.name}.*" in ROWS and row.recorded)
+SEEDS = tuple(row.name for row in TABLE if row.role is REPETITION)
