@@ -32,6 +32,8 @@ class Traits:
     positively_homogeneous: scores t times as large have t times the cost, for every t > 0.
     separable: the cost is above 0 everywhere and falls as any margin grows; it goes to 0 when
     scores that leave no point misclassified are scaled up.
+    convex: the cost is convex in the scores of a point, so that what a solver comes to is the least
+    cost. A cost that is not says `convex=False`: the one trait that holds unless it is denied.
     pieces: `linear` or `quadratic` where the cost is made of such pieces, otherwise empty. With
     either kind some weights attain the least cost, whatever the points.
     """
@@ -44,6 +46,7 @@ class Traits:
     shift_invariant: bool = False
     positively_homogeneous: bool = False
     separable: bool = False
+    convex: bool = True
     pieces: str = ""
 
 

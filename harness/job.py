@@ -18,7 +18,7 @@ from normbench.engine.descent import Histories, Progress, descend
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
 from normbench.engine.penalty import check_penalty, penalty_of
-from normbench.engine.problem import Cost, Objective
+from normbench.engine.problem import Cost, Linear
 from normbench.engine.scheme.applying import check_scheme, normalize
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
@@ -208,8 +208,8 @@ def _normalized(job: Job, known: OfPoints | None = None) -> tuple[Any, Any]:
 
 def _descended(
     job: Job,
-    train: Objective,
-    test: Objective | None,
+    train: Linear,
+    test: Linear | None,
     start: Array,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
@@ -242,7 +242,7 @@ def _elsewhere(job: Job, data: Dataset, step_size: float) -> Histories:
     return _descended(there, train, test, _starts(there, train, z).astype(z.dtype))
 
 
-def _starts(job: Job, train: Objective, z: Rows) -> Array:
+def _starts(job: Job, train: Linear, z: Rows) -> Array:
     """Return the weights that the runs start from; job: its scheme is fitted."""
     if job.settings.start == SAME_FUNCTION:
         return same_function(job.settings, train.shape[0], job.normalizer, *_seen(job, z))
@@ -253,16 +253,19 @@ def _seen(job: Job, z: Rows) -> tuple[Array, Array]:
     """Return points before and under a scheme that tell whether a start is one function."""
     if not isinstance(z, Under):
         return job.dataset.x, z
-    return z.pair if z.map is not None else (z.x[:2], z[:2])
+    if z.map is None:
+        return z.x[:2], z[:2]
+    before, under = z.pair  # an affine map's: it is the same on the surrogate's rows
+    return before.moment_rows, under.moment_rows
 
 
-def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Objective, Objective | None]:
+def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Linear, Linear | None]:
     """Return the problem on normalized points z (P, M), and on z_test where there are any."""
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
 
-    def made(points: Rows, y: Array) -> Objective:
+    def made(points: Rows, y: Array) -> Linear:
         targets = encoded(y, scores, data.classes, z.dtype)
         return objective(job.engine, job.cost, points, targets, data.classes > 0, l2, scores)
 

@@ -15,7 +15,7 @@ from normbench.datasets.on_disk.points import Rows
 from normbench.datasets.values import UserError, one_of
 from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import Blocked, folded
-from normbench.engine.problem import Cost, Objective, Problem
+from normbench.engine.problem import Cost, Linear, Objective, Problem
 from normbench.engine.scheme.under import Under
 from normbench.optimizers import Optimizer
 
@@ -46,8 +46,8 @@ class Route(NamedTuple):
 
 @contextmanager
 def quickest(
-    train: Objective,
-    test: Objective | None,
+    train: Linear,
+    test: Linear | None,
     raw: tuple[Rows, Rows],
     start: Array,
     optimizer: Optimizer,
@@ -64,7 +64,7 @@ def quickest(
         test = test.with_fewer_rows()
     whole = isinstance(train, Blocked) and train.under is None
     if whole and span.pays(train, optimizer, start, *work):
-        axes = span.span(train.x, start)
+        axes = span.span(train.points, start)
         inner = axes.test(test) if test else None
         yield Route(axes.train(train), inner, axes.inward(start), axes.outward)
         return

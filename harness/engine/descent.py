@@ -68,7 +68,7 @@ def descend(
                 k, alive, weights, state = now
                 if checkpoint and k and checkpoint.due():
                     checkpoint.save(growing.parts(now))
-                here = train.evaluate(weights, k < iterations, memory)
+                here = _evaluate(train, weights, k, k < iterations, memory)
                 finite = _finite(here)
                 if not finite.all():
                     growing.diverged_at[alive[~finite]] = k
@@ -89,6 +89,14 @@ def descend(
         if checkpoint and now.k:
             checkpoint.save(growing.parts(now))
         raise
+
+
+def _evaluate(train: Problem, weights: Array, k: int, steps: bool, memory: Workspace) -> Evaluation:
+    """Return what iteration k records, with the gradient that its step follows, if it steps."""
+    if train.full_batch or not steps:  # one pass over the points for both
+        return train.evaluate(weights, steps, memory)
+    recorded = train.evaluate(weights, False, memory)
+    return recorded._replace(gradient=train.gradient(weights, k, memory))
 
 
 def _finite(here: Evaluation) -> NDArray[np.bool_]:

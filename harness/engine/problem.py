@@ -1,4 +1,4 @@
-"""What is descended: the contract, and the linear model as it is written down."""
+"""The `Problem` protocol and its reference implementation, the linear model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ from normbench.engine.hessian import (
     linear_effort,
     weighted,
 )
+from normbench.normalizers.decomposition import Surrogate
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -41,7 +42,12 @@ class Evaluation(NamedTuple):
 
 
 class Problem(Protocol):
-    """A cost of a model's weights on points. Whoever descends knows no more of it than this."""
+    """A cost of a model's weights on points, with the traits that others may rely on.
+
+    convex: the cost is convex in the weights. linear: this problem with its parts, where scores are
+    linear in the weights, else None. full_batch: the optimizer steps along the gradient of the cost
+    that `evaluate` returns; otherwise along that of `gradient`.
+    """
 
     @property
     def classify(self) -> bool:
@@ -51,23 +57,69 @@ class Problem(Protocol):
     def shape(self) -> tuple[int, ...]:
         """The shape of one model's weights; those of R models are `(R, *shape)`."""
 
+    @property
+    def convex(self) -> bool:
+        """Whether the cost is convex in the weights."""
+
+    @property
+    def linear(self) -> "Linear | None":
+        """The same problem with the parts of a linear model, None where it is not linear."""
+
+    @property
+    def full_batch(self) -> bool:
+        """Whether a step follows the gradient of the recorded cost."""
+
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
-        """Return costs, gradients and counts at weights `(R, *shape)`.
+        """Return costs, gradients and counts at weights `(R, *shape)`, for the record.
 
         workspace: memory to work in; whoever evaluates often passes the same dictionary again.
         """
+
+    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
+        """Return the gradient that step k follows, `(R, *shape)`, such as that of a minibatch."""
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at the weights of one model, `shape`."""
 
     @property
     def effort(self) -> Effort:
-        """What `hessian` and what is asked of it take."""
+        """The work of `hessian` and of what it returns."""
 
     def scores(self, weights: Array, x: Array) -> Array:
         """Return the scores (C, p) of points x (p, N) under the weights of one model."""
+
+
+class Linear(Problem, Protocol):
+    """A Problem of scores `s = w0 + x w`: the parts that theory and measures may rely on."""
+
+    @property
+    def cost(self) -> Cost:
+        """The cost, a function of scores and targets."""
+
+    @property
+    def traits(self) -> Traits:
+        """The traits that the cost declares."""
+
+    @property
+    def points(self) -> Rows:
+        """The points (P, N), in memory or read by blocks, whose features the weights belong to."""
+
+    @property
+    def targets(self) -> Array:
+        """The targets (P,)."""
+
+    @property
+    def l2(self) -> float | Array:
+        """The penalty: one number, one a feature `(N,)`, or a matrix `(N, N)`."""
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """The points' mean and covariance, as rows that second-order statistics read."""
+
+    def on(self, points: Rows, l2: float | Array) -> "Linear":
+        """Return the same cost on other points of the same targets, with another penalty."""
 
 
 @dataclass(frozen=True)
@@ -98,18 +150,33 @@ class Objective:
         return self.classes, self.x.shape[1] + 1
 
     @property
-    def alike(self) -> Array:
-        """Points of the features' mean and covariance, for what follows from these: x itself."""
-        return self.x
+    def convex(self) -> bool:
+        """Whether the cost is convex: of linear scores, whether it is in the scores."""
+        return self.traits.convex
+
+    @property
+    def linear(self) -> "Objective":
+        """This problem."""
+        return self
+
+    @property
+    def full_batch(self) -> bool:
+        """True: every step takes all points."""
+        return True
 
     @property
     def points(self) -> Rows:
-        """The points (P, N) whose features the weights are of."""
+        """The points (P, N) whose features the weights belong to."""
         return self.x
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """The points' mean and covariance: those of x itself."""
+        return Surrogate(self.x, whole=True)
 
     def on(self, points: Rows, l2: float | Array) -> "Objective":
         """Return the same cost on other points, with another penalty."""
-        return replace(self, x=points, l2=l2)
+        return replace(self, x=points, targets=cast_targets(self.targets, points.dtype), l2=l2)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -127,6 +194,12 @@ class Objective:
             slopes[:, :, 0] = derivative.sum(axis=2)
             slopes[:, :, 1:] = derivative @ self.x
             return self.mean(weights, values, slopes, counts)
+
+    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
+        """Return the gradient at weights `(R, C, N + 1)`, the same at every step k."""
+        gradient = self.evaluate(weights, True, workspace).gradient
+        assert gradient is not None
+        return gradient
 
     def mean(
         self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None
@@ -179,7 +252,6 @@ def linear_hessian(
     return LinearHessian(x, blocks(cost, scores, targets), l2)
 
 
-def linear_hessian_at(problem: Objective, scores: Array) -> LinearHessian:
-    """Return the second derivatives where a problem's points have these scores (C, P)."""
-    second = blocks(problem.cost, scores.astype(np.float64), problem.targets)
-    return LinearHessian(problem.x.astype(np.float64, copy=False), second, problem.l2)
+def cast_targets(targets: Array, dtype: Any) -> Array:
+    """Return targets in the type of the points; class indices stay as they are."""
+    return targets.astype(dtype, copy=False) if targets.dtype.kind == "f" else targets

@@ -6,7 +6,7 @@ from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import names_of, principal, refuse_wide, some
-from normbench.normalizers.decomposition import fix_signs, mean_and_covariance
+from normbench.normalizers.decomposition import Surrogate, fix_signs, mean_and_covariance
 
 LONGEST = 60  # arrows that are kept
 
@@ -24,11 +24,11 @@ def take(made: Finished) -> Findings:
     matrices", Biometrika 58 (1971).
     """
     dataset, z = made.dataset, made.z
-    alike = made.alike[1]  # whose moments are those of all points, where z is some of them
-    every, directions = principal(alike)
+    surrogate = made.surrogates[1]  # of all points, where z is some of them
+    every, directions = principal(surrogate)
     directions = fix_signs(directions)
     deviations, total = every[:2], float((every**2).sum())
-    scores = (z - alike.mean(axis=0, dtype=np.float64)) @ directions[:2].T
+    scores = (z - surrogate.mean) @ directions[:2].T
     loadings = directions[:2].T * deviations
     kept = some(len(z))
     longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:LONGEST])
@@ -39,7 +39,7 @@ def take(made: Finished) -> Findings:
             "loadings": loadings[longest],
             "entries": directions[:LONGEST].T[longest],
             "deviations": every[:LONGEST],
-            "correlation": _correlation(alike[:, longest]),
+            "correlation": _correlation(surrogate.features(longest)),
             "names": np.array(names_of(made), dtype=np.str_)[longest],
             "shares": deviations**2 / (total or 1.0),
             "target": target[kept],
@@ -48,9 +48,9 @@ def take(made: Finished) -> Findings:
     )
 
 
-def _correlation(z: Array) -> Array:
-    """Return the correlation of features (P, m), that of a constant one 0."""
-    covariance = mean_and_covariance(z)[1]
+def _correlation(z: Surrogate) -> Array:
+    """Return the correlation `(m, m)` of features, that of a constant one 0."""
+    covariance = mean_and_covariance(z.moment_rows)[1]
     scale = np.sqrt(np.diag(covariance))
     scale = np.where(scale > 0, scale, 1.0)
     return np.asarray(covariance / scale / scale[:, None])

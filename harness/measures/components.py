@@ -39,7 +39,7 @@ def take(made: Finished) -> Findings:
     origin = _back(made.scheme, np.zeros((1, width)))
     added = _back(made.scheme, np.eye(width)) - origin
     lengths = np.linalg.norm(added, axis=1)
-    variance = lengths**2 * made.alike[1].var(axis=0, dtype=np.float64)
+    variance = lengths**2 * made.surrogates[1].variances
     order = np.argsort(-variance, kind="stable")
     first = order[:MOST_COMPONENTS]
     count = np.arange(width + 1)
@@ -50,7 +50,7 @@ def take(made: Finished) -> Findings:
     masked = np.where(rank < count[:, None], point, 0.0)
     added_up = np.concatenate([[0.0], np.cumsum(variance[order])])[count]
     with np.errstate(over="ignore"):  # the squares of points around 1e160 overflow
-        whole = float(made.alike[0].var(axis=0, dtype=np.float64).sum())
+        whole = float(made.surrogates[0].variances.sum())
     scale = np.where(lengths > 0, lengths, 1.0)[first, None]
     return Findings(
         arrays={

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import Objective
 from normbench.measures import points
 from normbench.measures.contract import BEST, Array, Descended, Findings, Finished, Measure
 from normbench.measures.inputs import least_weights, names_of
@@ -114,8 +113,8 @@ def _paths(here: Descended, plane: Plane, minimum: Array | None) -> dict[str, Ar
     here.again([step.step_size for step in here.steps], here.start[:1], observe)
     found = {"paths_at": at, "paths": paths}
     train = here.train
-    quadratic = isinstance(train, Objective) and train.traits.quadratic
-    if minimum is not None and here.optimizer.plain and quadratic:
+    quadratic = train.linear is not None and train.linear.traits.quadratic
+    if minimum is not None and here.plain and quadratic:
         values, vectors = np.linalg.eigh(train.hessian(minimum.reshape(train.shape)).matrix())
         away = (here.start[0].ravel() - minimum) @ vectors
         found |= {"curvature": values, "swing": (vectors * away).T @ plane.directions.T}

@@ -14,6 +14,7 @@ from normbench.engine.descent import Histories, Observe, descend
 from normbench.engine.problem import Problem
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
+from normbench.normalizers.decomposition import Surrogate
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
@@ -92,6 +93,11 @@ class Descended:
     chosen: bool
 
     @property
+    def plain(self) -> bool:
+        """Whether it was plain gradient descent along the gradient of the recorded cost."""
+        return self.optimizer.plain and self.train.full_batch
+
+    @property
     def best_step(self) -> Step | None:
         """The step that stands for the scheme."""
         return None if self.best is None else self.steps[self.best]
@@ -147,8 +153,8 @@ class Finished:
     scheme: fitted. z: the training points under it, (P, M), an array or points that are read.
     known: of the data set's own points. descended: None for a study without a descent. elsewhere:
     fits the scheme and descends on other data, at one step size; None where nothing is known to do
-    that. shown: the number of the training point that is built up. pair: what `alike` gives, where
-    z is some of the points alone.
+    that. shown: the number of the training point that is built up. pair: what `surrogates` gives,
+    where z is some of the points alone.
     """
 
     dataset: Dataset
@@ -158,14 +164,16 @@ class Finished:
     descended: Descended | None = None
     elsewhere: Callable[[Dataset, float], Histories] | None = None
     shown: int = 0
-    pair: tuple[Array, Array] | None = None
+    pair: tuple[Surrogate, Surrogate] | None = None
 
     @property
-    def alike(self) -> tuple[Array, Array]:
-        """The points before and under the scheme, or few of the same means and covariances."""
+    def surrogates(self) -> tuple[Surrogate, Surrogate]:
+        """Points of the means and covariances of those before and under the scheme."""
         if self.pair is not None:
             return self.pair
-        return self.z.pair if isinstance(self.z, Under) else (self.dataset.x, self.z)
+        if isinstance(self.z, Under):
+            return self.z.pair
+        return Surrogate(self.dataset.x, whole=True), Surrogate(self.z, whole=True)
 
     @cached_property
     def shown_points(self) -> "Finished":
@@ -181,14 +189,14 @@ class Finished:
             drawn = np.random.default_rng(0).choice(count, MOST_SHOWN, replace=False)
             kept = np.unique(np.r_[drawn, self.shown])
         if len(kept) == count and isinstance(data.x, np.ndarray):
-            return replace(self, z=self.z.transform(data.x), pair=self.alike)
+            return replace(self, z=self.z.transform(data.x), pair=self.surrogates)
         x, y = data.x[kept], data.y[kept] if len(data.y) else data.y
         return replace(
             self,
             dataset=replace(data, x=x, y=y),
             z=self.z.transform(x),
             shown=int(np.searchsorted(kept, self.shown)),
-            pair=self.alike,
+            pair=self.surrogates,
         )
 
 

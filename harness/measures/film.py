@@ -1,13 +1,12 @@
 """The film of a scheme: points, cost and descent while the features become its coordinates."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
-from normbench.engine.problem import Objective, Workspace
+from normbench.engine.problem import Linear, Workspace
 from normbench.engine.scheme.probed import Probed, probe
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import least_weights, names_of, principal, some
@@ -39,7 +38,7 @@ class Scene(NamedTuple):
     weights. theories: of each frame.
     """
 
-    problem: Objective
+    problem: Linear
     film: Frames
     maps: Array
     start: Array
@@ -153,7 +152,7 @@ def _scene(made: Finished) -> Scene | str:
     here = made.descended
     assert here is not None
     train, x = here.train, made.dataset.x
-    if not isinstance(train, Objective) or train.shape[0] > 1:
+    if train.linear is None or train.shape[0] > 1:
         return "it is of costs of one score a point, and here each class has a score"
     found = probe(made.scheme, x, made.z)
     if found is None:
@@ -164,11 +163,8 @@ def _scene(made: Finished) -> Scene | str:
     if film is None:
         return "the scheme leaves the points as they are"
     centred = x - found.centre
-    problem = replace(
-        train,
-        x=centred @ found.matrix.T + found.image,
-        targets=train.targets.astype(np.float64),
-    )
+    linear = train.linear
+    problem = linear.on(centred @ found.matrix.T + found.image, linear.l2)
     maps = _maps(film, found)
     start = here.start[0].astype(np.float64).ravel()
     theories = tuple(
@@ -206,14 +202,14 @@ def _maps(film: Frames, found: Probed) -> Array:
     return maps
 
 
-def _theory(problem: Objective, into: Array, x: Array, start: Array) -> Theory:
+def _theory(problem: Linear, into: Array, x: Array, start: Array) -> Theory:
     """Return the theory of a frame: its points x (P, 2), its map, the start of the scheme."""
     l2 = problem.l2
     if np.any(l2):
         slopes = into[1:, 1:]
         l2 = slopes @ (l2 if np.ndim(l2) == 2 else l2 * np.eye(2)) @ slopes.T
     own = start @ np.linalg.inv(into)
-    return theorize(replace(problem, x=x, l2=l2), own[None], Budget(UNLIMITED))
+    return theorize(problem.on(x, l2), own[None], Budget(UNLIMITED))
 
 
 def _condition(theory: Theory) -> float:
@@ -223,7 +219,7 @@ def _condition(theory: Theory) -> float:
 
 def _most(scene: Scene) -> int:
     """Return how many iterations a descent of every frame may take."""
-    return int(np.clip(SCORES / (len(scene.problem.x) * len(scene.maps)), *MOST))
+    return int(np.clip(SCORES / (len(scene.problem.points) * len(scene.maps)), *MOST))
 
 
 def _descended(scene: Scene, steps: Array, target: float) -> Descents:
@@ -259,7 +255,7 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> Plane:
     In units in which the points have the Gram matrix I, so that a few cells are enough for long
     valleys, too. The grid holds all paths (F, n, 3), and the contours around them if they close.
     """
-    values, vectors = np.linalg.eigh(gram(scene.problem.x)[1:, 1:])
+    values, vectors = np.linalg.eigh(gram(scene.problem.points)[1:, 1:])
     basis = (vectors / np.sqrt(values)).T
     directions = np.insert(basis, 0, 0.0, axis=1)
     places = (paths[:, :, 1:] - origin[1:]) @ np.linalg.inv(basis)
@@ -270,7 +266,7 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> Plane:
             level - lowest
         ):
             break
-    side = int(np.clip(np.sqrt(SCORES / len(scene.problem.x)), *GRID))
+    side = int(np.clip(np.sqrt(SCORES / len(scene.problem.points)), *GRID))
     share = np.linspace(-1, 1, side)
     along = half * share * np.abs(share)  # closer together in the middle
     grid = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)

@@ -7,7 +7,6 @@ import numpy as np
 from normbench import names
 from normbench.datasets import Dataset, UserError
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import Objective, linear_hessian_at
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.theory import spectra
 from normbench.theory.minimum import weights_of
@@ -34,11 +33,12 @@ def take(made: Finished) -> Findings:
     """
     here = made.descended
     assert here is not None
-    assert isinstance(here.train, Objective)
     found = {"start": _values(here.train.hessian(here.start[0]))}
     found["minimum"] = np.empty(0)
-    if here.least.scores is not None and not here.least.at_infinity:
-        found["minimum"] = _values(_at(here.train, here.least.scores))
+    linear, scores = here.train.linear, here.least.scores
+    if linear is not None and scores is not None and not here.least.at_infinity:
+        weights = weights_of(scores, linear.surrogate.moment_rows)
+        found["minimum"] = _values(linear.hessian(weights))
     named = {"start": names.CONDITION_START, "minimum": names.CONDITION_MINIMUM}
     metrics = {
         named[place].key: float(values[0] / values[-1]) if len(values) else float("nan")
@@ -47,20 +47,13 @@ def take(made: Finished) -> Findings:
     return Findings(metrics, arrays=found)
 
 
-def _at(train: Objective, scores: Array) -> Hessian:
-    """Return the second derivatives where the points have these scores (C, P)."""
-    if train.alike is train.x:
-        return linear_hessian_at(train, scores)
-    return train.hessian(weights_of(scores, train.alike))
-
-
 def _values(hessian: Hessian) -> Array:
     values = np.asarray(np.linalg.eigvalsh(hessian.matrix())[::-1], dtype=np.float64)
     return spectra.live(values, len(values))
 
 
 def _applies(made: Finished) -> bool:
-    return made.descended is not None and isinstance(made.descended.train, Objective)
+    return made.descended is not None and made.descended.train.linear is not None
 
 
 MEASURE = Measure(take, record="hessian", check=check, applies=_applies)

@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from normbench.datasets import Dataset
 from normbench.datasets.values import UserError
-from normbench.engine.problem import Objective
 from normbench.measures.contract import Descended, Finished
 from normbench.names import ATTAINED
-from normbench.normalizers.decomposition import mean_and_covariance
+from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
 from normbench.theory.minimum import weights_of
 
 Array = NDArray[Any]
@@ -36,11 +35,12 @@ def some(count: int) -> Array:
     return np.sort(np.random.default_rng(0).choice(count, MOST_POINTS, replace=False))
 
 
-def principal(x: Array) -> tuple[Array, Array]:
+def principal(points: Array | Surrogate) -> tuple[Array, Array]:
     """Return the standard deviations (N,), decreasing, along the principal directions (N, N), rows.
 
     The points are scaled first, so that large ones do not overflow.
     """
+    x = points.moment_rows if isinstance(points, Surrogate) else points
     scale = float(np.abs(x).max()) or 1.0
     values, vectors = np.linalg.eigh(mean_and_covariance(x / scale)[1])
     return scale * np.sqrt(np.maximum(values[::-1], 0.0)), vectors.T[::-1]
@@ -48,10 +48,10 @@ def principal(x: Array) -> tuple[Array, Array]:
 
 def least_weights(here: Descended) -> Array | None:
     """Return the weights `(n,)` of the least cost; None where there are none, or none are known."""
-    found, train = here.least, here.train
-    if found.case != ATTAINED or found.scores is None or not isinstance(train, Objective):
+    found, linear = here.least, here.train.linear
+    if found.case != ATTAINED or found.scores is None or linear is None:
         return None
-    return weights_of(found.scores, train.alike).ravel()
+    return weights_of(found.scores, linear.surrogate.moment_rows).ravel()
 
 
 def refuse_wide(record: str, dataset: Dataset) -> None:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.engine.descent import Histories
-from normbench.engine.problem import Objective, Problem
+from normbench.engine.problem import Problem
 from normbench.engine.settings import Settings
 from normbench.measures.contract import Array, Descended
 from normbench.optimizers import Optimizer
@@ -50,7 +50,7 @@ def judged(
         rules=rules,
         minimum=min(found.value, lowest),  # no higher than the lowest cost that was seen
         reference=float(zero.costs[0]),
-        tie=theory.threshold if theory.exact and optimizer.plain else None,
+        tie=theory.threshold if theory.exact and optimizer.plain and train.full_batch else None,
         epsilon=float(np.finfo(start.dtype).eps),
         fit_seconds=seconds[0],
         seconds_a_step=seconds[1] / max(1, steps_made),
@@ -79,9 +79,10 @@ def _points(train: Problem) -> int:
     A positively homogeneous cost is the larger, the larger the weights are: counts do not change
     with their length.
     """
-    if not isinstance(train, Objective) or not train.traits.positively_homogeneous:
+    linear = train.linear
+    if linear is None or not linear.traits.positively_homogeneous:
         return 0
-    return len(train.targets) if train.classify else 0
+    return len(linear.targets) if train.classify else 0
 
 
 def _without_mistake(histories: Histories) -> Array | None:

@@ -5,6 +5,7 @@ import numpy as np
 from normbench import names
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.measures.inputs import names_of, principal, some
+from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import spectra
 
 
@@ -22,16 +23,17 @@ def take(made: Finished) -> Findings:
     kept = some(len(z))
     target = dataset.y if len(dataset.y) else np.zeros(len(z))
     labels = list(names_of(made))
-    every = made.alike[1]  # whose moments are those of all points, where z is some of them
-    spread, axes_of_all = principal(every)
+    whole = made.surrogates[1]  # of all points, where z is some of them
+    spread, axes_of_all = principal(whole)
     if z.shape[1] == 1:
-        flat = whole = np.column_stack([z[:, 0], target]).astype(np.float64)
+        flat = np.column_stack([z[:, 0], target]).astype(np.float64)
+        whole = Surrogate(flat)
         labels += ["target" if len(dataset.y) else ""]
     elif z.shape[1] == 2:
-        flat, whole = z.astype(np.float64), every.astype(np.float64)
+        flat, whole = z.astype(np.float64), whole.mapped(np.eye(2))
     else:
         # Not centred: where the points lie is part of what a scheme does.
-        flat, whole = z @ axes_of_all[:2].T, every @ axes_of_all[:2].T
+        flat, whole = z @ axes_of_all[:2].T, whole.mapped(axes_of_all[:2])
         labels = list(names.PRINCIPAL)
     deviations, directions = principal(whole)
     axes = deviations[:, None] * directions
@@ -42,7 +44,7 @@ def take(made: Finished) -> Findings:
         arrays={
             "points": flat[kept],
             "names": np.array(labels),
-            "mean": whole.mean(axis=0),
+            "mean": whole.mean,
             "axes": axes if z.shape[1] > 1 else axes[:0],
             "target": target[kept],
             "class_names": np.array(dataset.class_names, dtype=np.str_),

@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.engine.problem import Objective
 from normbench.measures.contract import Descended, Findings, Finished, Measure, OfStep
 from normbench.theory import spectra
 from normbench.verdicts.judging import Step
@@ -37,14 +36,14 @@ def take(made: Finished) -> Findings:
 
 def _problems(here: Descended) -> list[spectra.Quadratic]:
     """Return the quadratic along its Hessian's eigenvectors, as each start sees it."""
-    train = here.train
-    assert isinstance(train, Objective)
-    at_start = train.evaluate(here.start)
+    linear = here.train.linear
+    assert linear is not None
+    at_start = linear.evaluate(here.start)
     hessian = here.theory.spectrum
     assert at_start.gradient is not None
     assert hessian is not None
     return [
-        spectra.quadratic(hessian, train.alike, float(cost), gradient, train.l2)
+        spectra.quadratic(hessian, linear.surrogate.moment_rows, float(cost), gradient, linear.l2)
         for cost, gradient in zip(at_start.costs, at_start.gradient.astype(np.float64))
     ]
 
@@ -82,7 +81,7 @@ def _applies(made: Finished) -> bool:
     return (
         here is not None
         and here.theory.exact
-        and here.optimizer.plain
+        and here.plain
         and bool(here.theory.threshold)
         and here.theory.spectrum is not None
         and here.theory.spectrum.whole

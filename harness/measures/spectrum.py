@@ -8,7 +8,7 @@ from normbench import names
 from normbench.datasets import Dataset
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import principal, refuse_wide
-from normbench.normalizers.decomposition import mean_and_covariance
+from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
 
 
 def check(dataset: Dataset, scheme: Any) -> None:
@@ -24,10 +24,10 @@ def take(made: Finished) -> Findings:
     scheme's own, NaN where it has none. `identity_gap` (): how far the points after the scheme
     are from centred and sphered.
     """
-    before, after = (_eigenvalues(part) for part in made.alike)
+    before, after = (_eigenvalues(part) for part in made.surrogates)
     floor = len(before) * np.finfo(np.float64).eps * before[0]
     ridge = getattr(made.scheme, "ridge", None)
-    gap = identity_gap(made.alike[1])
+    gap = identity_gap(made.surrogates[1].moment_rows)
     return Findings(
         {names.IDENTITY_GAP.key: gap},
         arrays={
@@ -50,9 +50,9 @@ def identity_gap(z: Array) -> float:
         return float(np.abs(covariance + np.outer(mean, mean) - np.eye(z.shape[1])).max())
 
 
-def _eigenvalues(x: Array) -> Array:
+def _eigenvalues(points: Surrogate) -> Array:
     with np.errstate(over="ignore"):  # the squares of points around 1e160 overflow
-        return np.asarray(principal(x)[0] ** 2)
+        return np.asarray(principal(points)[0] ** 2)
 
 
 MEASURE = Measure(take, record="spectrum", of_descent=False, check=check)

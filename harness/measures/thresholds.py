@@ -1,7 +1,6 @@
 """The curvature and the threshold `2/L`, where theory has them before the descent is judged."""
 
 from normbench import names
-from normbench.engine.problem import Objective
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.theory.spectra import effective_rank, step_threshold
 
@@ -14,14 +13,14 @@ def take(made: Finished) -> Findings:
     The effective rank is that of the covariance of the points descended on.
     """
     assert made.descended is not None
-    found, plain = made.descended.theory, made.descended.optimizer.plain
+    found, plain = made.descended.theory, made.descended.plain
     metrics = {
         names.LIPSCHITZ.key: found.lipschitz if found.lipschitz is not None else NOTHING,
         names.THRESHOLD.key: found.threshold or NOTHING,
         **curvature(names.LIPSCHITZ_START, names.THRESHOLD_START, found.at_start),
     }
-    train = made.descended.train
-    bound = train.traits.curvature if isinstance(train, Objective) else None
+    linear = made.descended.train.linear
+    bound = linear.traits.curvature if linear is not None else None
     if bound is not None:
         metrics[names.COST_CURVATURE.key] = bound
     notes = []

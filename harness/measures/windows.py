@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.hessian import blocks
-from normbench.engine.problem import Objective, Problem
+from normbench.engine.problem import Problem
 from normbench.measures.contract import Descended, Findings, Finished, Measure
 from normbench.theory import spectra
 from normbench.theory.analysis import FEW_CLASSES
@@ -57,14 +57,13 @@ def _directions(here: Descended) -> Directions | None:
     assert gradient is not None
     gradient = gradient[0].astype(np.float64)
     kind = _by_points(here)
-    if kind is not None:
-        assert isinstance(here.train, Objective)
-        bound = here.train.traits.curvature
+    linear = here.train.linear
+    if kind is not None and linear is not None:
+        bound = linear.traits.curvature
         assert here.theory.spectrum is not None
         assert bound is not None
-        flat = spectra.quadratic(
-            here.theory.spectrum, here.train.alike, 0.0, gradient, here.train.l2
-        )
+        rows = linear.surrogate.moment_rows
+        flat = spectra.quadratic(here.theory.spectrum, rows, 0.0, gradient, linear.l2)
         values = flat.values * (kind.curvature / bound)
         return _grouped(values, flat.gradient / (2 * values), kind.times)
     if _size(here.train) > DENSE:
@@ -88,10 +87,11 @@ def _by_points(here: Descended) -> _Kind | None:
     if spectrum is None or not spectrum.whole or spectrum.condition_number > spectra.PREDICTED:
         return None
     kind = _kind(here.train, here.start[0])
-    if kind is None or not isinstance(here.train, Objective):
+    linear = here.train.linear
+    if kind is None or linear is None:
         return None
-    bound = here.train.traits.curvature
-    known = bound and (kind.curvature == bound or not np.any(here.train.l2))
+    bound = linear.traits.curvature
+    known = bound and (kind.curvature == bound or not np.any(linear.l2))
     return kind if known else None
 
 
@@ -108,13 +108,14 @@ def _kind(train: Problem, weights: Array) -> _Kind | None:
     Of least squares anywhere 2; at zero weights, of the softmax cost 1/4 and of multiclass softmax
     1/C, in C - 1 directions. None where points differ, and for many classes, which are not tried.
     """
-    if not isinstance(train, Objective):
+    linear = train.linear
+    if linear is None:
         return None
-    quadratic = train.traits.quadratic
+    quadratic = linear.traits.quadratic
     if not quadratic and (np.any(weights) or train.shape[0] > FEW_CLASSES):
         return None
-    kinds = np.unique(train.targets)[:2] if quadratic else np.unique(train.targets)
-    second = blocks(train.cost, np.zeros((train.shape[0], len(kinds))), kinds)
+    kinds = np.unique(linear.targets)[:2] if quadratic else np.unique(linear.targets)
+    second = blocks(linear.cost, np.zeros((train.shape[0], len(kinds))), kinds)
     values = np.linalg.eigvalsh(second[:, :, 0])
     live = values[values > SAME * values[-1]]
     if values[-1] <= 0 or not np.allclose(second, second[:, :, :1], rtol=SAME):
@@ -128,7 +129,7 @@ def _size(train: Problem) -> int:
 
 def _applies(made: Finished) -> bool:
     here = made.descended
-    return here is not None and here.optimizer.plain and here.theory.threshold is not None
+    return here is not None and here.plain and here.theory.threshold is not None
 
 
 def _work(made: Finished) -> Work:

@@ -22,7 +22,7 @@ def _applies(made: Finished) -> bool:
     here = made.descended
     return (
         here is not None
-        and here.optimizer.plain
+        and here.plain
         and here.best is not None
         and here.theory.threshold is not None
         and not here.theory.exact

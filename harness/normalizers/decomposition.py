@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -30,6 +31,40 @@ class Decomposition(NamedTuple):
     vectors: Array
 
 
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """Few points `(n, N)` of the same mean and covariance as many: for second-order statistics.
+
+    None of its rows is a point of the data. It is no array, so that nothing that takes points (a
+    Problem, a scheme, a figure) takes it; statistics of second order read `moment_rows`. whole: the
+    rows are the points themselves.
+    """
+
+    moment_rows: NDArray[Any]
+    whole: bool = False
+
+    def __len__(self) -> int:
+        return len(self.moment_rows)
+
+    @property
+    def mean(self) -> Array:
+        """The mean `(N,)`."""
+        return np.asarray(self.moment_rows.mean(axis=0, dtype=np.float64))
+
+    @property
+    def variances(self) -> Array:
+        """The variances `(N,)`, over P."""
+        return np.asarray(self.moment_rows.var(axis=0, dtype=np.float64))
+
+    def mapped(self, matrix: Array) -> "Surrogate":
+        """Return the surrogate of the points times a matrix `(M, N)`, `x matrix'`."""
+        return Surrogate(self.moment_rows @ matrix.T)
+
+    def features(self, numbers: NDArray[np.intp]) -> "Surrogate":
+        """Return the surrogate of some of the features, by their numbers."""
+        return Surrogate(self.moment_rows[:, numbers])
+
+
 class Decompositions:
     """The decompositions of points x (P, N), each found when it is first asked for.
 
@@ -49,9 +84,14 @@ class Decompositions:
         return mean_of(self.x)
 
     @cached_property
-    def centred_few(self) -> Array:
-        """Points `(n, N)` of mean 0 and of the covariance of x: see `few_of`."""
-        return few_of(self.x, self.mean)
+    def centred_rows(self) -> Array:
+        """Rows `(n, N)` of mean 0 and of the covariance of x: see `surrogate_rows`."""
+        return surrogate_rows(self.x, self.mean)
+
+    @property
+    def surrogate(self) -> Surrogate:
+        """Few points of the mean and the covariance of x."""
+        return Surrogate(self.centred_rows + self.mean)
 
     def get(self, correlation: bool, complete: bool) -> Decomposition:
         """Return the decomposition of the points' covariance, or of their correlation.
@@ -114,8 +154,8 @@ def deviations_of(x: NDArray[Any], mean: Array) -> Array:
     return np.asarray(np.sqrt(squares / len(x)))
 
 
-def few_of(x: Any, mean: Array) -> Array:
-    """Return points `(n, N)`, N + 1 at most, of mean 0 and of the covariance of x (P, N).
+def surrogate_rows(x: Any, mean: Array) -> Array:
+    """Return rows `(n, N)`, N + 1 at most, of mean 0 and of the covariance of x (P, N).
 
     Centred points are `Q R`, found block by block; the contrasts of Helmert, whose columns are
     orthonormal and of mean 0, take the place of Q, scaled. What follows from mean and covariance

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.engine.hessian import LANCZOS, blocks
-from normbench.engine.problem import Cost, Objective, Problem
+from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import BLOCK, DEEP
 from normbench.theory import spectra
@@ -71,22 +71,24 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
         return Theory(note=NOT_ASKED, more=False)
     gram = spectrum = lipschitz = bound = None
     exact = False
-    if isinstance(train, Objective):
-        if not _has_moments(train, budget):
+    linear = train.linear
+    if linear is not None:
+        if not _has_moments(linear, budget):
             return _of_start(train, start, budget)
-        if max(-train.alike.min(), train.alike.max()) > TOO_LARGE:
+        rows = linear.surrogate.moment_rows
+        if max(-rows.min(), rows.max()) > TOO_LARGE:
             return Theory(note="the points are too large to be squared", more=False)
-        bound = train.traits.curvature
-        exact = train.traits.quadratic and bound is not None
+        bound = linear.traits.curvature
+        exact = linear.traits.quadratic and bound is not None
         gram = spectrum = (
-            _spectrum(train.x, train.shape[0], budget)
-            if train.alike is train.x
-            else spectra.spectrum(train.alike)  # of few points: it costs next to nothing
+            _spectrum(rows, train.shape[0], budget)
+            if linear.surrogate.whole
+            else spectra.spectrum(rows)  # of few rows: it costs next to nothing
         )
         if bound is not None and spectrum is not None:
-            spectrum = spectra.penalized(spectrum, bound, train.l2, train.alike)
+            spectrum = spectra.penalized(spectrum, bound, linear.l2, rows)
             lipschitz = spectrum.largest
-    at_start, note = _at_zero(train, start, gram), ""
+    at_start, note = _at_zero(linear, start, gram), ""
     if at_start is None and budget.affords("curvature at the start", curvature_work(train)):
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:
@@ -94,19 +96,19 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
     return Theory(spectrum, lipschitz, at_start, exact, note)
 
 
-def _has_moments(train: Objective, budget: Budget) -> bool:
+def _has_moments(train: Linear, budget: Budget) -> bool:
     """Return whether the points are at hand, or few of the same moments may be found for them.
 
     By a decomposition of points that are not copied, three times the work of a product.
     """
     width, classes = train.shape[1], train.shape[0]
-    if train.points is train.x and isinstance(train.x, np.ndarray):
+    if isinstance(train.points, np.ndarray):
         return True
     decomposed = Work(1.7 * width / classes, 8.0 * (DEEP + 2) * width**2)
     return width <= spectra.MOST_FEATURES and budget.affords("the points' moments", decomposed)
 
 
-def _of_start(train: Objective, start: NDArray[Any], budget: Budget) -> Theory:
+def _of_start(train: Problem, start: NDArray[Any], budget: Budget) -> Theory:
     """Return the curvature at the start alone, of points whose moments are not known."""
     if not budget.affords("curvature at the start", curvature_work(train)):
         return Theory(more=False)
@@ -114,13 +116,15 @@ def _of_start(train: Objective, start: NDArray[Any], budget: Budget) -> Theory:
     return Theory(at_start=at_start or None, note=note, more=False)
 
 
-def _at_zero(train: Problem, start: NDArray[Any], gram: spectra.Spectrum | None) -> float | None:
+def _at_zero(
+    train: Linear | None, start: NDArray[Any], gram: spectra.Spectrum | None
+) -> float | None:
     """Return the largest curvature at zero weights where one product gives it, else None.
 
     Where every class's points have the same second derivatives at scores of 0, the Hessian is
     their Kronecker product with the Gram matrix: of multiclass softmax `I / C - 11' / C^2`.
     """
-    if gram is None or np.any(start) or not isinstance(train, Objective):
+    if gram is None or np.any(start) or train is None:
         return None
     if not train.classify or np.any(train.l2) or train.shape[0] > FEW_CLASSES:
         return None
@@ -200,24 +204,27 @@ def least(
     """
     if asked == "none":
         return _lowest(lowest, NOT_ASKED)
-    if not isinstance(train, Objective):
+    linear = train.linear
+    if linear is None:
         return _lowest(lowest, "the scores are not linear in the weights")
-    penalized = bool(np.any(train.l2))
-    if proof is not None and not penalized and separates(train, proof):
+    if not train.convex:
+        return _lowest(lowest, "the cost is not convex")
+    penalized = bool(np.any(linear.l2))
+    if proof is not None and not penalized and separates(linear, proof):
         return zero_at_infinity()
-    allowed = _allowed(train, known, asked, made)
+    allowed = _allowed(linear, known, asked, made)
     try:
-        found = _solved(train, known, lowest, allowed)
-        case = by_rule(train) if found.case == UNDECIDED else found.case
-        if case == UNDECIDED and train.traits.separable and not penalized:
-            case = _by_program(train, known, allowed)
+        found = _solved(linear, known, lowest, allowed)
+        case = by_rule(linear) if found.case == UNDECIDED else found.case
+        if case == UNDECIDED and linear.traits.separable and not penalized:
+            case = _by_program(linear, known, allowed)
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
         found = _lowest(lowest, f"no second-order solution ({' '.join(str(error).split())})")
-        case = by_rule(train)
+        case = by_rule(linear)
     return zero_at_infinity() if case == STRICTLY else replace(found, case=case)
 
 
-def _allowed(train: Objective, known: OfPoints, asked: str, made: int) -> Work:
+def _allowed(train: Linear, known: OfPoints, asked: str, made: int) -> Work:
     """Return what a solution for the least cost may take, beside sphering the points."""
     features = max(train.shape[1] - 1, known.x.shape[1])  # a scheme may keep few of them
     if features > spectra.MOST_FEATURES:
@@ -227,7 +234,7 @@ def _allowed(train: Objective, known: OfPoints, asked: str, made: int) -> Work:
     return allowed._replace(passes=allowed.passes - 1.5 * (features + 1) / classes)
 
 
-def _solved(train: Objective, known: OfPoints, lowest: float, allowed: Work) -> Minimum:
+def _solved(train: Linear, known: OfPoints, lowest: float, allowed: Work) -> Minimum:
     """Return the least cost by a second-order solver, as far as that is allowed."""
     if allowed.passes <= train.effort.made:
         return _lowest(lowest, SKIPPED)
@@ -252,7 +259,7 @@ def _solved(train: Objective, known: OfPoints, lowest: float, allowed: Work) -> 
     return found
 
 
-def _by_program(train: Objective, known: OfPoints, allowed: Work) -> str:
+def _by_program(train: Linear, known: OfPoints, allowed: Work) -> str:
     """Return the case by the linear program, where it is allowed."""
     needed = work(len(train.targets), train.shape[0], train.shape[1] - 1)
     if needed.passes >= allowed.passes or needed.memory > allowed.memory:
@@ -262,19 +269,20 @@ def _by_program(train: Objective, known: OfPoints, allowed: Work) -> str:
 
 def _once(
     what: str,
-    train: Objective,
+    train: Linear,
     known: OfPoints,
-    find: Callable[[Objective], Any],
+    find: Callable[[Linear], Any],
     *more: float,
 ) -> Any:
     """Return what is found of sphered points; once for all schemes of the same affine scores."""
-    key = (what, train.cost, train.shape[0], len(train.alike), *more)
-    if train.alike is not train.x:
-        few = known.decompositions.centred_few
-        aligned = train.points.map is not None and len(train.alike) == len(few)
-        same = aligned and spans_the_same(sphere(few)[0], train.alike)
+    surrogate = train.surrogate
+    key = (what, train.cost, train.shape[0], len(surrogate), *more)
+    if not surrogate.whole:
+        before = known.decompositions.centred_rows
+        aligned = train.points.map is not None and len(surrogate) == len(before)
+        same = aligned and spans_the_same(sphere(before)[0], surrogate.moment_rows)
         return known.once(key, lambda: find(sphered(train))) if same else find(sphered(train))
-    if not spans_the_same(known.basis, train.x):
+    if not spans_the_same(known.basis, train.points):
         return find(sphered(train))
     shared = train.on(known.basis, 0.0)
     return known.once(key, lambda: find(shared))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import Objective
+from normbench.engine.problem import Linear
 from normbench.names import PARTLY, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import blocks, mean_and_covariance, mean_of
 from normbench.theory.separability import separates
@@ -91,17 +91,17 @@ def penalty_of_basis(l2: float | Array, x: NDArray[Any], basis: Array, variances
     return np.asarray(kept / np.outer(scale, scale))
 
 
-def sphered(problem: Objective) -> Objective:
+def sphered(problem: Linear) -> Linear:
     """Return a problem on its points sphered, `(P, r)`, with the penalty of `penalty_of_basis`."""
-    few = problem.alike
-    basis, variances = sphere(few)
+    rows = problem.surrogate.moment_rows
+    basis, variances = sphere(rows)
     l2: float | Array = 0.0
     if np.any(problem.l2):
-        l2 = penalty_of_basis(problem.l2, few, basis, variances)
-    if few is problem.x:
+        l2 = penalty_of_basis(problem.l2, rows, basis, variances)
+    if problem.surrogate.whole:
         return problem.on(basis, l2)
-    mean = few.mean(axis=0)
-    axes = _products(basis, few, mean).T / np.sqrt(variances)
+    mean = rows.mean(axis=0)
+    axes = _products(basis, rows, mean).T / np.sqrt(variances)
     return problem.on(problem.points.mapped((axes / np.sqrt(variances)).T, mean), l2)
 
 
@@ -131,7 +131,7 @@ def _products(basis: Array, x: NDArray[Any], mean: Array) -> Array:
     return products / len(x)
 
 
-def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Minimum:
+def minimum(problem: Linear, classes: int, allowance: float = np.inf) -> Minimum:
     """Return the least mean cost of a problem whose points (P, r) are those of `sphere`.
 
     Its l2 is that of `penalty_of_basis`, where the cost has one on the weights of the points
@@ -143,11 +143,11 @@ def minimum(problem: Objective, classes: int, allowance: float = np.inf) -> Mini
     found, weights = _newton(problem, classes, allowance)
     if not found.reached or found.at_infinity:
         return found
-    return replace(found, scores=problem.scores(weights, problem.alike))
+    return replace(found, scores=problem.scores(weights, problem.surrogate.moment_rows))
 
 
 def weights_of(scores: Array, z: NDArray[Any]) -> Array:
-    """Return the weights `(C, M + 1)`, bias first, under which points z (P, M) have scores (C, P).
+    """Return the weights `(C, M + 1)`, bias first, under which rows z (n, M) have scores (C, n).
 
     The scores are affine in z; of several such weights, the shortest.
     """
@@ -159,7 +159,7 @@ def weights_of(scores: Array, z: NDArray[Any]) -> Array:
     return np.column_stack([scores.mean(axis=1) - slopes @ mean, slopes])
 
 
-def _newton(problem: Objective, classes: int, allowance: float) -> tuple[Minimum, Array]:
+def _newton(problem: Linear, classes: int, allowance: float) -> tuple[Minimum, Array]:
     """Return what damped Newton comes to, and its last weights."""
     weights = np.zeros((classes, problem.shape[1]))
     here, gradient = _evaluate(problem, weights)
@@ -187,14 +187,14 @@ def _newton(problem: Objective, classes: int, allowance: float) -> tuple[Minimum
     return _stopped(here, norm / first, float(relative_step)), weights
 
 
-def _evaluate(problem: Objective, weights: Array) -> tuple[float, Array]:
+def _evaluate(problem: Linear, weights: Array) -> tuple[float, Array]:
     """Return cost and gradient at the weights of one model."""
     here = problem.evaluate(weights[None])
     assert here.gradient is not None
     return float(here.costs[0]), here.gradient[0]
 
 
-def _flat_start(problem: Objective, weights: Array, here: float) -> Minimum:
+def _flat_start(problem: Linear, weights: Array, here: float) -> Minimum:
     if not problem.hessian(weights).is_zero:
         return Minimum(here, 0.0, "zero weights: the gradient is 0 there", True)
     return Minimum(here, float("nan"), "not known: no second derivative at zero weights", False)
@@ -260,7 +260,7 @@ def _conjugate_gradients(
     return solution, made
 
 
-def _backtrack(problem: Objective, weights: Array, step: Array, here: float, slope: float) -> float:
+def _backtrack(problem: Linear, weights: Array, step: Array, here: float, slope: float) -> float:
     """Return the first of 1, 1/2, 1/4, .. that lowers the cost enough (Armijo, 1e-4), or 0."""
     size = 1.0
     rounding = 4 * np.finfo(np.float64).eps * abs(here)

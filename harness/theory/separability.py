@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import blocks_of
-from normbench.engine.problem import Objective
+from normbench.engine.problem import Linear
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.budget import Work
 
@@ -35,7 +35,7 @@ LARGEST = 1e6  # weight, of points sphered: a gap below a millionth of their spr
 CLEAR = 1e-3  # t is 0 below it, and 1 from 1 minus it on; between, the program has not decided
 
 
-def by_rule(problem: Objective) -> str:
+def by_rule(problem: Linear) -> str:
     """Return the case where the cost or its penalty says it, whatever the points; else UNDECIDED.
 
     A penalty makes the cost grow with every slope, and every class that is there with its bias.
@@ -57,7 +57,7 @@ def _penalizes_all(l2: float | NDArray[Any]) -> bool:
     return bool(values[0] > len(values) * np.finfo(np.float64).eps * values[-1])
 
 
-def separates(problem: Objective, weights: Array) -> bool:
+def separates(problem: Linear, weights: Array) -> bool:
     """Return whether weights `(C, M + 1)` prove that the points are strictly separable.
 
     All their margins are above what rounding can make of 0.
@@ -68,7 +68,7 @@ def separates(problem: Objective, weights: Array) -> bool:
     return all(_separates(problem, weights, x, problem.targets[rows]) for rows, x in every)
 
 
-def _separates(problem: Objective, weights: Array, x: Array, targets: NDArray[Any]) -> bool:
+def _separates(problem: Linear, weights: Array, x: Array, targets: NDArray[Any]) -> bool:
     """Return whether the margins of points x (p, M) are above what rounding can make of 0."""
     scores = problem.scores(weights, x).astype(np.float64)
     largest = np.maximum(x.max(axis=0), -x.min(axis=0))
@@ -93,7 +93,7 @@ def work(points: int, classes: int, features: int) -> Work:
     return Work(rows, 32.0 * rows * min(classes, 2) * (features + 2))
 
 
-def by_program(problem: Objective) -> str:
+def by_program(problem: Linear) -> str:
     """Return the case of a `separable` cost without a penalty on sphered points (P, r)."""
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, hstack
@@ -120,7 +120,7 @@ def by_program(problem: Objective) -> str:
     return STRICTLY if np.all(rows @ weights > rounding) else UNDECIDED
 
 
-def _margins(problem: Objective) -> Any:
+def _margins(problem: Linear) -> Any:
     """Return the margins' rows `(P (C - 1), (C - 1) (r + 1))`, sparse; `(P, r + 1)` of one score.
 
     A number added to all scores changes no margin, so the weights of class 0 are left at 0.

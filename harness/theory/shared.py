@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Rows
-from normbench.normalizers.decomposition import Decompositions, mean_and_covariance, rounding
+from normbench.normalizers.decomposition import (
+    Decompositions,
+    Surrogate,
+    mean_and_covariance,
+    rounding,
+)
 from normbench.theory import spectra
 from normbench.theory.minimum import sphere
 
@@ -51,15 +56,15 @@ class OfPoints:
     def facts(self) -> Facts:
         """The points' own facts."""
         if self._facts is None:
-            self._facts = _facts(self.few)
+            self._facts = _facts(self.surrogate)
         return self._facts
 
     @property
-    def few(self) -> NDArray[Any]:
+    def surrogate(self) -> Surrogate:
         """The points, or few of the same mean and covariance where they are read by blocks."""
         if isinstance(self.x, np.ndarray):
-            return self.x
-        return self.decompositions.centred_few + self.decompositions.mean
+            return Surrogate(self.x, whole=True)
+        return self.decompositions.surrogate
 
     @property
     def basis(self) -> Array:
@@ -96,7 +101,8 @@ class Shared:
         return found
 
 
-def _facts(x: NDArray[Any]) -> Facts:
+def _facts(points: Surrogate) -> Facts:
+    x = points.moment_rows
     gram = spectra.gram(x)
     mean, covariance = mean_and_covariance(x)
     variances = np.linalg.eigvalsh(covariance)[::-1]

@@ -77,3 +77,14 @@ def test_a_cost_without_a_declaration_may_be_anything():
     assert not any(
         (Traits().quadratic, Traits().shift_invariant, Traits().separable, Traits().curvature)
     )
+
+
+@pytest.mark.parametrize(("name", "classes"), CASES)
+def test_convex_means_that_a_cost_lies_below_its_chords(name, classes):
+    cost = COSTS[name]
+    for seed in range(20):
+        one, targets, rng = drawn(classes, seed)
+        other = one + 3 * rng.standard_normal(one.shape)
+        below = cost((one + other) / 2, targets)[0]
+        above = (cost(one, targets)[0] + cost(other, targets)[0]) / 2
+        assert traits(cost).convex == (below <= above * (1 + 1e-12))

@@ -351,3 +351,35 @@ def test_a_singular_newton_step_retires_its_run_alone():
     np.testing.assert_array_equal(found.diverged_at, 1)
     assert np.isfinite(found.cost[:, 0]).all()
     np.testing.assert_array_equal(found.weights, start)
+
+
+class Minibatches:
+    """Softmax on the points, whose step k follows the gradient of the k-th batch of 6 alone."""
+
+    full_batch = False
+
+    def __init__(self, x, y):
+        self.whole = Blocked(COSTS["softmax"], x, y, True)
+        batches = np.array_split(np.random.default_rng(3).permutation(len(x)), len(x) // 6)
+        self.batches = [Blocked(COSTS["softmax"], x[some], y[some], True) for some in batches]
+
+    def __getattr__(self, name):
+        return getattr(self.whole, name)
+
+    def gradient(self, weights, k, workspace=None):
+        return self.batches[k % len(self.batches)].gradient(weights, k)
+
+
+def test_a_step_may_follow_another_gradient_than_that_of_the_recorded_cost():
+    x, y = data("softmax", 1, np.random.default_rng(12))
+    rule = build("optimizer", options("optimizer", "gradient_descent"))
+    train, start = Minibatches(x, y), np.zeros((2, 1, FEATURES + 1))
+    found = descend(train, None, rule, start, np.array([0.1, 0.5]), 9)
+    for run, step_size in enumerate((0.1, 0.5)):
+        weights = start[:1]
+        for k in range(10):
+            assert found.cost[run, k] == pytest.approx(train.whole.evaluate(weights).costs[0])
+            batch = train.batches[k % len(train.batches)]
+            weights = weights - step_size * batch.evaluate(weights).gradient
+    full = descend(train.whole, None, rule, start, np.array([0.1, 0.5]), 9)
+    assert not np.allclose(found.cost, full.cost, rtol=1e-3)

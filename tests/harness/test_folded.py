@@ -20,7 +20,12 @@ from normbench.engine.scheme.probed import Probed
 from normbench.engine.scheme.under import Under, to_fold
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
-from normbench.normalizers.decomposition import Decompositions, few_of, mean_and_covariance, mean_of
+from normbench.normalizers.decomposition import (
+    Decompositions,
+    mean_and_covariance,
+    mean_of,
+    surrogate_rows,
+)
 from normbench.route import objective, quickest
 from tests.cases import names
 
@@ -289,7 +294,7 @@ def test_statistics_of_blocks_are_those_of_the_whole(rng, offset):
     expected = np.cov((centred - np.asarray(exact, float)).T, bias=True)
     size = np.abs(expected).max()
     np.testing.assert_allclose(covariance, expected, rtol=1e-12, atol=1e-12 * size)
-    few = few_of(Read(x), mean_of(Read(x)))
+    few = surrogate_rows(Read(x), mean_of(Read(x)))
     assert len(few) == 7
     np.testing.assert_allclose(few.mean(axis=0), 0, atol=1e-14)
     np.testing.assert_allclose(few.T @ few / len(few), expected, rtol=1e-12, atol=1e-12 * size)

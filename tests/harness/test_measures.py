@@ -5,11 +5,13 @@ import time
 from dataclasses import replace
 from types import ModuleType
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from normbench import costs, measures, names, optimizers
+from normbench.costs.declaration import declare
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.values import limited_memory
 from normbench.engine.descent import Histories, descend
@@ -202,7 +204,7 @@ def test_a_job_is_the_same_to_rounding_without_what_makes_it_faster(data, cost, 
 class Bowl:
     """A problem of another kind: `1/2 mean_i |A_i w|^2` of weights (2, 3), linear in no points."""
 
-    classify = False
+    classify, convex, linear, full_batch = False, True, None, True
     shape = (2, 3)
     effort = Effort(made=1, product=1, matrix=1, memory=1)
     matrix = np.diag([4.0, 1.0, 0.5, 0.2, 0.1, 0.05])
@@ -375,3 +377,13 @@ def test_histories_must_fit_into_a_share_of_the_memory(monkeypatch):
     Settings((0.1, 1.0), iterations=99, starts=3, start="normal")
     with pytest.raises(UserError, match="iterations=100, starts=3, 2 step_sizes"):
         Settings((0.1, 1.0), iterations=100, starts=3, start="normal")
+
+
+def test_a_cost_that_is_not_convex_has_no_least_cost_by_a_solver(data):
+    @declare("binary", convex=False)
+    def ramp(scores, targets):
+        return anp.sum(1 / (1 + anp.exp(targets * scores[:, 0])), axis=-1)
+
+    found = run(job(data, ramp)).findings
+    assert "the cost is not convex" in found.tags["minimum_source"]
+    assert found.tags["minimum_reached"] == "false"

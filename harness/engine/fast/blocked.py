@@ -30,9 +30,11 @@ from normbench.engine.problem import (
     Evaluation,
     Objective,
     Workspace,
+    cast_targets,
     linear_hessian,
 )
 from normbench.engine.scheme.under import Centred, Fold, Under
+from normbench.normalizers.decomposition import Surrogate
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
 # products down by more than a second trip to memory takes; larger ones gain nothing.
@@ -92,9 +94,9 @@ class Blocked(Objective):
         return self.classes, features + 1
 
     @property
-    def alike(self) -> Array:
-        """Points of the features' mean and covariance: x, or few where there are more to read."""
-        return self.x if self.under is None else self.under.few
+    def surrogate(self) -> Surrogate:
+        """The points' mean and covariance: those of x, or of few rows where there are more."""
+        return super().surrogate if self.under is None else self.under.surrogate
 
     @property
     def effort(self) -> Effort:
@@ -161,7 +163,8 @@ class Blocked(Objective):
 
     def on(self, points: Rows, l2: float | Array) -> "Blocked":
         """Return the same cost on other points, of no merged columns, with another penalty."""
-        return replace(self, l2=l2, packed=(), **folded(points))
+        targets = cast_targets(self.targets, points.dtype)
+        return replace(self, l2=l2, targets=targets, packed=(), **folded(points))
 
     @contextmanager
     def merged(self, own: bool) -> Iterator["Blocked"]:

@@ -6,13 +6,13 @@ of `(x Q) (Q'w)`, and lengths are the same.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from normbench.engine.fast.reflections import Reflections, reflections
 from normbench.engine.fast.triangle import FACTOR, moderate
-from normbench.engine.problem import Array, Objective
+from normbench.engine.problem import Array, Linear
 from normbench.optimizers import Optimizer
 
 NARROWER = 2  # times as many features as coordinates, at least
@@ -26,13 +26,13 @@ class Span:
     axes: Reflections
     points: Array
 
-    def train(self, whole: Objective) -> Objective:
+    def train(self, whole: Linear) -> Linear:
         """Return the problem of the points that span this; the same costs of the same weights."""
-        return replace(whole, x=self.points)
+        return whole.on(self.points, whole.l2)
 
-    def test(self, whole: Objective) -> Objective:
+    def test(self, whole: Linear) -> Linear:
         """Return the problem of other points; what of them lies beside Q meets no weights."""
-        return replace(whole, x=self.axes.of(whole.x))
+        return whole.on(self.axes.of(whole.points), whole.l2)
 
     def inward(self, weights: Array) -> Array:
         """Return weights `(R, C, N + 1)` in these coordinates, `(R, C, K + 1)`."""
@@ -43,7 +43,7 @@ class Span:
         return _turned(weights, self.axes.back, self.axes.features)
 
 
-def pays(whole: Objective, optimizer: Optimizer, start: Array, runs: int, iterations: int) -> bool:
+def pays(whole: Linear, optimizer: Optimizer, start: Array, runs: int, iterations: int) -> bool:
     """Return whether coordinates of their own are the same descent and take less.
 
     start: `(A, C, N + 1)`. The same: under a rule that turns with the axes and asks for nothing but
@@ -52,13 +52,13 @@ def pays(whole: Objective, optimizer: Optimizer, start: Array, runs: int, iterat
     what is saved of `4 P N R C` a step.
     """
     turns = optimizer.rotation_equivariant and not optimizer.uses_objective
-    if not turns or np.ndim(whole.l2) or whole.x.dtype != np.float64:
+    if not turns or np.ndim(whole.l2) or whole.points.dtype != np.float64:
         return False
-    points, features = whole.x.shape
+    points, features = whole.points.shape
     count = points + len(_rows(start))
     made = (FACTOR + count / SLOWER) * 2 * features * count**2
-    saved = 4.0 * points * (features - count) * runs * whole.classes * iterations
-    return NARROWER * count <= features and made < saved and moderate(whole.x, start)
+    saved = 4.0 * points * (features - count) * runs * whole.shape[0] * iterations
+    return NARROWER * count <= features and made < saved and moderate(whole.points, start)
 
 
 def span(x: Array, start: Array) -> Span:

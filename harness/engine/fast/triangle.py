@@ -34,6 +34,27 @@ class Triangle:
         return self.points.shape
 
     @property
+    def convex(self) -> bool:
+        """True: squares are convex."""
+        return True
+
+    @property
+    def linear(self) -> Objective:
+        """The problem on the points."""
+        return self.points
+
+    @property
+    def full_batch(self) -> bool:
+        """True: a row of the triangle stands for all points."""
+        return True
+
+    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
+        """Return the gradient at weights `(R, 1, N + 1)`, the same at every step k."""
+        gradient = self.evaluate(weights).gradient
+        assert gradient is not None
+        return gradient
+
+    @property
     def effort(self) -> Effort:
         """What `hessian` and what is asked of it take."""
         return self.points.effort
@@ -73,7 +94,7 @@ def pays(points: Objective, runs: int, iterations: int) -> bool:
         return width <= MOST_FEATURES
     made = FACTOR * 2 * count * width**2 * (1 + 1 / DEEP)
     saved = 4.0 * (count - width) * (width - 1) * runs * iterations
-    return made < saved and moderate(points.alike)
+    return made < saved and moderate(points.surrogate.moment_rows)
 
 
 def moderate(*arrays: Array) -> bool:

@@ -14,7 +14,13 @@ from normbench.engine.scheme.learned import learn
 from normbench.engine.scheme.probed import CHECKED, Probed
 from normbench.engine.scheme.under import Under, to_fold
 from normbench.normalizers.affine import affine, learns_by_blocks, parts
-from normbench.normalizers.decomposition import Decompositions, blocks, few_of, mean_of
+from normbench.normalizers.decomposition import (
+    Decompositions,
+    Surrogate,
+    blocks,
+    mean_of,
+    surrogate_rows,
+)
 
 Array = NDArray[Any]
 FEWER = "choose options that give fewer features"
@@ -148,13 +154,13 @@ def _under(
     found = _map(scheme, tried, z, known)
     fold = None if found is None else to_fold(found, tried, dtype)
 
-    def pair() -> tuple[Array, Array]:
-        before = known.centred_few + known.mean
+    def pair() -> tuple[Surrogate, Surrogate]:
+        before = known.surrogate
         if found is None:
-            return before, few_of(whole, mean := mean_of(whole)) + mean
-        moved = known.centred_few + (known.mean - found.centre)
+            return before, Surrogate(surrogate_rows(whole, mean := mean_of(whole)) + mean)
+        moved = known.centred_rows + (known.mean - found.centre)
         turned = moved * found.matrix if found.matrix.ndim == 1 else moved @ found.matrix.T
-        return before, turned + found.image
+        return before, Surrogate(turned + found.image)
 
     whole = Under(x, transform, z.shape[1], dtype, found, fold, pair)
     if not len(x_test):

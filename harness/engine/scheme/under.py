@@ -15,6 +15,7 @@ import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Points, Rows
 from normbench.engine.scheme.probed import CHECKED, Probed
+from normbench.normalizers.decomposition import Surrogate
 
 # What a score may lose, in its own size. The mean over points loses less: their roundings differ.
 LOST = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
@@ -36,7 +37,7 @@ class Under(Points):
         dtype: Any,
         map: Probed | None,
         fold: Probed | None,
-        pair: Callable[[], tuple[Array, Array]],
+        pair: Callable[[], tuple[Surrogate, Surrogate]],
     ) -> None:
         self.x, self.transform, self.map, self.fold, self._pair = x, transform, map, fold, pair
         self.shape, self.dtype = (len(x), width), np.dtype(dtype)
@@ -55,21 +56,22 @@ class Under(Points):
         return out[: last - first]
 
     @cached_property
-    def pair(self) -> tuple[Array, Array]:
-        """Few points of the same mean and covariance as x, `(n, N)`, and as z, in float64.
+    def pair(self) -> tuple[Surrogate, Surrogate]:
+        """The surrogates of x and of z, in float64.
 
-        Under an affine scheme the second are the images of the first, whichever the scheme.
+        Under an affine scheme the rows of the second are the images of those of the first,
+        whichever the scheme.
         """
         return self._pair()
 
     @property
-    def few(self) -> Array:
+    def surrogate(self) -> Surrogate:
         """Few points of the same mean and covariance as z."""
         return self.pair[1]
 
     def mapped(self, matrix: Array, mean: Array) -> "Under":
         """Return the points `(z - mean) matrix'`, in float64; matrix: `(r, M)`."""
-        (before, few), found = self.pair, self.map
+        (before, after), found = self.pair, self.map
         x, composed = (self, Probed(matrix, mean, np.zeros(len(matrix))))
         if found is not None:
             whole = matrix * found.matrix if found.matrix.ndim == 1 else matrix @ found.matrix
@@ -82,7 +84,7 @@ class Under(Points):
             np.float64,
             composed,
             to_fold(composed, x[:CHECKED], np.float64),
-            lambda: (before, (few - mean) @ matrix.T),
+            lambda: (before, Surrogate((after.moment_rows - mean) @ matrix.T)),
         )
 
 
