@@ -18,7 +18,7 @@ from normbench.engine.descent import Histories, Progress, descend
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
 from normbench.engine.penalty import check_penalty, penalty_of
-from normbench.engine.problem import Cost, Linear
+from normbench.engine.problem import Cost, Problem
 from normbench.engine.scheme.applying import check_scheme, normalize
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
@@ -208,27 +208,27 @@ def _normalized(job: Job, known: OfPoints | None = None) -> tuple[Any, Any]:
 
 def _descended(
     job: Job,
-    train: Linear,
-    test: Linear | None,
+    train: Problem,
+    test: Problem | None,
     start: Array,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Histories:
     """Return the histories of every step size and start."""
-    data, settings = job.dataset, job.settings
+    settings = job.settings
     sizes = np.repeat(np.array(settings.step_sizes), settings.starts)
     work = (len(sizes), settings.iterations)
-    with quickest(train, test, (data.x, data.x_test), start, job.optimizer, work) as route:
-        histories = descend(
-            route.train,
-            route.test,
-            job.optimizer,
-            stacked(route.start, len(settings.step_sizes)),
-            sizes,
-            settings.iterations,
-            progress,
-            checkpoint=checkpoint,
-        )
+    route = quickest(job.engine, train, test, start, job.optimizer, work)
+    histories = descend(
+        route.train,
+        route.test,
+        job.optimizer,
+        stacked(route.start, len(settings.step_sizes)),
+        sizes,
+        settings.iterations,
+        progress,
+        checkpoint=checkpoint,
+    )
     return replace(histories, weights=route.outward(histories.weights))
 
 
@@ -242,7 +242,7 @@ def _elsewhere(job: Job, data: Dataset, step_size: float) -> Histories:
     return _descended(there, train, test, _starts(there, train, z).astype(z.dtype))
 
 
-def _starts(job: Job, train: Linear, z: Rows) -> Array:
+def _starts(job: Job, train: Problem, z: Rows) -> Array:
     """Return the weights that the runs start from; job: its scheme is fitted."""
     if job.settings.start == SAME_FUNCTION:
         return same_function(job.settings, train.shape[0], job.normalizer, *_seen(job, z))
@@ -259,13 +259,13 @@ def _seen(job: Job, z: Rows) -> tuple[Array, Array]:
     return before.moment_rows, under.moment_rows
 
 
-def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Linear, Linear | None]:
+def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]:
     """Return the problem on normalized points z (P, M), and on z_test where there are any."""
     data = job.dataset
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
 
-    def made(points: Rows, y: Array) -> Linear:
+    def made(points: Rows, y: Array) -> Problem:
         targets = encoded(y, scores, data.classes, z.dtype)
         return objective(job.engine, job.cost, points, targets, data.classes > 0, l2, scores)
 

@@ -1,11 +1,9 @@
-"""The way that a job's problem is descended: the one place that chooses it.
+"""Choose the fastest equivalent implementation of a problem.
 
-Without `engine.fast`, what is plain here is all that there is.
+Without `engine.fast`, the plain implementations here are all that there is.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +12,8 @@ from numpy.typing import NDArray
 from normbench.datasets.on_disk.points import Rows
 from normbench.datasets.values import UserError, one_of
 from normbench.engine.fast import span, triangle
-from normbench.engine.fast.blocked import Blocked, folded
+from normbench.engine.fast.blocked import on_points
+from normbench.engine.fast.wrappers import drop_last_class, merge, pack
 from normbench.engine.problem import Cost, Linear, Objective, Problem
 from normbench.engine.scheme.under import Under
 from normbench.optimizers import Optimizer
@@ -26,7 +25,7 @@ ENGINES = ("fast", "plain")
 def objective(engine: str, cost: Cost, points: Rows, *parts: Any) -> Objective:
     """Return the `Objective` of these parts, or its equal that is quicker: see `ENGINES`."""
     if one_of("engine", engine, ENGINES) == "fast":
-        return replace(Blocked(cost, points, *parts), **folded(points))
+        return on_points(cost, points, *parts)
     if isinstance(points, Under):
         raise UserError("engine=plain: takes points that are in memory, and no fold; use fast")
     return Objective(cost, points, *parts)
@@ -41,43 +40,44 @@ class Route(NamedTuple):
     train: Problem
     test: Problem | None
     start: Array
-    outward: Callable[[Array], Array]
+    outward: Callable[[Array], Array] = lambda weights: weights
 
 
-@contextmanager
 def quickest(
-    train: Linear,
-    test: Linear | None,
-    raw: tuple[Rows, Rows],
+    engine: str,
+    train: Problem,
+    test: Problem | None,
     start: Array,
     optimizer: Optimizer,
     work: tuple[int, int],
-) -> Iterator[Route]:
-    """Yield quicker problems of the same costs, to rounding; meanwhile nobody reads their points.
+) -> Route:
+    """Return quicker problems of the same costs, to rounding; they leave all points as they are.
 
-    raw: the data set's own points of both parts, which other jobs use: no short cut writes there.
     work: runs, and iterations.
     """
-    if isinstance(train, Blocked) and optimizer.rotation_equivariant:  # others amplify rounding
-        train = train.with_fewer_rows()
-    if isinstance(test, Blocked):
-        test = test.with_fewer_rows()
-    whole = isinstance(train, Blocked) and train.under is None
-    if whole and span.pays(train, optimizer, start, *work):
-        axes = span.span(train.points, start)
-        inner = axes.test(test) if test else None
-        yield Route(axes.train(train), inner, axes.inward(start), axes.outward)
-        return
-    with ExitStack() as stack:
-        quick: list[Problem | None] = []
-        for part, given in zip((train, test), raw):
-            if isinstance(part, Blocked) and triangle.pays(part, *work):
-                quick.append(triangle.triangle(part))
-            elif isinstance(part, Blocked):
-                both = isinstance(part.x, np.ndarray), isinstance(given, np.ndarray)
-                own = both[0] and not (both[1] and np.may_share_memory(part.x, given))
-                merged = stack.enter_context(part.merged(own))
-                quick.append(merged.with_packed_points(*work, with_gradient=part is train))
-            else:
-                quick.append(part)
-        yield Route(train if quick[0] is None else quick[0], quick[1], start, lambda found: found)
+    linear, other = train.linear, test.linear if test else None
+    if engine == "plain" or linear is None or not train.full_batch:
+        return Route(train, test, start)
+    axes = None
+    if isinstance(linear.points, np.ndarray) and span.pays(linear, optimizer, start, *work):
+        axes = span.span(linear.points, start)
+    if axes:
+        linear, other = axes.train(linear), axes.test(other) if other else None
+    # A rule that does not turn with the axes may amplify rounding.
+    quick = _quick(linear, work, True, drops=optimizer.rotation_equivariant)
+    quick_test = _quick(other, work, False, drops=True) if other else None
+    if axes:
+        return Route(quick, quick_test, axes.inward(start), axes.outward)
+    return Route(quick, quick_test, start)
+
+
+def _quick(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) -> Problem:
+    """Return the quickest Problem of these parts; drops: the last class need not be multiplied."""
+    whole = on_points(
+        *(problem.cost, problem.points, problem.targets),
+        *(problem.classify, problem.l2, problem.shape[0]),
+    )
+    if triangle.pays(whole, *work):
+        return triangle.triangle(whole)
+    merged = merge(whole)
+    return pack(drop_last_class(merged) if drops else merged, *work, with_gradient=trains)

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from normbench.engine.fast import blocked, packed
+from normbench.engine.fast import packed, wrappers
 from tests.benchmarks import commands, sides
 from tests.benchmarks.__main__ import check_same, judged, line
 from tests.conftest import ROOT
@@ -46,7 +46,7 @@ def test_a_command_is_measured_with_its_modules_compiled(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("classes", [1, 3])
 def test_all_sides_compute_the_same(classes, monkeypatch):
-    monkeypatch.setattr(blocked, "MERGED_FROM", 0)  # small points are merged and packed, too
+    monkeypatch.setattr(wrappers, "WORTHWHILE", 0)  # small points are merged and packed, too
     monkeypatch.setattr(packed, "FEATURES", 1)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((50, 4))

@@ -1,7 +1,7 @@
 """Where a descent is on its way: arrays from which it goes on with the very same numbers."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,13 +115,20 @@ class Growing:
 
     @property
     def _problems(self) -> str:
-        """Name the way that is descended: the weights of one mean nothing to another."""
-        return " ".join(type(problem).__name__ for problem in self.problems)
+        """Name what is descended: the weights of one mean nothing to another."""
+        return " ".join(type(_innermost(problem)).__name__ for problem in self.problems)
 
     def _histories(self) -> Iterator[tuple[str, NDArray[np.float64]]]:
         for number, history in enumerate((*self.train, *self.test)):
             if history is not None:
                 yield f"history/{number}", history
+
+
+def _innermost(problem: Any) -> Any:
+    """Return what a Problem wraps at last: wrappers change rounding alone."""
+    while hasattr(problem, "inner"):
+        problem = problem.inner
+    return problem
 
 
 def _check(name: str, holds: bool) -> None:

@@ -204,14 +204,14 @@ class Objective:
     def mean(
         self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None
     ) -> Evaluation:
-        """Return sums over the points as means, with the penalty; gradient is changed in place."""
+        """Return sums over the points as means, with the penalty."""
         slopes, points = weights[:, :, 1:], len(self.targets)
         costs = costs / points
         penalized = isinstance(self.l2, np.ndarray) or self.l2 > 0
         if penalized:  # 0 times a square that overflows is NaN
             costs += penalty(self.l2, slopes)
         if gradient is not None:
-            gradient /= points
+            gradient = np.divide(gradient, points, dtype=weights.dtype)
             if penalized:
                 gradient[:, :, 1:] += 2 * weighted(self.l2, slopes)
         return Evaluation(costs, gradient, counts)

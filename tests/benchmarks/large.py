@@ -10,7 +10,6 @@ import numpy as np
 from normbench import costs, optimizers
 from normbench.choices import build, options
 from normbench.datasets.on_disk.npy import npy
-from normbench.engine.problem import Problem
 from normbench.engine.scheme.applying import normalize
 from normbench.route import objective, quickest
 from tests.benchmarks.data import mnist
@@ -78,13 +77,10 @@ def _step(
     targets = y.astype(np.intp) if classes > 1 else 2.0 * y - 1
     whole = objective("fast", cost, z, targets, True, 0.0, classes)
     rule = optimizers.gradient_descent()
-    # Never left: the points stay packed as a descent has them.
-    route = quickest(whole, None, (x, x[:0]), weights[:1], rule, (len(weights), 100))
-    train: Problem = route.__enter__().train
+    train = quickest("fast", whole, None, weights[:1], rule, (len(weights), 100)).train
     memory: dict[Any, Any] = {}
 
     def step() -> np.ndarray[Any, Any]:
-        step.route = route  # type: ignore[attr-defined]
         gradient = train.evaluate(weights, True, memory).gradient
         assert gradient is not None
         return gradient

@@ -17,6 +17,7 @@ from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine.descent import descend
 from normbench.engine.fast import packed, products
 from normbench.engine.fast.blocked import Blocked
+from normbench.engine.fast.wrappers import drop_last_class, merge, pack
 from normbench.engine.problem import Problem
 from normbench.optimizers import gradient_descent
 from normbench.route import quickest
@@ -47,27 +48,26 @@ class Work:
 
 def ours(work: Work) -> Callable[[], Histories]:
     """Return the descent as a job makes it; equal columns are merged and points packed before."""
-    with _objective(work).with_fewer_rows().merged(own=False) as quick:
-        train = _packed(quick, work)
-        return lambda: _descend(train, work)
+    train = _packed(drop_last_class(merge(_objective(work))), work)
+    return lambda: _descend(train, work)
 
 
 def unmerged(work: Work) -> Callable[[], Histories]:
     """Return the descent that multiplies every column: what a step costs over its products."""
-    train = _packed(_objective(work).with_fewer_rows(), work)
+    train = _packed(drop_last_class(_objective(work)), work)
     return lambda: _descend(train, work)
 
 
 def unpacked(work: Work) -> Callable[[], Histories]:
     """Return the descent that multiplies every column by numpy's own library."""
-    train = _objective(work).with_fewer_rows()
+    train = drop_last_class(_objective(work))
     return lambda: _descend(train, work)
 
 
 def always_packed(work: Work) -> Callable[[], Histories]:
     """Return the descent that multiplies every column of packed points, on any processor."""
     with patch.object(packed, "used", packed.installed):
-        train = _packed(_objective(work).with_fewer_rows(), work)
+        train = _packed(drop_last_class(_objective(work)), work)
     return lambda: _descend(train, work)
 
 
@@ -79,7 +79,7 @@ def every_row(work: Work) -> Callable[[], Histories]:
 
 def packing(work: Work) -> Callable[[], None]:
     """Return the packing of the points for such a descent, as many times as it has steps."""
-    train = _objective(work).with_fewer_rows()
+    train = drop_last_class(_objective(work))
 
     def run() -> None:
         with patch.object(packed, "used", packed.installed):
@@ -95,11 +95,10 @@ def short_cut(work: Work) -> Callable[[], Histories]:
     def run() -> Histories:
         train, start = _objective(work), work.start[:1]
         size = (len(work.start), work.iterations)
-        points = (work.x, work.x[:0])
-        with quickest(train, None, points, start, gradient_descent(), size) as route:
-            assert not isinstance(route.train, Blocked) or route.train.shape != train.shape
-            inner = replace(work, start=np.repeat(route.start, len(work.start), axis=0))
-            return _descend(route.train, inner)
+        route = quickest("fast", train, None, start, gradient_descent(), size)
+        assert not isinstance(route.train, Blocked) or route.train.shape != train.shape
+        inner = replace(work, start=np.repeat(route.start, len(work.start), axis=0))
+        return _descend(route.train, inner)
 
     return run
 
@@ -124,7 +123,7 @@ def _objective(work: Work) -> Blocked:
 
 def _packed(train: Blocked, work: Work) -> Blocked:
     """Return the problem as a descent of many steps has it, where the library for it is there."""
-    return train.with_packed_points(len(work.start), steps=1000)
+    return pack(train, len(work.start), steps=1000)
 
 
 def _descend(train: Problem, work: Work) -> Histories:

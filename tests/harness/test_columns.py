@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from normbench import compare
+from normbench import compare, route
 from normbench.datasets.dataset import make_dataset
-from normbench.engine.fast import blocked, columns
+from normbench.engine.fast import columns, wrappers
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.fast.columns import different
 from normbench.engine.settings import Settings
@@ -28,7 +28,7 @@ def rng():
 @pytest.fixture(autouse=True)
 def worthwhile(monkeypatch):
     """Merge small points too, moved and compared a few at a time."""
-    monkeypatch.setattr(blocked, "MERGED_FROM", 0)
+    monkeypatch.setattr(wrappers, "WORTHWHILE", 0)
     monkeypatch.setattr(columns, "FEW", 5)
     monkeypatch.setattr("normbench.normalizers.decomposition.BLOCK", 70)
 
@@ -67,12 +67,11 @@ def test_columns_that_agree_in_later_points_alone_are_different(rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize(
     "l2", [0.3, np.linspace(0, 1, len(ORDER)), MIXED], ids=["one", "each", "matrix"]
 )
 @pytest.mark.parametrize(("name", "classes"), CASES)
-def test_merged_columns_give_the_same_derivatives(name, classes, l2, own, dtype, rng):
+def test_merged_columns_give_the_same_derivatives(name, classes, l2, dtype, rng):
     x = repeated(rng, dtype)
     targets = rng.integers(0, classes, POINTS) if classes > 1 else np.sign(x[:, 1] + x[:, 7])
     train = Blocked(COSTS[name], x, targets, classifies(COSTS[name], classes), l2, classes)
@@ -80,13 +79,13 @@ def test_merged_columns_give_the_same_derivatives(name, classes, l2, own, dtype,
     before, here, hessian = x.copy(), train.evaluate(weights), train.hessian(weights[0])
     direction = rng.standard_normal(hessian.shape)
     second, turned = hessian.matrix(), hessian.times(direction)
-    with train.merged(own) as quick:
-        assert quick.x.shape == (POINTS, 5)
-        assert np.shares_memory(quick.x, x) == own
-        there, merged = quick.evaluate(weights), quick.hessian(weights[0])
-        assert quick.shape == train.shape == merged.shape
-        assert merged.is_zero == hessian.is_zero
-        found, product = merged.matrix(), merged.times(direction)
+    quick = wrappers.merge(train)
+    assert quick.multiplied.shape == (POINTS, 5)
+    assert quick.points is x
+    there, merged = quick.evaluate(weights), quick.hessian(weights[0])
+    assert quick.shape == train.shape == merged.shape
+    assert merged.is_zero == hessian.is_zero
+    found, product = merged.matrix(), merged.times(direction)
     np.testing.assert_array_equal(x, before)
     # Measured: 5e-16 and 3e-7; 5e-16 and 2e-7.
     near = {"rtol": 1e-13, "atol": 1e-14} if dtype == np.float64 else {"rtol": 1e-5, "atol": 1e-6}
@@ -98,24 +97,17 @@ def test_merged_columns_give_the_same_derivatives(name, classes, l2, own, dtype,
     assert there.gradient.dtype == dtype
 
 
-def test_points_without_copies_are_left_alone(rng, monkeypatch):
+def test_points_without_copies_are_left_alone_and_copies_that_do_not_fit(rng, monkeypatch):
     x = rng.standard_normal((POINTS, 5))
     train = Blocked(COSTS["least_squares"], x, x[:, 0].copy(), classify=False)
-    with train.merged(own=True) as quick:
-        assert quick is train
-    monkeypatch.setattr(blocked, "MERGED_FROM", 10**6)
+    assert wrappers.merge(train) is train
     train = Blocked(COSTS["least_squares"], repeated(rng), x[:, 0].copy(), classify=False)
-    with train.merged(own=True) as quick:
-        assert quick is train
-
-
-def test_the_points_come_back_after_an_error(rng):
-    x = repeated(rng)
-    before = x.copy()
-    train = Blocked(COSTS["least_squares"], x, x[:, 1].copy(), classify=False)
-    with pytest.raises(KeyboardInterrupt), train.merged(own=True):
-        raise KeyboardInterrupt
-    np.testing.assert_array_equal(x, before)
+    assert wrappers.merge(train) is not train
+    with monkeypatch.context() as less:
+        less.setattr(wrappers, "available", lambda: 8 * POINTS * 5 / wrappers.SHARE - 1)
+        assert wrappers.merge(train) is train
+    monkeypatch.setattr(wrappers, "WORTHWHILE", 10**6)
+    assert wrappers.merge(train) is train
 
 
 @pytest.mark.parametrize("optimizer", ["gradient_descent", "adam", "newton", "line_search"])
@@ -129,7 +121,7 @@ def test_a_comparison_is_the_same_with_merged_columns(rng, optimizer, monkeypatc
     )
 
     def histories(merged_from):
-        monkeypatch.setattr(blocked, "MERGED_FROM", merged_from)
+        monkeypatch.setattr(wrappers, "WORTHWHILE", merged_from)
         return compare(
             x,
             y,
@@ -151,7 +143,7 @@ def test_a_comparison_is_the_same_with_merged_columns(rng, optimizer, monkeypatc
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("scheme", [FunctionTransformer(), StandardScaler()])
-def test_a_job_merges_what_is_its_own_in_place_and_test_points_by_their_own_copies(
+def test_a_job_merges_the_points_and_test_points_by_their_own_copies(
     rng, scheme, precision, monkeypatch
 ):
     x, x_test = (repeated(rng).astype(precision) for _ in range(2))
@@ -175,13 +167,11 @@ def test_a_job_merges_what_is_its_own_in_place_and_test_points_by_their_own_copi
         optimizer=gradient_descent(),
         settings=Settings(step_sizes=(0.1, 1.0), iterations=20, precision=precision),
     )
-    owned = []
-    merged = Blocked.merged
-    monkeypatch.setattr(Blocked, "merged", lambda self, own: owned.append(own) or merged(self, own))
+    seen, merge = [], route.merge
+    monkeypatch.setattr(route, "merge", lambda given: seen.append(merge(given)) or seen[-1])
     together = run(job)
-    shared = precision == "float64" and isinstance(scheme, FunctionTransformer)
-    assert owned == 2 * [not shared]
-    monkeypatch.setattr(blocked, "MERGED_FROM", 10**6)
+    assert [made.columns.place[8] == 0 for made in seen] == [True, False]
+    monkeypatch.setattr(wrappers, "WORTHWHILE", 10**6)
     apart = run(job)
     for array, kept in zip((data.x, data.x_test), before, strict=True):
         np.testing.assert_array_equal(array, kept)

@@ -261,8 +261,7 @@ def test_a_scheme_that_loses_digits_is_applied_to_the_blocks(rng):
     assert z.map is not None
     assert z.fold is None
     problem = objective("fast", locate("cost", "normbench.costs.softmax"), z, np.ones(900), True)
-    assert problem.x is z
-    assert problem.columns is None
+    assert problem.multiplied is z
 
 
 def test_the_plain_engine_takes_no_fold(rng):
@@ -481,8 +480,8 @@ def test_a_descent_reads_the_points_once_a_step(rng):
     problem = objective("fast", cost, z, 2.0 * y - 1, True, 0.0)
     weights = rng.standard_normal((5, 1, 7))
     optimizer = build("optimizer", options("optimizer", "gradient_descent"))
-    with quickest(problem, None, (counted, x[:0]), weights, optimizer, (5, 10)) as route:
-        counted.rows_read = 0
-        route.train.evaluate(weights)
+    route = quickest("fast", problem, None, weights, optimizer, (5, 10))
+    counted.rows_read = 0
+    route.train.evaluate(weights)
     assert counted.rows_read == len(x)
     assert isinstance(route.train, Blocked)

@@ -182,9 +182,9 @@ def test_what_is_shared_is_of_the_last_few_data_sets_and_few_sphered_copies():
 
 @pytest.mark.parametrize("cost", [costs.softmax, costs.least_squares])
 def test_a_job_is_the_same_to_rounding_without_what_makes_it_faster(data, cost, monkeypatch):
-    from normbench.engine.fast import blocked, columns
+    from normbench.engine.fast import columns, wrappers
 
-    monkeypatch.setattr(blocked, "MERGED_FROM", 0)
+    monkeypatch.setattr(wrappers, "WORTHWHILE", 0)
     twice = np.column_stack([data.x, data.x[:, 0]])
     doubled = make_dataset("twice", twice, data.y, source="arrays", class_names=["a", "b"])
     fast = run(job(doubled, cost, record=("path",)))

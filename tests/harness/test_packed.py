@@ -12,9 +12,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from normbench import optimizers
 from normbench.command.startup import kernels
 from normbench.datasets import make_dataset, values
-from normbench.engine.fast import blocked, packed, processor, products
+from normbench.engine.fast import blocked, packed, processor, products, wrappers
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.fast.packed import Packed
+from normbench.engine.scheme.applying import normalize
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from tests.cases import COSTS, classifies, formula
@@ -35,7 +36,7 @@ def rng():
 def worthwhile(monkeypatch):
     """Pack small points, too, in many blocks, and on any processor."""
     monkeypatch.setattr(packed, "used", packed.installed)
-    monkeypatch.setattr(blocked, "MERGED_FROM", 0)
+    monkeypatch.setattr(wrappers, "WORTHWHILE", 0)
     monkeypatch.setattr(packed, "FEATURES", 1)
     monkeypatch.setattr(packed, "SCORES_BYTES", 3000)
 
@@ -161,19 +162,19 @@ def test_a_problem_is_the_same(name, classes, threads, dtype, rng, monkeypatch, 
     monkeypatch.setattr(blocked.threads, "available", lambda: threads)
     monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
     train, weights = problem(name, classes, rng, dtype)
-    train = train.with_fewer_rows()
-    quick = train.with_packed_points(len(weights), steps=100)
+    train = wrappers.drop_last_class(train)
+    quick = wrappers.pack(train, len(weights), steps=100)
     if not hasattr(COSTS[name], "fused"):
         assert quick is train
         return
-    assert len(quick.packed) > threads
-    assert [b.span.start for b in quick.packed[1:]] == [b.span.stop for b in quick.packed[:-1]]
-    assert len(quick._parts(len(weights))) == threads
+    assert len(quick.blocks) > threads
+    assert [b.span.start for b in quick.blocks[1:]] == [b.span.stop for b in quick.blocks[:-1]]
+    assert len(quick.parts(len(weights))) == threads
     assert_near(quick.evaluate(weights), train.evaluate(weights), dtype)
     assert_near(quick.evaluate(weights[:2]), train.evaluate(weights[:2]), dtype)
     monkeypatch.setattr(blocked.threads, "available", lambda: POINTS)  # more than there are blocks
     assert_near(quick.evaluate(weights), train.evaluate(weights), dtype)
-    alone = train.with_packed_points(len(weights), steps=100, with_gradient=False)
+    alone = wrappers.pack(train, len(weights), steps=100, with_gradient=False)
     costs = alone.evaluate(weights, with_gradient=False).costs
     np.testing.assert_allclose(costs, quick.evaluate(weights).costs, rtol=1e-6)
     one = quick.hessian(weights[0]).matrix(), train.hessian(weights[0]).matrix()
@@ -183,7 +184,7 @@ def test_a_problem_is_the_same(name, classes, threads, dtype, rng, monkeypatch, 
 @needs_library
 def test_other_points_of_the_same_cost_are_not_the_packed_ones(rng, worthwhile):
     train, weights = problem("softmax", 1, rng)
-    other = train.with_packed_points(4, steps=100).on(2 * train.x, 0.0)
+    other = wrappers.pack(train, 4, steps=100).on(2 * train.x, 0.0)
     expected = replace(train, x=2 * train.x, l2=0.0).evaluate(weights)
     np.testing.assert_array_equal(other.evaluate(weights).gradient, expected.gradient)
 
@@ -224,13 +225,14 @@ def test_small_points_and_costs_of_the_users_own_are_not_packed(rng, monkeypatch
     monkeypatch.setattr(packed, "pays", lambda *_: True)
     monkeypatch.setattr(packed, "blocks", lambda *_: ("packed",))
     train, _ = problem("softmax", 1, rng)
-    assert train.with_packed_points(4, steps=100) is train
-    monkeypatch.setattr(blocked, "MERGED_FROM", POINTS * FEATURES)
-    assert train.with_packed_points(4, steps=100).packed == ("packed",)
+    assert wrappers.pack(train, 4, steps=100) is train
+    monkeypatch.setattr(wrappers, "WORTHWHILE", POINTS * FEATURES)
+    assert wrappers.pack(train, 4, steps=100).blocks == ("packed",)
     own = replace(train, cost=formula(train.cost))
-    assert own.with_packed_points(4, steps=100) is own
-    folded = replace(train, under=object())  # whoever folds a scheme wants the memory
-    assert folded.with_packed_points(4, steps=100) is folded
+    assert wrappers.pack(own, 4, steps=100) is own
+    z, _ = normalize(StandardScaler(), train.x, train.x[:0], np.float64, fold=True)
+    folded = train.on(z, 0.0)  # whoever folds a scheme wants the memory
+    assert wrappers.pack(folded, 4, steps=100) is folded
 
 
 @needs_library

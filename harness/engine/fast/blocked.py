@@ -1,15 +1,15 @@
 """The linear model's Problem in blocks of points: quicker, and the same to rounding.
 
 The points go through the cache block by block, on several threads, and the cost's fused derivative
-takes the place of the scores; equal columns of the points are multiplied once.
+takes the place of the scores. This is the one loop over blocks. A `Wrapper` is a Problem that wraps
+such a Problem: it changes how the points are read or how rows of weights are laid out, by methods
+that the loop calls.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from autograd.core import make_vjp
@@ -17,15 +17,14 @@ from autograd.core import make_vjp
 from normbench.costs import count_misclassified
 from normbench.datasets.on_disk.points import Rows, rows_a_block
 from normbench.datasets.values import SHARE, available
-from normbench.engine.fast import packed, products, threads
-from normbench.engine.fast.columns import different
-from normbench.engine.fast.hessian import Folded, FoldedHessian, ReadHessian, read_effort
-from normbench.engine.fast.packed import Packed
+from normbench.engine.fast import products, threads
+from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
 from normbench.engine.fast.reading import reading
-from normbench.engine.hessian import Effort, Hessian
+from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import (
     QUIET,
     Array,
+    Cost,
     Counts,
     Evaluation,
     Objective,
@@ -44,9 +43,6 @@ PARALLEL_WORK = 20_000_000
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
 ARRAYS = 8  # as large as a run's weights, that a pass over the points works in, threads counted
 SMALL_STACK = 1 << 26  # bytes of them: more are compared with the memory that is free
-MERGED_FROM = 1_000_000  # numbers in the points: below, a step is too short to gain
-MERGED_LEFT = 0.95  # of the columns: where more are different, merging gains nothing
-
 
 Part = tuple[int, slice]  # of the points: its number, and where they are
 
@@ -76,54 +72,104 @@ class Factors(Protocol):
 class Blocked(Objective):
     """An `Objective`, see there, evaluated in blocks of points.
 
-    x: an array, or points that are read by blocks. columns: what the features are folded to in x:
-    their different columns, see `merged`, or points before an affine scheme, see `folded`. fewer:
-    the last class is not multiplied, see `with_fewer_rows`. under: the points whose features the
-    weights are of, where they are not x. packed: the blocks of x, where they are packed.
+    x: an array, or points that are read by blocks.
     """
-
-    columns: Folded | None = None
-    fewer: bool = False
-    under: Under | None = None
-    packed: tuple[Packed, ...] = ()
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of one model's weights, `(C, N + 1)`."""
-        features = self.x.shape[1] if self.columns is None else self.columns.features
-        return self.classes, features + 1
 
     @property
     def surrogate(self) -> Surrogate:
-        """The points' mean and covariance: those of x, or of few rows where there are more."""
-        return super().surrogate if self.under is None else self.under.surrogate
+        """The points' mean and covariance: those of x, or of few rows where it is read."""
+        return super().surrogate if isinstance(self.x, np.ndarray) else self.x.surrogate
 
     @property
     def effort(self) -> Effort:
-        """What `hessian` and what is asked of it take."""
-        if isinstance(self.x, np.ndarray):
-            return super().effort
-        return read_effort(len(self.x), rows_a_block(self.x), *self.shape)
+        """The work of `hessian` and of what it returns."""
+        x = self.multiplied
+        if isinstance(x, np.ndarray):
+            return linear_effort(len(x), *self.shape)
+        return read_effort(len(x), rows_a_block(x), *self.shape)
+
+    def on(self, points: Rows, l2: float | Array) -> "Blocked":
+        """Return the same cost on other points, with another penalty, and without wrappers."""
+        targets = cast_targets(self.targets, points.dtype)
+        return on_points(self.cost, points, targets, self.classify, l2, self.classes)
+
+    def hessian(self, weights: Array) -> Hessian:
+        """Return the second derivatives at weights `(C, N + 1)`, as `Objective.hessian` does."""
+        made = linear_hessian if isinstance(self.x, np.ndarray) else ReadHessian
+        return made(self.cost, self.x, self.targets, weights, self.l2)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
     ) -> Evaluation:
         """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
         memory: Workspace = {} if workspace is None else workspace
-        most = self._at_once(len(weights))
-        if most < len(weights):
+        runs = len(weights)
+        most = self._at_once(runs)
+        if most < runs:
             return self._in_turns(weights, most, with_gradient, memory)
-        folded = self._folded(weights)
-        rows = self._rows(folded)
+        rows = self.rows_in(weights)
         sums = threads.over(
-            lambda part: self._sum(rows, len(weights), part, with_gradient, memory),
-            self._parts(len(weights)),
+            lambda part: self._sum(rows, weights.shape[:2], part, with_gradient, memory),
+            self.parts(runs),
         )
         with QUIET():
             costs = np.sum([part.costs for part in sums], axis=0)
             counts = np.sum([part.counts for part in sums], axis=0) if self.classify else None
-            gradient = self._gradient(weights, sums) if with_gradient else None
+            gradient = None
+            if with_gradient:
+                total = sums[0].gradient
+                for part in sums[1:]:
+                    total += part.gradient
+                gradient = self.gradient_out(total, runs).reshape(weights.shape)
             return self.mean(weights, costs, gradient, counts)
+
+    # What a wrapper may change.
+
+    @property
+    def multiplied(self) -> Rows:
+        """The points (P, M) that are multiplied."""
+        return self.x
+
+    @property
+    def rows_a_run(self) -> int:
+        """How many rows of weights are multiplied for each run."""
+        return self.classes
+
+    def rows_in(self, weights: Array) -> Array:
+        """Return the rows that are multiplied, `(k, M + 1)`, of weights `(.., N + 1)`."""
+        return np.ascontiguousarray(weights, self.x.dtype).reshape(-1, weights.shape[-1])
+
+    def by_run(self, scores: Array, runs: int) -> Array:
+        """Return a block of scores `(R C, p)` as `(R, C, p)`, a view; those of no row are 0."""
+        return scores.reshape(runs, -1, scores.shape[1])
+
+    def gradient_out(self, rows: Array, runs: int) -> Array:
+        """Return the gradient of all weights from that of the rows `(k, M + 1)`, maybe itself."""
+        return rows
+
+    def parts(self, runs: int) -> list[Part]:
+        """Return spans of the points, one a thread, numbered; one span where the work is small."""
+        points = len(self.x)
+        rows, features = runs * self.classes, self.x.shape[1] + 1
+        pays = rows * points * (features + ELEMENTWISE) >= PARALLEL_WORK and self.own_threads
+        count = min(threads.available(), points) if pays else 1
+        ends = [points * number // count for number in range(count + 1)]
+        return [(number, slice(*span)) for number, span in enumerate(pairwise(ends))]
+
+    def factors(
+        self, count: int, every: int, part: Part, memory: Workspace
+    ) -> Iterator[tuple[slice, Factors]]:
+        """Yield the blocks of a part of the points, for so many rows of weights and of scores."""
+        number, _ = part
+        pieces = 0, 0
+        if self.own_threads:
+            scores = products.scores_piece(count, self.x.shape[1], self.x.itemsize)
+            pieces = scores, products.slopes_piece(count, self.x.shape[1])
+        most = BLOCK_BYTES // (self.x.itemsize * (every + self.x.shape[1]))
+        for block, x in reading(self.x, spans_of(part, most), memory, number):
+            yield block, products.Plain(x, *pieces)
+
+    # The loop.
 
     def _at_once(self, runs: int) -> int:
         """Return how many runs a pass over the points takes: all, where they fit in memory."""
@@ -148,200 +194,45 @@ class Blocked(Objective):
             np.concatenate(counts) if counts else None,
         )
 
-    def hessian(self, weights: Array) -> Hessian:
-        """Return the second derivatives at weights `(C, N + 1)`, as `Objective.hessian` does."""
-        folded = self._folded(weights[None])[0]
-        l2 = self.l2 if self.columns is None else 0.0
-        made = linear_hessian if isinstance(self.x, np.ndarray) else ReadHessian
-        inner: Hessian = made(self.cost, self.x, self.targets, folded, l2)
-        return inner if self.columns is None else FoldedHessian(inner, self.columns, self.l2)
-
-    @property
-    def points(self) -> Rows:
-        """The points (P, N) whose features the weights are of: x, or what x is folded from."""
-        return self.x if self.under is None else self.under
-
-    def on(self, points: Rows, l2: float | Array) -> "Blocked":
-        """Return the same cost on other points, of no merged columns, with another penalty."""
-        targets = cast_targets(self.targets, points.dtype)
-        return replace(self, l2=l2, targets=targets, packed=(), **folded(points))
-
-    @contextmanager
-    def merged(self, own: bool) -> Iterator["Blocked"]:
-        """Yield the same problem, to rounding, that multiplies equal columns of x once.
-
-        It takes the weights of all features and gives their derivatives. Where few columns are
-        equal it is this problem itself. own: nobody else uses x, so it is packed in its own memory:
-        x must not be read until this context ends, and then it is as it was.
-        """
-        merges = isinstance(self.x, np.ndarray) and self.columns is None
-        columns = different(self.x) if merges and self.x.size >= MERGED_FROM else None
-        if columns is None or len(columns.first) > MERGED_LEFT * self.x.shape[1]:
-            yield self
-            return
-        size = len(self.x) * len(columns.first)
-        room = self.x.reshape(-1) if own else np.empty(size, self.x.dtype)
-        merged = columns.pack(self.x, room)
-        try:
-            yield replace(self, x=merged, columns=columns)
-        finally:
-            if own:
-                columns.unpack(merged, self.x)
-
-    def _folded(self, weights: Array) -> Array:
-        """Return the weights of the columns of x, from those of the features."""
-        if self.columns is None:
-            return weights
-        with QUIET(), threads.few(0):  # the library's own would still wait for work in the pass
-            return self.columns.fold(weights)
-
-    def with_fewer_rows(self) -> "Blocked":
-        """Return the same problem, to rounding, that multiplies C - 1 rows of weights a run.
-
-        Of a smooth cost that a number added to all scores leaves as it is: the last class's weights
-        are taken from the others', its scores are 0, and its derivative is minus the others' sum.
-        The problem itself where the cost is another.
-        """
-        smooth = self.traits.shift_invariant and not self.traits.pieces
-        return replace(self, fewer=smooth and hasattr(self.cost, "fused") and self.classes > 1)
-
-    def with_packed_points(self, runs: int, steps: int, with_gradient: bool = True) -> "Blocked":
-        """Return the same problem, to rounding, on points that are packed where that pays.
-
-        runs, steps: as many as there will be, about. with_gradient: else for costs alone.
-        """
-        rows = runs * (self.classes - self.fewer)
-        ours = isinstance(self.x, np.ndarray) and self.under is None and self._own_threads
-        if not (ours and self.x.size >= MERGED_FROM):
-            return self
-        if not packed.pays(self.x, rows, steps, with_gradient):
-            return self
-        most = packed.most(runs * self.classes, self.x.shape[1], self.x.itemsize)
-        spans = [span for part in self._parts(runs) for span in _spans(part, most)]
-        return replace(self, packed=packed.blocks(self.x, spans, rows, with_gradient))
-
-    def _rows(self, weights: Array) -> Array:
-        """Return the rows of weights that are multiplied, `(k, N + 1)`; of fewer, by classes."""
-        if self.fewer:
-            by_class = weights.swapaxes(0, 1)
-            with QUIET():
-                weights = np.subtract(by_class[:-1], by_class[-1], order="C")
-        return np.ascontiguousarray(weights, self.x.dtype).reshape(-1, weights.shape[2])
-
-    def _gradient(self, weights: Array, sums: list[_Sums]) -> Array:
-        """Return the gradient's sum over the points, from those of all parts."""
-        _, classes, size = weights.shape
-        rows = sums[0].gradient
-        for part in sums[1:]:
-            rows += part.gradient
-        gradient = np.empty(weights.shape, weights.dtype)
-        own = gradient[:, : classes - 1].swapaxes(0, 1) if self.fewer else gradient
-        if self.columns is None:
-            own[...] = rows.reshape(own.shape)
-        else:
-            with threads.few(0):
-                slopes = self.columns.unfold(rows[:, 1:], rows[:, 0])
-            own[..., 0] = rows[:, 0].reshape(own.shape[:2])
-            own[..., 1:] = slopes.reshape(*own.shape[:2], size - 1)
-        if self.fewer:
-            np.sum(own, axis=0, out=gradient[:, -1])
-            gradient[:, -1] *= -1
-        return gradient
-
     def _sum(
         self,
         rows: Array,
-        runs: int,
+        models: tuple[int, int],
         part: Part,
         with_gradient: bool,
         memory: Workspace,
     ) -> _Sums:
-        """Return the sums of costs, gradients and counts over a part of the points."""
+        """Return sums over a part of the points; models: runs and classes."""
+        runs, count, every = models[0], len(rows), models[0] * models[1]
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
-        buffer = self._buffer(memory, ("gradient", part[0]), 2 * rows.size)
-        gradient, scratch = buffer[: 2 * rows.size].reshape(2, *rows.shape)
+        buffer = _buffer(memory, ("gradient", part[0]), 2 * rows.size, rows.dtype)
+        gradient, scratch = buffer.reshape(2, *rows.shape)
         begun = False
         with QUIET():  # a thread does not inherit the caller's setting
-            for span, block, scores in self._scores(rows, runs, part, memory):
+            for span, block in self.factors(count, every, part, memory):
+                size = every * (span.stop - span.start)
+                scores = _buffer(memory, ("scores", part[0]), size, rows.dtype)
+                scores = scores.reshape(every, -1)
+                block.scores(rows, scores[:count])
+                scores[count:] = 0
                 values, wrong = self._derive(
-                    self._by_run(scores, runs), self.targets[span], with_gradient
+                    self.by_run(scores, runs), self.targets[span], with_gradient
                 )
                 costs += values
                 counts += wrong
                 if with_gradient:
-                    block.gradient(scores[: len(rows)], gradient, scratch, begun)
+                    block.gradient(scores[:count], gradient, scratch, begun)
                     begun = True
         return _Sums(costs, gradient, counts)
 
-    def _scores(
-        self, rows: Array, runs: int, part: Part, memory: Workspace
-    ) -> Iterator[tuple[slice, Factors, Array]]:
-        """Yield each block of a part of the points: its span, factors, and scores `(R C, p)`.
-
-        Both may be in buffers, which the next block takes.
-        """
-        count = len(rows)
-        every = count + runs * self.fewer  # the last class's
-        for span, block in self._factors(count, every, part, memory):
-            size = every * (span.stop - span.start)
-            scores = self._buffer(memory, ("scores", part[0]), size)[:size].reshape(every, -1)
-            block.scores(rows, scores[:count])
-            scores[count:] = 0
-            yield span, block, scores
-
-    def _factors(
-        self, count: int, every: int, part: Part, memory: Workspace
-    ) -> Iterator[tuple[slice, Factors]]:
-        """Yield the blocks of a part of the points, for so many rows of weights and of scores."""
-        number, span = part
-        if self.packed:
-            yield from (
-                (block.span, block)
-                for block in self.packed
-                if span.start <= block.span.start < span.stop
-            )
-            return
-        pieces = 0, 0
-        if self._own_threads:
-            scores = products.scores_piece(count, self.x.shape[1], self.x.itemsize)
-            pieces = scores, products.slopes_piece(count, self.x.shape[1])
-        most = BLOCK_BYTES // (self.x.itemsize * (every + self.x.shape[1]))
-        for block, x in reading(self.x, _spans(part, most), memory, number):
-            yield block, products.Plain(x, *pieces)
-
-    def _by_run(self, scores: Array, runs: int) -> Array:
-        """Return a block of scores `(R C, p)` as `(R, C, p)`, a view."""
-        if self.fewer:
-            return scores.reshape(-1, runs, scores.shape[1]).swapaxes(0, 1)
-        return scores.reshape(runs, -1, scores.shape[1])
-
-    def _parts(self, runs: int) -> list[Part]:
-        """Return spans of the points, one a thread, numbered; one span where the work is small."""
-        points = len(self.x)
-        rows, features = runs * self.classes, self.x.shape[1] + 1
-        pays = rows * points * (features + ELEMENTWISE) >= PARALLEL_WORK and self._own_threads
-        count = min(threads.available(), points) if pays else 1
-        ends = [points * number // count for number in range(count + 1)]
-        if self.packed:  # whole blocks
-            begins = [*(block.span.start for block in self.packed), points]
-            ends = sorted({begins[bisect_left(begins, end)] for end in ends})
-        return [(number, slice(*span)) for number, span in enumerate(pairwise(ends))]
-
     @property
-    def _own_threads(self) -> bool:
+    def own_threads(self) -> bool:
         """Whether parts of the points go on threads of our own.
 
         Autograd traces in one place: a cost of the user's own keeps to one thread, but its products
         do not.
         """
         return hasattr(self.cost, "fused")
-
-    def _buffer(self, memory: Workspace, key: tuple[str, int], size: int) -> Array:
-        """Return memory of at least this size, kept from block to block and step to step."""
-        found = memory.get(key)
-        if found is None or len(found) < size or found.dtype != self.x.dtype:
-            found = memory[key] = np.empty(size, dtype=self.x.dtype)
-        return found
 
     def _derive(
         self, scores: Array, targets: Array, with_gradient: bool
@@ -362,7 +253,110 @@ class Blocked(Objective):
         return values, counts
 
 
-def _spans(part: Part, most: int) -> list[slice]:
+@dataclass(frozen=True, kw_only=True)
+class Wrapper(Blocked):
+    """A Problem that gives the numbers of another, to rounding, which its loop reads otherwise.
+
+    inner: the Problem that it wraps, of which it knows no more than `Blocked`.
+    """
+
+    inner: Blocked
+
+    @classmethod
+    def around(cls, inner: Blocked, **changes: Any) -> Self:
+        """Return this wrapper around a Problem, whose parts are its own but for the changes."""
+        parts = {part.name: getattr(inner, part.name) for part in fields(Objective)}
+        return cls(**(parts | changes), inner=inner)
+
+    def hessian(self, weights: Array) -> Hessian:
+        """Return the second derivatives at weights `(C, N + 1)`."""
+        return self.inner.hessian(weights)
+
+    @property
+    def multiplied(self) -> Rows:
+        """See `Blocked.multiplied`."""
+        return self.inner.multiplied
+
+    @property
+    def rows_a_run(self) -> int:
+        """See `Blocked.rows_a_run`."""
+        return self.inner.rows_a_run
+
+    def rows_in(self, weights: Array) -> Array:
+        """See `Blocked.rows_in`."""
+        return self.inner.rows_in(weights)
+
+    def by_run(self, scores: Array, runs: int) -> Array:
+        """See `Blocked.by_run`."""
+        return self.inner.by_run(scores, runs)
+
+    def gradient_out(self, rows: Array, runs: int) -> Array:
+        """See `Blocked.gradient_out`."""
+        return self.inner.gradient_out(rows, runs)
+
+    def parts(self, runs: int) -> list[Part]:
+        """See `Blocked.parts`."""
+        return self.inner.parts(runs)
+
+    def factors(
+        self, count: int, every: int, part: Part, memory: Workspace
+    ) -> Iterator[tuple[slice, Factors]]:
+        """See `Blocked.factors`."""
+        return self.inner.factors(count, every, part, memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folded(Wrapper):
+    """Weights of the features of x as weights of the inner Problem's columns.
+
+    inner: without a penalty, for that belongs to the features of x.
+    """
+
+    columns: WeightMap
+
+    def rows_in(self, weights: Array) -> Array:
+        """See `Blocked.rows_in`."""
+        with QUIET(), threads.few(0):  # the library's own would still wait for work in the pass
+            folded = self.columns.fold(weights)
+        return self.inner.rows_in(folded)
+
+    def gradient_out(self, rows: Array, runs: int) -> Array:
+        """See `Blocked.gradient_out`."""
+        gradient = self.inner.gradient_out(rows, runs)
+        with threads.few(0):
+            return self.columns.unfold(gradient)
+
+    def hessian(self, weights: Array) -> Hessian:
+        """Return the second derivatives at weights `(C, N + 1)`."""
+        with QUIET(), threads.few(0):
+            folded = self.columns.fold(weights)
+        return FoldedHessian(self.inner.hessian(folded), self.columns, self.l2)
+
+
+def on_points(cost: Cost, points: Rows, *parts: Any) -> Blocked:
+    """Return the Problem on points; those under a scheme that can be folded are read before it.
+
+    parts: targets and what follows them, as of `Objective`.
+    """
+    problem = Blocked(cost, points, *parts)
+    if not isinstance(points, Under) or points.fold is None:
+        return problem
+    x, centre = points.x, points.fold.centre
+    if np.any(centre) or x.dtype != points.dtype:
+        x = Centred(x, centre, points.dtype)
+    inner = replace(problem, x=x, l2=0.0)
+    return Folded.around(inner, x=points, l2=problem.l2, columns=Fold(points.fold))
+
+
+def _buffer(memory: Workspace, key: tuple[str, int], size: int, dtype: Any) -> Array:
+    """Return memory of this size, kept from block to block and step to step."""
+    kept = memory.get(key)
+    if kept is None or len(kept) < size or kept.dtype != dtype:
+        kept = memory[key] = np.empty(size, dtype=dtype)
+    return kept[:size]
+
+
+def spans_of(part: Part, most: int) -> list[slice]:
     """Return the spans of a part's blocks: as few as fit, of one size, at most so many points.
 
     Every other part begins with half a block: the threads are then at their short elementwise
@@ -374,18 +368,3 @@ def _spans(part: Part, most: int) -> list[slice]:
     first = span.start - (size // 2 if number % 2 else 0)
     ends = range(first + size, span.stop + size, size)
     return [slice(max(end - size, span.start), min(end, span.stop)) for end in ends]
-
-
-def folded(points: Rows) -> dict[str, Any]:
-    """Return what a problem on these points is made of: its x, columns and under.
-
-    Points under a scheme whose map can be folded are read before it.
-    """
-    if not isinstance(points, Under):
-        return {"x": points, "columns": None, "under": None}
-    if points.fold is None:
-        return {"x": points, "columns": None, "under": points}
-    x, centre = points.x, points.fold.centre
-    if np.any(centre) or x.dtype != points.dtype:
-        x = Centred(x, centre, points.dtype)
-    return {"x": x, "columns": Fold(points.fold), "under": points}

@@ -42,41 +42,32 @@ class Columns:
         columns, begin = np.unique(self.place[copies], return_index=True)
         return copies + 1, begin, columns + 1
 
-    def fold(self, weights: Array) -> Array:
-        """Return weights `(R, C, N + 1)`, bias first, as `(R, C, M + 1)`: sums over features."""
-        folded = weights.take(self._with_bias, axis=2)
-        copies, begin, columns = self._copies
-        if len(copies):
-            folded[:, :, columns] += np.add.reduceat(weights.take(copies, axis=2), begin, axis=2)
-        return folded
-
     @property
     def features(self) -> int:
         """The number of features N."""
         return len(self.place)
 
-    def unfold(self, slopes: Array, bias: Array) -> Array:
-        """Return derivatives `(..., M)` in the columns as those in the features, `(..., N)`."""
-        return slopes.take(self.place, axis=-1)
+    def fold(self, weights: Array) -> Array:
+        """Return weights `(.., N + 1)`, bias first, as `(.., M + 1)`: sums over features."""
+        folded = weights.take(self._with_bias, axis=-1)
+        copies, begin, columns = self._copies
+        if len(copies):
+            folded[..., columns] += np.add.reduceat(weights.take(copies, axis=-1), begin, axis=-1)
+        return folded
+
+    @cached_property
+    def _place_with_bias(self) -> Numbers:
+        return np.insert(self.place + 1, 0, 0)
+
+    def unfold(self, rows: Array) -> Array:
+        """Return derivatives `(.., M + 1)` in columns as those in features, `(.., N + 1)`."""
+        return rows.take(self._place_with_bias, axis=-1)
 
     def spread(self, hessian: Array, classes: int) -> Array:
         """Return second derivatives `(D, D)` in the columns as those in the features."""
-        place = np.r_[0, self.place + 1]
         width = len(hessian) // classes
-        rows = (np.arange(classes)[:, None] * width + place).ravel()
+        rows = (np.arange(classes)[:, None] * width + self._place_with_bias).ravel()
         return hessian[np.ix_(rows, rows)]
-
-    def pack(self, x: Array, packed: Array) -> Array:
-        """Return points x `(P, N)` as `(P, M)` at the start of flat memory, maybe x's own."""
-        packed = packed[: len(x) * len(self.first)].reshape(len(x), -1)
-        for block in blocks(len(x)):
-            packed[block] = x[block].take(self.first, axis=1)
-        return packed
-
-    def unpack(self, packed: Array, x: Array) -> None:
-        """Write to x `(P, N)` the points that `pack` has written to x's own memory."""
-        for block in reversed(list(blocks(len(x)))):
-            x[block] = packed[block].take(self.place, axis=1)
 
 
 def different(x: Array) -> Columns:

@@ -22,7 +22,7 @@ Array = NDArray[Any]
 KEPT_BYTES = 1 << 26  # of the points' second derivatives in their scores
 
 
-class Folded(Protocol):
+class WeightMap(Protocol):
     """Weights of features `(.., N + 1)` as weights of other columns `(.., M + 1)`, bias first."""
 
     @property
@@ -30,10 +30,10 @@ class Folded(Protocol):
         """The number of features N."""
 
     def fold(self, weights: Array) -> Array:
-        """Return weights `(R, C, N + 1)` as `(R, C, M + 1)`."""
+        """Return weights `(.., N + 1)` as `(.., M + 1)`."""
 
-    def unfold(self, slopes: Array, bias: Array) -> Array:
-        """Return derivatives `(.., M)` in the columns, and in the bias, as `(.., N)`."""
+    def unfold(self, rows: Array) -> Array:
+        """Return derivatives `(.., M + 1)` in the columns' weights as those in the features'."""
 
     def spread(self, hessian: Array, classes: int) -> Array:
         """Return second derivatives in the weights of the columns as those of the features."""
@@ -47,7 +47,7 @@ class FoldedHessian(Hessian):
     """
 
     inner: Hessian
-    columns: Folded
+    columns: WeightMap
     l2: float | Array = 0.0
 
     @property
@@ -62,10 +62,7 @@ class FoldedHessian(Hessian):
 
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(C, N + 1)`."""
-        found = self.inner.times(self.columns.fold(direction[None])[0])
-        product = np.empty_like(direction)
-        product[:, 0] = found[:, 0]
-        product[:, 1:] = self.columns.unfold(found[:, 1:], found[:, 0])
+        product = self.columns.unfold(self.inner.times(self.columns.fold(direction)))
         product[:, 1:] += 2 * weighted(self.l2, direction[:, 1:])
         return product
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from normbench.engine.fast.blocked import Blocked
 from normbench.engine.hessian import Effort, Hessian
-from normbench.engine.problem import QUIET, Array, Evaluation, Objective, Workspace
+from normbench.engine.problem import QUIET, Array, Evaluation, Workspace
 
 DEEP = 8  # rows of a block, in columns of the triangle: a ninth more work than all at once
 LEAST_ROWS = 4096
@@ -21,9 +21,9 @@ LARGEST = 1e150  # of points: beyond, squares overflow that the points' own cost
 
 @dataclass(frozen=True)
 class Triangle:
-    """An `Objective` of squares of real targets, evaluated on rows `(n, N + 1)`, ends `(n,)`."""
+    """A Problem of squares of real targets, evaluated on rows `(n, N + 1)`, ends `(n,)`."""
 
-    points: Objective
+    points: Blocked
     rows: Array
     ends: Array
     classify: bool = False
@@ -39,7 +39,7 @@ class Triangle:
         return True
 
     @property
-    def linear(self) -> Objective:
+    def linear(self) -> Blocked:
         """The problem on the points."""
         return self.points
 
@@ -78,7 +78,7 @@ class Triangle:
         return self.points.scores(weights, x)
 
 
-def pays(points: Objective, runs: int, iterations: int) -> bool:
+def pays(points: Blocked, runs: int, iterations: int) -> bool:
     """Return whether a triangle is the same cost and takes less than the points.
 
     That is: the squares of real targets, in float64; and its operations, some `2 P (N + 2)^2`, are
@@ -87,10 +87,11 @@ def pays(points: Objective, runs: int, iterations: int) -> bool:
     """
     if not points.traits.squares or points.classify or points.classes > 1:
         return False
-    if points.x.dtype != np.float64 or not moderate(points.targets):
+    x = points.multiplied
+    if x.dtype != np.float64 or not moderate(points.targets):
         return False
-    count, width = len(points.x), points.x.shape[1] + 2
-    if not isinstance(points.x, np.ndarray):
+    count, width = len(x), x.shape[1] + 2
+    if not isinstance(x, np.ndarray):
         return width <= MOST_FEATURES
     made = FACTOR * 2 * count * width**2 * (1 + 1 / DEEP)
     saved = 4.0 * (count - width) * (width - 1) * runs * iterations
@@ -102,20 +103,19 @@ def moderate(*arrays: Array) -> bool:
     return all(part.min() > -LARGEST and part.max() < LARGEST for part in arrays)
 
 
-def triangle(points: Objective) -> Triangle:
+def triangle(points: Blocked) -> Triangle:
     """Return the problem on its triangle, made in one pass over blocks of the points.
 
     Of folded points the rows are those before the scheme; its map is then theirs, too.
     """
-    width = points.x.shape[1] + 2
+    whole = points.multiplied
+    width = whole.shape[1] + 2
     size = max(LEAST_ROWS, DEEP * width)
-    made = np.zeros((0, width))
-    for first in range(0, len(points.x), size):
+    triangle = np.zeros((0, width))
+    for first in range(0, len(whole), size):
         block = slice(first, first + size)
-        x = points.x[block]
+        x = whole[block]
         rows = np.column_stack([np.ones(len(x)), x, points.targets[block]])
-        made = np.asarray(np.linalg.qr(np.vstack([made, rows]), mode="r"))
-    rows, ends = made[:, :-1], made[:, -1]
-    if isinstance(points, Blocked) and points.columns is not None:
-        rows = np.column_stack([rows[:, :1], points.columns.unfold(rows[:, 1:], rows[:, 0])])
-    return Triangle(points, np.ascontiguousarray(rows), ends)
+        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
+    rows = points.gradient_out(triangle[:, :-1], len(triangle))  # as if of the scores' derivatives
+    return Triangle(points, np.ascontiguousarray(rows), triangle[:, -1])

@@ -130,20 +130,21 @@ class Fold:
         return len(self.map.image)
 
     def fold(self, weights: Array) -> Array:
-        """Return weights `(R, C, M + 1)` on z as `(R, C, N + 1)` on `x - m`."""
+        """Return weights `(.., M + 1)` on z as `(.., N + 1)` on `x - m`."""
         matrix, image = self.map.matrix, self.map.image
-        slopes = weights[:, :, 1:].astype(np.float64, copy=False)
+        slopes = weights[..., 1:].astype(np.float64, copy=False)
         inner = slopes * matrix if matrix.ndim == 1 else slopes @ matrix
-        folded = np.empty((*weights.shape[:2], inner.shape[2] + 1), weights.dtype)
-        folded[:, :, 0] = weights[:, :, 0] + slopes @ image
-        folded[:, :, 1:] = inner
+        folded = np.empty((*inner.shape[:-1], inner.shape[-1] + 1), weights.dtype)
+        folded[..., 0] = weights[..., 0] + slopes @ image
+        folded[..., 1:] = inner
         return folded
 
-    def unfold(self, slopes: Array, bias: Array) -> Array:
-        """Return derivatives `(.., N)` in `x - m`, and in the bias, as those in z, `(.., M)`."""
+    def unfold(self, rows: Array) -> Array:
+        """Return derivatives `(.., N + 1)` in `x - m`, bias first, as those in z, `(.., M + 1)`."""
         matrix, image = self.map.matrix, self.map.image
+        slopes, bias = rows[..., 1:], rows[..., :1]
         outer = slopes * matrix if matrix.ndim == 1 else slopes @ matrix.T
-        return np.asarray(outer + bias[..., None] * image, slopes.dtype)
+        return np.concatenate([bias, outer + bias * image], axis=-1, dtype=rows.dtype)
 
     def spread(self, hessian: Array, classes: int) -> Array:
         """Return second derivatives in weights on `x - m`, `(D, D)`, as those in weights on z."""
