@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, part, refuse_from_file
 from normbench.datasets.on_disk.content import digest
-from normbench.datasets.values import NUMBER, number, one_of, refuse_larger, whole
+from normbench.datasets.values import NUMBER, number, one_of, refuse_larger, spelled, whole
 
 KINDS = ("aligned", "round")
 
@@ -32,7 +32,7 @@ def augmented(dataset: Dataset, kind: Any, copies: Any, noise: Any, seed: int) -
     refuse_from_file(dataset, "dataset.augment", kind)
     x = dataset.x.astype(np.float64)
     refuse_larger(
-        f"dataset.augment_copies={copies}", NUMBER * x.size * (copies + 1), "choose fewer"
+        spelled("dataset.augment_copies", copies), NUMBER * x.size * (copies + 1), "choose fewer"
     )
     shape = spread(x, kind)
     rng = np.random.default_rng([seed, 2])

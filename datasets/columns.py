@@ -1,6 +1,5 @@
 """The columns of a user's table: what is no number is told at once, and made one when asked."""
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.labels import is_regression, named
-from normbench.datasets.values import UserError, did_you_mean
+from normbench.datasets.values import UserError, did_you_mean, source_name, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
 
+DROP = "dataset.drop"
 FILLS = ("median", "drop")
 GAP = "(missing)"  # the category of a gap in an encoded column
 MARKS = ("?", "-", ".", "NA", "N/A", "nan")  # entries that stand for gaps wherever they are alone
@@ -30,7 +30,6 @@ MEANS = {
     "drop": "drop: leaves columns out",
 }
 IDS = 20  # more categories than that, on average of fewer than two points, are not what was meant
-RESERVED = ("true", "false", "null", "nan", "inf")  # no text at the command line without quotes
 SHOWN = 8  # columns that a message names
 LISTED = 12  # and columns that there are
 
@@ -312,7 +311,7 @@ def _refuse(name: str, troubles: Sequence[Trouble], given: Mapping[str, Sequence
     if any(each.gaps for each in troubles):
         settled.add("missing")
     options = [
-        _pasted(f"dataset.target={_quoted(each.label)}")
+        spelled("dataset.target", each.label, shell=True)
         for each in troubles
         if each.option == "target"
     ]
@@ -323,31 +322,17 @@ def _refuse(name: str, troubles: Sequence[Trouble], given: Mapping[str, Sequence
         if values:
             options.append(_list(option, [*given.get(option, ()), *values]))
     if "fill" in settled:
-        options.append("dataset.fill=median")
+        options.append(spelled("dataset.fill", "median"))
     means = "; ".join(MEANS[option] for option in MEANS if option in settled)
     raise UserError(
-        f"data of {name} (points counted from 0): {'; '.join(said)}. Correct the file, or add "
-        f"{' '.join(options)} ({means})"
+        f"data of {name} (points counted from 0): {'; '.join(said)}. Correct the {source_name()}, "
+        f"or add {' '.join(options)} ({means})"
     )
 
 
 def _list(option: str, values: Sequence[Any]) -> str:
-    """Return an option with a list, each value once, as it is pasted into a shell."""
-    return _pasted(f"dataset.{option}=[{','.join(dict.fromkeys(map(_quoted, values)))}]")
-
-
-def _pasted(option: str) -> str:
-    """Return an option in the quotes of a shell."""
-    return "'" + option.replace("'", "'\"'\"'") + "'"
-
-
-def _quoted(value: Any) -> str:
-    """Return a value as it stands in a list at the command line: text that is no word in quotes."""
-    if not isinstance(value, str):
-        return named(value)
-    if re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) and value.lower() not in RESERVED:
-        return value
-    return '"' + re.sub(r'(\\*)("|$)', r"\1\1\2", value).replace('"', '\\"') + '"'
+    """Return an option with a list, each value once, as the user writes it."""
+    return spelled(f"dataset.{option}", [*dict.fromkeys(values)], shell=True)
 
 
 def _refuse_ids(column: "pd.Series[Any]", label: str, given: Mapping[str, Sequence[Any]]) -> None:
@@ -355,8 +340,8 @@ def _refuse_ids(column: "pd.Series[Any]", label: str, given: Mapping[str, Sequen
     if IDS < len(column) == kinds:
         remedy = _list("drop", [*given.get("drop", ()), label])
         raise UserError(
-            f"dataset.encode=[{label}]: each of its {kinds} entries is another, so no two points "
-            f"would share a category; leave it out with {remedy}"
+            f"{spelled('dataset.encode', [label])}: each of its {kinds} entries is another, so no "
+            f"two points would share a category; leave it out with {remedy}"
         )
 
 
@@ -367,7 +352,8 @@ def with_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
     numbers. Raises `UserError` unless it is a list.
     """
     if isinstance(missing, str) or not hasattr(missing, "__iter__"):
-        raise UserError(f"dataset.missing={missing}: must be a list of entries, such as ['?',-999]")
+        setting = spelled("dataset.missing", missing)
+        raise UserError(f"{setting}: must be a list of entries, such as ['?',-999]")
     texts = {str(entry) for entry in missing}
     if not texts:
         return frame
@@ -436,7 +422,8 @@ def roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | No
 def positions(names: list[str], option: str, given: Any) -> list[int]:
     """Return the positions of a list of columns."""
     if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise UserError(f"{option}={given}: must be a list of columns, such as [id,date]")
+        example = spelled(option, ["id", "date"]).partition("=")[2]
+        raise UserError(f"{spelled(option, given)}: must be a list of columns, such as {example}")
     return [position(names, option, column) for column in given]
 
 
@@ -449,13 +436,13 @@ def position(names: list[str], option: str, column: Any) -> int:
         if -len(names) <= column < len(names):
             return column % len(names)
         raise UserError(
-            f"{option}={column}: there are {len(names)} columns, at positions 0 to "
+            f"{spelled(option, column)}: there are {len(names)} columns, at positions 0 to "
             f"{len(names) - 1} (-1 is the last)"
         )
     shown = ", ".join(names[:LISTED]) + (", ..." if len(names) > LISTED else "")
     raise UserError(
-        f"{option}={column}: no such column; give a name of {shown}, or a position such as -1 "
-        f"(the last){did_you_mean(column, names)}"
+        f"{spelled(option, column)}: no such column; give a name of {shown}, or a position "
+        f"such as -1 (the last){did_you_mean(column, names)}"
     )
 
 
@@ -464,7 +451,7 @@ def refuse_doubled(option: str, column: Any, names: list[str]) -> None:
     places = [place for place, name in enumerate(names) if name == column]
     if len(places) > 1:
         raise UserError(
-            f"{option}={column}: is the name of {len(places)} columns, at positions "
+            f"{spelled(option, column)}: is the name of {len(places)} columns, at positions "
             f"{', '.join(map(str, places[:LISTED]))}; give the position of one, and leave out the "
-            "others with dataset.drop"
+            f"others with {spelled(DROP)}"
         )

@@ -11,7 +11,9 @@ from normbench.datasets.on_disk.content import LARGEST, Content, digest
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.on_disk.taken import taken, taken_beside
 from normbench.datasets.values import UserError as UserError
+from normbench.datasets.values import spelled
 
+FRACTION = "dataset.test_fraction"
 TASKS = ("binary", "multiclass", "regression", "unlabelled")
 
 
@@ -145,8 +147,8 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
         return dataset
     if len(dataset.x_test):
         raise UserError(
-            f"dataset.test_fraction={test_fraction}: {dataset.name} already has a test part of "
-            f"{len(dataset.x_test)} points; set dataset.test_fraction=0 to use that one"
+            f"{spelled(FRACTION, test_fraction)}: {dataset.name} already has a test part of "
+            f"{len(dataset.x_test)} points; set {spelled(FRACTION, 0)} to use that one"
         )
     rng = np.random.default_rng(seed)
     groups = dataset.y if dataset.classes else np.zeros(len(dataset.x), dtype=int)
@@ -157,7 +159,7 @@ def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
     left = np.unique(groups[~held])
     if not held.any() or (~held).sum() < 2 or len(left) < len(np.unique(groups)):
         raise UserError(
-            f"dataset.test_fraction={test_fraction}: leaves a part of {dataset.name} "
+            f"{spelled(FRACTION, test_fraction)}: leaves a part of {dataset.name} "
             f"({len(dataset.x)} points) empty, or 1 training point; choose a share that leaves "
             "points on both sides"
         )
@@ -276,7 +278,7 @@ def refuse_from_file(dataset: Dataset, setting: str, value: Any) -> None:
     """Raise `UserError` where a setting takes points in memory, and a data set's are not."""
     if isinstance(dataset.x, Points):
         raise UserError(
-            f"{setting}={value}: takes points that are held in memory, and those of "
+            f"{spelled(setting, value)}: takes points that are held in memory, and those of "
             f"{dataset.name} are read from their file block by block; leave it out"
         )
 

@@ -21,6 +21,7 @@ from normbench.datasets.values import (
     UserError,
     one_of,
     refuse_larger,
+    spelled,
     typed,
 )
 
@@ -214,7 +215,8 @@ def table_dataset(
     for position, column in zip(coded, encode):
         if position not in kept:
             what = "is the target, whose labels are encoded" if position == where else "is dropped"
-            raise UserError(f"dataset.encode={column}: {what}; leave it out of dataset.encode")
+            setting, option = spelled("dataset.encode", column), spelled("dataset.encode")
+            raise UserError(f"{setting}: {what}; leave it out of {option}")
     used = kept if where is None else [*kept, where]
     index = columns.index_of(table.iloc[:, kept])
     table, left = _without_gaps(name, columns.with_gaps(table, options.missing), used, options)
@@ -248,9 +250,9 @@ def _without_gaps(
         return table, ()
     if count < 2:
         raise UserError(
-            f"dataset.fill=drop: leaves {count} of {len(table)} points of {name}, as the others "
-            "have gaps; leave out the columns with many of them (dataset.drop), or write "
-            "dataset.fill=median"
+            f"{spelled('dataset.fill', 'drop')}: leaves {count} of {len(table)} points of {name}, "
+            "as the others have gaps; leave out the columns with many of them "
+            f"({spelled('dataset.drop')}), or write {spelled('dataset.fill', 'median')}"
         )
     note = f"data of {name}: {len(table) - count} of {len(table)} points have gaps and are left out"
     return table[whole].reset_index(drop=True), (note,)

@@ -3,8 +3,9 @@
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Real
@@ -34,6 +35,60 @@ class UserError(ValueError):
     """A user's mistake, told in one line: the setting, its value, the rule and the remedy."""
 
 
+RESERVED = ("true", "false", "null", "nan", "inf")  # no text on the command line without quotes
+_in_python: ContextVar[Mapping[str, str] | None] = ContextVar("in_python", default=None)
+
+
+@contextmanager
+def python_spelling(**names: str) -> Iterator[None]:
+    """Spell settings in errors as `compare()` takes them, until the context exits.
+
+    names: the arguments that are called otherwise, by the name of the setting.
+    """
+    token = _in_python.set(names)
+    try:
+        yield
+    finally:
+        _in_python.reset(token)
+
+
+def spelled(name: str, value: Any = ..., shell: bool = False) -> str:
+    """Return a setting, and its value where one is given, as the user writes it.
+
+    On the command line `dataset.fill=median`, in Python `fill='median'`. shell: in the quotes that
+    keep it whole where it is pasted into a shell.
+    """
+    names = _in_python.get()
+    if names is not None:
+        name = names.get(name, name.rpartition(".")[2])
+        shown = repr(value) if isinstance(value, (str, list)) else str(value)
+        return name if value is ... else f"{name}={shown}"
+    if value is ...:
+        return name
+    if isinstance(value, list):
+        value = f"[{','.join(map(quoted, value))}]"
+    elif shell:
+        value = quoted(value)
+    option = f"{name}={typed(value)}"
+    return "'" + option.replace("'", "'\"'\"'") + "'" if shell else option
+
+
+def source_name() -> str:
+    """Return what the user's table is: a frame in Python, else a file."""
+    return "file" if _in_python.get() is None else "frame"
+
+
+def quoted(value: Any) -> str:
+    """Return a value as it stands in a list on the command line: text that is no word in quotes."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, str):
+        return typed(value)
+    if re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) and value.lower() not in RESERVED:
+        return value
+    return '"' + re.sub(r'(\\*)("|$)', r"\1\1\2", value).replace('"', '\\"') + '"'
+
+
 def typed(value: Any) -> str:
     """Return a setting's value as a command line has it: null, true, false, or as it is."""
     if value is None or isinstance(value, bool):
@@ -45,10 +100,10 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     """Return value as an int; raise `UserError` unless it is a whole number within the bounds."""
     rule = f"{least} or more" if most is None else f"from {least} to {most}"
     if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
-        raise UserError(f"{name}={typed(value)}: must be a whole number, {rule}")
+        raise UserError(f"{spelled(name, value)}: must be a whole number, {rule}")
     count = int(value if isinstance(value, int) else float(value))
     if count < least or (most is not None and count > most):
-        raise UserError(f"{name}={typed(value)}: must be {rule}")
+        raise UserError(f"{spelled(name, value)}: must be {rule}")
     return count
 
 
@@ -76,7 +131,7 @@ def number(
         or (most is not None and value > most)
     ):
         bounds = f", {' and '.join(rules)}" if rules else ""
-        raise UserError(f"{name}={typed(value)}: must be a finite number{bounds}")
+        raise UserError(f"{spelled(name, value)}: must be a finite number{bounds}")
     return float(value)
 
 
@@ -93,14 +148,14 @@ def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return value; raise `UserError` that lists the choices unless it is one of them."""
     if not isinstance(value, str) or value not in choices:
         near = did_you_mean(value, choices)
-        raise UserError(f"{name}={typed(value)}: must be one of {', '.join(choices)}{near}")
+        raise UserError(f"{spelled(name, value)}: must be one of {', '.join(choices)}{near}")
     return str(value)
 
 
 def switch(name: str, value: Any) -> bool:
     """Return value; raise `UserError` unless it is true or false."""
     if not isinstance(value, bool):
-        raise UserError(f"{name}={typed(value)}: must be true or false")
+        raise UserError(f"{spelled(name, value)}: must be true or false")
     return value
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.values import UserError, did_you_mean
+from normbench.datasets.values import UserError, did_you_mean, spelled
 
 CONF = Path(str(files("normbench.conf")))
 TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
@@ -98,7 +98,8 @@ def names(group: str) -> list[str]:
 def no_option(group: str, name: str, known: Sequence[str]) -> str:
     """Return that a group has no such option, which ones it has, and the one that is meant."""
     choices = ", ".join(known)
-    return f"{group}={name}: no such option; choose one of {choices}{did_you_mean(name, known)}"
+    setting = spelled(group, name)
+    return f"{setting}: no such option; choose one of {choices}{did_you_mean(name, known)}"
 
 
 def options(group: str, name: str) -> dict[str, Any]:

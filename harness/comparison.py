@@ -1,21 +1,20 @@
 """The comparison from Python: what the command line runs, on arrays, without a store."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from normbench import names
+from normbench import names, settings
 from normbench.choices import build, locate, options
 from normbench.costs.declaration import Traits
 from normbench.datasets import Dataset, Drawn, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
-from normbench.datasets.values import limited_memory, number
+from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run, with_default_start
@@ -25,49 +24,28 @@ from normbench.results.store import memory as recorded
 from normbench.results.store.job_records import JobRecord
 from normbench.verdicts.convergence import Rules
 
-# A setting of a data set as the command line writes it, with its values, and one of a list.
-WRITTEN = re.compile(r"'?dataset\.(\w+)(?:=(?:\[([^\]]*)\]|([^\s,;:')]+)))?'?")
-ITEMS = re.compile(r'"([^"]*)"|([^,"]+)')
-NUMBER = re.compile(r"-?[\d.]+")
-# The settings that are recorded under their own names.
-RECORDED = ("iterations", "start_scale", "starts", "seed", "precision", "theory")
+ARGUMENTS = dict(settings.arguments())  # by their names in Python
+COST, OPTIMIZER, STEP_SIZES, ITERATIONS = map(
+    settings.default, ("cost", "optimizer", "step_sizes", "iterations")
+)
 
 
 def compare(
     x: Any,
     y: Any,
-    cost: Any = "softmax",
+    cost: Any = COST,
     normalizers: Iterable[Any] = ("identity", "standard", "pca_sphere"),
-    step_sizes: Sequence[float] = (0.001, 0.01, 0.1, 1.0, 10.0),
-    iterations: int = 100,
+    step_sizes: Sequence[float] = STEP_SIZES,
+    iterations: int = ITERATIONS,
     *,
-    optimizer: str = "gradient_descent",
-    l2: float = 0.0,
-    l2_in: str = "transformed",
-    start: Any = None,
-    start_scale: float = 0.1,
-    starts: int = 1,
-    seed: int = 0,
-    precision: str = "float64",
-    theory: str = "auto",
+    optimizer: str = OPTIMIZER,
     rules: Rules | None = None,
     drop: Sequence[str | int] = (),
     encode: Sequence[str | int] = (),
     fill: str | None = None,
     missing: Sequence[str | float] = (),
-    points: int | None = None,
-    test_fraction: float = 0.0,
-    folds: int | None = None,
-    repeats: int = 1,
-    split_seed: int = 0,
-    augment: str | None = None,
-    augment_copies: int = 1,
-    augment_noise: float = 0.2,
-    fit_on: str = "train",
-    record: Sequence[str] = (),
-    memory: Any = None,
-    fold: bool = False,
     name: str = "x",
+    **others: Any,
 ) -> Comparison:
     """Descend one cost under every normalizer and step size; return what was found.
 
@@ -75,45 +53,29 @@ def compare(
     any kind for a cost of classes, numbers for `least_squares` on more than two distinct values.
     cost: a name under `conf/cost`, or a function of scores and targets. normalizers: names under
     `conf/normalizer`, or scikit-learn transformers, pipelines among them. drop, encode, fill,
-    missing: what is done with the columns of a frame, as `dataset.drop` of a file's.
-    points to fit_on: which points are used, which are held out, and what copies are made of the
-    others, as `dataset.points` to `dataset.fit_on`. record: what some figures need, such as
-    `contours`. memory: the most that this process takes meanwhile, such as `"1GiB"`. fold: make no
-    copy of the points under an affine scheme. name: what the data are called. The other settings
-    are those of the command line.
+    missing: what is done with the columns of a frame, as `dataset.drop` of a file's. name: what the
+    data are called. The other arguments are settings of the command line, without their groups.
     Raises `UserError`, a ValueError, on a value that is out of its range.
     """
-    function = locate("cost", options("cost", cost)["_target_"]) if isinstance(cost, str) else cost
-    with _told_in_python():
-        drawn = Drawn(
-            points=points,
-            test_fraction=test_fraction,
-            folds=folds,
-            repeats=repeats,
-            split_seed=split_seed,
-            augment=augment,
-            augment_copies=augment_copies,
-            augment_noise=augment_noise,
-            fit_on=fit_on,
-        )
-    settings = Settings(
-        step_sizes=tuple(step_sizes),
-        iterations=iterations,
-        start="normal" if start is None else start,
-        start_scale=start_scale,
-        starts=starts,
-        seed=seed,
-        precision=precision,
-        theory=theory,
-        record=tuple(record),
-        fold=fold,
-        draws=(drawn.split_seed if drawn.test_fraction else 0, 0),  # no seed made the points
-    )
+    unknown = next((key for key in others if key not in ARGUMENTS), None)
+    if unknown:
+        raise TypeError(f"compare() takes no {unknown}{did_you_mean(unknown, ARGUMENTS)}")
+    given = {"step_sizes": step_sizes, "iterations": iterations, **others}
     records: list[JobRecord] = []
     shared = Shared()
-    with limited_memory(memory):
-        with _told_in_python():
-            data = drawn.of(_dataset(name, x, y, function, Options(drop, encode, fill, missing)))
+    with python_spelling(normalizer="normalizers"), limited_memory(given.get("memory")):
+        named = isinstance(cost, str)
+        function = locate("cost", options("cost", cost)["_target_"]) if named else cost
+        values = {
+            key: settings.check(row.name, given.get(key, row.default))
+            for key, row in ARGUMENTS.items()
+        }
+        drawn = Drawn(**{field.name: values[field.name] for field in fields(Drawn)})
+        own = {field.name: values[field.name] for field in fields(Settings) if field.name in values}
+        own["start"] = "normal" if values["start"] is None else values["start"]
+        # The split's seed draws other starts; no seed made the points.
+        descent = Settings(**own, draws=(drawn.split_seed if drawn.test_fraction else 0, 0))
+        data = drawn.of(_dataset(name, x, y, function, Options(drop, encode, fill, missing)))
         for normalizer in normalizers:
             scheme = (
                 build("normalizer", options("normalizer", normalizer))
@@ -125,39 +87,37 @@ def compare(
                 cost=function,
                 normalizer=scheme,
                 optimizer=build("optimizer", options("optimizer", optimizer)),
-                settings=settings,
-                l2=number("l2", l2, least=0),
-                l2_in=l2_in,
+                settings=descent,
+                l2=values["l2"],
+                l2_in=values["l2_in"],
                 rules=rules or Rules(),
             )
-            job = with_default_start(job) if start is None else job
+            job = with_default_start(job) if values["start"] is None else job
             called = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
-            words = (called, cost if isinstance(cost, str) else _name(cost), optimizer)
-            place = _place(job, len(records), start is None, *words)
-            place.params.update({f"dataset.{key}": value for key, value in asdict(drawn).items()})
+            words = (called, cost if named else _name(cost), optimizer)
+            place = _place(job, len(records), values, *words)
             records.append(of_outcome(place, data, run(job, shared=shared)))
     if not records:
         raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")
     return Comparison(recorded.sweep(records, {names.COMMAND.key: "normbench.compare(...)"}))
 
 
-@contextmanager
-def _told_in_python() -> Iterator[None]:
-    """Tell of mistakes in the settings of data as Python writes them: `encode=['city']`."""
-    try:
-        yield
-    except UserError as error:
-        told = WRITTEN.sub(_in_python, str(error)).replace("Correct the file", "Correct the frame")
-        raise UserError(told) from None
+def _signature() -> inspect.Signature:
+    """Return the signature of `compare`, with every setting that it takes by its name."""
+    told = inspect.signature(compare)
+    known = [each for each in told.parameters.values() if each.kind != each.VAR_KEYWORD]
+    more = [
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=row.default)
+        for key, row in ARGUMENTS.items()
+        if key not in told.parameters
+    ]
+    return told.replace(parameters=[*known, *more])
 
 
-def _in_python(setting: re.Match[str]) -> str:
-    name, values, value = setting.groups()
-    if values is not None:
-        return f"{name}={[quoted or bare for quoted, bare in ITEMS.findall(values)]}"
-    if value is None:
-        return str(name)
-    return f"{name}={value if NUMBER.fullmatch(value) else repr(value)}"
+compare.__signature__ = _signature()  # type: ignore[attr-defined]
+compare.__doc__ = f"{compare.__doc__}\n" + "".join(
+    f"    {key}: {row.help}.\n" for key, row in ARGUMENTS.items()
+)
 
 
 def _name(function: Any) -> str:
@@ -165,22 +125,25 @@ def _name(function: Any) -> str:
 
 
 def _place(
-    job: Job, number: int, start_follows: bool, normalizer: str, cost: str, optimizer: str
+    job: Job,
+    number: int,
+    values: Mapping[str, Any],
+    normalizer: str,
+    cost: str,
+    optimizer: str,
 ) -> Place:
     """Return what is known of a job, by the names that the command line records it under."""
-    settings = job.settings
     own = job.normalizer.get_params() if hasattr(job.normalizer, "get_params") else {}
     params = {
         "dataset": job.dataset.name,
         "cost": cost,
-        "cost.l2": job.l2,
-        "cost.l2_in": job.l2_in,
         "normalizer": normalizer,
         **{f"normalizer.{key}": value for key, value in own.items() if _is_plain(value)},
         "optimizer": optimizer,
-        "step_sizes": list(settings.step_sizes),
-        "start": settings.start,
-        **{key: getattr(settings, key) for key in RECORDED},
+        **{row.name: values[key] for key, row in ARGUMENTS.items() if row.recorded},
+        "start": job.settings.start,
+        "step_sizes": list(job.settings.step_sizes),
+        "record": list(job.settings.record),
     }
     tags = {
         names.DATASET.key: job.dataset.name,
@@ -190,7 +153,7 @@ def _place(
         names.SWEEP_ID.key: recorded.SWEEP,
         names.membership(recorded.SWEEP).key: str(number),
     }
-    if start_follows and settings.start == "normal":
+    if values["start"] is None and job.settings.start == "normal":
         tags[names.STANDS_IN.key] = "true"
     return Place(recorded.STORE, f"{job.dataset.name}-{cost}", "", params, tags)
 

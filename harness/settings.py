@@ -220,8 +220,9 @@ def _shown_step(name: str, value: Any) -> float | None:
     return None if value is None else number(name, value, above=0)
 
 
-def _memory(name: str, value: Any) -> int | None:
-    return memory_size(value)
+def _memory(name: str, value: Any) -> Any:
+    memory_size(value)
+    return value
 
 
 def _is_drawn(params: Mapping[str, Any]) -> bool:
@@ -250,7 +251,7 @@ TABLE = (
     Setting(
         "step_sizes",
         DESCENT,
-        "${decades:-7,2}",
+        decades(-7, 2),
         "a list; ${decades:first,last} is 10^first..10^last, a third number the points a decade",
         _step_sizes,
         same_problem=True,

@@ -53,7 +53,7 @@ command.startup
 comparison
     modules: normbench.comparison
     imports: recording.store results.report results.store job verdicts engine engine.scheme
-        costs choices datasets values names
+        costs choices datasets settings values names
     libraries: numpy pandas sklearn
 
 recording

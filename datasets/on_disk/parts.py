@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from normbench.datasets.dataset import Dataset, UserError, part, refuse_from_file
 from normbench.datasets.on_disk.content import digest
 from normbench.datasets.on_disk.taken import taken
-from normbench.datasets.values import one_of, whole
+from normbench.datasets.values import one_of, spelled, whole
 
 FIT_ON = ("train", "all")
 
@@ -33,8 +33,8 @@ def subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
     if len(lost):
         name = dataset.class_names[lost[0]]
         raise UserError(
-            f"dataset.points={points}: leaves no point of class {name} of {dataset.name}; "
-            "choose more points"
+            f"{spelled('dataset.points', points)}: leaves no point of class {name} of "
+            f"{dataset.name}; choose more points"
         )
     names, columns = dataset.feature_names, dataset.columns
     if columns is not None:
@@ -59,16 +59,17 @@ def folded(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
     refuse_from_file(dataset, "dataset.folds", folds)
     if len(dataset.x_test):
         raise UserError(
-            f"dataset.folds={folds}: {dataset.name} has a test part of {len(dataset.x_test)} "
-            "points, and cross-validation holds points out by itself; leave one of them out"
+            f"{spelled('dataset.folds', folds)}: {dataset.name} has a test part of "
+            f"{len(dataset.x_test)} points, and cross-validation holds points out by "
+            "itself; leave one of them out"
         )
     count = whole("dataset.folds", folds, 2, len(dataset.x) // 2)
     sizes = _sizes(dataset, slice(None))
     if (sizes == 1).any():
         name = dataset.class_names[int(np.flatnonzero(sizes == 1)[0])]
         raise UserError(
-            f"dataset.folds={folds}: class {name} of {dataset.name} has a single point, which is "
-            "held out or trained on; take the class out"
+            f"{spelled('dataset.folds', folds)}: class {name} of {dataset.name} has a single "
+            "point, which is held out or trained on; take the class out"
         )
     return replace(
         dataset, folds=tuple(_dealt(dataset, count, seed + more) for more in range(repeats))
@@ -86,8 +87,8 @@ def fitted_on(dataset: Dataset, fit_on: Any) -> Dataset:
     one_of("dataset.fit_on", fit_on, FIT_ON)
     if fit_on == "all" and not len(dataset.x_test) and not dataset.folds:
         raise UserError(
-            f"dataset.fit_on=all: {dataset.name} has no test points to learn statistics of; "
-            "set dataset.test_fraction or dataset.folds"
+            f"{spelled('dataset.fit_on', fit_on)}: {dataset.name} has no test points to learn "
+            f"statistics of; set {spelled('dataset.test_fraction')} or {spelled('dataset.folds')}"
         )
     if fit_on == "all":
         refuse_from_file(dataset, "dataset.fit_on", fit_on)

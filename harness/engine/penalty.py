@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.values import UserError
+from normbench.datasets.values import UserError, spelled
 from normbench.normalizers.affine import affine, parts
 from normbench.settings import L2_IN, check
 
@@ -22,9 +22,9 @@ def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
     check("cost.l2_in", l2_in)
     if l2 and l2_in == FEATURES and parts(scheme) is None:
         raise UserError(
-            f"cost.l2_in={FEATURES}: normalizer {type(scheme).__name__} is not known to be an "
-            "affine map of the features, so that it has no weights of theirs; leave it out, or use "
-            f"cost.l2_in={TRANSFORMED}"
+            f"{spelled('cost.l2_in', FEATURES)}: normalizer {type(scheme).__name__} is not known "
+            "to be an affine map of the features, so that it has no weights of theirs; leave it "
+            f"out, or use {spelled('cost.l2_in', TRANSFORMED)}"
         )
 
 

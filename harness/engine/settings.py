@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from normbench import settings
-from normbench.datasets.values import NUMBER, UserError, refuse_larger
+from normbench.datasets.values import NUMBER, UserError, refuse_larger, spelled
 from normbench.settings import DRAWN, default
 
 HISTORIES = 4  # of a run: costs and counts, of the training and of the test points
@@ -58,6 +58,7 @@ class Settings:
         )
         if self.starts > 1 and self.start not in DRAWN:
             raise UserError(
-                f"starts={self.starts}: start={self.start} is the same start every time; "
-                "use start=normal or start=same_function with several starts"
+                f"starts={self.starts}: {spelled('start', self.start)} is the same start every "
+                f"time; use {' or '.join(spelled('start', drawn) for drawn in DRAWN)} with several "
+                "starts"
             )

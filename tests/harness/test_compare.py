@@ -1,11 +1,13 @@
 """The comparison from Python."""
 
+from inspect import signature
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from normbench import compare
+from normbench import compare, settings
 from normbench.costs import softmax
 from normbench.datasets import Drawn, UserError, label_dataset, split
 from normbench.engine.settings import Settings
@@ -63,14 +65,14 @@ def test_regression_has_no_misclassifications():
 
 
 def test_starts_of_their_own_seed_repeat(two_classes):
-    settings = {"start": "normal", "starts": 3, "step_sizes": [1], "iterations": 5}
-    first = compare(*two_classes, seed=1, **settings)
-    pd.testing.assert_frame_equal(first.frame, compare(*two_classes, seed=1, **settings).frame)
-    assert not first.cost.equals(compare(*two_classes, seed=2, **settings).cost)
+    given = {"start": "normal", "starts": 3, "step_sizes": [1], "iterations": 5}
+    first = compare(*two_classes, seed=1, **given)
+    pd.testing.assert_frame_equal(first.frame, compare(*two_classes, seed=1, **given).frame)
+    assert not first.cost.equals(compare(*two_classes, seed=2, **given).cost)
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("given", "words"),
     [
         ({"step_sizes": []}, "step_sizes=[]: is empty"),
         ({"step_sizes": [1, 1]}, "stands in it twice"),
@@ -83,17 +85,43 @@ def test_starts_of_their_own_seed_repeat(two_classes):
         ({"l2": -1}, "l2=-1: must be a finite number, 0 or more"),
         ({"start": [1, 2]}, "has 2 weights; it takes 1 x 4"),
         ({"start": "ones"}, "zeros, normal, same_function, or a list"),
-        ({"starts": 3}, "use start=normal"),
+        ({"starts": 3}, "use start='normal' or start='same_function'"),
         ({"precision": "float16"}, "must be one of float64, float32"),
-        ({"cost": "hinge"}, "cost=hinge: no such option; choose one of"),
-        ({"normalizers": ["sphere"]}, "normalizer=sphere: no such option"),
+        ({"cost": "hinge"}, "cost='hinge': no such option; choose one of"),
+        ({"normalizers": ["sphere"]}, "normalizers='sphere': no such option"),
         ({"normalizers": []}, "normalizers=[]: is empty"),
+        ({"l2": 1, "l2_in": "weights"}, "l2_in='weights': must be one of transformed, features"),
+        ({"optimizer": "adm"}, "optimizer='adm': no such option"),
     ],
 )
-def test_a_mistake_is_named(two_classes, settings, words):
+def test_a_mistake_is_named(two_classes, given, words):
     with pytest.raises(UserError) as caught:
-        compare(*two_classes, **settings)
+        compare(*two_classes, **given)
     assert words in str(caught.value)
+
+
+def test_what_is_no_argument_is_a_type_error(two_classes):
+    with pytest.raises(TypeError, match="takes no split_sed; did you mean split_seed"):
+        compare(*two_classes, split_sed=1)
+
+
+def test_the_arguments_and_their_defaults_are_those_of_the_table(two_classes):
+    told = signature(compare).parameters
+    for name, row in settings.arguments():
+        assert told[name].default == row.default
+        assert f"    {name}: {row.help}." in compare.__doc__
+    found = compare(*two_classes, normalizers=["standard"], iterations=1)
+    assert sorted(set(found.frame.step_size)) == settings.decades(-7, 2)
+    known = found.sweep.of_role("scheme").iloc[0]
+    recorded = {row.name for _, row in settings.arguments() if row.recorded}
+    assert {f"params.{name}" for name in recorded} <= set(known.index)
+
+
+def test_mistakes_after_a_comparison_are_told_as_at_the_command_line(two_classes):
+    with pytest.raises(UserError):
+        compare(*two_classes, split_seed=-1)
+    with pytest.raises(UserError, match=r"^dataset\.split_seed=-1"):
+        Drawn(split_seed=-1)
 
 
 def test_points_that_no_one_can_descend_are_refused(two_classes):
@@ -181,7 +209,7 @@ def test_each_split_has_random_starts_of_its_own_as_at_the_command_line(two_clas
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("given", "words"),
     [
         ({}, r"Correct the frame, or add encode=\['ci ty'\] fill='median' "),
         ({"encode": ["city"]}, "^encode='city': no such column; .* did you mean ci ty$"),
@@ -204,7 +232,7 @@ def test_each_split_has_random_starts_of_its_own_as_at_the_command_line(two_clas
         ({"drop": ["ci ty", "age"], "augment_noise": 0}, "^augment_noise=0: must be a finite"),
     ],
 )
-def test_a_frame_is_refused_in_the_words_of_python(settings, words):
+def test_a_frame_is_refused_in_the_words_of_python(given, words):
     frame = pd.DataFrame({"ci ty": [*"abc"] * 4, "age": [1.0, None, 3.0] * 4, "x": range(12)})
     with pytest.raises(UserError, match=words):
-        compare(frame, [0, 1] * 6, **settings)
+        compare(frame, [0, 1] * 6, **given)

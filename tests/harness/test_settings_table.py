@@ -85,7 +85,10 @@ def test_the_config_sets_what_the_table_has():
         for name, inner in (value.items() if isinstance(value, dict) else [(key, value)])
     }
     flat |= {key: value for key, value in chosen.items() if key in settings.ROWS}
-    assert flat == {name: row.default for name, row in IN_CONFIG.items()}
+    assert flat.pop("step_sizes") == "${decades:-7,2}"
+    rows = {name: row.default for name, row in IN_CONFIG.items()}
+    assert rows.pop("step_sizes") == settings.decades(-7, 2)
+    assert flat == rows
     drawn = {f"dataset.{field.name}": field.default for field in fields(Drawn)}
     assert drawn == {key: value for key, value in flat.items() if key.startswith("dataset.")}
 
