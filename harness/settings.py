@@ -17,6 +17,7 @@ from normbench.datasets.values import (
     number,
     one_of,
     switch,
+    typed,
     whole,
 )
 
@@ -133,6 +134,29 @@ def arguments() -> Iterator[tuple[str, Setting]]:
     for row in TABLE:
         if row.python and row.default is not OF_OPTIONS and row.group in ("", "dataset", "cost"):
             yield row.name.rpartition(".")[2], row
+
+
+def described() -> str:
+    """Return the settings that a config has, with default and help, as `--help` lists them."""
+    return "".join(
+        f"  {row.name}={typed(row.default)}\n      {row.help}\n"
+        for row in TABLE
+        if row.default is not OF_OPTIONS
+    )
+
+
+def reference() -> str:
+    """Return the reference page of the settings, in Markdown: a table for each role."""
+    text = "# Settings\n\nWritten by `python -m normbench.settings` from the table of settings.\n"
+    for role in Role:
+        text += (
+            f"\n## Of the {role.value}\n\n| setting | default | meaning |\n| --- | --- | --- |\n"
+        )
+        for row in TABLE:
+            shown = "the option's own" if row.default is OF_OPTIONS else f"`{typed(row.default)}`"
+            if row.role is role:
+                text += f"| `{row.name}` | {shown} | {row.help.replace('|', chr(92) + '|')} |\n"
+    return text
 
 
 def decades(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
@@ -387,3 +411,6 @@ SECTIONS = tuple(dict.fromkeys(row.group for row in TABLE if row.group))
 # The choices that a job is made of, and the seeds: of the data first.
 CHOICES = tuple(row.name for row in TABLE if f"{row.name}.*" in ROWS and row.recorded)
 SEEDS = tuple(row.name for row in TABLE if row.role is REPETITION)
+
+if __name__ == "__main__":
+    print(reference(), end="")

@@ -12,6 +12,7 @@ from mlflow import MlflowClient
 from normbench import names as result_names
 from normbench.choices import build, names, options
 from normbench.results.pages import view
+from normbench.settings import OF_OPTIONS, TABLE
 from tests import forks
 from tests.conftest import ROOT
 
@@ -248,6 +249,7 @@ def test_help_is_quick_and_speaks_of_normbench():
     ).stdout
     assert helped.count("\n  normbench") >= 4
     assert "normalizer: " in helped
+    assert all(f"  {row.name}=" in helped for row in TABLE if row.default is not OF_OPTIONS)
     assert "what does a normalization scheme do to gradient descent" in helped
     told = " ".join(helped.split())
     for name in names("optimizer"):

@@ -13,6 +13,7 @@ from normbench.recording.reuse.identity import job_of
 from normbench.results.compare import problems
 from normbench.results.store.run_labels import labels
 from normbench.settings import OF_OPTIONS, Role, Setting
+from tests.conftest import ROOT
 
 IN_CONFIG = {row.name: row for row in settings.TABLE if row.default is not OF_OPTIONS}
 # By role: the part of a job's identity that a setting enters, and whether it makes other problems.
@@ -91,6 +92,12 @@ def test_the_config_sets_what_the_table_has():
     assert flat == rows
     drawn = {f"dataset.{field.name}": field.default for field in fields(Drawn)}
     assert drawn == {key: value for key, value in flat.items() if key.startswith("dataset.")}
+
+
+def test_the_reference_page_is_that_of_the_table():
+    page = (ROOT / "docs" / "settings.md").read_text()
+    assert page == settings.reference(), "python -m normbench.settings > docs/settings.md"
+    assert all(page.count(f"| `{row.name}` |") == 1 for row in settings.TABLE)
 
 
 @pytest.mark.parametrize("group", settings.CHOICES)

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hydra.errors import HydraException, OverrideParseException
-from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.choices import CONF, PLACES, names, no_option
+from normbench.choices import PLACES, names, no_option, options
 from normbench.datasets.values import UserError, did_you_mean
+from normbench.settings import CHOICES, OF_OPTIONS, TABLE
 
 HELP = "normbench --help shows what there is"
 SHOWN = 200  # characters of a single word; of one that is more than twice as long, the rest is cut
@@ -74,16 +74,15 @@ def _unread(word: str, reason: str) -> str:
 
 def _settings() -> list[str]:
     """Return the names of all settings and groups, of the options of groups too."""
-    files = [CONF / "config.yaml", *CONF.glob("*/*.yaml")]
-    found = {folder.name: None for folder in CONF.iterdir() if folder.is_dir()}
-    for file in files:
-        group = "" if file.parent == CONF else f"{file.parent.name}."
-        held = OmegaConf.to_container(OmegaConf.load(file), resolve=False)
-        for key, value in held.items() if isinstance(held, dict) else ():
-            found[f"{group}{key!s}"] = None
-            if isinstance(value, dict) and not group:
-                found |= dict.fromkeys(f"{key!s}.{inner}" for inner in value)
-    return [name for name in found if "defaults" not in name and "_target_" not in name]
+    groups = (*CHOICES, "tracking")
+    known = [
+        f"{group}.{key}"
+        for group in groups
+        for name in names(group)
+        for key in options(group, name)
+    ]
+    rows = [row.name for row in TABLE if row.default is not OF_OPTIONS]
+    return [name for name in dict.fromkeys([*rows, "experiment", *known]) if "_target_" not in name]
 
 
 def one_line(error: BaseException) -> str | None:

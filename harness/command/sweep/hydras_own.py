@@ -23,6 +23,7 @@ from hydra.types import HydraContext
 from hydra.version import setbase
 from omegaconf import DictConfig
 
+from normbench import settings
 from normbench.choices import CONF
 from normbench.command.config.errors import reading
 from normbench.command.config.grid import Grid
@@ -59,6 +60,10 @@ def started(folder: Path | None) -> Iterator[Hydra]:
 
 class _Careful(Hydra):
     """Hydra, which starts nothing that a config names before it is checked."""
+
+    def get_help(self, *arguments: Any, **named: Any) -> str:
+        """Return the text of `--help`, with the table of settings."""
+        return super().get_help(*arguments, **named).replace("@SETTINGS\n", settings.described())
 
     def compose_config(self, *arguments: Any, **named: Any) -> DictConfig:
         """Return the config of the words; raise `UserError` where it reaches beyond a comparison.
