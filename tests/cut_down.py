@@ -2,7 +2,7 @@
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
-from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import setup_globals
 from hydra.types import RunMode
 
 from normbench import names
@@ -17,34 +17,27 @@ from normbench.results.store import memory
 
 def sweep(name, *words):
     """Return the sweep of `experiment=NAME` and words, which count where the study has them too."""
+    setup_globals()
     resolvers.register()
-    state = HydraConfig.instance().cfg
-    try:
-        return _sweep(f"experiment={name}", words)
-    finally:
-        HydraConfig.instance().cfg = state
-
-
-def _sweep(experiment, words):
+    experiment = f"experiment={name}"
     loader = ConfigLoaderImpl(config_search_path=create_config_search_path(str(CONF)))
     plain, _ = hold_back([word for word in words if "," not in word])
     master = loader.load_configuration("config", [experiment, *plain], RunMode.MULTIRUN)
-    HydraConfig.instance().set_config(master)
-    configs.figures(master)  # a name that there is no figure of is refused
+    configs.figures(
+        configs.JobSpec.of(master).plain
+    )  # a name that there is no figure of is refused
     params = [f"{key}={value}" for key, value in master.hydra.sweeper.params.items()]
     (params, options), (others, held) = hold_back(params), hold_back(words)
     grid = Grid(loader, master, [*params, experiment, *others], [*options, *held])
     shared, found = Shared(), []
     for number, job in enumerate(grid.jobs):
-        config = grid.config(job)
-        HydraConfig.instance().set_config(config)
-        made = configs.prepare(configs.without_hydra(config))
-        tags = configs.tags(config) | {
+        spec = configs.JobSpec.of(grid.config(job))
+        made = spec.job()
+        tags = spec.tags | {
             names.SWEEP_ID.key: memory.SWEEP,
             names.membership(memory.SWEEP).key: str(number),
         }
-        params = configs.parameters(config)
-        place = records.Place(memory.STORE, configs.experiment_name(config), "", params, tags)
-        configs.settle_start(config, place.params, place.tags, made)
+        place = records.Place(memory.STORE, spec.experiment, "", spec.parameters(), tags)
+        spec.settle(place.params, place.tags, made)
         found.append(records.of_outcome(place, made.dataset, run(made, shared=shared)))
     return memory.sweep(found, study.expected(master))

@@ -76,13 +76,13 @@ def test_a_paths_is_told_and_kept_nowhere(command, tmp_path, launcher):
 BROKEN = """
 import runpy, sys
 from normbench.command.config import compose as config
-real, calls = config.writer, []
-def writer(found):
-    calls.append(found)
+real, calls = config.JobSpec.writer, []
+def writer(spec):
+    calls.append(spec)
     if len(calls) > 1:
-        raise RuntimeError("a bug at " + found.data_dir)
-    return real(found)
-config.writer = writer
+        raise RuntimeError("a bug at " + spec.plain["data_dir"])
+    return real(spec)
+config.JobSpec.writer = writer
 runpy.run_module("normbench", run_name="__main__", alter_sys=True)
 """
 

@@ -82,17 +82,11 @@ def test_mnist_is_explained_by_the_curvature_along_the_way(tmp_path):
 
 
 def test_openml_gives_its_name_to_the_experiment():
-    from hydra.core.hydra_config import HydraConfig
-    from omegaconf import OmegaConf
+    from normbench.command.config.compose import JobSpec
 
-    from normbench.command.config.compose import experiment_name
-
-    config = OmegaConf.create({"hydra": {"runtime": {"choices": {"cost": "c", "dataset": "d"}}}})
-    names = []
-    for dataset in ({"name": "letter"}, {"id": 6, "name": None}, {"path": "x/my.csv"}, {}):
-        HydraConfig.instance().cfg = config
-        names.append(
-            experiment_name(OmegaConf.create({"dataset": dataset, "iterations": 1, "record": []}))
-        )
-    HydraConfig.instance().cfg = None
+    choices = {"cost": "c", "dataset": "d"}
+    names = [
+        JobSpec({"dataset": dataset, "iterations": 1, "record": []}, choices).experiment
+        for dataset in ({"name": "letter"}, {"id": 6, "name": None}, {"path": "x/my.csv"}, {})
+    ]
     assert names == ["letter-c", "d_6-c", "my-c", "d-c"]

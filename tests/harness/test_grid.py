@@ -1,11 +1,12 @@
 """The jobs of a sweep: what is combined, which option is for which choice, what is composed."""
 
 import os
+from dataclasses import FrozenInstanceError
 
 import pytest
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
-from hydra.core.hydra_config import HydraConfig
+from hydra.core.utils import setup_globals
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
@@ -15,6 +16,7 @@ from normbench.command.config import resolvers
 from normbench.command.config.grid import Grid, hold_back, overridden
 from normbench.command.sweep.sweeper import Sweep
 from normbench.datasets import UserError
+from tests.conftest import ROOT
 
 
 class Loader(ConfigLoaderImpl):
@@ -30,6 +32,7 @@ class Loader(ConfigLoaderImpl):
 @pytest.fixture
 def grid():
     """Return a function that gives the grid of a command line."""
+    setup_globals()
     resolvers.register()
 
     def make(*words):
@@ -40,9 +43,7 @@ def grid():
         master = loader.load_configuration("config", plain, RunMode.MULTIRUN)
         return Grid(loader, master, arguments, held)
 
-    state = HydraConfig.instance().cfg
-    yield make
-    HydraConfig.instance().cfg = state
+    return make
 
 
 def test_every_combination_is_a_job_in_order(grid):
@@ -140,8 +141,9 @@ def test_numbers_of_a_choice_are_tried_without_composing(grid, monkeypatch):
     sweep = Sweep()
     sweep.composed = None
     for words in made.representatives(set()).values():
-        whole = configs.resolved(configs.without_hydra(config(words)))
-        assert sweep._plain(made, words) == whole
+        whole = configs.JobSpec.of(config(words))
+        spec = sweep._spec(made, words)
+        assert (spec.plain, spec.choices) == (whole.plain, whole.choices)
     values = [words[-1].split("=")[1].replace("\\", "") for words in asked]
     assert values == ["standard", "3", "null", "${iterations}"]
 
@@ -187,3 +189,20 @@ def test_grids_leave_the_environment_alone(grid):
     before = dict(os.environ)
     grid("seed=1,2").config(("seed=1",))
     assert dict(os.environ) == before
+
+
+def test_a_job_is_read_once_and_what_cannot_be_resolved_stands_as_it_is_written(grid):
+    words = ("normalizer=standard", "iterations=5", "starts='${per_scheme:{identity:1}}'")
+    made = grid(*words)
+    spec = configs.JobSpec.of(made.config(made.jobs[0]))
+    assert (spec.choices["normalizer"], spec.plain["iterations"]) == ("standard", 5)
+    assert spec.parameters()["starts"] == "${per_scheme:{identity:1}}"
+    with pytest.raises(UserError, match="per_scheme: has no value for normalizer=standard"):
+        spec.job()
+    with pytest.raises(FrozenInstanceError):
+        spec.number = 2
+
+
+def test_hydras_own_state_is_read_in_one_place():
+    texts = [file.read_text() for file in (ROOT / "harness").rglob("*.py")]
+    assert sum(text.count("HydraConfig.get(") for text in texts) == 1

@@ -3,13 +3,13 @@
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
-from functools import lru_cache
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, Node, OmegaConf
 
 from normbench import names, settings
 from normbench.command.config.grid import Grid
@@ -28,12 +28,145 @@ if TYPE_CHECKING:
     from normbench.verdicts.search import Search
 
 
-def prepare(config: DictConfig) -> "Job":
-    """Return the job that a config describes; raise `UserError` on a mistake in it."""
-    return job(resolved(config))
+@dataclass(frozen=True)
+class JobSpec:
+    """One job as its config describes it, read once.
+
+    plain: the settings; one that cannot be resolved stands as it is written, and mistake says why.
+    choices: the option's name of each group. number, words, folder: the job's number in its sweep,
+    its words of the command line, and the folder of the sweep.
+    """
+
+    plain: Mapping[str, Any]
+    choices: Mapping[str, str]
+    mistake: ValueError | None = None
+    number: int = 0
+    words: tuple[str, ...] = ()
+    folder: Path = Path()
+
+    @classmethod
+    def of(cls, config: DictConfig) -> "JobSpec":
+        """Return the job of a composed config, with Hydra's part or, in a job, without it."""
+        hydra = hydra_of(config)
+        words = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+        plain, mistake = _resolved(config)
+        return cls(
+            plain,
+            {str(group): str(name) for group, name in hydra.runtime.choices.items()},
+            mistake,
+            OmegaConf.select(hydra, "job.num", default=0, throw_on_missing=False) or 0,
+            tuple(words) if isinstance(words, list) else (),
+            Path(OmegaConf.select(hydra, "sweep.dir") or "").absolute(),
+        )
+
+    def job(self) -> "Job":
+        """Return what computes the job; raise `UserError` on a mistake in a setting."""
+        if self.mistake:
+            raise self.mistake
+        return job(self.plain)
+
+    @cached_property
+    def dataset(self) -> str:
+        """The name of the data set as folders, experiments and figures have it.
+
+        A user's own file, or OpenML, gives its name.
+        """
+        dataset = self.plain["dataset"]
+        path, number = dataset.get("path"), dataset.get("id")
+        name = str(dataset.get("name") or self.choices["dataset"])
+        if path:
+            name = Path(str(path)).stem
+        elif number is not None:
+            name = f"{self.choices['dataset']}_{number}"
+        return clean.name(name, LONGEST_NAME)
+
+    @property
+    def experiment(self) -> str:
+        """`<dataset>-<cost>`; of a study without a descent, which has no cost, the data set."""
+        still = self.plain["iterations"] == 0 and self.plain["record"]
+        return self.dataset if still else f"{self.dataset}-{self.choices['cost']}"
+
+    @property
+    def title(self) -> str:
+        """How the job is called in lines of progress."""
+        return f"{self.dataset} {self.choices['cost']} {self.choices['normalizer']}"
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags that every run of the job has."""
+        return {group: self.choices[group] for group in CHOICES} | {names.DATASET.key: self.dataset}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the choices and settings that are recorded, flat.
+
+        Of `start=null` what it stands for, as long as no scheme is asked: see `settle`.
+        """
+        every = {**self.tags, **flattened(self.plain)}
+        if every["start"] is None:
+            every["start"] = _first_start(self.plain)
+        return {name: value for name, value in every.items() if settings.is_recorded(name)}
+
+    def settle(self, params: dict[str, Any], tags: dict[str, str], made: "Job") -> None:
+        """Put into parameters and tags what a made job tells: its start, and its identity."""
+        from normbench.recording.reuse.identity import identity
+
+        if self.plain["start"] is None:
+            params["start"] = made.settings.start
+            if made.settings.start == "normal":
+                tags[names.STANDS_IN.key] = "true"
+        known = identity(params, made.dataset, (made.cost, made.normalizer, made.optimizer))
+        tags |= {names.FINGERPRINT.key: known.job, names.DESCENT.key: known.descent}
+
+    def begin_tables(self) -> "Tables":
+        """Return the tables of the store, in the making where there is no such store yet."""
+        from normbench.recording.store.connection import Tables
+
+        try:
+            store = _store(*self._tracking)
+            store.begin()
+        except Exception:  # whatever stands there instead of a place; told when it is opened
+            return Tables()
+        return store.tables
+
+    def writer(self) -> "Writer":
+        """Return the writer to the store; opened once a process."""
+        return _open(*self._tracking)
+
+    @property
+    def _tracking(self) -> tuple[str, str | None, str]:
+        tracking = self.plain["tracking"]
+        return tracking["uri"], tracking["artifacts"], str(Path.cwd())
 
 
-def job(plain: dict[str, Any]) -> "Job":
+def hydra_of(config: DictConfig) -> Any:
+    """Return Hydra's part of a config; of a job's, which has none, that of Hydra's own state."""
+    return config.hydra if "hydra" in config else HydraConfig.get()
+
+
+def _resolved(config: DictConfig) -> tuple[dict[str, Any], ValueError | None]:
+    """Return settings as plain values, and the first mistake in one that cannot be resolved."""
+    from normbench.command.config.errors import reading
+
+    mistake: ValueError | None = None
+    plain: dict[str, Any] = {}
+    for key in [str(key) for key in config if key != "hydra"]:
+        try:
+            with reading():
+                plain[key] = _plain(config[key], resolve=True)
+        except ValueError as error:
+            mistake = mistake or error
+            plain[key] = _plain(config._get_node(key), resolve=False)
+    return plain, mistake
+
+
+def _plain(value: Any, resolve: bool) -> Any:
+    """Return a value of a config as plain Python."""
+    if OmegaConf.is_config(value):
+        return OmegaConf.to_container(value, resolve=resolve)
+    return value._value() if isinstance(value, Node) else value
+
+
+def job(plain: Mapping[str, Any]) -> "Job":
     """Return the job of some plain settings; raise `UserError` on a mistake in them."""
     from normbench.choices import allowing
 
@@ -60,10 +193,10 @@ def wrong_settings(grid: Grid) -> set[str]:
     from normbench.datasets import UserError
 
     wrong: set[str] = set()
-    try:
-        plain = resolved(without_hydra(grid.config(grid.jobs[0])))
-    except ValueError:  # told with the job itself
+    first = JobSpec.of(grid.config(grid.jobs[0]))
+    if first.mistake:  # told with the job itself
         return wrong
+    plain = first.plain
     for word, key, value in grid.settings():
         try:
             check_settings(plain, {key: value})
@@ -155,7 +288,7 @@ def _draws(dataset: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(whole(name, seed, 0) for name, seed in seeds.items())
 
 
-def _job(plain: dict[str, Any]) -> "Job":
+def _job(plain: Mapping[str, Any]) -> "Job":
     from normbench.choices import build, locate
 
     descent, rules, search = _settings(plain)
@@ -195,35 +328,6 @@ def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
         raise UserError(f"figures={wanted}: must be a list, such as figures=[histories], or null")
     named = [one_of("figures", name, tuple(NAMES)) for name in wanted]
     return tuple(name for name in NAMES if name in named)
-
-
-def settle_start(
-    config: DictConfig, params: dict[str, Any], tags: dict[str, str], job: "Job"
-) -> None:
-    """Put into a job's parameters and tags what `start=null` stands for under its scheme."""
-    if config.start is None:
-        params["start"] = job.settings.start
-        if job.settings.start == "normal":
-            tags[names.STANDS_IN.key] = "true"
-
-
-def identity(params: Mapping[str, Any], job: "Job") -> dict[str, str]:
-    """Return the tags by which a job whose `parameters` are known is found again."""
-    from normbench.recording.reuse import identity as identities
-
-    parts = (job.cost, job.normalizer, job.optimizer)
-    found = identities.identity(params, job.dataset, parts)
-    return {names.FINGERPRINT.key: found.job, names.DESCENT.key: found.descent}
-
-
-def experiment_name(config: Mapping[str, Any]) -> str:
-    """Return `<dataset>-<cost>`; a user's own file, or OpenML, gives its name to the data set.
-
-    A study without a descent has no cost: its experiment is named after the data set.
-    """
-    if config["iterations"] == 0 and config["record"]:
-        return _dataset_name(config)
-    return f"{_dataset_name(config)}-{_choice('cost')}"
 
 
 def _dataset(described: str, packages: str) -> "Dataset":
@@ -275,86 +379,3 @@ def _first_start(plain: Mapping[str, Any]) -> str:
             return first_start(locate("cost", plain["cost"].get("_target_")))
     except UserError:  # told with the job itself
         return "zeros"
-
-
-def begin_tables(config: DictConfig) -> "Tables":
-    """Return the tables of a config's store, in the making where there is no such store yet."""
-    from normbench.recording.store.connection import Tables
-
-    tracking = config.tracking
-    try:
-        store = _store(tracking.uri, tracking.artifacts, str(Path.cwd()))
-        store.begin()
-    except Exception:  # whatever stands there instead of a place; told when it is opened
-        return Tables()
-    return store.tables
-
-
-def writer(config: DictConfig) -> "Writer":
-    """Return the writer to the store that a config names; opened once a process."""
-    tracking = config.tracking
-    return _open(tracking.uri, tracking.artifacts, str(Path.cwd()))
-
-
-def resolved(config: DictConfig) -> dict[str, Any]:
-    """Return a job's settings as plain values; raise `UserError` for what cannot be resolved."""
-    from normbench.command.config.errors import reading
-
-    with reading():
-        found = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(found, dict)
-    return {str(key): value for key, value in found.items()}
-
-
-def without_hydra(config: DictConfig) -> DictConfig:
-    """Return a composed config without Hydra's own part, as a job gets it."""
-    return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-
-
-def _choice(group: str) -> str:
-    return str(HydraConfig.get().runtime.choices[group])
-
-
-def _dataset_name(config: Mapping[str, Any]) -> str:
-    """Return the name of a data set as folders, experiments and figures have it."""
-    dataset = config["dataset"]
-    path, number = dataset.get("path"), dataset.get("id")
-    name = str(dataset.get("name") or _choice("dataset"))
-    if path:
-        name = Path(str(path)).stem
-    elif number is not None:
-        name = f"{_choice('dataset')}_{number}"
-    return clean.name(name, LONGEST_NAME)
-
-
-def title(config: DictConfig) -> str:
-    """Return how a job is called in lines of progress."""
-    return f"{_dataset_name(config)} {_choice('cost')} {_choice('normalizer')}"
-
-
-def tags(config: DictConfig) -> dict[str, str]:
-    """Return the tags that every run of a job has."""
-    return {
-        names.DATASET.key: _dataset_name(config),
-        names.COST.key: _choice("cost"),
-        names.NORMALIZER.key: _choice("normalizer"),
-        names.OPTIMIZER.key: _choice("optimizer"),
-    }
-
-
-def parameters(config: DictConfig) -> dict[str, Any]:
-    """Return the choices and settings of a job, flat; what cannot be resolved stands unresolved.
-
-    Of `start=null` what it stands for, as long as no scheme is asked: see `settle_start`.
-    """
-    try:
-        plain = resolved(config)
-        if plain["start"] is None:
-            plain["start"] = _first_start(plain)
-    except ValueError:
-        unresolved = OmegaConf.to_container(config, resolve=False)
-        assert isinstance(unresolved, dict)
-        plain = {str(key): value for key, value in unresolved.items()}
-    chosen = {group: _choice(group) for group in CHOICES} | {"dataset": _dataset_name(config)}
-    every = chosen | flattened(plain)
-    return {name: value for name, value in every.items() if settings.is_recorded(name)}

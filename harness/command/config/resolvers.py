@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Any
 
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from normbench import settings
+from normbench.command.config.compose import hydra_of
 
 PER_CHOICE = {"per_scheme": "normalizer", "per_optimizer": "optimizer"}
 
@@ -18,11 +18,11 @@ def register() -> None:
         OmegaConf.register_new_resolver(word, partial(_per_choice, word, group), replace=True)
 
 
-def _per_choice(word: str, group: str, values: Any) -> Any:
+def _per_choice(word: str, group: str, values: Any, *, _root_: DictConfig) -> Any:
     """Return the value of the job's choice: `${per_scheme:{identity:1,standard:2}}`."""
     from normbench.datasets import UserError
 
-    name = str(HydraConfig.get().runtime.choices[group])
+    name = str(hydra_of(_root_).runtime.choices[group])
     if name not in values:
         raise UserError(
             f"{word}: has no value for {group}={name}, only for {', '.join(values)}; add one"

@@ -6,12 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from normbench import names
-from normbench.command.config import compose as configs
 from normbench.command.config import resolvers
+from normbench.command.config.compose import JobSpec
 from normbench.command.sweep import task
 from normbench.results.safe import clean
 
@@ -33,27 +32,27 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     from normbench.recording.resume import recovery
     from normbench.recording.resume.leftovers import LEDGER
 
-    hydra = HydraConfig.get()
-    clean.guard(*hydra.overrides.task)  # a launcher's process of its own knows nothing of it
-    resolvers.register()
-    folder = Path(hydra.sweep.dir).absolute()
-    outcome = {"experiment": configs.experiment_name(config), "reused": False}
+    resolvers.register()  # a launcher's process of its own knows nothing of them, or of secrets
+    spec = JobSpec.of(config)
+    clean.guard(*spec.words)
+    folder = spec.folder
+    outcome = {"experiment": spec.experiment, "reused": False}
     try:
         ledger = recovery.read_ledger(folder / LEDGER)
     except OSError:
         reason = f"hydra.sweep.dir={folder}: was removed while the sweep was at work"
         return outcome | {"failure": "store", "reason": reason, "run_id": ""}
     recovery.stop_orphan(folder, ledger)
-    title = f"job {hydra.job.num + 1} of {ledger['jobs']}: {configs.title(config)}"
+    title = f"job {spec.number + 1} of {ledger['jobs']}: {spec.title}"
     progress = Progress(title, bar=os.getpid() == ledger["process"])
     try:
-        writer = configs.writer(config)
+        writer = spec.writer()
     except ValueError as error:  # the sweep's own process could open it
         progress.end("not run: the store cannot be opened")
         return outcome | {"failure": "store", "reason": str(error), "run_id": ""}
-    place = _place(config, writer, ledger)
+    place = _place(spec, writer, ledger)
     with ExitStack() as others_wait:
-        known, failure, record = _result(config, writer, place, progress, others_wait)
+        known, failure, record = _result(spec, writer, place, progress, others_wait)
         if record is None:
             _let_go(place, folder)
             progress.end("reused")
@@ -74,24 +73,24 @@ def _let_go(place: "Place", folder: Path) -> None:
     checkpoints.remove(folder.parent, place.tags[names.DESCENT.key])
 
 
-def _place(config: DictConfig, writer: "Writer", ledger: dict[str, Any]) -> "Place":
+def _place(spec: JobSpec, writer: "Writer", ledger: dict[str, Any]) -> "Place":
     """Return where a job's runs belong, and the tags that they share."""
     from normbench.recording.store.records import Place
 
-    experiment, sweep_id = configs.experiment_name(config), ledger["sweep_id"]
+    sweep_id = ledger["sweep_id"]
     tags = {
-        **configs.tags(config),
+        **spec.tags,
         **task.place(),
         names.SWEEP_ID.key: sweep_id,
-        names.JOB.key: f"{sweep_id}/{HydraConfig.get().job.num}",
-        names.membership(sweep_id).key: str(HydraConfig.get().job.num),
+        names.JOB.key: f"{sweep_id}/{spec.number}",
+        names.membership(sweep_id).key: str(spec.number),
     }
-    parent = ledger["parents"][experiment]
-    return Place(writer.store.shown, experiment, parent, configs.parameters(config), tags)
+    parent = ledger["parents"][spec.experiment]
+    return Place(writer.store.shown, spec.experiment, parent, spec.parameters(), tags)
 
 
 def _result(
-    config: DictConfig,
+    spec: JobSpec,
     writer: "Writer",
     place: "Place",
     progress: "Progress",
@@ -109,18 +108,17 @@ def _result(
     from normbench.recording.store import records
 
     try:
-        job = configs.prepare(config)
-        configs.settle_start(config, place.params, place.tags, job)
-        place.tags.update(configs.identity(place.params, job))
-        folders = Path(HydraConfig.get().sweep.dir).absolute().parent
+        job = spec.job()
+        spec.settle(place.params, place.tags, job)
+        folders = spec.folder.parent
         descent = place.tags[names.DESCENT.key]
-        if config.reuse:
+        if spec.plain["reuse"]:
             others_wait.enter_context(leftovers.only_one(descent, folders))
             known, judged = _recorded(writer, place)
             if known or judged:
                 return known, "", judged
         progress.begin(job.settings.iterations, reading(job.dataset))
-        every = config.checkpoint
+        every = spec.plain["checkpoint"]
         file = None if every is None else checkpoints.DescentFile(folders, descent, every)
         outcome = run(job, progress, _shared(), file)
         return "", "", records.of_outcome(place, job.dataset, outcome)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
@@ -24,8 +25,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from normbench import names
-from normbench.command.config import compose as configs
-from normbench.command.config import resolvers, study
+from normbench.command.config import compose, resolvers, study
+from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError, reading
 from normbench.command.config.grid import Grid, hold_back, overridden
 from normbench.command.sweep import hydras_own
@@ -65,11 +66,12 @@ class Sweep(Sweeper):
         self.parents: dict[str, str] = {}
         self.lock: IO[str] | None = None
         self.made: list[Path] = []  # folders that were not there
-        self.composed: tuple[tuple[str, ...], dict[str, Any]] | None = None
-        self.tables = configs.begin_tables(self.config)
+        self.composed: tuple[tuple[str, ...], JobSpec] | None = None
+        self.spec = JobSpec.of(self.config)
+        self.tables = self.spec.begin_tables()
         try:
             self.expected = study.expected(self.config)
-            self.figures = configs.figures(self.config)
+            self.figures = compose.figures(self.spec.plain)
             params, options = hold_back(self.params)  # the command line comes last, and counts
             with reading():
                 words, held = [*params, *arguments], [*options, *self.held]
@@ -97,11 +99,11 @@ class Sweep(Sweeper):
         notes: dict[str, None] = {}
         fitting: set[str] = set()
         mistakes: dict[tuple[str, ...], UserError] = {}
-        for choices, words in grid.representatives(configs.wrong_settings(grid)).items():
+        for choices, words in grid.representatives(compose.wrong_settings(grid)).items():
             try:
-                plain = self._plain(grid, words)
-                experiments[configs.experiment_name(plain)] = None
-                job = configs.job(plain)
+                spec = self._spec(grid, words)
+                experiments[spec.experiment] = None
+                job = spec.job()
                 notes.update(dict.fromkeys(job.dataset.notes))
                 if not fitting:
                     rehearse(job)
@@ -115,10 +117,10 @@ class Sweep(Sweeper):
             print(note, file=sys.stderr)
         return list(experiments)
 
-    def _plain(self, grid: Grid, words: tuple[str, ...]) -> dict[str, Any]:
-        """Return a job's settings as plain values; its choices are Hydra's for the moment.
+    def _spec(self, grid: Grid, words: tuple[str, ...]) -> JobSpec:
+        """Return a job as its config describes it, composed once for those that differ in numbers.
 
-        Hydra composes them once for jobs that differ in numbers alone.
+        Raises `UserError` where a setting cannot be resolved.
         """
         options = grid.options_of(words)
         others = tuple(word for word in words if word.split("=")[0] not in options)
@@ -127,9 +129,9 @@ class Sweep(Sweeper):
             self.composed = None
             with reading():
                 config = grid.config(words)
-            HydraConfig.instance().set_config(config)
-            self.composed = others, configs.resolved(configs.without_hydra(config))
-        return configs.replaced(self.composed[1], options) if numbers else self.composed[1]
+            self.composed = others, JobSpec.of(config)
+        spec = self.composed[1]
+        return replace(spec, plain=compose.replaced(spec.plain, options)) if numbers else spec
 
     def _start(self, experiments: Sequence[str], jobs: int) -> None:
         """Open the store, make a sweep run in each experiment, and write the ledger."""
@@ -142,7 +144,7 @@ class Sweep(Sweeper):
         try:
             self.made = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
             leftovers.hold(self.folder).close()  # before a store is made
-            self.writer = configs.writer(self.config)
+            self.writer = self.spec.writer()
             written = leftovers.tidy(self.writer, self.folder.parent)
             with leftovers.only_one(leftovers.NO_JOB, self.folder.parent):
                 pass  # its file can be used
