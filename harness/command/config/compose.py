@@ -133,9 +133,8 @@ class JobSpec:
         return _open(*self._tracking)
 
     @property
-    def _tracking(self) -> tuple[str, str | None, str]:
-        tracking = self.plain["tracking"]
-        return tracking["uri"], tracking["artifacts"], str(Path.cwd())
+    def _tracking(self) -> tuple[str, str]:
+        return json.dumps(self.plain["tracking"]), str(Path.cwd())
 
 
 def hydra_of(config: DictConfig) -> Any:
@@ -355,17 +354,18 @@ def _load(described: str, packages: str) -> "Dataset | ValueError":
 
 
 @lru_cache(maxsize=4)
-def _store(uri: str, artifacts: str | None, folder: str) -> "Store":
+def _store(tracking: str, folder: str) -> "Store":
     from normbench.recording.store.connection import Store
 
-    return Store.at(uri, artifacts, Path(folder))
+    places = json.loads(tracking)
+    return Store.at(places["uri"], places["artifacts"], Path(folder))
 
 
 @lru_cache(maxsize=4)
-def _open(uri: str, artifacts: str | None, folder: str) -> "Writer":
+def _open(tracking: str, folder: str) -> "Writer":
     from normbench.recording.store.writer import Writer
 
-    return Writer(_store(uri, artifacts, folder))
+    return Writer(_store(tracking, folder))
 
 
 def _first_start(plain: Mapping[str, Any]) -> str:
