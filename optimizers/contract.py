@@ -54,31 +54,27 @@ def zero_a_run(weights: Array) -> Array:
 
 def share(name: str, value: Any) -> float:
     """Return value; raise `ValueError` unless it is a number from 0 to below 1."""
-    if not _finite(value) or not 0 <= value < 1:
-        raise ValueError(f"{name}={value}: must be a number, 0 or more and below 1")
-    return float(value)
+    return _checked(name, value, lambda x: 0 <= x < 1, "a number, 0 or more and below 1")
 
 
 def inner_share(name: str, value: Any) -> float:
     """Return value; raise `ValueError` unless it is a number strictly between 0 and 1."""
-    if not _finite(value) or not 0 < value < 1:
-        raise ValueError(f"{name}={value}: must be a number, above 0 and below 1")
-    return float(value)
+    return _checked(name, value, lambda x: 0 < x < 1, "a number, above 0 and below 1")
 
 
 def at_least_zero(name: str, value: Any) -> float:
     """Return value; raise `ValueError` unless it is a finite number, 0 or more."""
-    if not _finite(value) or value < 0:
-        raise ValueError(f"{name}={value}: must be a finite number, 0 or more")
-    return float(value)
+    return _checked(name, value, lambda x: x >= 0, "a finite number, 0 or more")
 
 
 def count(name: str, value: Any) -> int:
     """Return value; raise `ValueError` unless it is a whole number, 1 or more."""
-    if not _finite(value) or value != int(value) or value < 1:
-        raise ValueError(f"{name}={value}: must be a whole number, 1 or more")
-    return int(value)
+    rule = "a whole number, 1 or more"
+    return int(_checked(name, value, lambda x: x == int(x) and x >= 1, rule))
 
 
-def _finite(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+def _checked(name: str, value: Any, holds: Callable[[Any], bool], rule: str) -> float:
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or not holds(value):
+        raise ValueError(f"{name}={value}: must be {rule}")
+    return float(value)

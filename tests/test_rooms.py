@@ -118,7 +118,7 @@ results.answer
 
 results.compare
     modules: normbench.results.compare
-    imports: results.store settings results.words names
+    imports: results.store verdicts settings results.words names
     libraries: numpy pandas scipy
 
 results.store

@@ -204,16 +204,6 @@ def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float
     return [float("nan") if history is None else reached(history, goal) for history in histories]
 
 
-def best(counts: Sequence[float], step_sizes: Sequence[float]) -> int | None:
-    """Return the index of the run with the fewest iterations to a goal; None where none has any.
-
-    counts: NaN for a goal that is not reached. Of equal ones the smaller step size: rounding does
-    not choose.
-    """
-    known = [place for place, count in enumerate(counts) if not np.isnan(count)]
-    return min(known, key=lambda place: (counts[place], step_sizes[place]), default=None)
-
-
 def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
     """Return the largest levelled step size from the smallest that levels up to one that fails.
 

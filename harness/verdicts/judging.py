@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.verdicts import convergence
+from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
 
 Array = NDArray[np.float64]
@@ -171,9 +172,8 @@ def _step(
 def shown(steps: Sequence[Step], chosen: float | None) -> tuple[int | None, bool]:
     """Return the number of the step that stands for its scheme, None where none stays finite.
 
-    And whether it is the chosen one, which it is unless that diverged; otherwise it is the best:
-    the first to be within a millionth of the start's excess of the lowest final cost, or at the
-    fewest misclassified points, for good.
+    And whether it is the chosen one, which it is unless that diverged; otherwise it is the best,
+    see `best_step`.
     """
     for number, step in enumerate(steps):
         if step.step_size == chosen and step.verdict != names.DIVERGED:
@@ -185,10 +185,10 @@ def shown(steps: Sequence[Step], chosen: float | None) -> tuple[int | None, bool
 def fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
     """Return the number of the step size with the fewest iterations to a goal; None for none.
 
-    goal: the metric that counts them. Of equal ones the smaller step size.
+    goal: the metric that counts them, see `best_step`.
     """
     counts = [step.metrics.get(goal.key, float("nan")) for step in steps]
-    return convergence.best(counts, [step.step_size for step in steps])
+    return best_step([step.step_size for step in steps], counts)
 
 
 def _finals(costs: Array) -> Array:

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.answer import tables
 from normbench.results.compare import comparisons, evidence, heldout, problems
 from normbench.results.compare.merging import REPEATS, merged, whole
 from normbench.results.compare.reached import counts, excess_left, reached
@@ -248,7 +247,7 @@ def _counted(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | Non
         parts.append(f"{' = '.join(alike)} {won} ({mean:.3g})")
     by = counts(pd.concat(groups))
     lowest = "lowest cost" if not by.any() else FEWEST if by.all() else f"lowest cost or {FEWEST}"
-    which = tables.step_word(sweep.of_role(names.SCHEME))
+    which = sweep.which_step()
     told = {"lowest": lowest, "wins": ", ".join(parts), "which": which}
     answer = said("counted", problems=compared, **told)
     return paragraph([answer, *_lost(sweep, experiment)])

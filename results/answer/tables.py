@@ -4,13 +4,13 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from normbench import names
+from normbench.results.answer.theory_table import levels_up_to
 from normbench.results.compare.merging import REPEATS, merged
 from normbench.results.compare.problems import without_descent
-from normbench.results.compare.reached import compared, excess_left
+from normbench.results.compare.reached import compared, excess_shown
 from normbench.results.safe import clean
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
@@ -36,7 +36,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
     """
     rows = []
     runs = merged(sweep)
-    step = f"{step_word(runs.of_role(names.SCHEME))} step"
+    step = f"{runs.which_step()} step"
     still = without_descent(runs.of_role(names.SCHEME))
     several = len(sweep.experiments) > 1
     for row, stays in zip(as_rows(runs.of_role(names.SCHEME)), still):
@@ -52,11 +52,11 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             names.RECORDED.key: ", ".join(word for word in words if word and word != names.KEPT)
             or None,
             step: row.get(names.STEP_TAG.column),
-            "levels up to": None if failed else _largest(row),
+            "levels up to": None if failed else levels_up_to(row),
             "cost": row.get(names.FINAL_COST.column),
             "cost q1": row.get(names.quartile(names.TRAIN_COST, "q1").column),
             "cost q3": row.get(names.quartile(names.TRAIN_COST, "q3").column),
-            "excess left": _left(row) if solved else None,
+            "excess left": excess_shown(row, row) if solved else None,
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
             "test cost": row.get(names.FINAL_TEST_COST.column),
             "test misclassified": row.get(names.FINAL_TEST_MISCLASSIFICATIONS.column),
@@ -74,12 +74,6 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         needed += (step, "cost", "steps", names.DIVERGED)
     empty = [name for name in table if name not in needed and table[name].isna().all()]
     return table.drop(columns=empty)
-
-
-def step_word(schemes: pd.DataFrame) -> str:
-    """Return what the step size is at which schemes stand: `shown` where one was chosen."""
-    chosen = schemes.get(names.STEP_CHOSEN.column, pd.Series(dtype=str))
-    return "shown" if (chosen == "true").any() else "best"
 
 
 def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
@@ -107,20 +101,6 @@ def settings(sweep: Sweep) -> pd.DataFrame:
     return sweep.runs.drop(
         columns=[name for name in sweep.runs if name.startswith(f"{names.TAGS}mlflow.")]
     )
-
-
-def _left(row: dict[str, Any]) -> float | None:
-    """Return the share of the excess that is left; 0 for rounding, None where all diverged."""
-    left = excess_left(row, row)
-    return None if np.isinf(left) else max(left, 0.0)
-
-
-def _largest(row: dict[str, Any]) -> str | None:
-    """Return the largest convergent step size, `>=` where no larger one of the grid failed."""
-    value = row.get(names.LARGEST_CONVERGENT.column)
-    if value is None or pd.isna(value):
-        return None
-    return f"{'>=' if row.get(names.CENSORED.column) == 'true' else ''}{value:g}"
 
 
 def text(table: pd.DataFrame) -> str:

@@ -46,7 +46,7 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
             "falls up to": bounded(
                 row.get(names.LARGEST_FALLING.column), row.get(names.CENSORED_FALLING.column)
             ),
-            "levels up to": bounded(row.get(LARGEST), row.get(names.CENSORED.column)),
+            "levels up to": levels_up_to(row),
             "critical": bounded(critical, row.get(names.CENSORED_CRITICAL.column)),
             "ratio": _ratio(runs, row),
             "condition": _condition(row),
@@ -99,6 +99,11 @@ def _condition(row: dict[Any, Any]) -> str | None:
     if known is not None and not pd.isna(known):
         return f"{known:.4g}"
     return None if limit is None or pd.isna(limit) else f">{limit:.2g}"
+
+
+def levels_up_to(row: Mapping[Any, Any]) -> str | None:
+    """Return a scheme's largest convergent step size, in words."""
+    return bounded(row.get(names.LARGEST_CONVERGENT.column), row.get(names.CENSORED.column))
 
 
 def bounded(value: float | None, censored: str | None) -> str | None:

@@ -9,9 +9,10 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import problems
-from normbench.results.compare.reached import best_step, excess_left, step_size
+from normbench.results.compare.reached import excess_left, step_size
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORIES, Sweep
+from normbench.verdicts.best_step import best_step
 
 SHARES = (0.25, 0.75)
 REPEATS = "repeats"  # the column that says what a row's medians are over, such as `4 splits`
@@ -260,7 +261,10 @@ def _standing(
     each = held.fillna(np.inf).groupby(by)
     unreached = each.agg(lambda part: np.isinf(part).sum()) + len(jobs) - each.size()
     upper = each.quantile(0.5, interpolation="higher")
-    return best_step(upper, unreached, left[steps.index].groupby(by).median())
+    ends = left[steps.index].groupby(by).median()
+    number = best_step([*upper.index], upper, unreached, ends)
+    assert number is not None
+    return float(upper.index[number])
 
 
 def over_members(found: pd.DataFrame, row: Mapping[Any, Any], count: int) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from normbench.results.compare import problems
 from normbench.results.compare.evidence import collapse
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.verdicts.best_step import best_step
 
 COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "most"]
 
@@ -160,6 +161,12 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
     return _left(run, scheme, minimum, (tenth - minimum) * 10)
 
 
+def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:
+    """Return `excess_left` as a table has it: 0 for rounding below, None where it is not known."""
+    left = excess_left(run, scheme)
+    return max(left, 0.0) if np.isfinite(left) else None
+
+
 def _left(run: Mapping[Any, Any], scheme: Mapping[Any, Any], minimum: float, start: float) -> float:
     final = run.get(names.final(compared(scheme)).column)
     if run["verdict"] == names.DIVERGED or final is None or pd.isna(final):
@@ -227,27 +234,13 @@ def _at_best(rows: pd.DataFrame) -> pd.DataFrame:
         for name in ("iterations", "excess", "value")
     }
     unreached = pd.Series({s: int(np.isinf(same["iterations"]).sum()) for s, same in each.items()})
-    best = best_step(middles["iterations"], unreached, middles["excess"])
+    sizes = [*each]
+    number = best_step(sizes, middles["iterations"], unreached, middles["excess"])
+    assert number is not None
+    best = sizes[number]
     tied = (middles["excess"] - middles["excess"][best]).abs() <= names.TIED
     values = [*middles["value"][tied], middles["value"][best]]
     return each[best].assign(least=np.min(values), most=np.max(values))
-
-
-def best_step(
-    median: "pd.Series[float]", unreached: "pd.Series[float]", excess: "pd.Series[float]"
-) -> float:
-    """Return the best step size for a target; each series is by increasing step size.
-
-    The fewest iterations by the median over the splits. Where that is infinite at all of them, the
-    one that fewest splits do not reach; then the one that ends lowest. Of equal ones the smaller.
-    """
-    left = median.fillna(np.inf)
-    left = left[left == left.min()]
-    if np.isinf(left.min()):
-        left = unreached[left.index]
-        left = excess[left.index[left == left.min()]]
-        left = left[(left <= left.min() + names.TIED) | ~np.isfinite(left.min())]
-    return float(left.index[0])
 
 
 def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:

@@ -40,10 +40,6 @@ def draw(
     """
     rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
-        if not rows:
-            figure, axes = style.panels(1, shape, title, 1.05)
-            style.say_nothing(axes[0], "no scheme has recorded components")
-            return figure
         deep = -(-len(rows) // shape.columns)
         wide = -(-len(rows) // deep)
         ratios = [1.0, 0.3] * deep

@@ -42,10 +42,6 @@ def draw(
     """
     rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
-        if not rows:
-            figure, axes = style.panels(1, shape, title, 0.95)
-            style.say_nothing(axes[0], "no scheme has recorded contours")
-            return figure
         every = [arrays[row["label"]] for row in rows]
         above = all("points" in parts for parts in every)
         figure, uppers, axes = _panels(len(rows), shape, title, above)

@@ -41,10 +41,6 @@ def draw(
     """
     rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
-        if not rows:
-            figure, axes = style.panels(1, shape, title, 0.55)
-            style.say_nothing(axes[0], "no scheme has recorded points")
-            return figure
         first = arrays[rows[0]["label"]]
         wide = shape.columns if len(first["class_names"]) <= FEW else min(2, shape.columns)
         figure, axes = style.panels(len(rows), shape, title, 1.0 if len(rows) > 1 else 0.55, wide)

@@ -33,12 +33,9 @@ def draw(
     rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
         count = max((parts["values"].shape[1] for parts in arrays.values()), default=1)
-        side = shape.width / min(max(len(rows), 1), shape.columns)
+        side = shape.width / min(len(rows), shape.columns)
         height = max(0.9 * side, ROW * count * shape.font / 72 + 4 * shape.font / 72)
-        figure, axes = style.panels(max(len(rows), 1), shape, title, height / side)
-        if not rows:
-            style.say_nothing(axes[0], "no scheme has recorded features")
-            return figure
+        figure, axes = style.panels(len(rows), shape, title, height / side)
         looks = style.looks([row["normalizer"] for row in rows])
         for axis, row, look in zip(axes, rows, looks):
             parts = arrays[row["label"]]

@@ -30,9 +30,6 @@ def draw(
     height = 0.5 * shape.width
     with style.drawn(shape):
         figure, (axis,) = style.panels(1, shape, title, 0.5)
-        if not rows:
-            style.say_nothing(axis, "no scheme has recorded a fitted model")
-            return figure
         points = arrays[rows[0]["label"]]["points"]
         axis.scatter(*points.T, color="0.6", s=(0.5 * shape.font) ** 2, lw=0, label="_points")
         ends = []

@@ -36,10 +36,6 @@ def draw(
     """
     rows = [row for row in as_rows(schemes) if row["label"] in arrays]
     with style.drawn(shape):
-        if not rows:
-            figure, axes = style.panels(1, shape, title, 0.5)
-            style.say_nothing(axes[0], "no scheme has recorded a projection")
-            return figure
         size = arrays[rows[0]["label"]]["points"].shape[1]
         kwargs: Any = {}
         if size == 3:

@@ -38,12 +38,9 @@ def draw(
     with style.drawn(shape):
         columns = STAGES + 1
         head = 2.5 * shape.font / 72
-        height = max(len(rows), 1) * (shape.width / (columns + 1) + 1.6 * shape.font / 72) + head
+        height = len(rows) * (shape.width / (columns + 1) + 1.6 * shape.font / 72) + head
         figure = shown.Figure((shape.width, height), dpi=shape.dpi, layout="constrained")
         figure.suptitle(style.plain(title), fontsize=1.1 * shape.font)
-        if not rows:
-            style.say_nothing(figure.subplots(), "no scheme has recorded components")
-            return figure
         grid = figure.subplots(len(rows), columns, squeeze=False)
         looks = style.looks([row["normalizer"] for row in rows])
         for axes, row, look in zip(grid, rows, looks):

@@ -36,10 +36,6 @@ def draw(
     columns = 1 if shape.width < 8 else 2
     with style.drawn(shape):
         figure, axes = style.panels(2, shape, title, height / (shape.width / columns), columns)
-        if not rows:
-            style.say_nothing(axes[0], "no scheme has recorded a spectrum")
-            axes[1].remove()
-            return figure
         first = arrays[rows[0]["label"]]
         entries = [("before", first["before"], BEFORE)]
         for row, look in zip(rows, style.looks([row["normalizer"] for row in rows])):

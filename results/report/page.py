@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from normbench import names
@@ -18,7 +17,7 @@ from normbench.results.answer import theory_table as theory
 from normbench.results.answer.closing import Compared
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import excess_left
+from normbench.results.compare.reached import excess_shown
 from normbench.results.figures import NAMES, WHOLE, drawing
 from normbench.results.figures.base import output, style
 from normbench.results.figures.base.material import Options
@@ -292,7 +291,7 @@ def _steps(part: Sweep) -> Table | None:
             "step size": row.get(names.STEP_TAG.column),
             "verdict": row["verdict"],
             "cost": row.get(names.FINAL_COST.column),
-            "excess left": _left(row, schemes[row["label"]]),
+            "excess left": excess_shown(row, schemes[row["label"]]),
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
         }
         for row in as_rows(steps)
@@ -302,11 +301,6 @@ def _steps(part: Sweep) -> Table | None:
     diverged = frame["verdict"] == names.DIVERGED  # which have no final cost
     frame[["cost", "misclassified"]] = frame[["cost", "misclassified"]].mask(diverged)
     return Table.of("Every step size", frame.dropna(axis="columns", how="all"))
-
-
-def _left(step: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:
-    left = excess_left(step, scheme)
-    return max(left, 0.0) if np.isfinite(left) else None
 
 
 def _pairs(pairs: pd.DataFrame) -> Table | None:

@@ -37,6 +37,11 @@ def line(text: str) -> str:
     return text if text.isprintable() else seen(" ".join(text.split()))
 
 
+def first_line(error: BaseException) -> str:
+    """Return what an error says in its first line, cleaned."""
+    return line(next(iter(str(error).strip().splitlines()), type(error).__name__))
+
+
 def markdown(text: str) -> str:
     """Return a text as one line of Markdown in which nothing is markup, a link or a tag."""
     text = line(text).replace("&", "&amp;").replace("<", "&lt;")

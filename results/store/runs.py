@@ -19,7 +19,7 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.filters import remedy
 from normbench.results.store.rows import as_rows, as_table
 from normbench.results.store.run_labels import labels
-from normbench.results.store.stores import absolute, artifact, connect, first_line
+from normbench.results.store.stores import absolute, artifact, connect
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(
@@ -392,7 +392,7 @@ def _search(client: Any, query: str, most: int | None = None, name: str = "") ->
                 return runs[:most]
     except ResultsError as error:
         if name and error.__cause__:
-            raise ResultsError(f"{name}: {first_line(error.__cause__)}") from error
+            raise ResultsError(f"{name}: {clean.first_line(error.__cause__)}") from error
         raise
 
 

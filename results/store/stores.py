@@ -73,7 +73,7 @@ def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Pa
             return here / name
         raise ResultsError(
             f"run {run_id}: its {name} cannot be read "
-            f"({first_line(error.__cause__ or error)}); "
+            f"({clean.first_line(error.__cause__ or error)}); "
             f"it was written to {clean.line(known)}: move the folder of artifacts back there, "
             "or, as it was, beside the database"
         ) from error
@@ -178,7 +178,7 @@ class _Told:
 
 
 def _lost(store: str, error: Exception) -> ResultsError:
-    why, remedy = first_line(error), "run normbench there first, or name another store"
+    why, remedy = clean.first_line(error), "run normbench there first, or name another store"
     if is_refused(error):
         why, remedy = REFUSED
     return ResultsError(f"--store {secrets.blot_places(store)}: cannot be read ({why}); {remedy}")
@@ -187,8 +187,3 @@ def _lost(store: str, error: Exception) -> ResultsError:
 def is_refused(error: BaseException) -> bool:
     """Return whether a server wants to know who is there, and does not know this user."""
     return UNKNOWN in str(error)
-
-
-def first_line(error: BaseException) -> str:
-    """Return what an error says in its first line, cleaned."""
-    return clean.line(next(iter(str(error).strip().splitlines()), type(error).__name__))

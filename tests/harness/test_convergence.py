@@ -10,6 +10,7 @@ from normbench.choices import CONF
 from normbench.datasets import UserError
 from normbench.engine.settings import Settings
 from normbench.verdicts import convergence
+from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
 from normbench.verdicts.judging import Bench, shown, steps
 from normbench.verdicts.search import Search, critical_step
@@ -122,7 +123,7 @@ def test_the_best_is_first_at_the_lowest_cost_and_stays_there():
         counts = convergence.to_lowest([slow + sign * jitter, quick - sign * jitter, None], 0.5)
         assert counts[1] < 10 < counts[0]
         assert np.isnan(counts[2])
-        assert convergence.best(counts, [1.0, 0.1, 9.0]) == 1
+        assert best_step([1.0, 0.1, 9.0], counts) == 1
     touches = quick.copy()
     touches[50] = 0.7  # it leaves the lowest cost once more
     assert convergence.to_lowest([slow, touches], 0.5)[1] == 51
@@ -137,19 +138,19 @@ def test_the_best_is_first_at_the_lowest_cost_and_stays_there():
         higher, nan_ok=True
     )
     assert np.isnan(higher[1])
-    assert convergence.best(higher, [1.0, 0.1]) == 0
+    assert best_step([1.0, 0.1], higher) == 0
 
 
 def test_of_equal_steps_the_smaller_is_the_best():
-    assert convergence.best([2.0, 2.0, 5.0], [0.3, 0.1, 0.01]) == 1
-    assert convergence.best([float("nan")] * 2, [0.3, 0.1]) is None
+    assert best_step([0.3, 0.1, 0.01], [2.0, 2.0, 5.0]) == 1
+    assert best_step([0.3, 0.1], [float("nan")] * 2) is None
     assert convergence.to_lowest([None, None], 0.0) == pytest.approx([np.nan] * 2, nan_ok=True)
 
 
 def test_the_lowest_final_cost_counts_whatever_the_verdict():
     levelled, moving = np.r_[1.0, np.full(100, 0.4)], np.linspace(1, 0.1, 101)
     counts = convergence.to_lowest([levelled, moving], 0.0)
-    assert convergence.best(counts, [0.1, 1.0]) == 1
+    assert best_step([0.1, 1.0], counts) == 1
 
 
 SLOW = Judgement("unsettled", "", falls=True)

@@ -1,7 +1,6 @@
 """When a target is reached: at which step size, and by which count."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -11,6 +10,7 @@ from normbench.datasets.bundled import diabetes
 from normbench.engine.settings import Settings
 from normbench.results.compare import comparisons, reached
 from normbench.results.store.runs import Sweep
+from normbench.verdicts.best_step import best_step
 from tests.results.conftest import write_sweep
 from tests.results.made import runs
 
@@ -54,11 +54,11 @@ def test_one_step_is_chosen_for_all_splits_by_the_median():
 def test_where_the_median_is_not_reached_the_nearest_step_is_chosen(
     median, unreached, excess, step
 ):
-    series = [
-        pd.Series(part, index=np.arange(1.0, len(part) + 1), dtype=float)
-        for part in (median, unreached, excess)
-    ]
-    assert reached.best_step(*series) == step
+    sizes = np.arange(1.0, len(median) + 1)
+    number = best_step(sizes, median, unreached, excess)
+    assert sizes[number] == step
+    back = [values[::-1] for values in (sizes, median, unreached, excess)]  # in any order
+    assert back[0][best_step(*back)] == step
 
 
 def test_a_job_that_failed_is_unreached_and_keeps_its_problem():

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results.safe import files
+from normbench.results.safe import clean, files
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class DescentFile:
         except FileNotFoundError:
             return None
         except Exception as error:  # whatever lies there must not stop the job
-            words = (str(error).splitlines() or [type(error).__name__])[0]
+            words = clean.first_line(error)
             self._tell(f"is not gone on from ({words}); the job starts anew")
             return None
         self.spent = spent

@@ -16,7 +16,7 @@ from normbench.datasets.dataset import UserError
 from normbench.recording.resume import checkpoints
 from normbench.recording.store.connection import StoreLostError
 from normbench.recording.store.writer import Writer
-from normbench.results.safe import files
+from normbench.results.safe import clean, files
 from normbench.results.store import owner
 from normbench.results.store.job_records import JobRecord
 
@@ -190,7 +190,7 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
     except StoreLostError:
         raise
     except Exception as error:  # it must not stop the commands to come
-        words = (str(error).splitlines() or [type(error).__name__])[0]
+        words = clean.first_line(error)
         print(
             f"{_set_aside(file)}: could not be logged and is set aside ({words})", file=sys.stderr
         )

@@ -123,7 +123,7 @@ def patiently(
             kind, waited = trouble(error, passing), time.monotonic() - started
             if kind is None:
                 raise
-            words = first_line(error)
+            words = clean.first_line(error)
             if kind == "lasting" or (waited + pause > seconds and not again):
                 raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
         if waited > SILENT and not told and seconds > AT_FIRST:  # else the end is near
@@ -139,12 +139,6 @@ def trouble(error: Exception, passing: Sequence[str] = PASSING) -> str | None:
     if any(word in words for word in LASTING):
         return "lasting"
     return "passing" if any(word in words for word in passing) else None
-
-
-def first_line(error: BaseException) -> str:
-    """Return what an error says in its first line, cleaned."""
-    lines = str(error).strip().splitlines()
-    return clean.line(lines[0] if lines else type(error).__name__)
 
 
 class Tables:
@@ -276,7 +270,7 @@ class Store:
         except Exception as error:  # whatever the library of a kind of place raises
             raise UserError(
                 f"tracking.artifacts={secrets.blot_places(self.artifacts)}: cannot be written "
-                f"({first_line(error)}); name a folder that can, such as "
+                f"({clean.first_line(error)}); name a folder that can, such as "
                 f"tracking.artifacts={own_place('mlartifacts')}"
             ) from error
 
@@ -310,7 +304,7 @@ class Store:
         except Exception as error:  # whatever a database's driver raises
             cause = (isinstance(error, StoreLostError) and error.__cause__) or error
             place = f"tracking.uri={uris.of_file(own_place('mlflow.db'))}"
-            other = first_line(cause), f"give a URI that can be written, such as {place}"
+            other = clean.first_line(cause), f"give a URI that can be written, such as {place}"
             why, remedy = stores.REFUSED if stores.is_refused(cause) else other
             raise UserError(
                 f"tracking.uri={self.shown}: the store cannot be opened ({why}); {remedy}"

@@ -16,7 +16,7 @@ import numpy as np
 from normbench import names
 from normbench.datasets import UserError
 from normbench.recording.store import places
-from normbench.recording.store.connection import Store, StoreLostError, first_line
+from normbench.recording.store.connection import Store, StoreLostError
 from normbench.results.safe import clean
 from normbench.results.store import uris
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
@@ -374,7 +374,7 @@ def refused(words: str) -> Iterator[None]:
     try:
         yield
     except MlflowException as error:
-        raise UserError(f"{words} ({first_line(error)})") from error
+        raise UserError(f"{words} ({clean.first_line(error)})") from error
 
 
 def input_of(run: Any) -> dict[str, str]:
