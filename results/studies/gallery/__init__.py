@@ -23,7 +23,7 @@ def of_only(sweep: Sweep, word: str) -> Mapping[str, Any]:
 def first_at(sweep: Sweep, cost: float) -> pd.DataFrame:
     """Return the scheme runs at the first iteration at which the training cost is at most `cost`.
 
-    With the columns `iteration`, `test_cost` and `error`, the share of the test points that is
+    With the columns `iteration`, `test_cost` and `missed`, the share of the test points that is
     misclassified there; NaN of a run that never comes there.
     """
     rows = sweep.of_role(names.SCHEME)
@@ -34,7 +34,7 @@ def first_at(sweep: Sweep, cost: float) -> pd.DataFrame:
     return rows.assign(
         iteration=there["iteration"].to_numpy(),
         test_cost=there[names.TEST_COST.key].to_numpy(),
-        error=wrong,
+        missed=wrong,
     )
 
 

@@ -56,9 +56,9 @@ def standard_against_sphering(sweep: Sweep) -> dict[str, float]:
     rows = first_at(sweep, TARGET).pivot(
         index=names.setting("dataset.split_seed"),
         columns="normalizer",
-        values=["iteration", "error"],
+        values=["iteration", "missed"],
     )
-    more = rows["error"]["pca_sphere"] - rows["error"]["standard"]
+    more = rows["missed"]["pca_sphere"] - rows["missed"]["standard"]
     counts = rows["iteration"].astype(float)
     found = {"more_error": float(more.mean()), "more_error_doubt": float(more.sem())}
     for name, scheme in (("standard", "standard"), ("sphered", "pca_sphere")):

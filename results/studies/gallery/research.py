@@ -183,9 +183,9 @@ def ridge_dial(sweep: Sweep) -> dict[str, float]:
 
     At the first iteration at which it is that or less; of ridges that come there.
     """
-    rows = first_at(sweep, 0.3).dropna(subset="error")
+    rows = first_at(sweep, 0.3).dropna(subset="missed")
     ridges = rows[names.setting("normalizer.ridge")].astype(float)
-    return {f"error_{ridge:g}": float(error) for ridge, error in zip(ridges, rows["error"])}
+    return {f"error_{ridge:g}": float(error) for ridge, error in zip(ridges, rows["missed"])}
 
 
 GOAL = 0.104  # cost
@@ -275,11 +275,11 @@ def whitening_and_generalization(sweep: Sweep) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     largest: dict[str, float] = {}
-    for row in as_rows(first_at(sweep, 0.1).dropna(subset="error")):  # of equal ones the first
+    for row in as_rows(first_at(sweep, 0.1).dropna(subset="missed")):  # of equal ones the first
         place = f"{row['normalizer']}_{row[names.FIT_ON]}"
         points = SIZES[np.abs(np.subtract(SIZES, row["train_points"])).argmin()]
         found[f"{place}_cost_{points}"] = float(row["test_cost"])
-        found[f"{place}_error_{points}"] = float(row["error"])
-        if row["error"] > largest.get(place, -1.0):
-            largest[place], found[f"{place}_peak"] = row["error"], float(points)
+        found[f"{place}_error_{points}"] = float(row["missed"])
+        if row["missed"] > largest.get(place, -1.0):
+            largest[place], found[f"{place}_peak"] = row["missed"], float(points)
     return found
