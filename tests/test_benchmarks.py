@@ -10,7 +10,7 @@ import pytest
 
 from normbench.engine.fast import packed, wrappers
 from tests.benchmarks import commands, sides
-from tests.benchmarks.__main__ import check_same, judged, line
+from tests.benchmarks.__main__ import COMBINATIONS, check_same, judged, line
 from tests.conftest import ROOT
 from tests.real_data import FOLDER
 
@@ -56,6 +56,11 @@ def test_all_sides_compute_the_same(classes, monkeypatch):
     work = sides.Work(x, y, start, np.array([0.1, 1.0]), 7)
     expected = sides.textbook(work)
     assert expected[0].shape == expected[1].shape == (2, 8)
+    for words in COMBINATIONS:
+        if "packed" not in words or packed.installed():
+            one, other = sides.wrapped(work, words)(), sides.unwrapped(work, words)()
+            np.testing.assert_allclose(one[0], other[0], rtol=1e-12)
+            np.testing.assert_array_equal(one[1], other[1])
     packings = sides.always_packed, sides.unpacked
     for side in (sides.ours, sides.unmerged, *packings, sides.every_row, sides.at_once):
         check_same(side(work)(), expected, "float64", side.__name__)

@@ -46,6 +46,11 @@ SIDES = {
     "pytorch": sides.pytorch,
     "jax": sides.jax,
 }
+# The wrappers that a job descends by together, see `normbench.route`.
+COMBINATIONS = (
+    *("columns", "fewer", "packed", "columns+fewer", "columns+packed", "fewer+packed"),
+    *("columns+fewer+packed", "under", "under+fewer"),
+)
 Row = dict[str, Any]
 
 
@@ -60,8 +65,8 @@ def main() -> int:
     print("; ".join(filter(None, machine.values())), file=sys.stderr)
     ran = kernels.names()
     rows = []
-    groups = (step_rows, framework_rows, small_rows, short_rows, size_rows, large_rows)
-    for group in (*groups, command_rows):
+    groups = (step_rows, combination_rows, framework_rows, small_rows, short_rows, size_rows)
+    for group in (*groups, large_rows, command_rows):
         for row in group(options.turns, options.only):
             row["kernels"] = ran
             rows.append(row)
@@ -127,6 +132,22 @@ def step_rows(turns: int, only: str) -> Iterator[Row]:
         yield judged(name, ratio(found["ours"], found["every"]), "at most", 0.85)
         name = "all rows over ours, 3 classes, 20,000 x 300, 9 runs, float64"
         yield judged(name, ratio(found["all rows"], found["ours"]))
+
+
+def combination_rows(turns: int, only: str) -> Iterator[Row]:
+    """The descent by no wrapper over that by each combination in use, on MNIST t10k."""
+    for words in COMBINATIONS:
+        name = f"no wrapper over {words}, 9 runs, float64"
+        if only not in name:
+            continue
+        if "packed" in words and not packed.installed():
+            yield {"name": name, "ratio": None, "note": "mkl is not installed"}
+            continue
+        work = mnist_work(9, "float64")
+        other, ours = sides.unwrapped(work, words), sides.wrapped(work, words)
+        check_same(ours(), other(), "float64", name)
+        found = in_turns({"other": other, "ours": ours}, turns)
+        yield judged(name, ratio(found["other"], found["ours"]))
 
 
 def framework_rows(turns: int, only: str) -> Iterator[Row]:

@@ -12,13 +12,15 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
 
 from normbench.costs import least_squares, multiclass_softmax, softmax
 from normbench.engine.descent import descend
 from normbench.engine.fast import packed, products
 from normbench.engine.fast.blocked import Blocked
-from normbench.engine.fast.wrappers import drop_last_class, merge, pack
+from normbench.engine.fast.wrappers import drop_last_class, merge, pack, with_packed_points
 from normbench.engine.problem import Problem
+from normbench.engine.scheme.applying import normalize
 from normbench.optimizers import gradient_descent
 from normbench.route import quickest
 
@@ -75,6 +77,28 @@ def every_row(work: Work) -> Callable[[], Histories]:
     """Return the descent that multiplies every column and every class's weights."""
     train = _packed(_objective(work), work)
     return lambda: _descend(train, work)
+
+
+def wrapped(work: Work, words: str) -> Callable[[], Histories]:
+    """Return the descent by these wrappers alone: under (of standard), columns, fewer, packed."""
+    problem = _objective(work)
+    if "under" in words:
+        problem = problem.on(_standardized(work), 0.0)
+    problem = merge(problem) if "columns" in words else problem
+    problem = drop_last_class(problem) if "fewer" in words else problem
+    train = with_packed_points(problem, len(work.start)) if "packed" in words else problem
+    return lambda: _descend(train, work)
+
+
+def unwrapped(work: Work, words: str) -> Callable[[], Histories]:
+    """Return the same descent by no wrapper, on a copy of the points under a scheme."""
+    problem = _objective(work)
+    train = problem.on(_standardized(work)[:], 0.0) if "under" in words else problem
+    return lambda: _descend(train, work)
+
+
+def _standardized(work: Work) -> Any:
+    return normalize(StandardScaler(), work.x, work.x[:0], work.x.dtype, fold=True)[0]
 
 
 def packing(work: Work) -> Callable[[], None]:
