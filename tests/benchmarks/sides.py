@@ -120,7 +120,7 @@ def short_cut(work: Work) -> Callable[[], Histories]:
         train, start = _objective(work), work.start[:1]
         size = (len(work.start), work.iterations)
         route = quickest("fast", train, None, start, gradient_descent(), size)
-        assert not isinstance(route.train, Blocked) or route.train.shape != train.shape
+        assert type(route.train) is not Blocked or route.train.shape != train.shape
         inner = replace(work, start=np.repeat(route.start, len(work.start), axis=0))
         return _descend(route.train, inner)
 

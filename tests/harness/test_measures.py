@@ -387,3 +387,40 @@ def test_a_cost_that_is_not_convex_has_no_least_cost_by_a_solver(data):
     found = run(job(data, ramp)).findings
     assert "the cost is not convex" in found.tags["minimum_source"]
     assert found.tags["minimum_reached"] == "false"
+
+
+class Minibatches:
+    """A linear problem whose step k follows the gradient of the k-th eighth of the points."""
+
+    full_batch = False
+
+    def __init__(self, whole):
+        self.whole = whole
+        spans = np.array_split(np.arange(len(whole.targets)), 8)
+        self.batches = [replace(whole, x=whole.x[s], targets=whole.targets[s]) for s in spans]
+
+    def __getattr__(self, name):
+        return getattr(self.whole, name)
+
+    def gradient(self, weights, k, workspace=None):
+        return self.batches[k % 8].gradient(weights, k)
+
+
+def test_a_job_of_minibatches_has_theory_of_the_points_but_no_predicted_histories(
+    data, monkeypatch
+):
+    from normbench import job as jobs
+
+    data = make_dataset("x", data.x, data.x[:, 0] + 0.1 * data.y, source="arrays")
+    made = job(data, costs.least_squares, step_sizes=(0.01, 0.1))
+    full = run(made)
+    problems = jobs._problems
+    monkeypatch.setattr(jobs, "_problems", lambda *of: (Minibatches(problems(*of)[0]), None))
+    small = run(made)
+    for name in ("theory/lipschitz", "theory/minimum", "theory/step_threshold"):
+        assert small.findings.metrics[name] == full.findings.metrics[name]
+    assert full.steps[0].series
+    assert not small.steps[0].series
+    mine, theirs = (step.histories["train/cost"] for step in (small.steps[0], full.steps[0]))
+    assert mine[0] == pytest.approx(theirs[0], rel=1e-12)
+    assert not np.allclose(mine[1:], theirs[1:], rtol=1e-6)

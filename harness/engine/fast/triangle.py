@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from normbench.engine.fast.blocked import Blocked
-from normbench.engine.hessian import Effort, Hessian
+from normbench.engine.fast.blocked import Blocked, Wrapper
 from normbench.engine.problem import QUIET, Array, Evaluation, Workspace
 
 DEEP = 8  # rows of a block, in columns of the triangle: a ninth more work than all at once
@@ -19,45 +18,12 @@ MOST_FEATURES = 2000  # of a triangle of points that are read
 LARGEST = 1e150  # of points: beyond, squares overflow that the points' own costs do without
 
 
-@dataclass(frozen=True)
-class Triangle:
-    """A Problem of squares of real targets, evaluated on rows `(n, N + 1)`, ends `(n,)`."""
+@dataclass(frozen=True, kw_only=True)
+class Triangle(Wrapper):
+    """Squares of real targets, evaluated on rows `(n, N + 1)`, ends `(n,)`, and not on points."""
 
-    points: Blocked
     rows: Array
     ends: Array
-    classify: bool = False
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of one model's weights, `(1, N + 1)`."""
-        return self.points.shape
-
-    @property
-    def convex(self) -> bool:
-        """True: squares are convex."""
-        return True
-
-    @property
-    def linear(self) -> Blocked:
-        """The problem on the points."""
-        return self.points
-
-    @property
-    def full_batch(self) -> bool:
-        """True: a row of the triangle stands for all points."""
-        return True
-
-    def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
-        """Return the gradient at weights `(R, 1, N + 1)`, the same at every step k."""
-        gradient = self.evaluate(weights).gradient
-        assert gradient is not None
-        return gradient
-
-    @property
-    def effort(self) -> Effort:
-        """What `hessian` and what is asked of it take."""
-        return self.points.effort
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -67,15 +33,7 @@ class Triangle:
             left = weights[:, 0] @ self.rows.T - self.ends
             costs = np.vecdot(left, left)
             gradient = 2 * (left @ self.rows)[:, None] if with_gradient else None
-            return self.points.mean(weights, costs, gradient, None)
-
-    def hessian(self, weights: Array) -> Hessian:
-        """Return the second derivatives at weights `(1, N + 1)`."""
-        return self.points.hessian(weights)
-
-    def scores(self, weights: Array, x: Array) -> Array:
-        """Return the scores (1, p) of points x (p, N) under weights `(1, N + 1)`."""
-        return self.points.scores(weights, x)
+            return self.mean(weights, costs, gradient, None)
 
 
 def pays(points: Blocked, runs: int, iterations: int) -> bool:
@@ -118,4 +76,4 @@ def triangle(points: Blocked) -> Triangle:
         rows = np.column_stack([np.ones(len(x)), x, points.targets[block]])
         triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
     rows = points.gradient_out(triangle[:, :-1], len(triangle))  # as if of the scores' derivatives
-    return Triangle(points, np.ascontiguousarray(rows), triangle[:, -1])
+    return Triangle.around(points, rows=np.ascontiguousarray(rows), ends=triangle[:, -1])
