@@ -4,13 +4,15 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LOWEST := .venv-lowest
 # The tests of what libraries do, without those of messages, a process each.
-OF_LIBRARIES := tests/costs tests/optimizers tests/harness/normalizers \
-	$(addprefix tests/harness/test_,objective.py packed.py scheme.py theory.py store.py compare.py) \
+OF_LIBRARIES := tests/costs tests/optimizers tests/normalizers tests/test_compare.py \
+	$(addprefix tests/engine/,test_objective.py test_scheme.py fast/test_packed.py) \
+	tests/theory/test_theory.py tests/recording/test_store.py \
 	$(addprefix tests/datasets/test_,files.py columns.py labels.py) \
-	tests/results/test_tables.py tests/results/test_figures.py
+	tests/results/answer/test_tables.py tests/results/figures/test_figures.py
 # The tests of what is recorded, read, taken up again and deleted: of a file and of a server.
-OF_RECORDS := tests/test_resume.py $(addprefix tests/harness/test_,tracking.py leftovers.py) \
-	$(addprefix tests/results/test_,tables.py view.py merging.py delete.py)
+OF_RECORDS := tests/test_resume.py $(addprefix tests/recording/test_,tracking.py leftovers.py) \
+	$(addprefix tests/results/,answer/test_tables.py pages/test_view.py compare/test_merging.py) \
+	tests/command/test_delete.py
 # Tests of whole commands, two at a time: more threads than cores wait for each other.
 ALONE := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2
 GALLERY := lecture notes exercises research

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests import forks, stores
+from tests.recorded import images, three, twelve, two  # noqa: F401 - fixtures
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENSHOTS = Path(os.environ.get("NORMBENCH_SCREENSHOTS", ROOT / "outputs" / "screenshots"))

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.mistakes.bench import Case, typed
-from tests.results.test_archive import members, written
+from tests.recording.test_archive import members, written
 
 AWAY = "http://127.0.0.1:9"  # where nobody listens
 NOTES = "no database\n" * 400

@@ -29,58 +29,40 @@ from tests.wheel import ROOT, copy
 ENOUGH = 0.9
 SECONDS = 30  # and 5 times what the tests take: a mutant that makes them run longer is caught
 NO_TESTS = 5  # pytest's exit code
-STATISTICS = ("comparisons", "evidence", "heldout", "merging", "problems", "reached")
-
-
-def _harness(*names: str) -> list[str]:
-    """Return the files of the harness's tests that have these names."""
-    return [f"tests/harness/test_{name}.py" for name in names]
-
-
+VERDICTS, COMPARE = "tests/verdicts/test_verdicts.py", "tests/test_compare.py"
+PLAIN, CLAIMS = "tests/engine/fast/test_plain_route.py", "tests/claims/test_claims.py"
+MEASURES, THEORY = "tests/measures/test_measures.py", "tests/theory/test_theory.py"
+REJUDGE, REPORT = "tests/recording/test_rejudge.py", "results/report"
 # Where a room's files are, and the tests that are to notice what is broken in them.
 ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "costs": (["costs"], ["tests/costs", *_harness("objective")]),
+    "costs": (["costs"], ["tests/costs", "tests/engine/test_objective.py"]),
     "optimizers": (["optimizers"], ["tests/optimizers"]),
     "normalizers": (
         ["harness/normalizers"],
-        [*_harness("scheme", "theory"), "tests/harness/normalizers"],
+        ["tests/normalizers", "tests/engine/test_scheme.py", THEORY],
     ),
     "engine": (
         ["harness/engine"],
-        _harness(
-            *("objective", "products", "columns", "plain_route", "curvature", "penalty", "start"),
-            *("settings", "targets", "probed", "scheme", "kernels", "measures", "compare"),
-            *("verdicts", "descent", "threads", "short_cuts"),
-        ),
+        ["tests/engine", "tests/command/test_kernels.py", MEASURES, VERDICTS, COMPARE],
     ),
     "theory": (
         ["harness/theory"],
-        _harness(
-            *("theory", "curvature", "minimum", "measures", "findings", "plain_route"),
-            *("record_inputs", "penalty", "separability", "verdicts", "claims", "compare"),
-        ),
+        [
+            *("tests/theory", "tests/measures", PLAIN, CLAIMS, VERDICTS, COMPARE),
+            *(f"tests/engine/test_{name}.py" for name in ("curvature", "penalty")),
+        ],
     ),
-    "verdicts": (
-        ["harness/verdicts"],
-        _harness("convergence", "verdicts", "measures", "compare", "rejudge"),
-    ),
+    "verdicts": (["harness/verdicts"], ["tests/verdicts", MEASURES, COMPARE, REJUDGE]),
     "measures": (
         ["harness/measures"],
         [
-            *_harness("measures", "findings", "theory", "plain_route", "record_inputs", "record"),
-            *_harness("contours", "film", "compare", "verdicts", "rejudge", "windows", "claims"),
-            "tests/results/test_biplot.py",
+            *("tests/measures", THEORY, PLAIN, CLAIMS, VERDICTS, COMPARE, REJUDGE),
+            "tests/results/figures/test_biplot.py",
         ],
     ),
     "statistics": (
-        [
-            *(f"results/compare/{name}.py" for name in STATISTICS),
-            *("results/report/terminal.py", "results/report/profile.py"),
-        ],
-        [
-            f"tests/results/test_{name}.py"
-            for name in (*STATISTICS, "conclusion", "profile", "closing", "answer", "report")
-        ],
+        ["results/compare", f"{REPORT}/terminal.py", f"{REPORT}/profile.py"],
+        ["tests/results/compare", f"tests/{REPORT}", "tests/results/answer/test_answer.py"],
     ),
 }
 

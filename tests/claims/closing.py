@@ -1,0 +1,433 @@
+"""What the sentences on a whole comparison claim, checked against the histories of its jobs.
+
+Independent of the code that says them, as `tests.claims.claims` is for those on one scheme.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from normbench import names
+from normbench.recording.store import records
+from normbench.results.answer import closing as answer
+from normbench.results.answer import theory_table as theory
+from normbench.results.compare import heldout
+from normbench.results.report import captions, profile
+from normbench.results.store.runs import Sweep
+from tests.claims.claims import CHECKS as OF_A_SCHEME
+from tests.claims.claims import Witness, lost_directions, near, sentences
+
+NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+PLACE = re.compile(
+    rf"(?P<labels>[\w =]+), (?P<under>under )?(?P<value>{NUMBER})(?P<count> misclassified)?"
+    r"(?: at step sizes? (?P<sizes>[^(]+))? \((?P<told>[^)]*)\)"
+)
+TARGETS = ("1e-2", "1e-1")
+FAILED = ("cycling", "diverged")
+WORDS = ("levelled", "unsettled", "cycling")
+TIED = 1e-6  # of the start's excess
+
+
+@dataclass(frozen=True)
+class Made(Sweep):
+    """A sweep of jobs that ran in this process, instead of a store."""
+
+    client: Any = None
+
+    @property
+    def _client(self):
+        return self.client
+
+
+class Client:
+    """What of MLflow's client is asked for histories."""
+
+    def __init__(self):
+        self.points = {}
+
+    def get_metric_history(self, run_id, metric):
+        return self.points[run_id].get(metric, [])
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of a history."""
+
+    step: int
+    value: float
+
+
+def comparison(experiment, made):
+    """Return (label, job, outcome) of one experiment as the sweep that a store would give."""
+    client, rows = Client(), [{"role": "sweep", "run_id": "s", "experiment": experiment}]
+    for number, (label, job, outcome) in enumerate(made):
+        params = {"normalizer": label, "start": job.settings.start}
+        params["iterations"] = job.settings.iterations
+        place = records.Place("-", experiment, "-", params, {"normalizer": label})
+        record = records.of_outcome(place, job.dataset, outcome)
+        about = {"experiment": experiment, "normalizer": label, "label": label, "reason": ""}
+        about |= {"train_points": len(job.dataset.y), "test_points": len(job.dataset.y_test)}
+        about |= {"data": job.dataset.fingerprint, "status": "FINISHED"}
+        about |= {names.setting(key): str(value) for key, value in record.params.items()}
+        kinds = [("scheme", record.scheme), *(("step", step) for step in record.steps)]
+        for place_of, (role, run) in enumerate(kinds):
+            run_id = f"{number}-{place_of}"
+            client.points[run_id] = {}
+            for key, value, step in run.metrics:
+                client.points[run_id].setdefault(key, []).append(Point(step, value))
+            last = {key: points[-1].value for key, points in client.points[run_id].items()}
+            row = {"role": role, "run_id": run_id, "parent": f"{number}-0" * (role == "step")}
+            row |= {"verdict": run.tags[names.VERDICT.key], **about}
+            row |= {f"{names.TAGS}{key}": text for key, text in run.tags.items()}
+            rows.append(row | {f"{names.METRICS}{key}": value for key, value in last.items()})
+    return Made("-", "s", pd.DataFrame(rows), client=client)
+
+
+class Jury:
+    """What is true of the schemes of one comparison, found again."""
+
+    def __init__(self, made):
+        self.see = {label: Witness(job, outcome) for label, job, outcome in made}
+        self.outcomes = {label: outcome for label, _, outcome in made}
+        self.best = {
+            label: outcome.steps[outcome.best]
+            for label, outcome in self.outcomes.items()
+            if outcome.best is not None
+        }
+        first = next(iter(self.see.values()))
+        self.counted = first.traits.positively_homogeneous
+        self.points = len(first.y)
+        self.tests = len(first.job.dataset.y_test)
+
+    def values(self, label, step):
+        key = "train/misclassifications" if self.counted else "train/cost"
+        return step.histories[key]
+
+    def least(self, label):
+        return 0.0 if self.counted else self.outcomes[label].findings.metrics["theory/minimum"]
+
+    def start(self, label):
+        return self.points if self.counted else self.see[label].at_zero()
+
+    def end(self, label):
+        return self.values(label, self.best[label])[-1]
+
+    def left(self, label):
+        return (self.end(label) - self.least(label)) / (self.start(label) - self.least(label))
+
+    def fewest(self, label, target, more=0.0):
+        """The iterations to a target at the step size that takes fewest; infinite for never."""
+        share = float(target)
+        goals = [self.least(one) + share * (self.start(one) - self.least(one)) for one in self.see]
+        goal = min(goals) * (1 + more)
+        counts = [np.inf]
+        for step in self.outcomes[label].steps:
+            if step.verdict != "diverged":
+                above = np.flatnonzero(self.values(label, step) > goal)
+                held = above[-1] + 1 if len(above) else 0
+                counts.append(held if held < len(self.values(label, step)) else np.inf)
+        return min(counts)
+
+    def takes(self, label, target, said):
+        """Whether a scheme takes so many iterations, up to rounding of the target."""
+        counts = [self.fewest(label, target, more) for more in (-2e-6, 0, 2e-6)]
+        return (np.inf if said == "never" else float(said)) in counts
+
+    def test_history(self, label):
+        kind = "cost" if self.see[label].job.dataset.classes == 0 else "misclassifications"
+        return self.best[label].histories[f"test/{kind}"]
+
+    def test_end(self, label):
+        return self.test_history(label)[-1]
+
+    def on_test(self, label, said):
+        """Whether what is said of a scheme's test points is so."""
+        (number,) = re.findall(NUMBER, said)
+        if "cost" in said:
+            return near(number, self.test_end(label), 1e-3)
+        return abs(float(number) / 100 - self.test_end(label) / self.tests) < 5.1e-4
+
+
+def _from(said, name):
+    """Return what stands from a field on: no pattern tells where one of several at a time ends."""
+    fields = list(said)
+    return "".join(said[field] for field in fields[fields.index(name) :])
+
+
+def _split(labels):
+    return labels.split(" = ")
+
+
+def _ranking(jury, said):
+    places = [PLACE.fullmatch(one) for one in _from(said, "places").split("; ")]
+    assert all(places), said
+    checks, before = [], -np.inf
+    seen = [label for one in places for label in _split(one["labels"])]
+    checks.append(sorted(seen) == sorted(jury.best))
+    for one in places:
+        labels = _split(one["labels"])
+        ends = [jury.end(label) for label in labels]
+        apart = 0.0 if jury.counted else 1.01 * TIED * (jury.start(labels[0]))
+        value = float(one["value"])
+        checks.append(bool(one["count"]) == jury.counted)
+        if one["under"]:
+            checks.append(max(map(abs, ends)) <= value * 1.1 + apart)
+        else:
+            checks += [abs(end - value) <= 6e-4 * abs(end) + apart for end in ends[:1]]
+            checks.append(max(ends) - min(ends) <= len(ends) * apart)
+        checks.append(min(ends) > before - apart / 100)
+        before = max(ends)
+        sizes = {f"{jury.best[label].step_size:g}" for label in labels}
+        checks.append(set(re.split(r", | and ", one["sizes"])) == sizes)
+        words = {jury.best[label].verdict for label in labels}
+        checks.append(words == {word for word in WORDS if word in one["told"]})
+        if "excess left" in one["told"]:
+            checks.append(_left(one["told"], jury.left(labels[0])))
+    return checks
+
+
+def _left(told, left):
+    percent = float(re.search(rf"({NUMBER})%", told)[1])
+    if "under" in told:
+        return 100 * left <= percent * 1.01
+    return abs(percent - 100 * left) <= max(0.06 * abs(100 * left), 1e-9)
+
+
+def _fastest(jury, said):
+    target, named = said["target"], _split(said["schemes"])
+    others = dict(re.findall(r"([\w]+) (never|\d+)", _from(said, "others")))
+    counts = {label: jury.fewest(label, target) for label in jury.see}
+    count = said["count"].split()[0]
+    checks = [jury.takes(label, target, count) for label in named]
+    checks += [jury.takes(label, target, count) for label, count in others.items()]
+    checks.append({*named, *others} == set(jury.see))
+    checks.append(all(counts[name] <= min(counts.values()) + 1 for name in named))
+    checks.append(_from(said, "what").startswith("points misclassified") == jury.counted)
+    if target == TARGETS[-1]:
+        checks.append(all(np.isinf(jury.fewest(label, TARGETS[0], -2e-6)) for label in jury.see))
+    return checks
+
+
+def _there(jury, said):
+    counts = {label: jury.fewest(label, said["target"]) for label in jury.see}
+    return [all(counts[name] == 0 for name in _split(said["schemes"]))]
+
+
+def _nobody(jury, said):
+    checks = [np.isinf(jury.fewest(label, TARGETS[-1], -2e-6)) for label in jury.see]
+    ends = {label: jury.left(label) for label in jury.best}
+    named = _split(said["schemes"])
+    return [*checks, all(ends[name] <= min(ends.values()) + len(named) * TIED for name in named)]
+
+
+def _predicts(jury, said):
+    ends = {label: jury.test_end(label) for label in jury.best}
+    named = _split(said["schemes"])
+    lowest = min(ends.values())
+    best = {label for label, end in ends.items() if end <= lowest + 1.01e-6 * abs(lowest)}
+    result, *doubt = _from(said, "result").split("; ")
+    checks = [set(named) == best, jury.on_test(named[0], result), "median" not in result]
+    others = len(ends) - len(best)
+    return [*checks, ("1 split does not tell" in "".join(doubt)) == (others > 0)]
+
+
+def _worse(jury, said):
+    faster, best = _split(said["faster"]), _split(said["best"])
+    return [
+        "too few to be sure" in said["how"],
+        jury.on_test(faster[0], said["theirs"]),
+        jury.on_test(best[0], said["least"]),
+        all(jury.test_end(one) > jury.test_end(best[0]) for one in faster),
+    ]
+
+
+def _rises(jury, said):
+    checks, named = [], set()
+    for one in said["schemes"].split("; "):
+        label, low, at, end = re.fullmatch(
+            rf"(\w+) \(from ({NUMBER}) at (its start|iteration \d+) to ({NUMBER})\)", one
+        ).groups()
+        at = at.split()[-1].replace("start", "0")
+        costs = jury.best[label].histories["test/cost"]
+        named.add(label)
+        checks += [near(low, costs.min(), 1e-3), near(end, costs[-1], 1e-3)]
+        checks += [costs[int(at)] == costs.min(), costs[-1] > costs.min()]
+    for label in set(jury.best) - named:
+        costs = jury.best[label].histories["test/cost"]
+        checks.append(costs[-1] - costs.min() <= 0.0501 * max(costs[0] - costs.min(), 0))
+    return checks
+
+
+def _thresholds(jury, said):
+    found = {label: 2 / (see.factor() * see.gram(see.z)) for label, see in jury.see.items()}
+    most, least = max(found.values()), min(found.values())
+    checks = [near(said["most"], most), near(said["least"], least)]
+    checks.append(near(said["ratio"], most / least, 6e-3))
+    for part, value in (("high", most), ("low", least)):
+        checks += [near(str(found[label]), value, 1e-5) for label in _split(said[part])]
+    return checks
+
+
+def _same_threshold(jury, said):
+    return [
+        near(said["threshold"], 2 / (see.factor() * see.gram(see.z)), 0.021)
+        for see in jury.see.values()
+    ]
+
+
+def _lost_by(jury, said):
+    lost = {label: lost_directions(see) for label, see in jury.see.items()}
+    named = {label for label, see in jury.see.items() if lost[label]}
+    return [set(said["labels"].split("; ")) == named, int(said["lost"]) == max(lost.values())]
+
+
+def _largest(jury, said):
+    named = said["labels"].split("; ")
+    checks = []
+    for label in named:
+        told = {"convergent": said["step"], "end": ""}
+        checks += OF_A_SCHEME["convergent"](jury.see[label], told)
+    for label in set(jury.see) - set(named):
+        known = jury.outcomes[label].findings.metrics["final/largest_convergent_step"]
+        checks.append(not known >= float(said["step"]))
+    if said["end"]:
+        known = float(said["step"]) * (1 + 1e-9)
+        failed = [
+            any(verdict in FAILED for size, verdict in see.verdicts.items() if size > known)
+            for see in (jury.see[label] for label in named)
+        ]
+        checks.append(not all(failed))
+    return checks
+
+
+def _starts(jury, labels):
+    return [jury.outcomes[label].steps[0].histories["train/cost"][0] for label in labels]
+
+
+def _equal(costs, share=1e-9):
+    return bool(np.ptp(costs) <= share * max(map(abs, costs)))
+
+
+def _few(jury, said):
+    same, others = (said[part].split("; ") for part in ("same", "others"))
+    starts = {see.job.settings.start for see in (jury.see[label] for label in others)}
+    return [_equal(_starts(jury, same)), starts == {"normal"}, {*same, *others} == set(jury.see)]
+
+
+def _counts(jury, said):
+    see = next(iter(jury.see.values()))
+    shape, targets = see.scores()
+    scores = np.random.default_rng(0).standard_normal(shape)
+    once, twice = (see.job.cost(factor * scores, targets) for factor in (1.0, 2.0))
+    return [np.allclose(2 * once, twice, rtol=1e-12), see.at_zero() == 0]
+
+
+WHAT = {
+    captions.CONDITION: names.CONDITION,
+    captions.COVARIANCE: names.COVARIANCE_CONDITION,
+    captions.SHARPEST: names.SHARPNESS,
+}
+
+
+def _numbers(jury, what):
+    """The numbers that a caption is about, by scheme: steps as found, others as recorded."""
+    if what.endswith(" step size"):
+        return {label: step.step_size for label, step in jury.best.items()}
+    known = {label: one.findings.metrics for label, one in jury.outcomes.items()}
+    key = WHAT[what].key
+    return {label: own[key] for label, own in known.items() if np.isfinite(own.get(key, np.nan))}
+
+
+def _goes_from(jury, said):
+    found = _numbers(jury, said["what"])
+    checks = [near(said["least"], min(found.values())), near(said["most"], max(found.values()))]
+    for part, end in (("low", min), ("high", max)):
+        value = end(found.values())
+        checks += [near(str(found[label]), value, 1e-5) for label in _split(said[part])]
+    return [*checks, float(said["least"]) <= float(said["most"])]
+
+
+def _is_one(jury, said):
+    found = _numbers(jury, said["what"])
+    named = set(_split(said["schemes"]))
+    return [named == set(found), *(near(said["value"], value) for value in found.values())]
+
+
+def _levelling(jury, said):
+    counts = dict(re.findall(r"([\w]+) (\d+)", said["counts"]))
+    found = {label: list(see.verdicts.values()) for label, see in jury.see.items()}
+    return [
+        counts == {label: str(own.count("levelled")) for label, own in found.items()},
+        {len(own) for own in found.values()} == {int(said["steps"])},
+    ]
+
+
+def _of_all(name):
+    return lambda jury, said: [
+        check for see in jury.see.values() for check in OF_A_SCHEME[name](see, said)
+    ]
+
+
+CHECKS = {
+    "by_cost": lambda jury, said: [not jury.counted, *_ranking(jury, said)],
+    "by_count": lambda jury, said: [jury.counted, *_ranking(jury, said)],
+    "one_place": _ranking,
+    "all_diverged": lambda jury, said: [
+        set(re.split(r", | and ", said["who"])) == set(jury.see) - set(jury.best)
+        or said["who"].startswith(f"{len(jury.see) - len(jury.best)} of {len(jury.see)} jobs")
+    ],
+    "no_cost": lambda jury, said: [not jury.best],
+    "fastest": _fastest,
+    "starts_there": _there,
+    "nobody": _nobody,
+    "predicts": _predicts,
+    "predicts_unknown": lambda jury, said: [jury.tests == 0],
+    "faster_predicts_worse": _worse,
+    "rises": _rises,
+    "thresholds": _thresholds,
+    "same_threshold": _same_threshold,
+    "none_convergent": lambda jury, said: [
+        "levelled" not in see.verdicts.values() for see in jury.see.values()
+    ],
+    "largest_convergent": _largest,
+    "lost_by": _lost_by,
+    "counts": _counts,
+    "goes_from": _goes_from,
+    "is_one": _is_one,
+    "levelling": _levelling,
+    "one_function": lambda jury, said: [_equal(_starts(jury, jury.see))],
+    "other_functions": lambda jury, said: [not _equal(_starts(jury, jury.see), 1e-6)],
+    "few_functions": _few,
+    "note": lambda jury, said: [],
+    **{
+        name: _of_all(name)
+        for name in (
+            *("attained", "attained_unknown", "strictly", "partly", "partly_unknown"),
+            *("undecided", "trivial"),
+        )
+    },
+}
+
+
+def said(sweep):
+    """Return (name, values) of every sentence that is said of a sweep of one experiment."""
+    (experiment,) = sweep.experiments
+    splits = heldout.by_split(sweep)
+    parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
+    parts += [answer.sentence(sweep, experiment), *answer.answers(sweep, experiment, splits)]
+    parts += [one.text for one in captions.numbers(sweep, experiment)]
+    return [one for part in parts for one in sentences(part)]
+
+
+def check(experiment, made):
+    """Return the sentences said of a comparison, the claims checked, and those that are false."""
+    jury, told = Jury(made), said(comparison(experiment, made))
+    claims, false = 0, []
+    for name, values in told:
+        results = CHECKS[name](jury, values)
+        claims += len(results)
+        false += [(name, values, number) for number, true in enumerate(results) if not true]
+    return len(told), claims, false

@@ -1,0 +1,232 @@
+"""The cost on a plane of weights: which plane, which window, and what is told of it."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.interpolate import RectBivariateSpline
+from sklearn.preprocessing import FunctionTransformer
+
+from normbench.costs import least_squares, multiclass_softmax, softmax
+from normbench.engine.hessian import Effort
+from normbench.job import run
+from normbench.measures import contours
+from normbench.measures.contours import MEASURE, _done, _most, _window
+from normbench.normalizers import PCASphere
+from normbench.optimizers import gradient_descent, newton
+from tests.measures.test_record import job
+
+
+@pytest.mark.parametrize(("features", "classes"), [(1, 2), (2, 2), (5, 2), (3, 3)])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_contours_are_the_cost_on_a_plane_that_holds_the_path(features, classes, precision):
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((50, features)) * np.arange(1, features + 1)
+    y = rng.integers(0, classes, 50)
+    cost = softmax if classes == 2 else multiclass_softmax
+    outcome = run(job(x, y, cost, names=list("abc")[:classes], precision=precision))
+    parts, path = outcome.arrays["contours"], outcome.arrays["path"]
+    along = parts["path"]
+    assert (along >= [parts["a"][0], parts["b"][0]]).all()
+    assert (along <= [parts["a"][-1], parts["b"][-1]]).all()
+    # The end lies on the plane: the grid's cost around it is the end's cost.
+    place = [
+        np.argmin(np.abs(axis - end)) for axis, end in zip((parts["a"], parts["b"]), along[-1])
+    ]
+    around = parts["cost"][place[1], place[0]]
+    # One cell off on a path of 20 steps: measured under 3 percent.
+    assert around == pytest.approx(path["cost"][-1], rel=0.05)
+    assert parts["cost"].shape == (61, 61)
+    assert len(parts["names"]) == 2
+    assert ("points" in parts) == (features == 2)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "start", "most", "when"),
+    [
+        (gradient_descent(), "zeros", 0, "left"),  # the softest; the second stiffest was drawn once
+        (gradient_descent(), [0.0, 4.0, 0.0, 0.0, 0.0], 1, "left"),
+        (gradient_descent(), [0.0, 0.0, 0.0, 0.0, 4.0], 0, "left"),  # not yet after one step
+        (newton(0.0), "zeros", 0, "at the start"),  # nothing is left at the end
+        (newton(0.0), [0.0, 4.0, 0.0, 0.0, 0.0], 1, "at the start"),
+    ],
+)
+def test_contours_take_the_stiffest_direction_and_the_one_with_most_excess(
+    optimizer, start, most, when
+):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((400, 4)) * [0.1, 3.0, 0.2, 1.0]
+    y = x @ [4.0, 0.1, 0.5, 0.1] + 0.1 * rng.standard_normal(400)
+    options = {"record": ("contours", "path"), "start": start}
+    asked = job(x, y, least_squares, FunctionTransformer(), None, **options)
+    outcome = run(replace(asked, optimizer=optimizer))
+    parts, path = outcome.arrays["contours"], outcome.arrays["path"]
+    ones = np.column_stack([np.ones(400), x])
+    values, vectors = np.linalg.eigh(2 * ones.T @ ones / 400)
+    best = np.linalg.lstsq(ones, y)[0]
+    at = path["weights"][-1 if when == "left" else 0, 0]
+    assert most == np.argmax((values * (vectors.T @ (at - best)) ** 2)[:-1])
+    # On a quadratic, second differences of the grid are the Hessian on the plane, exactly:
+    # measured 3e-12 off.
+    for axis, name, value in ((1, "a", values[-1]), (0, "b", values[most])):
+        step = np.diff(parts[name])[0]
+        assert np.diff(parts["cost"], 2, axis=axis)[3, 3] / step**2 == pytest.approx(
+            value, rel=1e-6
+        )
+    assert list(parts["names"]) == ["stiffest direction", f"direction with most excess {when}"]
+    assert parts["condition"] == pytest.approx(values[-1] / values[most], rel=1e-9)
+
+
+def test_the_cost_is_tried_nearer_than_the_models_least_cost_lies():
+    """Along the first axis the model's step is ten times too long; half-way it is the better."""
+    walls = SimpleNamespace(
+        shape=(2,),
+        evaluate=lambda w, with_gradient: SimpleNamespace(costs=np.abs(w - 1) @ [10.0, 1.0]),
+    )
+    here = SimpleNamespace(train=walls, start=np.zeros((1, 2)))
+    found = _most(here, np.eye(2), np.ones(2), np.array([-10.0, -1.0]), np.zeros(2))
+    assert found.tolist() == [1, 0]
+
+
+def test_a_flat_direction_does_not_pass_for_one_with_much_excess(monkeypatch):
+    """Separable classes: the model's least cost along flat directions is where no model holds."""
+    tried = []
+    monkeypatch.setattr(contours, "_most", lambda *of: tried.append(of[4]) or _most(*of))
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((40, 6)) * np.geomspace(1e-3, 1, 6)
+    y = (x @ np.ones(6) > 0).astype(int)
+    record = ("contours", "path")
+    outcome = run(job(x, y, scheme=FunctionTransformer(), iterations=100, record=record))
+    assert np.array_equal(tried[0], outcome.arrays["path"]["weights"][-1, 0])  # from the end
+    parts = outcome.arrays["contours"]
+    assert parts["minimum"].shape == (0,)
+    assert parts["path"][-1] == pytest.approx([0, 0], abs=1e-12)  # the plane goes through it
+    # Along the second axis the cost falls by 0.0103; where the model alone chooses, by 0.0019.
+    middle = parts["cost"][:, len(parts["a"]) // 2]
+    assert parts["path_cost"][-1] - middle.min() > 0.009
+
+
+@pytest.mark.parametrize("cost", [least_squares, softmax])
+@pytest.mark.parametrize("features", [1, 2, 5])
+def test_the_least_cost_of_a_slice_is_the_true_one_and_its_condition_is_its_own(cost, features):
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((300, features)) * np.arange(1, features + 1) + 0.7
+    y = (x[:, 0] + 2 * rng.standard_normal(300) > 1).astype(int)
+    outcome = run(job(x, y, cost, iterations=30, record=("contours",)))
+    parts = outcome.arrays["contours"]
+    a, b = parts["minimum"]
+    assert parts["a"][0] < a < parts["a"][-1]
+    assert parts["b"][0] < b < parts["b"][-1]
+    cells = RectBivariateSpline(parts["b"], parts["a"], parts["cost"], kx=5, ky=5)
+    # Splines of degree 5 on 61 cells a side; measured 2e-9 off, and at most 1e-4.
+    assert cells.ev(b, a) == pytest.approx(parts["least"], abs=1e-6)
+    assert parts["cost"].min() >= parts["least"] - 1e-12
+    second = [
+        [cells.ev(b, a, *order) for order in pair] for pair in (((0, 2), (1, 1)), ((1, 1), (2, 0)))
+    ]
+    values = np.linalg.eigvalsh(np.array(second))
+    assert parts["condition"] == pytest.approx(values[1] / values[0], rel=1e-3)
+    assert parts["through"] == "the least cost"
+    assert str(parts["held"]).startswith("bias held at " if features == 2 else "")
+    assert str(parts["held"]) != "bias held at 0"
+
+
+def test_a_least_cost_that_no_weights_have_is_not_marked():
+    x = np.arange(10.0).reshape(-1, 1) - 4.3
+    parts = run(job(x, (x[:, 0] > 0).astype(int), record=("contours",))).arrays["contours"]
+    assert parts["minimum"].shape == (0,)
+    assert parts["through"] == "the end of the path"
+    assert parts["least"] == 0
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_window_whose_axes_have_their_own_scales_shows_costs_of_one_size(axis):
+    curved = np.roll([1e6, 10.0], axis)
+    path = np.full((2, 2), 5.0)
+    path[1, axis] = 7.0  # along the stiff axis alone
+    grid = _window(path, np.diag(curved), 21)
+    reach = [h * (line[-1] - line[0]) ** 2 for h, line in zip(curved, grid)]
+    assert reach[1 - axis] == pytest.approx(0.01 * reach[axis])  # a tenth of the extent
+    square = _window(path, np.diag([10.0, 10.0]), 21)
+    one = _window(path[:1], np.diag(curved), 21)
+    assert [line[-1] for line in one] == [6, 6]
+    assert [line.mean() for line in square] == pytest.approx(path.mean(axis=0))
+    assert [np.ptp(line) for line in square] == pytest.approx([2.6, 2.6])  # 0.3 more a side
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e5])
+def test_the_unit_of_the_targets_chooses_no_plane(unit):
+    x = np.random.default_rng(2).standard_normal((60, 4)) * [0.2, 0.5, 1, 2]
+    y = x @ [1.0, 0.5, -1.0, 0.1]
+    one, other = (
+        run(job(x, scale * y, least_squares, FunctionTransformer(), None, record=("contours",)))
+        for scale in (1.0, unit)
+    )
+    parts = [made.arrays["contours"] for made in (one, other)]
+    assert parts[0]["names"].tolist() == parts[1]["names"].tolist()
+    assert "left" in parts[0]["names"][1]
+    # Sphered, all directions are as stiff, and the path is straight: the plane is along it.
+    sphered = run(job(x, unit * y, least_squares, PCASphere(ridge=0), None, record=("contours",)))
+    assert sphered.arrays["contours"]["names"][1] == "another direction, as stiff"
+    path = sphered.arrays["contours"]["path"]
+    assert np.ptp(path, axis=0).min() <= 1e-9 * np.ptp(path, axis=0).max()
+
+
+def test_a_bias_of_rounding_is_held_at_0(two_classes):
+    x, _ = two_classes
+    y = x @ [1.0, -2.0, 0.5] - (x @ [1.0, -2.0, 0.5]).mean()
+    found = run(job(x[:, :2], y, least_squares, names=None, record=("contours",)))
+    assert found.arrays["contours"]["held"] == "bias held at 0"
+
+
+def test_points_without_variance_have_contours_along_a_flat_direction(two_classes):
+    flat = np.full((60, 3), 2.0)
+    parts = run(job(flat, two_classes[1], least_squares, record=("contours",))).arrays["contours"]
+    assert parts["names"][1] == "a direction without curvature"
+    np.testing.assert_allclose(parts["cost"], parts["cost"][:1].repeat(61, 0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("reached", "end", "slopes", "done"),
+    [
+        (True, 1e-10, (1, 1), True),
+        (True, 1e-8, (1, 0), False),
+        (False, 0.1, (1, 1e-13), True),
+        (False, 0.1, (1, 1e-11), False),
+        (False, 0.1, (0, 0), True),
+    ],
+)
+def test_a_path_is_done_where_nothing_is_left_by_the_cost_or_else_by_its_slope(
+    reached, end, slopes, done
+):
+    walk = SimpleNamespace(cost=7.0 + np.array([1.0, 0.5, end]))
+    here = SimpleNamespace(
+        walk=walk, least=SimpleNamespace(reached=reached), bench=SimpleNamespace(minimum=7.0)
+    )
+    assert _done(here, [np.array([0.0, slope]) for slope in slopes]) == done
+
+
+def test_eigenvectors_of_many_weights_are_not_made_and_take_no_memory():
+    effort = Effort(made=1, product=1, matrix=1, memory=100)
+    sizes = (30, 60, 3000, 4000)
+    trains = (SimpleNamespace(effort=effort, shape=(size,)) for size in sizes)
+    memory = [
+        MEASURE.work(SimpleNamespace(descended=SimpleNamespace(train=train))).memory - 100
+        for train in trains
+    ]
+    assert memory[1] == 4 * memory[0] > 0
+    assert memory[3] == memory[2] > memory[1]
+
+
+def test_a_cost_without_curvature_still_has_contours(two_classes):
+    from autograd import numpy as anp
+
+    def hinge(scores, targets):
+        return anp.sum(anp.maximum(0.0, 100.0 - targets * scores[:, 0]), axis=-1)
+
+    parts = run(job(*two_classes, cost=hinge)).arrays["contours"]
+    assert np.isfinite(parts["cost"]).all()
+    assert "path" in parts["names"][0]
+    assert np.ptp(parts["path"], axis=0).argmax() == 0
+    assert parts["path"][-1].tolist() == [0, 0]

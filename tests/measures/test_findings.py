@@ -1,0 +1,188 @@
+"""What single measures find: predictions, curvatures, dead directions, and the work they are."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from normbench import costs, names, optimizers
+from normbench.datasets import make_dataset
+from normbench.engine.hessian import Effort
+from normbench.job import run
+from normbench.measures import predictions, thresholds, windows, windows_at_best
+from normbench.measures.contract import Descended, Finished
+from normbench.normalizers import PCACorSphere, PCASphere
+from normbench.optimizers import gradient_descent
+from normbench.results.words import reasons
+from normbench.theory import shared
+from normbench.theory.analysis import Theory, facts_work
+from normbench.theory.spectra import Spectrum
+from normbench.verdicts.search import Search
+from tests.measures.test_measures import Bowl, data, job
+
+__all__ = ["data"]  # a fixture
+
+
+def test_the_median_of_several_starts_is_predicted(data):
+    own = {"start": "normal", "start_scale": 3.0, "starts": 3}
+    made = run(job(data, costs.least_squares, **own)).steps[0]
+    history = made.histories[names.TRAIN_COST.key]
+    np.testing.assert_allclose(made.predicted, history, rtol=1e-12)  # measured: 1e-14
+    assert made.metrics[names.PREDICTION_ERROR.key] < 1e-12
+    for target in names.TARGETS:
+        counts = [made.metrics[name(target).key] for name in (names.predicted, names.reached)]
+        assert counts[0] == counts[1] or counts[0] > 20
+
+
+def test_the_error_of_a_prediction_is_its_largest_relative_one():
+    predicted, measured = np.array([2.0, 3.0, 1.0, 9.0]), np.array([2.0, 4.0, 0.0])
+    assert predictions._error(predicted, measured) == 0.25  # nothing is said where the cost is 0
+    assert predictions._error(predicted[2:], measured[2:]) is None
+
+
+@pytest.mark.parametrize(
+    ("spectrum", "told", "words"),
+    [
+        (Spectrum(np.array([4.0, 1.0])), {names.CONDITION: 4.0, names.RANK: 2}, ""),
+        (Spectrum(np.array([4.0, 1.0]), lost=True, limit=9.0), {names.CONDITION_LIMIT: 9.0}, "is"),
+        (Spectrum(np.array([4.0]), whole=False), {}, "Lanczos gives L alone"),
+        (Spectrum(np.array([4.0]), whole=False, lost=True), {}, "Lanczos gives L alone"),
+    ],
+)
+def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
+    of = (names.CONDITION, names.RANK, names.CONDITION_LIMIT)
+    here = SimpleNamespace(
+        theory=Theory(spectrum, lipschitz=4.0), optimizer=gradient_descent(), train=Bowl()
+    )
+    found = thresholds.MEASURE.take(Finished(data, None, data.x, None, here))
+    assert {metric: found.metrics.get(metric.key) for metric in of} == {
+        metric: told.get(metric) for metric in of
+    }
+    assert found.metrics[names.SPECTRUM_LARGEST.key] == 4
+    assert words in "".join(found.notes)
+    assert bool(words) == bool(found.notes)
+
+
+def test_a_matrix_of_twice_the_weights_is_eight_times_the_work(data):
+    made = Finished(data, None, data.x, None, SimpleNamespace(train=Bowl()))
+    one, two = (windows.decomposition(size, made) for size in (10, 20))
+    assert (two.passes / one.passes, two.memory / one.memory) == (8, 4)
+    twice = replace(made, z=np.tile(data.x, (2, 1)))  # a pass over twice the points takes twice
+    assert windows.decomposition(10, twice).passes == one.passes / 2
+
+
+def test_curvatures_at_the_best_weights_are_work_for_each_weight(data):
+    effort = Effort(made=7, product=50, matrix=None, memory=900)
+    train = SimpleNamespace(shape=(2, 3), effort=effort)
+    made = Finished(data, None, data.x, None, SimpleNamespace(train=train))
+    work, solved = windows_at_best.MEASURE.work(made), windows.decomposition(6, made)
+    assert work.passes - solved.passes == 7 + 6 * 50  # a product each
+    assert work.memory - solved.memory == 900
+
+
+@pytest.mark.parametrize(("points", "power"), [(50, 3), (10**6, 2)])
+def test_the_facts_of_a_data_set_are_work_by_its_features(points, power):
+    """A matrix of the features from the points, and its eigenvalues: of few points they count."""
+    few, many = (
+        facts_work(SimpleNamespace(shape=(1, 11)), np.broadcast_to(1.0, (points, width))).passes
+        for width in (99, 199)
+    )
+    assert many / few == pytest.approx(2**power, rel=0.1)
+    assert few > 0
+
+
+def test_a_ridge_is_told_by_the_directions_that_it_touches(data, monkeypatch):
+    x = data.x * [1.0, 0.1, 0.01]  # variances around 1, 0.01 and 0.0001
+    small = make_dataset("x", x, data.y, source="arrays", class_names=["a", "b"])
+    found = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
+    variances = np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1]
+    left = variances / (variances + 1e-3)
+    assert found.metrics[names.LIVE_DIRECTIONS.key] == 3
+    assert found.metrics[names.RIDGE_TOUCHED.key] == 2
+    assert found.metrics[names.RIDGE_SMALLEST.key] == pytest.approx(left[-1], rel=1e-9)
+    assert found.metrics[names.RIDGE_SHARE.key] == pytest.approx(1e-3 / variances[0], rel=1e-9)
+    directions, told = found.series[names.RIDGE_VARIANCE.key]
+    assert list(directions) == [0, 1, 2]
+    np.testing.assert_allclose(told, left, rtol=1e-9)  # measured: 2e-13
+    for most, there in ((3, True), (2, False)):
+        monkeypatch.setattr("normbench.measures.ridge.MOST", most)
+        few = run(job(small, scheme=PCASphere(ridge=1e-3))).findings
+        assert (names.RIDGE_VARIANCE.key in few.series) == there
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+def test_directions_that_are_copies_are_dead(data, unit):
+    twice = unit * np.column_stack([data.x, data.x[:, 0], np.full(80, 3.0)])
+    found = run(job(make_dataset("x", twice, data.y, source="-", class_names=["a", "b"]))).findings
+    assert found.metrics[names.DEAD_DIRECTIONS.key] == 2
+    assert found.metrics[names.DEAD_VARIANCE.key] < 1e-12
+    assert found.metrics[names.LOST_DIRECTIONS.key] == 0
+    variances = np.linalg.eigvalsh(np.cov(twice.T, bias=True))[::-1]
+    told = found.series[names.VARIANCE.key][1]
+    np.testing.assert_allclose(told, variances, atol=1e-12 * variances[0])
+    wanted = np.linalg.eigvalsh(np.corrcoef(twice[:, :-1].T))[-1]  # without the constant
+    assert found.metrics[names.LARGEST_STANDARD.key] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_what_a_scheme_drops_is_dead_whatever_its_variance(data):
+    wide = make_dataset("wide", data.x * [10, 10, 1], data.y, source="-", class_names=["a", "b"])
+    found = run(job(wide, scheme=PCASphere(rtol=0.1))).findings
+    variances = np.linalg.eigvalsh(np.cov(wide.x.T, bias=True))
+    assert found.metrics[names.DEAD_DIRECTIONS.key] == 1
+    share = pytest.approx(variances[0] / variances.sum(), rel=1e-9)
+    assert found.metrics[names.DEAD_VARIANCE.key] == share
+
+
+@pytest.mark.parametrize(("scale", "lost"), [(1e9, 2), (1e4, 0)])
+def test_directions_that_a_large_feature_hides_are_lost(data, scale, lost):
+    """The covariance has 16 digits, the large feature's square has 18 more than the others'."""
+    wide = make_dataset("x", data.x * [scale, 1, 1], data.y, source="-", class_names=["a", "b"])
+    found = run(job(wide, scheme=PCASphere())).findings
+    assert found.metrics[names.LOST_DIRECTIONS.key] == lost
+    assert found.metrics[names.DEAD_DIRECTIONS.key] == lost
+    kept = run(job(wide, scheme=PCACorSphere())).findings
+    assert kept.metrics[names.LOST_DIRECTIONS.key] == 0
+    told = [said.name for said in reasons.of_scheme(reasons.Found(found.metrics, found.tags))]
+    assert ("lost" in told) == (lost > 0)
+    assert "dropped" not in told
+
+
+def test_of_sphered_points_every_curvature_is_one(data):
+    facts = shared.OfPoints(PCASphere(ridge=0.0).fit_transform(data.x)).facts
+    assert facts[:3] == pytest.approx((1.0, 1.0, 1.0), rel=1e-9)
+
+
+def test_the_effective_rank_is_of_the_points_descended_on(data):
+    found = run(job(data, scheme=PCASphere(ridge=0.0))).findings
+    assert found.metrics[names.EFFECTIVE_RANK.key] == pytest.approx(3, rel=1e-9)
+    unknown = run(job(data, scheme=PCASphere(ridge=0.0), theory="none")).findings
+    assert names.EFFECTIVE_RANK.key not in unknown.metrics
+
+
+def test_a_threshold_that_speaks_of_the_optimizer_has_no_note(data):
+    words = "2/L speaks of plain gradient descent"
+    for rule, said in ((gradient_descent(), False), (optimizers.momentum(), True)):
+        found = run(replace(job(data), optimizer=rule)).findings
+        assert (words in found.tags.get("theory_note", "")) == said
+
+
+@pytest.mark.parametrize("theory", ["auto", "none"])
+def test_the_critical_step_is_looked_for_from_half_of_the_threshold(data, theory, monkeypatch):
+    tried, again = [], Descended.again
+    monkeypatch.setattr(Descended, "again", lambda *of: tried.append(of[1]) or again(*of))
+    asked = replace(job(data, costs.least_squares, theory=theory), search=Search(critical=True))
+    found = run(asked).findings.metrics
+    known = found[names.THRESHOLD.key]
+    assert np.isnan(known) == (theory == "none")
+    assert tried[0][0] == pytest.approx((0.1 if theory == "none" else known) / 2)  # or of a step
+    assert found[names.CRITICAL_DESCENTS.key] == len(tried)
+    low, high = found[names.CRITICAL.key], found[names.CRITICAL_UPPER.key]
+    assert low < high <= low * (1 + asked.search.width)
+
+
+def test_the_path_and_the_sharpness_are_of_the_first_start_alone(data, monkeypatch):
+    starts, again = [], Descended.again
+    monkeypatch.setattr(Descended, "again", lambda *of: starts.append(of[2]) or again(*of))
+    run(job(data, start="normal", starts=3, record=("path", "sharpness"), iterations=3))
+    assert [len(start) for start in starts] == [1, 1]

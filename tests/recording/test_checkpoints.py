@@ -1,0 +1,370 @@
+"""A descent that was cut off goes on from its file, and nobody could tell by its numbers."""
+
+import os
+import re
+import shutil
+import time
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from normbench import costs
+from normbench.choices import build, options
+from normbench.engine.descent import descend
+from normbench.engine.fast.blocked import Blocked
+from normbench.engine.midway import Growing
+from normbench.job import run
+from normbench.optimizers import gradient_descent
+from normbench.recording.resume import checkpoints, leftovers
+from normbench.recording.resume.checkpoints import DescentFile
+from normbench.results.safe import files
+from tests.cases import COSTS, names
+from tests.engine.fast.test_short_cuts import job
+from tests.recording.test_leftovers import IN_THE_WAY
+
+DESCENT = "ab" * 32
+POINTS, FEATURES, CLASSES, ITERATIONS = 40, 3, 3, 20
+# The last of them diverge, each at an iteration of its own.
+STEP_SIZES = np.array([1e-3, 0.1, 1e20, 1e30, 1e38])
+
+
+@pytest.fixture(autouse=True)
+def without_waiting(monkeypatch):
+    """Leave out the wait for the disk, which only a loss of power makes necessary."""
+    monkeypatch.setattr(checkpoints.os, "fsync", lambda _: None)
+
+
+class StoppedError(Exception):
+    """What ends a descent at once, as a kill does."""
+
+
+class Always(DescentFile):
+    """Keeps every iteration."""
+
+    def due(self):
+        return True
+
+
+def problem(cost="multiclass_softmax", points=POINTS, dtype=float):
+    rng = np.random.default_rng(points)
+    x = rng.standard_normal((points, FEATURES)).astype(dtype)
+    return Blocked(COSTS[cost], x, rng.integers(0, CLASSES, points), True, 0.01, CLASSES)
+
+
+def descended(checkpoint=None, rule=None, progress=None, test=True, **more):
+    train = problem(**more)
+    start = np.full((len(STEP_SIZES), CLASSES, FEATURES + 1), 0.1, train.x.dtype)
+    return descend(
+        train,
+        problem(points=POINTS + 1, **more) if test else None,
+        rule or gradient_descent(),
+        start,
+        STEP_SIZES,
+        ITERATIONS,
+        progress,
+        checkpoint=checkpoint,
+    )
+
+
+def stop_at(last, error=StoppedError):
+    """Return what stops a descent once that iteration is done."""
+
+    def progress(k):
+        if k == last:
+            raise error
+
+    return progress
+
+
+def cut_off(folder, at=7, error=StoppedError, kind=Always, **more):
+    """Descend until an iteration is done; every one before it is kept."""
+    with pytest.raises(error):
+        descended(kind(folder, DESCENT, 60), progress=stop_at(at, error), **more)
+
+
+def resumed(folder, **more):
+    """Return the histories of the descent that goes on, and the iterations that it made."""
+    seen = []
+    return descended(DescentFile(folder, DESCENT, 60), progress=seen.append, **more), seen
+
+
+def same(one, other):
+    """Return whether histories are the same to the last bit, and of the same types."""
+    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(one)]
+    return all(
+        (a is None and b is None) or (a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True))
+        for a, b in pairs
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", names("optimizer"))
+def test_a_descent_that_is_cut_off_again_and_again_has_the_same_numbers(tmp_path, name, dtype):
+    rule = build("optimizer", options("optimizer", name))
+    wanted = descended(rule=rule, dtype=dtype)
+    for at in (1, 3, 4, 11, ITERATIONS):
+        cut_off(tmp_path, at, rule=rule, dtype=dtype)
+    found, seen = resumed(tmp_path, rule=rule, dtype=dtype)
+    assert same(found, wanted)
+    assert seen == [ITERATIONS]  # the last of its states is before the last evaluation
+
+
+def test_runs_diverge_before_and_after_the_cut_off(tmp_path):
+    """So the test above sees runs that left the stack, and runs that leave it later."""
+    ends = descended().diverged_at
+    assert {-1} < set(ends)
+    assert len(set(ends[ends > 0])) > 1
+    for at in range(2, ITERATIONS):
+        cut_off(tmp_path, at)
+        found, _ = resumed(tmp_path)
+        assert same(found, descended())
+        checkpoints.remove(tmp_path, DESCENT)
+
+
+@pytest.mark.parametrize("test", [True, False])
+@pytest.mark.parametrize("cost", ["multiclass_perceptron", "least_squares"])
+def test_histories_that_are_not_there_are_not_kept(tmp_path, cost, test):
+    cut_off(tmp_path, cost=cost, test=test)
+    found, seen = resumed(tmp_path, cost=cost, test=test)
+    assert seen[0] == 7
+    assert same(found, descended(cost=cost, test=test))
+
+
+def test_ctrl_c_keeps_the_descent_before_its_time(tmp_path):
+    cut_off(tmp_path, 7, KeyboardInterrupt, DescentFile)
+    found, seen = resumed(tmp_path)
+    assert seen[0] == 7
+    assert same(found, descended())
+
+
+def test_ctrl_c_amid_an_iteration_keeps_what_was_before_it(tmp_path, monkeypatch):
+    """A run that has just left the stack is in it again, and leaves it once more."""
+    first = int(min(end for end in descended().diverged_at if end > 0))
+    write = Growing.write
+
+    def struck(self, k, *arguments):
+        write(self, k, *arguments)
+        if k == first:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Growing, "write", struck)
+    with pytest.raises(KeyboardInterrupt):
+        descended(DescentFile(tmp_path, DESCENT, 60))
+    monkeypatch.setattr(Growing, "write", write)
+    found, seen = resumed(tmp_path)
+    assert seen[0] == first
+    assert same(found, descended())
+
+
+def test_a_short_descent_writes_nothing(tmp_path):
+    descended(DescentFile(tmp_path, DESCENT, 60))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_saving_that_takes_long_is_made_seldom(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
+
+    def write(file, parts):
+        clock[0] += 10
+
+    monkeypatch.setattr(checkpoints, "_write", write)
+    file = DescentFile(tmp_path, DESCENT, 60)
+    file.save({})
+    clock[0] += 10 * checkpoints.SHARE - 1
+    assert not file.due()
+    clock[0] += 1
+    assert file.due()
+
+
+def test_the_seconds_of_all_commands_are_told(tmp_path):
+    clock = [0.0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
+        for before in (0.0, 5.0, 10.0):
+            file = DescentFile(tmp_path, DESCENT, 60)
+            file.resume(dict)
+            assert file.spent == before
+            clock[0] += 5
+            file.save({})
+
+
+@pytest.mark.parametrize("other", ["a library", "a constant of the engine"])
+def test_only_the_same_code_and_libraries_go_on(tmp_path, monkeypatch, other):
+    known = checkpoints.code.__wrapped__()
+    assert known == checkpoints.code.__wrapped__() == checkpoints.code()
+    if other == "a library":
+        monkeypatch.setattr(checkpoints, "version", lambda name: f"99 of {name}")
+    else:
+        copy = tmp_path / "normbench"
+        shutil.copytree(checkpoints.files_of("normbench"), copy)
+        real = checkpoints.files_of
+        monkeypatch.setattr(
+            checkpoints, "files_of", lambda room: copy if room == "normbench" else real(room)
+        )
+        assert checkpoints.code.__wrapped__() == known
+        file = copy / "engine" / "descent.py"
+        file.write_text(file.read_text() + "\nEXTRA = 1\n")
+    assert checkpoints.code.__wrapped__() != known
+
+
+# What an ill-made file says: which part, and what stands there instead.
+WRONG = {
+    "another descent": ("descent", np.array("cd" * 32)),
+    "other code": ("code", np.array("cd" * 32)),
+    "another problem": ("problems", np.array("Triangle Blocked")),
+    "no seconds": ("seconds", np.array(np.nan)),
+    "the end": ("iteration", np.array(ITERATIONS + 1)),
+    "the start": ("iteration", np.array(0)),
+    "no iteration": ("iteration", np.array("seven")),
+    "fewer runs": ("diverged_at", np.full(4, -1)),
+    "no run left": ("diverged_at", np.zeros(5, int)),
+    "an end to come": ("diverged_at", np.array([-1, -1, -1, -1, 9])),
+    "another type of weights": ("weights", np.zeros((5, CLASSES, FEATURES + 1), np.float32)),
+    "weights of other features": ("weights", np.zeros((5, CLASSES, FEATURES + 2))),
+    "another final": ("final", np.zeros((5, 1))),
+    "words for a state": ("state/0", np.array(["a"] * 5)),
+    "a state of other runs": ("state/0", np.zeros(9)),
+    "a state without the one before": ("state/1", np.zeros(5)),
+    "a shorter history": ("history/0", np.zeros((5, 6))),
+    "a pickle": ("weights", np.array([os.system, "touch pwned"], object)),
+    "nothing": ("weights", None),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_of_another_descent_costs_no_more_than_the_iterations(tmp_path, wrong, capsys):
+    name, part = WRONG[wrong]
+    cut_off(tmp_path)
+    (file,) = tmp_path.glob("*/*.npz")
+    with np.load(file) as packed:
+        parts = {**packed, name: part}
+    np.savez(file, **{name: part for name, part in parts.items() if part is not None})
+    found, seen = resumed(tmp_path)
+    assert seen[0] == 0
+    assert same(found, descended())
+    assert re.fullmatch(rf"{file}: is not gone on from \(.+\); .*anew\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("kind", ["cut off", "one bit", "a bit in a number", *IN_THE_WAY])
+def test_what_is_damaged_or_in_the_way_costs_no_more(tmp_path, kind, capsys, monkeypatch):
+    cut_off(tmp_path)
+    (file,) = tmp_path.glob("*/*.npz")
+    content = bytearray(file.read_bytes())
+    if kind in IN_THE_WAY:
+        file.unlink()
+        monkeypatch.chdir(file.parent)
+        IN_THE_WAY[kind](file)
+    elif kind == "cut off":
+        file.write_bytes(content[: len(content) // 2])
+    else:
+        content[content.index(b"weights.npy") + 200] ^= 1
+        file.write_bytes(content)
+    found, seen = resumed(tmp_path)
+    assert seen[0] == 0
+    assert same(found, descended())
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_where_nothing_can_be_written_the_job_goes_on(tmp_path, capsys):
+    (tmp_path / f".checkpoints.{os.getuid()}").write_text("a file")
+    found = descended(Always(tmp_path, DESCENT, 60))
+    assert same(found, descended())
+    assert len(capsys.readouterr().err.splitlines()) == 2  # not read, and not written
+
+
+def test_what_is_too_large_or_takes_pickle_is_not_written(tmp_path, monkeypatch):
+    file = DescentFile(tmp_path, DESCENT, 60)
+    file.save({"state/0": np.array([{}], object)})
+    monkeypatch.setattr(files, "LARGEST", 100)
+    file.save({"weights": np.zeros(100)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_commands_on_one_descent_do_not_mix(tmp_path):
+    """Each writes whole files; whichever was the last is one moment of the one descent."""
+    one, other = (Always(tmp_path, DESCENT, 60) for _ in range(2))
+
+    def beside(k):
+        if k == 9:
+            assert same(descended(other), descended())
+            checkpoints.remove(tmp_path, DESCENT)
+
+    assert same(descended(one, progress=beside), descended())
+    found, seen = resumed(tmp_path)
+    assert seen == [ITERATIONS]
+    assert same(found, descended())
+
+
+def test_a_file_that_is_removed_amid_its_writing_is_no_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(checkpoints.os, "fsync", lambda _: checkpoints.remove(tmp_path, DESCENT))
+    DescentFile(tmp_path, DESCENT, 60).save({"weights": np.zeros(3)})
+    assert "cannot be written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_old_files_go_and_no_others(tmp_path):
+    cut_off(tmp_path)
+    (file,) = tmp_path.glob("*/*.npz")
+    draft, theirs = file.with_suffix(".xyz.draft"), file.with_name("model.npz")
+    for path in (draft, theirs):
+        path.write_text("")
+    os.utime(theirs, (0, 0))
+    days = {draft: 1, file: 30}
+    for path, count in days.items():
+        for ago, stays in ((count - 0.1, True), (count + 0.1, False)):
+            moment = time.time() - ago * checkpoints.DAY
+            os.utime(path, (moment, moment))
+            checkpoints.tidy(tmp_path)
+            assert path.exists() == stays
+    assert theirs.exists()
+    checkpoints.remove(tmp_path, DESCENT)
+    assert theirs.exists()
+
+
+def test_the_next_command_tidies(tmp_path, monkeypatch):
+    cut_off(tmp_path)
+    (file,) = tmp_path.glob("*/*.npz")
+    os.utime(file, (0, 0))
+
+    class Nobody:
+        def end_abandoned(self, _):
+            return 0
+
+    leftovers.tidy(Nobody(), tmp_path)
+    assert not file.exists()
+
+
+def jobs(kind, **more):
+    """Return a new job that is descended another way than as its points stand."""
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal({"few points": (30, 300)}.get(kind, (400, 5)))
+    y = x @ rng.standard_normal(x.shape[1])
+    cost = costs.multiclass_softmax if kind == "fewer rows" else costs.least_squares
+    return job(x, (y > 0) * 1 if cost is costs.multiclass_softmax else y, cost, **more)
+
+
+@pytest.mark.parametrize("kind", ["triangle", "few points", "fewer rows"])
+def test_a_job_goes_on_whichever_way_it_is_descended(tmp_path, kind):
+    with pytest.raises(StoppedError):
+        run(jobs(kind), stop_at(150), checkpoint=Always(tmp_path, DESCENT, 60))
+    seen, file = [], DescentFile(tmp_path, DESCENT, 60)
+    found, wanted = run(jobs(kind), seen.append, checkpoint=file), run(jobs(kind))
+    assert seen[0] == 150
+    assert found.descent_seconds > file.spent > 0
+    for mine, theirs in zip(found.steps, wanted.steps, strict=True):
+        assert mine.verdict == theirs.verdict
+        assert mine.histories.keys() == theirs.histories.keys()
+        for name, history in mine.histories.items():
+            np.testing.assert_array_equal(history, theirs.histories[name])
+
+
+@pytest.mark.parametrize("kind", ["triangle", "few points"])
+def test_a_job_that_is_descended_another_way_starts_anew(tmp_path, kind, capsys):
+    with pytest.raises(StoppedError):
+        run(jobs(kind), stop_at(50), checkpoint=Always(tmp_path, DESCENT, 60))
+    seen = []
+    run(jobs(kind, engine="plain"), seen.append, checkpoint=DescentFile(tmp_path, DESCENT, 60))
+    assert seen[0] == 0
+    assert "the job starts anew" in capsys.readouterr().err

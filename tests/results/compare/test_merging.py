@@ -1,0 +1,251 @@
+"""Splits and seeds as one row a scheme, on a sweep of our own and on tables made by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from normbench import names
+from normbench.costs import softmax
+from normbench.datasets import split
+from normbench.datasets.bundled import breast_cancer
+from normbench.engine.settings import Settings
+from normbench.normalizers import PCASphere
+from normbench.results.answer import tables
+from normbench.results.compare import heldout, merging
+from normbench.results.figures import drawing
+from normbench.results.figures.base import style
+from normbench.results.pages import view
+from normbench.results.store.runs import Sweep
+from tests.recorded import write_sweep
+from tests.results.made import runs
+
+COUNT = 4
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory):
+    """Four splits of the breast cancer data, two schemes, two step sizes."""
+    folder = tmp_path_factory.mktemp("splits")
+    settings = Settings((1.0, 10.0), iterations=60)
+    for seed in range(COUNT):
+        made = write_sweep(
+            folder,
+            split(breast_cancer(), 0.25, seed),
+            softmax,
+            [("standard", StandardScaler()), ("pca_sphere", PCASphere())],
+            settings,
+            "cancer",
+            params={"dataset.split_seed": str(seed)},
+        )
+    return made.sweep
+
+
+def test_a_scheme_is_one_row_with_medians_and_quartiles_over_its_splits(splits):
+    assert len(splits.of_role("scheme")) == 2 * COUNT
+    table = tables.summary(splits).set_index("scheme")
+    assert list(table.index) == ["standard", "pca_sphere"]
+    assert merging.merged(splits).runs.index.is_unique
+    assert (table["medians of"] == "4 splits").all()
+    every = splits.of_role("step")
+    for scheme, row in table.iterrows():
+        same = (every["normalizer"] == scheme) & (every[names.STEP_TAG.column] == row["best step"])
+        costs = every.loc[same, names.FINAL_COST.column]
+        assert len(costs) == COUNT
+        wanted = np.quantile(costs, [0.25, 0.5, 0.75])
+        assert row[["cost q1", "cost", "cost q3"]].tolist() == pytest.approx(wanted)
+
+
+def test_the_runs_of_all_splits_have_the_colour_of_their_schemes_curve(splits):
+    colors = view.colors(splits, "cancer")
+    for role in ("scheme", "step"):
+        rows = splits.of_role(role)
+        assert len(rows) >= 2 * COUNT
+        for row in rows.to_dict("records"):
+            assert colors[row["run_id"]] == style.look(row["normalizer"]).color
+
+
+def test_a_scheme_is_one_curve_with_a_band(splits):
+    cost, rates = drawing.figure(splits, "cancer", "histories").axes
+    curves = [line for line in cost.lines if line.get_label()[0] != "_"]
+    assert [line.get_label().split(",")[0] for line in curves] == ["standard", "pca_sphere"]
+    assert len(cost.collections) == 2
+    assert rates.get_ylabel() == "misclassified points, percent"
+    texts = [text.get_text() for text in cost.figure.texts]
+    notes = [*texts, cost.figure.get_supxlabel()]
+    assert any("bands: quartiles, over 4 splits" in note for note in notes)
+    runs_of = merging.merged(splits).of_role("scheme")
+    table = merging.merged(splits).histories(runs_of)
+    assert table.index.is_unique
+    ends = table[table["iteration"] == 60].set_index("label")
+    summary = tables.summary(splits).set_index("scheme")
+    for scheme in curves and summary.index:
+        assert ends.loc[scheme, "train/cost"] == pytest.approx(summary.loc[scheme, "cost"])
+        assert ends.loc[scheme, "train/cost_q3"] == pytest.approx(summary.loc[scheme, "cost q3"])
+
+
+def test_the_table_of_histories_is_at_the_steps_of_the_summary(splits):
+    table = tables.histories(splits)
+    shown = tables.summary(splits).set_index("scheme")["best step"].astype(float)
+    assert dict(table.groupby("label")["step_size"].unique().map(list)) == {
+        label: [step] for label, step in shown.items()
+    }
+    assert not table.duplicated(["label", "iteration"]).any()
+
+
+def test_test_points_have_a_row_a_split_and_rates(splits):
+    table = heldout.by_split(splits)
+    assert len(table) == 2 * COUNT
+    assert list(table["scheme"].unique()) == ["standard", "pca_sphere"]
+    summary = tables.summary(splits).set_index("scheme")["best step"]
+    every = splits.of_role("step")
+    for scheme, own in table.groupby("scheme"):
+        same = (every["normalizer"] == scheme) & (every[names.STEP_TAG.column] == summary[scheme])
+        ends = every.loc[same, names.FINAL_TEST_COST.column]
+        assert sorted(own["cost"]) == pytest.approx(sorted(ends), rel=1e-9)
+        wrong = every.loc[same, names.FINAL_TEST_MISCLASSIFICATIONS.column]
+        assert sorted(142 * own["rate"]) == pytest.approx(sorted(wrong))
+    row = splits.of_role("scheme").iloc[0]
+    assert (row["train_points"], row["test_points"]) == (427, 142)
+    counts = 142 * table["rate"]
+    assert counts.to_numpy() == pytest.approx(np.round(counts))
+    assert (table["best cost"] <= table["cost"]).all()
+    assert (table["best rate"] <= table["rate"]).all()
+    assert (table[["rate", "train rate"]] < 0.5).all(axis=None)
+
+
+def test_a_sweep_without_repeats_is_itself(three):
+    assert merging.merged(three.sweep) is three.sweep
+    assert merging.whole(three.sweep) is three.sweep
+
+
+def test_one_step_stands_for_all_splits():
+    """Two of three splits are there first at the smaller step, one at the larger."""
+    held = [{0.1: 3, 1.0: 9}, {0.1: 4, 1.0: 9}, {0.1: 12, 1.0: 2}]
+    jobs = [
+        (
+            "x",
+            "a",
+            dict.fromkeys(grid, (1.0, 0.1 + n**2)),
+            {"dataset.seed": str(n), "data": str(n)},
+        )
+        for n, grid in enumerate(held)
+    ]
+    sweep = runs(*jobs)
+    counts = [count for grid in held for count in grid.values()]
+    every = sweep.runs
+    every.loc[every["role"] == "step", names.TO_LOWEST.column] = counts
+    made = merging.merged(Sweep("-", "s", every))
+    (scheme,) = made.of_role("scheme").to_dict("records")
+    assert scheme[names.STEP_TAG.column] == "0.1"
+    assert made.of_role("step")[names.BEST.column].tolist() == ["true", "false"]
+    assert scheme[names.FINAL_COST.column] == 1.1
+    assert scheme[merging.REPEATS] == "3 splits"
+    every.loc[every["role"] == "scheme", names.STEP_CHOSEN.column] = "true"  # shown, by choice
+    every.loc[every["role"] == "scheme", names.STEP_TAG.column] = "1"
+    (scheme,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
+    assert scheme[names.STEP_TAG.column] == "1"
+
+
+@pytest.mark.parametrize(
+    ("splits", "words"),
+    [
+        ([0], ""),
+        ([0, 1], "2 splits"),
+        ([0, 0, 0], "3 seeds"),
+        ([0, 0], "2 seeds"),
+        ([0, 1, 0, 1], "2 splits x 2 seeds"),
+        ([0, 1, 1], "2 splits x 2 seeds"),  # a job failed
+    ],
+)
+def test_what_jobs_repeat_is_told_in_words(splits, words):
+    assert merging.repeats(pd.DataFrame({"split": splits})) == words
+
+
+def test_a_verdict_over_splits_is_the_worst_and_counts_the_others():
+    jobs = [
+        ("x", "a", {1.0: (1.0, 0.1 + n)}, {"seed": str(n), "dataset.seed": str(n), "data": str(n)})
+        for n in range(3)
+    ]
+    every = runs(*jobs).runs
+    place = every.index[every["role"] == "step"][1]
+    every.loc[place, "verdict"] = names.CYCLING
+    (row,) = merging.merged(Sweep("-", "s", every)).of_role("step").to_dict("records")
+    assert (row["verdict"], row["reason"]) == ("cycling", "of 3 splits: 2 unsettled, 1 cycling")
+
+
+def test_a_setting_that_varies_has_all_values_and_a_tag_none():
+    jobs = [
+        ("x", "a", {1.0: (1.0, 0.1 + n)}, {"dataset.seed": str(n), "data": str(n)})
+        for n in range(2)
+    ]
+    every = runs(*jobs, cost="softmax").runs
+    place = every.index[every["role"] == "scheme"][1]
+    every.loc[place, [names.TAGS + "one", names.setting("rules.tail")]] = ["here", "0.2"]
+    (row,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
+    assert row[names.setting("dataset.seed")] == "0, 1"
+    assert row[names.setting("rules.tail")] == "0.2"
+    assert row[names.setting("cost")] == "softmax"
+    assert row[names.TAGS + "one"] is None
+
+
+def test_the_median_of_largest_steps_is_one_of_the_grid_and_knows_its_bound():
+    jobs = [
+        ("x", "a", {1.0: (1.0, 0.1 + n)}, {"dataset.seed": str(n), "data": str(n)})
+        for n in range(4)
+    ]
+    every = runs(*jobs).runs
+    schemes = every["role"] == "scheme"
+    largest, tag = names.LARGEST_CONVERGENT.column, names.CENSORED.column
+    every.loc[schemes, largest] = [1.0, 10.0, 100.0, 100.0]
+    every.loc[schemes, tag] = ["false", "false", "true", "true"]
+    (row,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
+    assert (row[largest], row[tag]) == (10.0, "false")
+    every.loc[schemes, tag] = ["true", "false", "false", "false"]
+    (row,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
+    assert (row[largest], row[tag]) == (10.0, "true")  # the first may be any larger one
+
+
+def test_copies_do_not_count(tmp_path):
+    jobs = [("x", s, {1.0: (2.0, 0.1)}, {"seed": str(n)}) for s in "ab" for n in range(3)]
+    table = tables.summary(runs(*jobs))
+    assert table["scheme"].tolist() == ["a", "b"]
+    assert "medians of" not in table
+
+
+def test_a_job_that_failed_leaves_the_others():
+    jobs = [("x", "a", {1.0: (2.0, 0.1)}, {"dataset.seed": "0", "data": "0"})]
+    jobs += [("x", "a", {1.0: (2.0, 0.3)}, {"dataset.seed": "1", "data": "1"})]
+    jobs += [("x", "a", None, {"dataset.seed": "2"})]
+    table = tables.summary(runs(*jobs))
+    assert table["cost"].tolist() == pytest.approx([0.2])
+    assert table["medians of"].tolist() == ["2 splits"]
+    failed = tables.summary(runs(*((*job[:2], None, *job[3:]) for job in jobs)))
+    assert failed["verdict"].tolist() == ["failed"]
+
+
+def test_many_iterations_that_end_early_end_the_median():
+    found = pd.DataFrame(
+        {"run_id": list("aaab"), "iteration": [0, 1, 2, 0], "train/cost": [4.0, 3.0, 2.0, 2.0]}
+    )
+    row = {"run_id": "a", "experiment": "x", "normalizer": "n", "label": "l", "verdict": "diverged"}
+    table = merging.over_members(found, row, 2)
+    assert table["train/cost"].tolist() == [3.0]
+    found = pd.DataFrame({"run_id": list("abc"), "iteration": 0, "train/cost": [1.0, 9.0, 2.0]})
+    (row,) = merging.over_members(found, row, 3).to_dict("records")
+    assert (row["train/cost_q1"], row["train/cost"], row["train/cost_q3"]) == (1.5, 2, 5.5)
+
+
+def test_the_sharpness_of_splits_is_that_of_the_first_at_its_own_step(splits, monkeypatch):
+    first = merging.merged(splits).of_role("scheme").iloc[0]["run_id"]
+    own = splits.runs.set_index("run_id")["tags.step_size"][first]
+    path = {"run_id": first, "iteration": range(3), "theory/sharpness": 0.5}
+    monkeypatch.setattr(Sweep, "histories", lambda self, runs, metrics: pd.DataFrame(path))
+    (axis,) = drawing.figure(splits, "cancer", "sharpness").axes
+    labels = [line.get_label() for line in axis.lines if line.get_label()[0] != "_"]
+    assert labels == [f"standard, step {own}"]
+
+
+def test_the_columns_of_a_merged_table_lie_side_by_side(splits):
+    assert len(splits.runs._mgr.blocks) < 12  # 110, each by itself, before they were put together
+    assert len(merging.merged(splits).runs._mgr.blocks) < 12

@@ -1,0 +1,273 @@
+"""The film as a picture: its key frames as a strip, a GIF, and an SVG that plays."""
+
+import json
+import re
+from html import escape
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
+
+import normbench
+from normbench.command.results.commands import main
+from normbench.costs import softmax
+from normbench.datasets import make_dataset
+from normbench.engine.settings import Settings
+from normbench.normalizers import PCASphere
+from normbench.results.figures import drawing
+from normbench.results.figures.base import followed, material, style
+from normbench.results.figures.contours import LEVELS
+from normbench.results.figures.film import playing
+from normbench.results.figures.film.reel import Reel
+from normbench.results.report import page as report
+from tests.recorded import write_sweep
+
+SCHEMES = ("identity", "standard", "pca_sphere")
+
+
+def points():
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 80)
+    x = rng.standard_normal((80, 2)) * [0.4, 3.0] + y[:, None]
+    return x @ np.array([[0.9, 0.4], [-0.4, 0.9]]) + [2.0, 7.0], np.array(["no", "yes"])[y]
+
+
+def compared(*normalizers, **settings):
+    settings = {"cost": "softmax", "iterations": 2, "record": ["film"], **settings}
+    return normbench.compare(*points(), normalizers=normalizers, step_sizes=[0.1], **settings)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return compared(*SCHEMES)
+
+
+@pytest.fixture(scope="module")
+def reel(found):
+    return Reel(found.sweep.arrays(found.sweep.of_role("scheme"), "film")["pca_sphere"])
+
+
+def test_the_strip_is_of_the_last_scheme_a_column_a_key_frame(found, reel):
+    axes = found.figure("film").axes
+    assert len(axes) == 2 * len(reel.keys) == 8
+    words = [axis.get_title() for axis in axes[:4]]
+    assert words[:2] == ["raw", "centred"]
+    assert words[2].startswith("rotated by ")
+    assert words[3].startswith("scaled by ")
+    assert "film of pca_sphere" in found.figure("film")._suptitle.get_text()
+    x, _ = points()
+    for frame, axis in zip(reel.keys, axes):
+        dots = np.concatenate([part.get_offsets().data for part in axis.collections[:2]])
+        assert np.sort(dots, axis=0) == pytest.approx(np.sort(reel.points(frame), axis=0))
+        assert np.ptp(axis.get_xlim()) == pytest.approx(np.ptp(axis.get_ylim()))  # one scale
+    assert np.sort(reel.points(0), axis=0) == pytest.approx(np.sort(x, axis=0))
+
+
+def test_the_same_points_have_the_same_letters_in_every_panel_and_other_figures(found, reel):
+    assert reel.marked == followed.chosen(reel.points(0))
+    for axis, frame in zip(found.figure("film").axes[:4], reel.keys):
+        assert [text.get_text() for text in axis.texts] == ["A", "B", "C", "D"]
+        places = np.array([text.get_position() for text in axis.texts])
+        assert places == pytest.approx(reel.points(frame)[reel.marked])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_mirrored_axis_runs_backwards_and_it_is_said(turned):
+    """So that no frame flips the picture: from key to key every mark keeps its side, or turns."""
+    x, y = points()
+    x = x[:, ::-1] if turned else x
+    made = normbench.compare(x, y, normalizers=["pca_sphere"], record=["film"], iterations=1)
+    parts = made.sweep.arrays(made.sweep.of_role("scheme"), "film")["pca_sphere"]
+    mirrors = np.linalg.det(parts["matrix"][-1]) < 0
+    assert mirrors == (not turned)  # of both kinds
+    axes = made.figure("film").axes
+    for frame, upper, lower in zip(parts["keys"], axes[:4], axes[4:]):
+        backwards = [axis.xaxis_inverted() + 2 * axis.yaxis_inverted() for axis in (upper, lower)]
+        assert backwards[0] == backwards[1]
+        drawn = np.diag([1 - 2 * upper.xaxis_inverted(), 1 - 2 * upper.yaxis_inverted()])
+        assert np.linalg.det(drawn @ parts["matrix"][frame]) > 0
+    assert ("mirrors the plane" in made.figure("film")._supxlabel.get_text()) == mirrors
+
+
+def test_counters_stand_over_the_contours(found, reel):
+    for frame, axis in zip(reel.keys, found.figure("film").axes[4:]):
+        told = axis.get_title().split("\n")
+        assert told[0] == f"L {style.short(reel.parts['lipschitz'][frame])}"
+        assert told[1] == f"condition number {style.short(reel.parts['condition'][frame])}"
+        count = reel.parts["iterations"][frame]
+        assert told[2] == f"iterations to 1%: {'> 1,000' if count < 0 else f'{count:,}'}"
+        start = axis.collections[LEVELS - 1].get_segments()
+        distance = min(np.linalg.norm(line - reel.path(frame)[0], axis=1).min() for line in start)
+        assert distance < 0.05 * np.ptp(axis.get_xlim())  # between two ends of a line's pieces
+
+
+@pytest.mark.parametrize("shape", sorted(style.FORMATS))
+@pytest.mark.parametrize("scheme", ["pca_sphere", "zca_sphere"])
+def test_nothing_overlaps_and_nothing_is_cut(shape, scheme):
+    made = compared(scheme)
+    wanted = style.FORMATS[shape]
+    options = material.Options(shape=wanted)
+    figure = drawing.figure(made.sweep, made.sweep.experiments[0], "film", options)
+    figure.draw_without_rendering()
+    boxes = [axis.get_tightbbox() for axis in figure.axes]
+    told = [axis.title.get_window_extent() for axis in figure.axes]
+    note = figure._supxlabel.get_window_extent()
+    for box in (*boxes, note, figure._suptitle.get_window_extent()):
+        assert box.x0 > -2
+        assert box.x1 < wanted.width * wanted.dpi + 2
+        assert box.y0 > -2
+    for number, one in enumerate(told):
+        assert not any(one.overlaps(other) for other in told[number + 1 :])
+    assert all(note.y1 <= box.y0 + 0.05 * wanted.dpi for box in boxes)
+
+
+@pytest.fixture(scope="module")
+def files(found, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("film")
+    written = drawing.write(found.sweep, folder, ["film"], kinds=("png", "svg", "pdf"))
+    return {file.name: file for group in written.values() for file in group}
+
+
+def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(files, reel):
+    assert set(files) == {"film.png", "film.svg", "film.pdf", "film.gif", "film-playing.svg"}
+    with Image.open(files["film.gif"]) as picture:
+        assert picture.n_frames == len(reel) == 37
+        assert b"normbench.compare" in picture.info["comment"]
+        rests = []
+        for number in range(picture.n_frames):
+            picture.seek(number)
+            rests.append(picture.info["duration"])
+    long = [number for number, rest in enumerate(rests) if rest > 1000]
+    assert long == reel.keys
+    assert files["film.gif"].stat().st_size < 3_000_000  # measured 600,000
+    assert files["film-playing.svg"].stat().st_size < 300_000  # measured 80,000
+
+
+def test_a_frame_of_the_gif_leaves_nothing_in_the_next_one(reel):
+    stage = playing._Stage(Figure(), reel, "made")
+    drawn = []
+    for frame in (0, 7):
+        stage.show(frame)
+        kept = (stage.upper.texts, stage.upper.collections, stage.lower.lines)
+        drawn.append([len(part) for part in (*kept, stage.lower.collections)])
+    assert drawn[0] == drawn[1]
+    assert drawn[0][0] == 4
+
+
+def test_the_svg_is_one_well_formed_file_that_asks_for_nothing(files, found):
+    text = files["film-playing.svg"].read_text()
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    spaces = ("http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml")
+    assert set(re.findall(r"https?://[^\"'<\s]*", text)) == set(spaces)
+    for node in root.iter():
+        for name, value in node.attrib.items():
+            assert not name.endswith(("href", "src"))
+            assert not name.startswith("on")
+            assert "url(" not in value
+    assert not re.search(r"\b(fetch|import|eval|XMLHttpRequest|WebSocket)\b", text)
+
+
+def test_the_svg_holds_the_frames_that_the_strip_draws(files, reel):
+    root = ElementTree.fromstring(files["film-playing.svg"].read_text())
+    (node,) = (node for node in root.iter() if node.get("id") == "data")
+    data = json.loads(node.text)
+    assert len(data["frames"]) == len(reel)
+    away = np.array(data["points"])
+    for number in (0, 9, 20, 36):
+        frame = data["frames"][number]
+        made = away @ np.array(frame["matrix"]).T + frame["image"]
+        assert made == pytest.approx(reel.points(number), rel=1e-3, abs=1e-3)  # of 5 digits
+        lines = reel.lines(number)
+        for level, line in zip(data["contours"], lines):
+            places = np.array(frame["origin"]) + np.array(level[0]) @ np.array(frame["basis"])
+            assert places == pytest.approx(line[0], rel=1e-3, abs=1e-3 * np.abs(line[0]).max())
+        assert tuple(frame["counters"]) == reel.counters(number)
+    buttons = [node for node in root.iter() if node.get("data-frame")]
+    assert [int(button.get("data-frame")) for button in buttons] == reel.keys
+    assert [button.text for button in buttons] == list(reel.parts["words"])
+
+
+def test_hostile_names_are_text_in_every_file(tmp_path):
+    x, y = points()
+    names = ["</script><script>alert(1)</script>", 'b" onload="alert(2)]]>$x$']
+    labels = np.where(y == "yes", "<b>&yes", "\u202eno")
+    frame = pd.DataFrame(x, columns=names)
+    made = normbench.compare(
+        frame, labels, normalizers=["standard"], record=["film"], iterations=1, name="<i>&</i>"
+    )
+    written = drawing.write(made.sweep, tmp_path, ["film"], kinds=("png", "svg"))
+    (files,) = written.values()
+    for file in files:
+        if file.suffix == ".svg":
+            root = ElementTree.fromstring(file.read_text())
+            tags = {node.tag.rpartition("}")[2] for node in root.iter()}
+            assert not {"b", "i"} & tags
+            assert sum(node.tag.endswith("script") for node in root.iter()) in (0, 2)
+    playing = next(file for file in files if file.stem.endswith("playing")).read_text()
+    assert "\u202e" not in playing
+    (node,) = (n for n in ElementTree.fromstring(playing).iter() if n.get("id") == "data")
+    assert json.loads(node.text)["frames"][0]["names"] == names
+
+
+def test_a_film_of_regression_has_points_of_one_colour(tmp_path):
+    x, _ = points()
+    y = x @ [1.0, -0.3] + 40
+    made = normbench.compare(
+        x, y, cost="least_squares", normalizers=["minmax"], record=["film"], iterations=1
+    )
+    (files,) = drawing.write(made.sweep, tmp_path, ["film"], kinds=("svg",)).values()
+    assert [file.name for file in files] == ["film.svg", "film-playing.svg"]
+    assert [axis.get_title() for axis in made.figure("film").axes[:2]] == ["raw", "moved"]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    x, y = points()
+    data = make_dataset("two", x, (y == "yes").astype(int), class_names=["no", "yes"], source="-")
+    schemes = [
+        *(("standard", StandardScaler()), ("pca_sphere", PCASphere())),
+        ("quantile", QuantileTransformer(n_quantiles=20)),
+    ]
+    settings = Settings((0.1,), iterations=2, record=("film",))
+    return write_sweep(folder, data, softmax, schemes, settings, "two-softmax")
+
+
+def test_the_command_draws_the_film_of_the_scheme_that_is_named(store, tmp_path, capsys):
+    out = ["--store", store.uri, "--out", str(tmp_path)]
+    assert main(["figure", "film", *out]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    names = [line.rpartition("/")[2] for line in printed]
+    assert names == ["film.png", "film.svg", "film.pdf", "film.gif", "film-playing.svg"]
+    assert "film of pca_sphere" in (tmp_path / "film-playing.svg").read_text()
+    assert main(["figure", "film", "--scheme", "standard", *out]) == 0
+    assert "film of standard" in (tmp_path / "film-playing.svg").read_text()
+
+
+def test_without_a_film_one_line_says_why(store, three, tmp_path, capsys):
+    out = ["--store", store.uri, "--out", str(tmp_path)]
+    assert main(["figure", "film", "--scheme", "quantile", *out]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "has nothing recorded for it, the scheme is no affine map of the features; " in told
+    assert main(["figure", "film", "--scheme", "quantil", *out]) == 2
+    told = capsys.readouterr().err
+    assert "scheme quantil: is not in sweep-1; choose one of standard, pca_sphere, quantile" in told
+    assert main(["figure", "film", "--store", three.uri]) == 2
+    assert "record=[film]" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_shows_the_strip(store):
+    page = report.render(store.sweep)
+    assert "Raw to normalized" in page
+    assert "film of pca_sphere" in page
+    reel = Reel(store.sweep.arrays(store.sweep.of_role("scheme"), "film")["pca_sphere"])
+    (_, first, before), (_, _, after) = reel.counters(0), reel.counters(36)
+    told = f"to pca_sphere, the condition number goes from {first} to 1, and the iterations to 1 "
+    assert f"{told}percent at step 1/L from {escape(before)} to {after}." in page

@@ -1,0 +1,134 @@
+"""What the figures over the step sizes say of each: too small, too large, off the scale."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench import names
+from normbench.results.compare.merging import REPEATS
+from normbench.results.figures import phase_diagram, step_sizes
+from normbench.results.figures.base import material
+from normbench.results.figures.phase_diagram import LARGE, SMALL
+from tests.results.figures.test_figures import marked, texts
+
+SIZES = [0.01, 0.1, 1.0, 10.0]
+
+
+def table(label, verdicts, costs):
+    rows = {"label": label, "verdict": verdicts, step_sizes.STEP: SIZES, step_sizes.COST: costs}
+    return pd.DataFrame(rows)
+
+
+def scheme(label, threshold=np.nan, best="1", start=1.0, **more):
+    known = {"label": label, "normalizer": label, step_sizes.THRESHOLD: threshold}
+    return known | {names.STEP_TAG.column: best, material.START: start} | more
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "costs", "expected"),
+    [
+        (
+            ["unsettled", "levelled", "unsettled", "cycling"],
+            [0.9, 0.1, 0.2, 3.0],
+            [SMALL, "levelled", "unsettled", LARGE],
+        ),
+        (
+            ["unsettled", "unsettled", "unsettled", "diverged"],
+            [0.9, 0.5, 2.0, 9.0],
+            [SMALL, "unsettled", LARGE, "diverged"],
+        ),
+        (["cycling"] * 4, [0.5] * 4, ["cycling"] * 4),
+        (["diverged"] * 4, [np.nan] * 4, ["diverged"] * 4),
+    ],
+)
+def test_a_step_size_is_too_small_or_too_large(verdicts, costs, expected):
+    assert phase_diagram.kinds(table("a", verdicts, costs), scheme("a")) == expected
+
+
+def test_nothing_is_too_large_where_the_start_is_not_known():
+    own = table("a", ["unsettled"] * 4, [0.9, 0.5, 2.0, 9.0])
+    assert LARGE not in phase_diagram.kinds(own, scheme("a", start=np.nan))
+
+
+def test_rows_are_sorted_by_2_over_l_and_equal_schemes_share_one():
+    verdicts, costs = ["unsettled", "levelled", "levelled", "diverged"], [0.9, 0.1, 0.1, np.nan]
+    steps = pd.concat([table(name, verdicts, costs) for name in "abcd"])
+    rows = [scheme("a", 3.0), scheme("b"), scheme("c", 0.5), scheme("d", 3.0 * (1 + 1e-9))]
+    found = phase_diagram.together(steps, pd.DataFrame(rows))
+    assert [[row["label"] for row in same] for same in found] == [["c"], ["a", "d"], ["b"]]
+    (axis,) = phase_diagram.draw(steps, pd.DataFrame(rows), "").axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["c", "a = d", "b"]
+
+
+def test_it_says_what_stands_for_several_splits():
+    """The median of the largest steps that level may lie in a cell whose worst split does not."""
+    steps = table("a", ["unsettled"] * 4, [0.9, 0.5, 0.4, 0.3])
+    for over, expected in (("4 splits", "over 4 splits: the worst verdict"), ("", "")):
+        row = scheme("a", 2.0, **{step_sizes.LARGEST: 10.0, REPEATS: over})
+        figure = phase_diagram.draw(steps, pd.DataFrame([row]), "")
+        assert figure.legends[0].get_title().get_text().startswith(expected)
+        assert bool(figure.legends[0].get_title().get_text()) == bool(expected)
+
+
+def test_schemes_of_one_2_over_l_and_other_costs_are_not_called_equal():
+    """As are centred features and sphered ones, where the bias is the stiffest direction."""
+    verdicts, costs = ["unsettled", "levelled", "levelled", "cycling"], [0.9, 0.1, 0.1, 0.3]
+    found = {}
+    for place, factor in ((0, 0.99), (1, 1 + 1e-4), (3, 3.0)):  # the last is above 2/L
+        other = [factor * one if n == place else one for n, one in enumerate(costs)]
+        steps = pd.concat([table("a", verdicts, costs), table("b", verdicts, other)])
+        rows = pd.DataFrame([scheme("a", 3.0), scheme("b", 3.0)])
+        found[place] = len(phase_diagram.together(steps, rows))
+    assert found == {0: 2, 1: 2, 3: 1}
+
+
+def test_limits_stand_on_their_step_and_say_where_the_grid_ends():
+    steps = table("a", ["unsettled", "levelled", "levelled", "levelled"], [0.9, 0.1, 0.1, 0.1])
+    told = {step_sizes.LARGEST: 10.0, names.CENSORED.column: "true"}
+    for more, threshold, words in (
+        (told, 2.0, [">="]),
+        (told | {names.CENSORED.column: "false"}, 2.0, []),
+        ({}, 4e-7, ["← 2/L = 4·10⁻⁷"]),
+        ({}, 5e4, ["2/L = 5·10⁴ →"]),
+    ):
+        rows = pd.DataFrame([scheme("a", threshold, **more)])
+        figure = phase_diagram.draw(steps, rows, "")
+        (axis,) = figure.axes
+        assert texts(axis) == words
+        assert {line.get_xdata()[0] for line in marked(axis, "largest")} == (
+            {10.0} if more else set()
+        )
+        legend = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert ("2/L, predicted" in legend) == (threshold == 2.0)
+        assert ("largest step that levels" in legend) == bool(more)
+
+
+def test_where_everything_diverged_nothing_is_drawn_or_named_that_is_not_there(three):
+    steps = table("a", ["diverged"] * 4, [1e300] * 4)
+    rows = pd.DataFrame([scheme("a", 1e-9, best=None)])
+    figure = phase_diagram.draw(steps, rows, "")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["diverged"]
+    lost = three.sweep.runs.assign(verdict="diverged")
+    lost = type(three.sweep)(three.uri, "sweep-1", lost)
+    assert step_sizes.make(lost, three.name, material.Options()) is None
+
+
+def test_a_scheme_that_diverged_has_no_cost_and_the_others_no_curve_of_it():
+    steps = pd.concat(
+        [
+            table("a", ["diverged"] * 4, [1e300] * 4),
+            table("b", ["unsettled", "levelled", "unsettled", "diverged"], [0.9, 0.1, 50.0, 1e9]),
+        ]
+    )
+    rows = pd.DataFrame([scheme("a", best=None), scheme("b", best="0.1")])
+    figure = step_sizes.draw(steps, rows, "")
+    lost, other = figure.axes
+    assert texts(lost) == ["diverged at all 4 step sizes"]
+    assert not marked(lost, "best")
+    assert [list(line.get_xdata()) for line in marked(other, "above")] == [[1.0]]
+    assert [list(line.get_xdata()) for line in marked(other, "best")] == [[0.1]]
+    assert other.get_ylim()[1] < 1e3
+    (behind,) = [part for part in other.collections if hasattr(part, "get_segments")]
+    assert not any(len(segment) for segment in behind.get_segments())
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "off the scale" in legend

@@ -1,0 +1,275 @@
+"""Each closing sentence is said where it is true, and not where it is false."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench import names
+from normbench.results.answer import closing as answer
+from normbench.results.answer import theory_table as theory
+from normbench.results.compare import heldout, problems, reached
+from normbench.results.report import captions, profile
+from normbench.results.store.runs import Sweep
+from normbench.results.words.sentences import TEMPLATES
+from tests.claims.claims import sentences
+from tests.results.made import runs
+
+NO_SPLITS = pd.DataFrame({"experiment": []})
+FAST, SLOW, NEVER = {1.0: (3, 0.001)}, {1.0: (5, 0.002)}, {1.0: (np.inf, 0.5)}
+THERE = {1.0: (0, 0.001)}  # from another start
+BOTH = (("x", "a", FAST), ("x", "b", SLOW))
+
+
+def told(text):
+    """Return the names of the sentences of a text."""
+    return [name for name, _ in sentences(text)]
+
+
+def with_tags(sweep, **columns):
+    """Return a sweep with other columns, by their place in `names`; of the scheme runs alone."""
+    frame = sweep.runs.copy()
+    schemes = frame["role"] == "scheme"
+    for name, value in columns.items():
+        frame.loc[schemes, getattr(names, name).column] = value
+    return Sweep("-", "s", frame)
+
+
+def counted(*left):
+    """Return a sweep of schemes that are compared by misclassified points, of 100."""
+    sweep = with_tags(
+        runs(*(("x", name, FAST) for name in "abc"[: len(left)])), COMPARED=names.MISCLASSIFICATIONS
+    )
+    wrong = sweep.runs["normalizer"].map(dict(zip("abc", left)))
+    more = {names.FINAL_MISCLASSIFICATIONS.column: wrong, names.MINIMUM.column: 0.3}
+    more[names.target("1e-1").column] = 10.0
+    return Sweep("-", "s", sweep.runs.assign(**more))
+
+
+def over_splits(**rates):
+    """Return what `heldout.by_split` returns, of one experiment: the error rates by scheme."""
+    rows = [
+        {"experiment": "x", "scheme": name, "split": number, "cost": rate, "best cost": rate}
+        | {"at": 3.0, "rate": rate, "best rate": rate, "train rate": 0.0, "start": 1.0}
+        for name, own in rates.items()
+        for number, rate in enumerate(own)
+    ]
+    return pd.DataFrame(rows)
+
+
+def rising(by):
+    return over_splits(a=[0.2]).assign(**{"best cost": 0.2 - by, "start": 0.6})
+
+
+def ending(sweep):
+    return answer.sentence(sweep, "x")
+
+
+def closing(sweep, splits=NO_SPLITS):
+    return " ".join(answer.answers(sweep, "x", splits))
+
+
+def notes(*jobs, **params):
+    return " ".join(profile.notes([runs(*jobs, **params)]))
+
+
+def starting(**starts):
+    """Return jobs of schemes with their starts."""
+    return [("x", name, FAST, {"start": start}) for name, start in starts.items()]
+
+
+def explained(sweep):
+    return theory.explanation(sweep, "x")
+
+
+FAILED, DIVERGED = ("x", "b", None), ("x", "b", {1.0: (np.inf, 0.5)})
+LARGE = {"cost.l2": "0.1"}
+
+
+def diverging():
+    sweep = runs(("x", "a", FAST), DIVERGED)
+    sweep.runs.loc[sweep.runs["normalizer"] == "b", "verdict"] = "diverged"
+    return sweep
+
+
+@dataclass(frozen=True)
+class Kept(Sweep):
+    """A sweep whose schemes keep the directions of their cost."""
+
+    curvature: Any = ()
+
+    def arrays(self, runs, name):
+        values = np.array(self.curvature)
+        kept = {"window_curvature": values, "window_share": values**0}
+        kept["window_times"] = np.ones(len(values), dtype=int)
+        return dict.fromkeys(runs["label"], kept) if len(values) else {}
+
+
+def windows(*curvature):
+    made = runs(("x", "a", FAST), iterations="10")
+    return captions.finding(Kept("-", "s", made.runs, curvature=curvature), "x", "windows")
+
+
+@dataclass(frozen=True)
+class Filmed(Sweep):
+    """A sweep whose schemes keep the counters of a film."""
+
+    film: Any = None
+
+    def arrays(self, runs, name):
+        return dict.fromkeys(runs["label"], self.film) if self.film else {}
+
+
+FILM = {"lipschitz": [9.0, 1.0], "condition": [4567.0, 1.0], "iterations": [-1, 3], "most": 1000}
+
+
+def filming(film):
+    made = runs(("x", "a", FAST))
+    return captions.finding(Filmed("-", "s", made.runs, film=film), "x", "film")
+
+
+def steps(*sizes):
+    jobs = [("x", name, {size: (3, 0.001)}) for name, size in zip("abc", sizes)]
+    return captions.finding(runs(*jobs), "x", "step_sizes")
+
+
+def levelling(*sizes):
+    jobs = [("x", name, dict.fromkeys(own, (3, 0.001))) for name, own in zip("ab", sizes)]
+    return captions.finding(runs(*jobs), "x", "phase_diagram")
+
+
+def losing(share):
+    return captions.finding(with_tags(runs(*BOTH), VARIANCE_LOST=share), "x", "projection")
+
+
+def ranking(*jobs):
+    return captions.finding(runs(*jobs), "x", "overview")
+
+
+# Of each sentence: a text that has it, and the nearest one that has not.
+CASES = {
+    "goes_from": (steps(0.1, 1.0, 10.0), steps(1.0, 1.0, 1.0)),
+    "is_one": (steps(1.0, 1.0, 1.0), steps(0.1, 1.0, 10.0)),
+    "levelling": (levelling([0.1, 1.0], [1.0, 10.0]), levelling([0.1, 1.0], [1.0])),
+    "serving": (windows(1.0, 0.01), windows()),
+    "filmed": (filming(FILM), filming(None)),
+    "losing": (losing(0.2), losing(np.nan)),
+    "mean_ranks": (ranking(*BOTH), ranking(*BOTH[:1], ("y", "b", FAST))),
+    "none_ran": (explained(runs(FAILED)), explained(runs(("x", "a", FAST), FAILED))),
+    "no_step": (
+        explained(Sweep("-", "s", runs(("x", "a", FAST)).runs.query("role != 'step'"))),
+        explained(runs(("x", "a", FAST))),
+    ),
+    "note": (explained(with_tags(runs(*BOTH), NOTE="it rains")), explained(runs(*BOTH))),
+    "judged_again": (explained(with_tags(runs(*BOTH), AGAIN="path")), explained(runs(*BOTH))),
+    "counts": (" ".join(profile.notes([counted(1, 2)])), notes(*BOTH)),
+    "other_functions": (
+        notes(*starting(a="normal", b="normal")),
+        notes(*starting(a="zeros", b="zeros")),
+    ),
+    "few_functions": (
+        notes(*starting(a="same_function", b="normal")),
+        notes(*starting(a="normal", b="normal")),
+    ),
+    "one_function": (
+        notes(*starting(a="same_function", b="same_function")),
+        notes(*starting(a="same_function", b="normal")),
+    ),
+    "own_functions": (notes(*BOTH, **LARGE), notes(*BOTH, **LARGE, **{"cost.l2_in": "features"})),
+    "idle_seed": (
+        notes(*(("x", "a", FAST, {"seed": seed}) for seed in "12")),
+        notes(*(("x", "a", {1.0: float(seed)}, {"seed": seed}) for seed in "12")),
+    ),
+    "by_cost": (ending(runs(*BOTH)), ending(runs(BOTH[0], ("x", "b", FAST)))),
+    "by_excess": (ending(runs(*BOTH, **LARGE)), ending(runs(*BOTH))),
+    "by_count": (ending(counted(1, 2)), ending(counted(1, 1))),
+    "one_place": (ending(runs(BOTH[0], ("x", "b", FAST))), ending(runs(*BOTH))),
+    "counted": (
+        answer.overall(runs(*BOTH, ("y", "a", FAST), ("y", "b", SLOW))),
+        answer.overall(runs(*BOTH)),
+    ),
+    "no_descent": (ending(runs(("x", "a", None), iterations="0")), ending(runs(FAILED))),
+    "no_cost": (ending(runs(FAILED)), ending(runs(*BOTH, FAILED))),
+    "all_diverged": (ending(diverging()), ending(runs(("x", "a", FAST), DIVERGED))),
+    "some_failed": (ending(runs(("x", "a", FAST), FAILED)), ending(diverging())),
+    "fastest": (closing(runs(*BOTH)), closing(runs(("x", "a", NEVER), ("x", "b", NEVER)))),
+    "starts_there": (closing(runs(("x", "a", THERE), ("x", "b", SLOW))), closing(runs(*BOTH))),
+    "nobody": (closing(runs(("x", "a", NEVER), ("x", "b", NEVER))), closing(runs(*BOTH))),
+    "predicts_unknown": (closing(runs(*BOTH)), closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2]))),
+    "predicts": (closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])), closing(runs(*BOTH))),
+    "faster_predicts_worse": (
+        closing(runs(*BOTH), over_splits(a=[0.2], b=[0.1])),
+        closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])),
+    ),
+    "rises": (heldout.rises(rising(0.03)), heldout.rises(rising(0.01))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_closing_sentence_is_said_only_where_it_is_true(name):
+    true, false = (told(text) for text in CASES[name])
+    assert name in true
+    assert name not in false
+
+
+def test_cross_validation_says_how_schemes_predict():
+    for cost, expected in ((0.3, False), (np.nan, True)):
+        sweep = runs(*BOTH)
+        sweep.runs[names.FOLDS_COST.column] = cost
+        assert ("predicts_unknown" in told(closing(sweep))) == expected
+
+
+def test_captions_say_what_the_numbers_show():
+    assert steps(0.1, 1.0, 0.1) == ("The best step size goes from 0.1 under a = c to 1 under b.")
+    assert levelling([0.1, 1.0], [1.0, 10.0]) == "So many of 2 step sizes level: a 0, b 0."
+    # In 10 iterations step 1 shrinks along h = 1 at once, along h = 0.01 to 0.99^10 = 0.904.
+    assert windows(1.0, 0.01) == (
+        "Step 1 serves 1 of 2 directions of a, which hold 50% of the excess at the start."
+    )
+    assert filming(FILM) == (
+        "From raw points to a, the condition number goes from 4570 to 1, and the iterations to 1 "
+        "percent at step 1/L from > 1,000 to 3."
+    )
+    assert losing(0.0123) == (
+        "Of the variance of a, 1.230% is lost. Of the variance of b, 1.230% is lost."
+    )
+
+
+def test_counts_are_ranked_by_counts_and_equal_ones_stand_together():
+    said = ending(counted(7, 2, 2))
+    assert said == (
+        "After gradient descent, from the fewest misclassified points up: b = c, 2 misclassified "
+        "at step size 1 (unsettled); a, 7 misclassified at step size 1 (unsettled)."
+    )
+    assert "leaves the fewest points of x misclassified" in answer.question(counted(7, 2), "x")
+    assert "of the points misclassified" in closing(counted(7, 2))
+    both = Sweep(
+        "-", "s", pd.concat([counted(7, 2).runs, runs(("y", "a", FAST), ("y", "b", SLOW)).runs])
+    )
+    assert "the lowest cost or fewest misclassified points on how many" in answer.overall(both)
+
+
+def test_what_is_left_of_counts_is_the_share_of_the_points():
+    sweep = counted(7, 2)
+    assert reached.reached([sweep])["excess"].tolist() == pytest.approx([0.07, 0.02])
+    rows = sweep.of_role("scheme").to_dict("records")
+    assert [reached.excess_left(row, row) for row in rows] == pytest.approx([0.07, 0.02])
+
+
+def test_one_scheme_alone_starts_from_what_it_starts_from():
+    assert notes(*starting(a="normal")) == ""
+
+
+def test_starts_that_were_chosen_by_hand_are_their_own_problems():
+    assert notes(*starting(a="zeros", b="normal")) == ""
+
+
+def test_no_template_holds_two_sentences():
+    assert not [text for text in TEMPLATES.values() if ". " in text]
+
+
+def test_seeds_are_named_once():
+    jobs = [("x", "a", FAST, {"seed": seed}) for seed in "12"]
+    assert len(problems.idle_seeds([runs(*jobs)])) == 1

@@ -1,0 +1,151 @@
+"""What is told of schemes over any set of sweeps, made by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench.results.report import profile
+from normbench.results.store import runs as reader
+from normbench.results.store.errors import ResultsError
+from tests.results.compare.test_comparisons import table
+from tests.results.made import runs
+
+
+@pytest.fixture
+def told(monkeypatch, capsys):
+    """Return a function that gives what is printed of these sweeps, by their ids."""
+
+    def of(found, *options, ids=None, **more):
+        last = next(iter(found))
+        monkeypatch.setattr(reader, "load", lambda store, sweep_id: found[sweep_id])
+        monkeypatch.setattr(reader, "last_sweep_ids", lambda store: (last, last))
+        monkeypatch.setattr(profile, "_predictions", lambda loaded: pd.DataFrame())
+        profile.tell("-", ids or [], *(options or ("1e-2", "iterations")), **more)
+        return capsys.readouterr().out
+
+    return of
+
+
+def sweep(**values):
+    return runs(*(("x", scheme, {1.0: value}) for scheme, value in values.items()))
+
+
+def test_without_ids_the_last_sweep_counts(told):
+    found = {"new": sweep(a=5.0, b=1.0), "old": sweep(a=2.0, b=1.0, c=1.0)}
+    text = told(found)
+    assert text.startswith("iterations to the target of 1e-2 of the excess")
+    assert text == told(found, ids=["new"]) != told(found, ids=["old"])
+
+
+def test_of_several_sweeps_the_one_that_is_named_last_counts(told):
+    found = {"new": sweep(a=5.0, b=1.0), "old": sweep(a=2.0, b=1.0)}
+    text = told(found, ids=["old", "new"])
+    assert text == told(found, ids=["new"]) != told(found, ids=["new", "old"])
+
+
+def test_the_answer_comes_first_with_the_number_of_problems(told, tmp_path, monkeypatch):
+    jobs = [(name, s, {1.0: n}) for name in "xy" for s, n in (("a", 5.0), ("b", 1.0))]
+    titles = []
+    draw = profile.profiles.draw
+    monkeypatch.setattr(
+        profile.profiles,
+        "draw",
+        lambda *given, **more: titles.append(given[1]) or draw(*given, **more),
+    )
+    text = told({"s": runs(*jobs)}, folder=tmp_path)
+    first = text.split("\n\n")[1]
+    assert first.startswith("leaderboard, n = 2 problems\n")
+    assert first.splitlines()[3].split()[0] == "b"
+    assert titles == ["iterations to 1e-2 of the excess, n = 2 problems"]
+    assert "n = 1 problem\n" in told({"s": sweep(a=5.0, b=1.0)})
+
+
+def test_predictions_have_a_setting_where_there_are_several():
+    few = runs(("x", "a", {1.0: 2.0}), iterations="10")
+    many = runs(("y", "a", None), ("x", "a", {1.0: 2.0}), iterations="20")  # another id
+    table = profile._predictions([few, many])
+    assert table["setting"].tolist() == ["iterations=10", "iterations=20"]
+    assert table.columns[:2].tolist() == ["experiment", "setting"]
+    assert "setting" not in profile._predictions([few])
+    assert profile._predictions([runs(("x", "a", None))]).empty
+
+
+def test_a_figure_has_three_files_and_needs_a_problem(told, tmp_path):
+    text = told({"s": sweep(a=5.0, b=1.0)}, folder=tmp_path / "a" / "new")
+    files = [tmp_path / "a" / "new" / f"profiles.{kind}" for kind in ("png", "svg", "pdf")]
+    assert all(file.is_file() for file in files)
+    assert "".join(f"figure     {file}\n" for file in files) in text
+    with pytest.raises(ResultsError, match="nothing to draw; no problem on which every scheme"):
+        told({"s": runs(("x", "a", {1.0: 1.0}), ("y", "b", {1.0: 1.0}))}, folder=tmp_path)
+    with pytest.raises(ResultsError, match="nothing to draw; no scheme reaches the target"):
+        told({"s": sweep(a=np.inf, b=np.inf)}, folder=tmp_path)
+
+
+def test_what_nobody_reaches_is_told(told):
+    lost = runs(
+        ("x", "a", {1.0: 2.0}), ("x", "b", {1.0: 3.0}), *(("y", s, {1.0: np.inf}) for s in "ab")
+    )
+    words = "(without 1 of 2 splits, on which no scheme reaches it)"
+    assert words in told({"s": lost})
+    assert "without" not in told({"s": sweep(a=2.0, b=1.0)})
+    share = "share of problems within a factor of the fastest: nothing to compare"
+    nobody = told({"s": sweep(a=np.inf, b=np.inf)})
+    assert f"{share} ({profile.NOBODY})" in nobody
+    apart = told({"s": runs(("x", "a", {1.0: 1.0}), ("y", "b", {1.0: 1.0}))})
+    assert f"{share} ({profile.NOT_ALL})" in apart
+
+
+def test_own_functions_of_one_sweep_are_told_of_all():
+    found = [sweep(a=2.0, b=1.0), runs(("y", "a", {1.0: 2.0}, {"cost.l2": "0.1"}))]
+    assert len(profile.notes(found)) == 1
+    assert profile.notes(found[:1]) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("1e-9", "iterations"), "--target 1e-9: choose one of 1e-1, 1e-2, 1e-3"),
+        (("1e-2", "hours"), "--by hours: choose one of iterations, seconds"),
+    ],
+)
+def test_a_target_or_a_measure_that_there_is_not_is_refused(told, options, words):
+    with pytest.raises(ResultsError, match=words):
+        told({"s": sweep(a=1.0, b=2.0)}, *options)
+
+
+def test_a_terminal_has_the_shares_at_a_few_factors():
+    lines = profile.wide(table(a=[10, 10, np.inf, np.inf], b=[20, 5, np.inf, 5])).set_index(
+        "scheme"
+    )
+    assert list(lines) == ["x1", "x1.5", "x2", "x3", "x5", "x10", "x100", "at all"]
+    assert lines.loc["a", ["x1", "x1.5", "x2", "x100", "at all"]].tolist() == [
+        *("0.33", "0.33", "0.67", "0.67", "0.67")
+    ]
+    assert lines.loc["b", ["x1", "x2", "at all"]].tolist() == ["0.67", "1.00", "1.00"]
+
+
+@pytest.mark.parametrize(
+    ("starts", "words"),
+    [
+        ({"a": "same_function", "b": "same_function"}, "The start is the same function"),
+        ({"a": "normal", "b": "normal"}, "The start is not one function (x)"),
+        (
+            {"a": "same_function", "b": "normal"},
+            "one function of the training points under a; under b no weights make it",
+        ),
+        ({"a": "zeros", "b": "zeros"}, None),
+        ({"a": "normal"}, None),
+    ],
+)
+def test_what_a_drawn_start_is_to_the_schemes_is_told(starts, words):
+    jobs = [("x", scheme, {1.0: 1.0}, {"start": start}) for scheme, start in starts.items()]
+    notes = profile.notes([runs(*jobs)])
+    assert len(notes) == (words is not None)
+    assert words is None or words in notes[0]
+
+
+def test_a_leaderboard_is_over_the_most_problems_and_splits_of_a_scheme():
+    board = pd.DataFrame({"problems": [2, 2], "splits": [6, 5]})  # a job of one failed
+    assert profile._over(board) == ", n = 2 problems, 6 splits"
+    assert profile._over(board.assign(problems=1, splits=1)) == ", n = 1 problem"
+    assert profile._over(board.iloc[:0]) == ""
