@@ -133,6 +133,11 @@ def repeats(jobs: pd.DataFrame) -> str:
     return " x ".join(word for word in words if word)
 
 
+def repeated_over(rows: pd.DataFrame) -> list[str]:
+    """Return what the medians of merged rows are over, each once, in order."""
+    return sorted(set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""})
+
+
 def _grid(
     steps: pd.DataFrame, jobs: pd.DataFrame, schemes: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:

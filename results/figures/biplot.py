@@ -1,6 +1,6 @@
 """Points and features in one plane: principal components with the features as arrows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +9,8 @@ from matplotlib.figure import Figure
 
 from normbench.results.figures.base import followed, style
 from normbench.results.figures.base.labels import spread_beside
-from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
-from normbench.results.figures.data import class_looks
-from normbench.results.store.rows import as_rows
 
 NAMED = 12  # arrows: more cannot be read
 SHORT = 0.05  # of the longest arrow: shorter ones are not seen, and not drawn
@@ -22,67 +20,49 @@ LETTER = 0.07  # of a panel's height, from the middle of a letter to that of a n
 HEIGHT = 0.62  # of a panel, over its width: there is room for names on both sides
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a panel a scheme, points pale, the longest arrows named.
 
     arrays: by label, `points` (p, 2), `loadings` (m, 2), `names` (m,), `shares` (2,), `target`
     (p,), `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`), in order.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
+    shown = with_arrays(schemes, arrays)
+    first = shown[0].parts
     with style.drawn(shape):
-        figure, axes = style.panels(len(rows), shape, title, HEIGHT, columns=min(2, shape.columns))
-        first = arrays[rows[0]["label"]]
-        numbers = followed.in_panels(rows, first["points"] * first["shares"] ** 0.5)
-        for axis, row, look in zip(axes, rows, style.looks([row["normalizer"] for row in rows])):
-            _panel(axis, arrays[row["label"]], numbers, shape)
-            followed.mark(axis, arrays[row["label"]]["points"], numbers, shape)
-            style.name_panel(axis, row["label"], look)
-        classes = first["class_names"]
-        looks = class_looks(len(classes))
-        marks = [style.class_mark(*look, str(name)) for name, look in zip(classes, looks)]
-        if marks:
-            style.legend(figure, shape, marks)
+        figure, axes = style.panels(len(shown), shape, title, HEIGHT, columns=min(2, shape.columns))
+        numbers = followed.in_panels(shown, first["points"] * first["shares"] ** 0.5)
+        for axis, scheme in zip(axes, shown):
+            _panel(axis, scheme.parts, numbers, shape)
+            followed.mark(axis, scheme.parts["points"], numbers, shape)
+            style.name_panel(axis, scheme.label, scheme.look)
+        style.legend(figure, shape, style.class_marks(first["class_names"]))
         if numbers:
             style.note(figure, shape, followed.note(numbers))
     return figure
 
 
-def _panel(axis: Any, parts: Mapping[str, Any], marked: Sequence[int], shape: Shape) -> None:
+def _panel(axis: Any, parts: Parts, marked: Sequence[int], shape: Shape) -> None:
     """Draw one scheme's points, and its features as arrows.
 
     marked: the points that are to have a letter, which no name may cover.
     """
-    points, target = parts["points"], parts["target"]
-    size = (0.3 * shape.font) ** 2
-    if len(parts["class_names"]):
-        for number, (color, marker) in enumerate(class_looks(len(parts["class_names"]))):
-            some = points[target == number].T
-            axis.scatter(*some, s=size, color=color, marker=marker, alpha=0.6, lw=0)
-    else:
-        axis.scatter(*points.T, s=size, color="0.5", alpha=0.6, lw=0)
+    points, size = parts["points"], (0.3 * shape.font) ** 2
+    for chosen, (color, marker) in style.by_class(parts, "0.5"):
+        axis.scatter(*points[chosen].T, s=size, color=color, marker=marker, alpha=0.6, lw=0)
     lengths = np.hypot(*parts["loadings"].T)
     arrows = parts["loadings"] * (REACH / (lengths.max() or 1.0))
     named = np.argsort(-lengths, kind="stable")[:NAMED]
     named = named[lengths[named] > SHORT * lengths.max()]
     for number in named:
-        tip = arrows[number]
-        axis.annotate(
-            "", tip, (0, 0), arrowprops={"arrowstyle": "->", "color": "black", "lw": 1}, zorder=4
-        )
+        arrow = {"arrowstyle": "->", "color": "black", "lw": 1}
+        axis.annotate("", arrows[number], (0, 0), arrowprops=arrow, zorder=4)
     half = min(max(1.7 * REACH, 1.1 * float(np.abs(points).max())), FARTHEST)
-    axis.set_xlim(-half / HEIGHT, half / HEIGHT)
-    axis.set_ylim(-half, half)
+    axis.set(xlim=(-half / HEIGHT, half / HEIGHT), ylim=(-half, half))
     axis.set_aspect("equal")  # angles between arrows tell of correlations
     letters = points[list(marked)].reshape(-1, 2)
     _write(axis, arrows[named], parts["names"][named], letters, 0.7 * shape.font, half)
-    for n, put in enumerate((axis.set_xlabel, axis.set_ylabel)):
-        put(f"component {n + 1}, {parts['shares'][n]:.0%} of the variance")
+    words = [f"component {n + 1}, {parts['shares'][n]:.0%} of the variance" for n in (0, 1)]
+    axis.set(xlabel=words[0], ylabel=words[1])
 
 
 def _write(axis: Any, tips: Any, words: Any, letters: Any, font: float, half: float) -> None:

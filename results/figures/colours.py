@@ -1,14 +1,11 @@
 """A picture, and copies of it with noise in their colours: along the principal axes, or round."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.material import Arrays, of_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 
 SHOWN = 3  # copies of a kind
@@ -18,13 +15,7 @@ KINDS = {
 }
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a row a kind of noise, the picture left, copies of it beside.
 
     arrays: by label, `picture` (h, w, 3), `aligned` and `round` (c, 3). The schemes, one row each
@@ -40,8 +31,8 @@ def draw(
                 axis = axes[row * (SHOWN + 1) + number]
                 axis.imshow(np.clip(picture + shift, 0, 255).astype(np.uint8))
                 axis.set_axis_off()
-                told = f"{kind} noise, copy {number}" if number else "as it is"
-                axis.set_title(told, fontsize="small")
+                name = f"{kind} noise, copy {number}" if number else "as it is"
+                axis.set_title(name, fontsize="small")
         told = "; ".join(f"{kind}: {words}" for kind, words in KINDS.items())
         style.note(figure, shape, f"one shift of colour for all pixels of a copy; {told}")
     return figure

@@ -1,6 +1,5 @@
 """The coordinates of each scheme as images, and points as they are and under the scheme."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,9 +7,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import material, style
+from normbench.results.figures.base.material import Arrays, Parts, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
 SHOWN = 16  # components of a scheme, unless more or fewer are asked for
@@ -24,8 +23,19 @@ def side(features: int) -> int | None:
     return root if root > 2 and root * root == features else None
 
 
+def square(pixels: Any) -> Any:
+    """Return pixels (..., N) as square images.
+
+    Raises ValueError where N is no square.
+    """
+    width = side(pixels.shape[-1])
+    if width is None:
+        raise ValueError(f"{pixels.shape[-1]} features are not the pixels of a square image")
+    return pixels.reshape(*pixels.shape[:-1], width, width)
+
+
 def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
+    arrays: Arrays,
     schemes: pd.DataFrame,
     title: str,
     *,
@@ -38,25 +48,14 @@ def draw(
     (p, M). schemes: one row a scheme (`label`, `normalizer`), in order. Red adds to a pixel, blue
     takes away; each image has its own scale.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
+    drawn = with_arrays(schemes, arrays)
     with style.drawn(shape):
-        deep = -(-len(rows) // shape.columns)
-        wide = -(-len(rows) // deep)
-        ratios = [1.0, 0.3] * deep
-        figure, axes = style.panels(2 * deep * wide, shape, title, 0.72, wide, height_ratios=ratios)
+        figure, pairs = style.pairs(len(drawn), shape, title, 0.72, 0.3)
         style.pad(figure, 0.12, 0.05)  # more than between two images
-        looks = style.looks([row["normalizer"] for row in rows])
-        for place, axis in enumerate(axes):
-            number = place // (2 * wide) * wide + place % wide
-            axis.set_axis_off()
-            if number >= len(rows):
-                axis.remove()
-            elif place // wide % 2:
-                _points(axis, arrays[rows[number]["label"]])
-            else:
-                parts = arrays[rows[number]["label"]]
-                _images(axis, mosaic(parts["components"][:shown]), "RdBu_r", (-1, 1))
-                style.name_panel(axis, rows[number]["label"], looks[number])
+        for (upper, lower), scheme in zip(pairs, drawn):
+            _images(upper, mosaic(scheme.parts["components"][:shown]), "RdBu_r")
+            style.name_panel(upper, scheme.label, scheme.look)
+            _points(lower, scheme.parts)
         figure.supxlabel(
             f"the {shown} components that add most variance, left to right and down; "
             "red adds, blue takes away\n"
@@ -66,14 +65,14 @@ def draw(
     return figure
 
 
-def _points(axis: Any, parts: Mapping[str, Any]) -> None:
+def _points(axis: Any, parts: Parts) -> None:
     """Draw points as they are, and below each the same point under the scheme."""
     images = [parts["points"]]
     less = parts["points"].shape[1] - parts["under"].shape[1]
     if 0 <= less < parts["points"].shape[1] / 2:  # of fewer, an image would be nearly empty
         images.append(parts["under"])
     flat = np.concatenate([_whole(_stretched(part), len(parts["original"])) for part in images])
-    _images(axis, mosaic(flat, len(parts["points"])), "gray", (-1, 1))
+    _images(axis, mosaic(flat, len(parts["points"])), "gray")
 
 
 def _whole(images: Any, pixels: int) -> Any:
@@ -87,27 +86,25 @@ def _stretched(images: Any) -> Any:
     return 2 * (images - low) / np.where(high > low, high - low, 1.0) - 1
 
 
-def _images(axis: Any, whole: Any, colors: str, limits: tuple[float, float]) -> None:
-    axis.imshow(whole, cmap=colors, vmin=limits[0], vmax=limits[1], interpolation="nearest")
+def _images(axis: Any, whole: Any, colors: str) -> None:
+    axis.imshow(whole, cmap=colors, vmin=-1, vmax=1, interpolation="nearest")
+    axis.set_axis_off()
 
 
 def mosaic(images: Any, columns: int = 0) -> Any:
     """Return images (m, N) as one, each scaled to its largest entry: a square, or in columns."""
-    width = side(images.shape[1])
-    if width is None:
-        raise ValueError(f"{images.shape[1]} features are not the pixels of a square image")
+    squares = square(images)
     across = columns or int(np.ceil(np.sqrt(len(images))))
-    lines = -(-len(images) // across)
+    lines, width = -(-len(images) // across), squares.shape[-1]
     cell = width + GAP
     whole = np.full((lines * cell - GAP, across * cell - GAP), np.nan)
-    for number, image in enumerate(images):
+    for number, image in enumerate(squares):
         top, left = (number // across) * cell, (number % across) * cell
-        largest = np.nanmax(np.abs(image)) or 1.0
-        whole[top : top + width, left : left + width] = image.reshape(width, width) / largest
+        whole[top : top + width, left : left + width] = image / (np.nanmax(np.abs(image)) or 1.0)
     return whole
 
 
-def is_image(parts: Mapping[str, Any]) -> bool:
+def is_image(parts: Parts) -> bool:
     """Return whether a scheme's points are images: their pixels make a square."""
     return side(len(parts["original"])) is not None
 

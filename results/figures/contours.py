@@ -4,10 +4,11 @@ Contours stand for the same costs in every panel. Above them, where the points h
 under a scheme, those points.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.colors import PowerNorm
@@ -16,10 +17,8 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench import names
 from normbench.results.figures.base import followed, style
-from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.material import Arrays, Drawn, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
-from normbench.results.figures.data import class_looks
-from normbench.results.store.rows import as_rows
 
 LEVELS = 8  # from the least cost to the start's
 FAR = 2.0  # times the start's distance from the least cost: beyond, levels double
@@ -28,39 +27,32 @@ FEW = 4  # contours of a panel: it has those between them, too
 CASE = names.MINIMUM_CASE.column
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a panel a scheme, contours of the cost, the path from dark to bright.
 
     arrays: by label, what `record=[contours]` keeps. schemes: one row a scheme (`label`,
     `normalizer`; where known `tags.minimum_case`), in order.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
+    shown = with_arrays(schemes, arrays)
+    every = [scheme.parts for scheme in shown]
+    above = all("points" in parts for parts in every)
     with style.drawn(shape):
-        every = [arrays[row["label"]] for row in rows]
-        above = all("points" in parts for parts in every)
-        figure, uppers, axes = _panels(len(rows), shape, title, above)
+        figure, uppers, axes = _panels(len(shown), shape, title, above)
         last = max(int(parts["iteration"][-1]) for parts in every)
         shared = levels(every)
-        looks = style.looks([row["normalizer"] for row in rows])
-        for axis, row, parts, look in zip(axes, rows, every, looks):
+        for axis, (label, _, parts, look) in zip(axes, shown):
             dots = _panel(axis, parts, shared, max(last, 1), shape)
             step = f", step {float(parts['step_size']):g}"
-            style.name_panel(axis, row["label"] + step + _slice(parts), look)
-        numbers = followed.in_panels(rows, every[0]["points"]) if above else []
-        for axis, row, parts, look in zip(uppers, rows, every, looks):
+            style.name_panel(axis, label + step + _slice(parts), look)
+        numbers = followed.in_panels(shown, every[0]["points"]) if above else []
+        for axis, (label, _, parts, look) in zip(uppers, shown):
             _points(axis, parts, shape)
             followed.mark(axis, parts["points"], numbers, shape)
-            style.name_panel(axis, row["label"], look)
+            style.name_panel(axis, label, look)
         bar = figure.colorbar(dots, ax=[*uppers, *axes], location="bottom", shrink=0.5, aspect=40)
         bar.set_label("iteration")
         letters = f"\n{followed.note(numbers)}" if numbers else ""
-        style.note(figure, shape, _notes(rows, every) + letters)
+        style.note(figure, shape, _notes(shown) + letters)
     return figure
 
 
@@ -68,8 +60,7 @@ def _panels(
     count: int, shape: Shape, title: str, above: bool
 ) -> tuple[Figure, list[Any], list[Any]]:
     """Return a figure, its panels of points (none, if not `above`), and those of contours."""
-    deep = -(-count // shape.columns)
-    wide = -(-count // deep)
+    deep, wide = style.rows_and_columns(count, shape.columns)
     lines = deep * (2 if above else 1)
     # Beside the square panels, in lines of text: names and titles, the colour bar and notes.
     text = (3 + 9 / lines) * 1.25 * shape.font / 72
@@ -77,22 +68,18 @@ def _panels(
     if not above:
         figure, axes = style.panels(count, shape, title, height)
         return figure, [], axes
-    figure, axes = style.panels(2 * deep * wide, shape, title, height, wide)
-    numbers = np.arange(2 * deep * wide).reshape(deep, 2, wide)
-    uppers, lowers = ([axes[n] for n in numbers[:, part].ravel()] for part in (0, 1))
-    for spare in (*uppers[count:], *lowers[count:]):
-        spare.remove()
-    return figure, uppers[:count], lowers[:count]
+    figure, pairs = style.pairs(count, shape, title, height)
+    return figure, [upper for upper, _ in pairs], [lower for _, lower in pairs]
 
 
-def _slice(parts: Mapping[str, Any]) -> str:
+def _slice(parts: Parts) -> str:
     """Return the condition number of a scheme's slice, and what is held."""
     known = float(parts["condition"])
     words = "" if np.isnan(known) else f", slice's condition {style.short(known)}"
     return words + (f", {parts['held']}" if str(parts["held"]) else "")
 
 
-def levels(every: Sequence[Mapping[str, Any]]) -> tuple[Any, int]:
+def levels(every: Sequence[Parts]) -> tuple[Any, int]:
     """Return the costs of the contours of all panels, increasing; and which have them all.
 
     The least cost plus squares of evenly spaced numbers, which give a quadratic bowl evenly spaced
@@ -130,12 +117,8 @@ def lines(shared: Any, finer: int, cost: Any) -> Any:
     return within(shared[every - 1 :: every], cost)
 
 
-def _panel(
-    axis: Any, parts: Mapping[str, Any], shared: tuple[Any, int], last: int, shape: Shape
-) -> Any:
+def _panel(axis: Any, parts: Parts, shared: tuple[Any, int], last: int, shape: Shape) -> Any:
     """Draw one scheme's contours and path; return the dots that the colour bar is of."""
-    import matplotlib
-
     a, b, cost = parts["a"], parts["b"], parts["cost"]
     found = lines(*shared, cost)
     if len(found):  # matplotlib warns of contours that are not there
@@ -143,10 +126,9 @@ def _panel(
     greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared[0]) + 1))
     axis.contourf(a, b, cost, levels=shared[0], colors=greys, extend="both")
     path = parts["path"]
-    axis.plot(path[:, 0], path[:, 1], color="black", lw=0.7, alpha=0.7, label="path", zorder=2)
+    axis.plot(*path.T, color="black", lw=0.7, alpha=0.7, label="path", zorder=2)
     dots = axis.scatter(
-        path[:, 0],
-        path[:, 1],
+        *path.T,
         c=parts["iteration"],
         cmap="plasma",
         norm=PowerNorm(0.5, 0, last),  # most happens early
@@ -154,28 +136,18 @@ def _panel(
         zorder=3,
     )
     marks = [("_end", path[0], "o"), ("_end", path[-1], "*")]
-    marks += [("_minimum", parts["minimum"], "P")] if len(parts["minimum"]) else []
+    marks += [("_minimum", parts["minimum"], "P")] if len(parts.get("minimum", ())) else []
+    mark = {"color": "white", "mec": "black", "ms": 0.8 * shape.font, "ls": "", "zorder": 4}
     for label, place, marker in marks:
-        axis.plot(
-            *place,
-            marker=marker,
-            color="white",
-            mec="black",
-            ms=0.8 * shape.font,
-            ls="",
-            label=label,
-            zorder=4,
-        )
+        axis.plot(*place, marker=marker, label=label, **mark)
     if _is_square(parts):
         axis.set_aspect("equal")
-    axis.set_box_aspect(1)
-    axis.set_xlim(a[0], a[-1])
-    axis.set_ylim(b[0], b[-1])
+    axis.set(box_aspect=1, xlim=(a[0], a[-1]), ylim=(b[0], b[-1]))
     _name_axes(axis, parts["names"])
     return dots
 
 
-def _is_square(parts: Mapping[str, Any]) -> bool:
+def _is_square(parts: Parts) -> bool:
     """Return whether both axes of a scheme's panel have one scale."""
     return bool(np.isclose(np.ptp(parts["a"]), np.ptp(parts["b"])))
 
@@ -189,21 +161,12 @@ def _name_axes(axis: Any, words: Any) -> None:
     axis.tick_params(labelsize="small")
 
 
-def _points(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
+def _points(axis: Any, parts: Parts, shape: Shape) -> None:
     """Draw the points under a scheme, in one scale on both axes."""
-    points, target = parts["points"], parts["target"]
-    classes = class_looks(len(parts["class_names"]))
-    groups = [(target == number, look) for number, look in enumerate(classes)]
-    for chosen, (color, marker) in groups or [(slice(None), ("0.4", "o"))]:
-        axis.scatter(
-            *points[chosen].T,
-            color=color,
-            marker=marker,
-            s=(0.32 * shape.font) ** 2,
-            lw=0,
-            alpha=0.6,
-            label="_points",
-        )
+    points = parts["points"]
+    dots: Any = {"s": (0.32 * shape.font) ** 2, "lw": 0, "alpha": 0.6, "label": "_points"}
+    for chosen, (color, marker) in style.by_class(parts, "0.4"):
+        axis.scatter(*points[chosen].T, color=color, marker=marker, **dots)
     low, high = points.min(axis=0), points.max(axis=0)
     half = 0.54 * float((high - low).max()) or 1.0
     axis.set_box_aspect(1)
@@ -212,15 +175,16 @@ def _points(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
     _name_axes(axis, [str(name).removeprefix("weight of ") for name in parts["names"]])
 
 
-def _notes(rows: Sequence[Mapping[Any, Any]], every: Sequence[Mapping[str, Any]]) -> str:
+def _notes(shown: Sequence[Drawn]) -> str:
     """Return what the marks are, and what the slices hold."""
+    every = [scheme.parts for scheme in shown]
     marks = ["circle: the start", "star: the end"]
     if any(len(parts["minimum"]) for parts in every):
         marks.append("cross: the least cost")
     notes = [f"{', '.join(marks)}; a grey is the same cost in every panel"]
-    through = {str(parts["through"]) for parts in every}
-    notes.append(f"each slice goes through {' or '.join(sorted(through))}")
-    if any(row.get(CASE) in (names.STRICTLY, names.PARTLY) for row in rows):
+    through = {str(parts["through"]) for parts in every if "through" in parts}
+    notes += [f"each slice goes through {' or '.join(sorted(through))}"] if through else []
+    if any(scheme.row.get(CASE) in (names.STRICTLY, names.PARTLY) for scheme in shown):
         notes[-1] += "; no weights have the least cost: it is at infinity"
     if not all(map(_is_square, every)):
         notes.append("where contours are long, the two axes have scales of their own")

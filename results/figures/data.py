@@ -10,11 +10,10 @@ from matplotlib.patches import Circle, Ellipse
 
 from normbench import names
 from normbench.results.figures.base import followed, style
-from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
-from normbench.results.store.rows import as_rows
+from normbench.results.store.rows import number_in
 
-MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
 CONDITION = names.COVARIANCE_CONDITION.column
 MANY = 300  # points that are drawn as pixels in SVG and PDF: those files stay small
 FEW = 5  # classes that a small panel tells apart
@@ -23,15 +22,10 @@ LINES = (
     "condition is told"
 )
 SEEN = 0.01  # of half a panel: a smaller circle is a dot
+SIDES = np.array([-1.0, 1.0])
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a panel a scheme, classes in colour, axes and ellipse of the covariance.
 
     arrays: by label, `points` (p, 2), `names` (2,), `mean` (2,), `axes` (2, 2), or (0, 2)
@@ -39,29 +33,23 @@ def draw(
     `class_names` (C,). schemes: one row a scheme (`label`, `normalizer`; where known
     `metrics.theory/covariance_condition`), in order.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
+    shown = with_arrays(schemes, arrays)
+    first = shown[0].parts
+    wide = shape.columns if len(first["class_names"]) <= FEW else min(2, shape.columns)
     with style.drawn(shape):
-        first = arrays[rows[0]["label"]]
-        wide = shape.columns if len(first["class_names"]) <= FEW else min(2, shape.columns)
-        figure, axes = style.panels(len(rows), shape, title, 1.0 if len(rows) > 1 else 0.55, wide)
-        looks = style.looks([row["normalizer"] for row in rows])
-        numbers = followed.in_panels(rows, first["points"])
-        for axis, row, look in zip(axes, rows, looks):
-            own = _turned(first, arrays[row["label"]])
+        figure, axes = style.panels(len(shown), shape, title, 1.0 if len(shown) > 1 else 0.55, wide)
+        numbers = followed.in_panels(shown, first["points"])
+        for axis, (label, row, parts, look) in zip(axes, shown):
+            own = _turned(first, parts)
             scaled = row.get(names.SCALES.column) == "true"
             dots = _panel(axis, own, shape, ", scaled" if scaled else "")
             followed.mark(axis, own["points"], numbers, shape)
-            style.name_panel(axis, row["label"] + _condition(row), look)
-        classes = first["class_names"]
-        handles = [
-            style.class_mark(color, marker, str(name))
-            for name, (color, marker) in zip(classes, class_looks(len(classes)))
-        ]
+            style.name_panel(axis, label + _condition(row), look)
         if dots is not None:
             figure.colorbar(dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
-        style.legend(figure, shape, handles)
-        round_ones = [part for axis in axes for part in axis.patches if isinstance(part, Circle)]
-        circle = "; dashed: unit circle" if round_ones else ""
+        style.legend(figure, shape, style.class_marks(first["class_names"]))
+        patches = [patch for axis in axes for patch in axis.patches]
+        circle = "; dashed: unit circle" if any(isinstance(one, Circle) for one in patches) else ""
         told = [LINES + circle] if len(first["axes"]) else []
         told += [followed.note(numbers)] if numbers else []
         if told:
@@ -71,13 +59,11 @@ def draw(
 
 def _condition(row: Mapping[Any, Any]) -> str:
     """Return how far the points are from round, where it was recorded: 1 is sphered."""
-    known = row.get(CONDITION)
-    if known is None or pd.isna(known):
-        return ""
-    return f", condition {style.short(float(known))}"
+    condition = number_in(row, CONDITION)
+    return "" if np.isnan(condition) else f", condition {style.short(condition)}"
 
 
-def _turned(first: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+def _turned(first: Parts, parts: Parts) -> dict[str, Any]:
     """Return a scheme's arrays with the signs of principal directions as in the first panel.
 
     An eigenvector's sign means nothing: the points lie on the side on which they lie there.
@@ -90,12 +76,7 @@ def _turned(first: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any
     return found | {key: parts[key] * signs for key in ("points", "mean", "axes")}
 
 
-def class_looks(count: int) -> list[tuple[str, str]]:
-    """Return a colour and a marker for each class, told apart in grey up to 100 of them."""
-    return [(style.CLASSES[n % 10], MARKERS[(n + n // 10) % 10]) for n in range(count)]
-
-
-def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape, units: str) -> Any:
+def _panel(axis: Any, parts: Parts, shape: Shape, units: str) -> Any:
     """Draw one scheme's points; return the coloured dots of a regression's targets, else None.
 
     units: what the scheme made of those of the data, behind the coordinates' names.
@@ -104,12 +85,10 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape, units: str) -> Any
     kwargs: Any = {"s": (0.32 * shape.font) ** 2, "lw": 0, "rasterized": len(points) > MANY}
     dots = None
     if len(parts["class_names"]):
-        for number, (color, marker) in enumerate(class_looks(len(parts["class_names"]))):
-            some = points[target == number]
-            edge = {"edgecolors": style.EDGE, "lw": 0.3}
-            axis.scatter(
-                *some.T, facecolors=color, marker=marker, label=f"_{number}", **{**kwargs, **edge}
-            )
+        kwargs |= {"edgecolors": style.EDGE, "lw": 0.3}
+        for number, (chosen, (color, marker)) in enumerate(style.by_class(parts, "0.4")):
+            some = points[chosen].T
+            axis.scatter(*some, facecolors=color, marker=marker, label=f"_{number}", **kwargs)
     elif np.any(target):
         dots = axis.scatter(*points.T, c=target, cmap="viridis", label="_points", **kwargs)
     else:
@@ -122,22 +101,16 @@ def _panel(axis: Any, parts: Mapping[str, Any], shape: Shape, units: str) -> Any
         low, high = points.min(axis=0), points.max(axis=0)
         half = 0.54 * float(max((high - low).max(), 1e-12))
         middle = (low + high) / 2
-        axis.set_xlim(middle[0] - half, middle[0] + half)
-        axis.set_ylim(middle[1] - half, middle[1] + half)
-        ellipse = _ellipse(parts["mean"], parts["axes"])
-        ellipse.set_in_layout(False)
-        axis.add_patch(ellipse)
+        axis.set(xlim=middle[0] + half * SIDES, ylim=middle[1] + half * SIDES)
+        patches: list[Any] = [_ellipse(parts["mean"], parts["axes"])]
         if _sees_circle(middle, half):
-            circle = Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3)
-            circle.set_in_layout(False)
-            axis.add_patch(circle)
+            patches.append(Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3))
+        for patch in patches:
+            axis.add_patch(patch).set_in_layout(False)
         axis.set_aspect("equal")
     style.even_ticks(axis.xaxis, 4)
     style.even_ticks(axis.yaxis)
-    for set_label, name in (
-        (axis.set_xlabel, parts["names"][0]),
-        (axis.set_ylabel, parts["names"][1]),
-    ):
+    for set_label, name in zip((axis.set_xlabel, axis.set_ylabel), parts["names"]):
         set_label(style.plain(f"{name}{units}"), fontsize="small")
     axis.tick_params(labelsize="small")
     return dots

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.compare.merging import REPEATS
+from normbench.results.compare.merging import repeated_over
 from normbench.results.figures.base import material, style
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
@@ -66,10 +65,9 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
             if name == error:
                 heights *= 100 / (rows[points[name]].astype(float) if name in points else 1)
             _curves(axis, rows[SCHEME], values, heights, looks)
-            axis.set_xlabel(column.removeprefix(names.PARAMS))
-            axis.set_ylabel(text)
+            axis.set(xlabel=column.removeprefix(names.PARAMS), ylabel=text)
         style.legend(figure, shape, axes[0].get_lines())
-        over = sorted(set(rows[REPEATS].dropna()) - {""}) if REPEATS in rows else []
+        over = repeated_over(rows)
         medians = f"; medians over {', '.join(over)}" if over else ""
         style.note(figure, shape, f"of {OF[kind]}, at the end{medians}")
     return figure
@@ -81,16 +79,9 @@ def _known(rows: pd.DataFrame, columns: tuple[str, str]) -> bool:
 
 def _curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any) -> None:
     for name, look in looks.items():
-        own = schemes == name
-        order = np.argsort(values[own], kind="stable")
-        axis.plot(
-            values[own].to_numpy()[order],
-            heights[own].to_numpy()[order],
-            color=look.color,
-            ls=look.line,
-            marker=look.marker,
-            label=style.plain(name),
-        )
+        own = values[schemes == name].sort_values(kind="stable")
+        line = {"color": look.color, "ls": look.line, "marker": look.marker}
+        axis.plot(own, heights[own.index], label=style.plain(name), **line)
     if 0 < values.min() <= values.max() / WIDE:
         axis.set_xscale("log")
         style.log_ticks(axis.xaxis)

@@ -27,8 +27,8 @@ DEFAULT = Options()
 
 def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT) -> Figure | None:
     """Return one figure of an experiment; None where nothing was recorded for it."""
-    found: Figure | None = _module(name).make(merged(sweep), experiment, options)
-    return found
+    drawn: Figure | None = _module(name).make(merged(sweep), experiment, options)
+    return drawn
 
 
 def lacking(sweep: Sweep, name: str) -> str:

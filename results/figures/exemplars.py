@@ -1,40 +1,29 @@
 """Points that stand for the plane of two components: where they lie, and what they look like."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.components import mosaic, side
-from normbench.results.store.rows import as_rows
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a row a scheme, the plane left, its points as images right.
 
     arrays: by label, `cloud` (p, 2), `wanted` (25, 2), `at` (25, 2), `images` (25, N), N a square.
     schemes: one row a scheme (`label`, `normalizer`), in order.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
+    shown = with_arrays(schemes, arrays)
     with style.drawn(shape):
-        figure, axes = style.panels(2 * len(rows), shape, title, 0.9, 2)
-        looks = style.looks([row["normalizer"] for row in rows])
-        for number, (row, look) in enumerate(zip(rows, looks)):
-            plane, images = axes[2 * number : 2 * number + 2]
-            _plane(plane, arrays[row["label"]], shape)
-            style.name_panel(plane, row["label"], look)
-            pixels = mosaic(arrays[row["label"]]["images"], 5)
-            images.imshow(pixels, cmap="gray", interpolation="nearest")
+        figure, axes = style.panels(2 * len(shown), shape, title, 0.9, 2)
+        for plane, images, (label, _, parts, look) in zip(axes[::2], axes[1::2], shown):
+            _plane(plane, parts, shape)
+            style.name_panel(plane, label, look)
+            images.imshow(mosaic(parts["images"], 5), cmap="gray", interpolation="nearest")
             images.set_axis_off()
         figure.supxlabel(
             "lines: quantiles of 5, 25, 50, 75 and 95 percent; the points nearest to where they "
@@ -44,7 +33,7 @@ def draw(
     return figure
 
 
-def _plane(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
+def _plane(axis: Any, parts: Parts, shape: Shape) -> None:
     size = (0.25 * shape.font) ** 2
     axis.scatter(*parts["cloud"].T, s=size, color="0.7", lw=0)
     for value in parts["wanted"][:5, 0]:
@@ -52,11 +41,11 @@ def _plane(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
     for value in parts["wanted"][::5, 1]:
         axis.axhline(value, color="0.4", lw=0.8)
     axis.scatter(*parts["at"].T, s=6 * size, facecolors="none", edgecolors="black", lw=1.2)
-    axis.set_xlabel("coordinate of the largest variance")
-    axis.set_ylabel("coordinate of the second largest")
+    words = ("coordinate of the largest variance", "coordinate of the second largest")
+    axis.set(xlabel=words[0], ylabel=words[1])
 
 
-def _are_images(parts: Mapping[str, Any]) -> bool:
+def _are_images(parts: Parts) -> bool:
     return side(parts["images"].shape[1]) is not None
 
 

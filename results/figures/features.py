@@ -1,6 +1,5 @@
 """The distribution of each feature under each scheme."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,61 +7,43 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Look, Shape
-from normbench.results.store.rows import as_rows
 
 SPREAD = 0.16  # of the points of one feature, to both sides
 ROW = 1.0  # of a feature, in lines of text at the least
 LONGEST = 18  # letters of a name
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a panel a scheme, a row a feature, a box over its points.
 
     The box holds the middle half, the line is the median, the whiskers hold all. arrays: by
     label, `values` (p, m), `names` (m,), `all` (): how many features there are. schemes: one row
     a scheme (`label`, `normalizer`), in order.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
+    shown = with_arrays(schemes, arrays)
+    count = max(parts["values"].shape[1] for parts in arrays.values())
+    side = shape.width / min(len(shown), shape.columns)
+    height = max(0.9 * side, ROW * count * shape.font / 72 + 4 * shape.font / 72)
     with style.drawn(shape):
-        count = max((parts["values"].shape[1] for parts in arrays.values()), default=1)
-        side = shape.width / min(len(rows), shape.columns)
-        height = max(0.9 * side, ROW * count * shape.font / 72 + 4 * shape.font / 72)
-        figure, axes = style.panels(len(rows), shape, title, height / side)
-        looks = style.looks([row["normalizer"] for row in rows])
-        for axis, row, look in zip(axes, rows, looks):
-            parts = arrays[row["label"]]
+        figure, axes = style.panels(len(shown), shape, title, height / side)
+        for axis, (label, _, parts, look) in zip(axes, shown):
             _panel(axis, parts, look, shape)
             left_out = int(parts["all"]) - len(parts["names"])
             more = f", and {left_out} more features" if left_out else ""
-            style.name_panel(axis, row["label"] + more, look)
-        for axis in axes:
+            style.name_panel(axis, label + more, look)
             axis.set_xlabel("value")
     return figure
 
 
-def _panel(axis: Any, parts: Mapping[str, Any], look: Look, shape: Shape) -> None:
+def _panel(axis: Any, parts: Parts, look: Look, shape: Shape) -> None:
     values = parts["values"]
     count = values.shape[1]
     places = np.arange(1, count + 1)
     beside = np.random.default_rng(0).uniform(-SPREAD, SPREAD, values.shape)
-    axis.scatter(
-        values.ravel(),
-        (places + beside).ravel(),
-        s=(0.2 * shape.font) ** 2,
-        color=look.color,
-        alpha=0.3,
-        lw=0,
-        rasterized=True,
-        label="_points",
-    )
+    dots: Any = {"s": (0.2 * shape.font) ** 2, "color": look.color, "alpha": 0.3, "lw": 0}
+    axis.scatter(values, places + beside, rasterized=True, label="_points", **dots)
     line = {"color": "black", "linewidth": 0.9}
     axis.boxplot(
         values,

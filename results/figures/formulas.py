@@ -1,14 +1,13 @@
 """What several formulas of normalization make of the same points, as a coloured table."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.material import Arrays, Parts, of_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 
 LINE = 2.9  # a row's height, in heights of a letter
@@ -21,13 +20,7 @@ BELOW = (
 )
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a row for jobs on the same points, a column a formula, red where useless.
 
     arrays: by label, `formula`, `finite`, `mean`, `off`, `iterations` (F,). schemes: one row a
@@ -59,7 +52,7 @@ def draw(
     return figure
 
 
-def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _equal(one: Parts, other: Parts) -> bool:
     """Return whether two jobs found the same numbers: the scheme of a job plays no part."""
     numbers = ("mean", "off", "iterations")
     return all(np.array_equal(one[name], other[name], equal_nan=True) for name in numbers)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from normbench import names
-from normbench.results.compare.merging import REPEATS
+from normbench.results.compare.merging import repeated_over
 from normbench.results.figures import excess
 from normbench.results.figures.base import material, style
 from normbench.results.figures.base.labels import End, end_labels
@@ -61,18 +61,15 @@ def draw(
     lost = bool(len(runs)) and bool((runs["verdict"] == names.DIVERGED).all())
     if lost:  # matplotlib draws no axis of 300 decades
         shown, scale = _as_decades(shown), "linear"
-    wanted = [
-        panel for panel in PANELS if panel[0].key in shown and shown[panel[0].key].notna().any()
-    ]
+    wanted = [panel for panel in PANELS if _has(shown, panel[0])]
     longest = max(map(len, runs["label"]), default=0)
     # Long names leave curves no room.
     stacked = shape.width < 8 or len(runs) > MANY or longest > LONG or lost
     columns = 1 if stacked else max(len(wanted), 1)
     height = max(0.62 * max(shape.width / 2, 3.3), (len(runs) + 2) * 1.25 * shape.font / 72)
     with style.drawn(shape):
-        figure, axes = style.panels(
-            max(len(wanted), 1), shape, title, height / (shape.width / columns), columns
-        )
+        ratio = height / (shape.width / columns)
+        figure, axes = style.panels(max(len(wanted), 1), shape, title, ratio, columns)
         if not wanted:
             style.say_nothing(axes[0], f"no run has a history from iteration {first} on")
         for axis, panel in zip(axes, wanted):
@@ -133,13 +130,11 @@ def _panel(
         elif panel[0] == names.TRAIN_COST and scale == EXCESS:
             _slope(axis, rows, run, look)
         ends.append(End(text, float(values.iloc[-1]), look))
-    last = max(line.get_xdata().max() for line in axis.lines)
-    start = min(line.get_xdata().min() for line in axis.lines)
-    axis.set_xlim(start, max(last, start + 1))
+    last = style.span_iterations(axis, axis.lines)
     _iterations(axis, last)
     _lead_to_labels(axis, last)
     _scale(axis, [end.value for end in ends], panel[0], scale)
-    end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
+    end_labels(axis, ends, shape, height)
 
 
 def _as_decades(histories: pd.DataFrame) -> pd.DataFrame:
@@ -214,36 +209,25 @@ def _curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look, phase: float
     """Draw one run: quartiles as a band, the test points' history dashed, the training points'."""
     x = rows["iteration"]
     train, test = panel
-    for metric, line in ((test, (0, (4, 3))), (train, look.line)):
+    for metric in (test, train):
         column = metric.key
-        if column not in rows or rows[column].isna().all():
+        if not _has(rows, metric):
             continue
         low, high = (names.quartile(metric, part).key for part in names.QUARTILES)
         if metric is train and low in rows:
             axis.fill_between(x, rows[low], rows[high], color=look.color, alpha=0.2, lw=0)
-        every = max(1, len(rows) // 8)
-        axis.plot(
-            x,
-            rows[column],
-            color=look.color,
-            linestyle=line,
-            alpha=1.0 if metric is train else 0.55,
-            marker=look.marker if metric is train else "",
-            # Markers stand at different iterations, so that curves that coincide are both seen.
-            markevery=(int(phase * every), every),
-            markersize=4,
-            label="_test",
-        )
+        curve = style.curve(look, len(rows), phase)
+        if metric is test:
+            curve |= {"ls": (0, (4, 3)), "marker": "", "alpha": 0.55}
+        axis.plot(x, rows[column], label="_test", **curve)
 
 
 def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None) -> None:
     """Choose the vertical scale and limits, so that no curve makes the others unreadable."""
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
     values = values[np.isfinite(values)]
-    curves = [
-        line for line in axis.lines if line.get_label() not in MARKS and len(line.get_ydata())
-    ]
-    start = max(float(line.get_ydata()[0]) for line in curves)
+    curves = [line.get_ydata() for line in axis.lines if line.get_label() not in MARKS]
+    start = max(float(heights[0]) for heights in curves if len(heights))
     if metric == names.TRAIN_COST:
         log = values.min() > 0 and values.max() > 10 * values.min()
         if scale in ("log", EXCESS) or (scale is None and log):
@@ -292,17 +276,14 @@ def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> st
 
 def _over(runs: pd.DataFrame) -> str:
     """Return what medians and quartiles are over, and how many there are."""
-    repeats = runs.get(REPEATS, pd.Series(dtype=str)).dropna()
-    words = sorted(set(repeats) - {""})
+    repeats = repeated_over(runs)
     column = names.setting("starts")
     starts = pd.to_numeric(runs[column], errors="coerce").max() if column in runs else float("nan")
-    if starts > 1:  # of a split its starts are one value, their median
-        return (
-            f"{words[0]}, each the median of {starts:.0f} starts"
-            if words
-            else f"{starts:.0f} starts"
-        )
-    return ", ".join(words) or "the starts"
+    if not starts > 1:
+        return ", ".join(repeats) or "the starts"
+    # Of a split its starts are one value, their median.
+    each = f"{repeats[0]}, each the median of " if repeats else ""
+    return f"{each}{starts:.0f} starts"
 
 
 def _on_excess(runs: pd.DataFrame) -> list[str]:

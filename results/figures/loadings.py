@@ -1,6 +1,5 @@
 """What each principal component is made of: the entry of each feature, as a coloured table."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,36 +7,29 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
-from normbench.results.store.rows import as_rows
 
 MOST_FEATURES, MOST_COMPONENTS = 20, 8  # of a table that can be read
 LINE = 1.9  # a row's height, in heights of a letter
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a panel a scheme, a row a feature, a column a component.
 
     arrays: by label, `entries` (m, K), `deviations` (K,), `names` (m,), `shares` (2,). schemes: one
     row a scheme (`label`, `normalizer`), in order. Of many features those with the longest arrows
     in the biplot are shown.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
+    shown = with_arrays(schemes, arrays)
+    columns = min(len(shown), shape.columns, 2)
+    most = max(min(len(scheme.parts["names"]), MOST_FEATURES) for scheme in shown)
+    height = (most + 4) * LINE * shape.font / 72 / (shape.width / columns)
     with style.drawn(shape):
-        columns = min(len(rows), shape.columns, 2)
-        most = max(min(len(arrays[row["label"]]["names"]), MOST_FEATURES) for row in rows)
-        height = (most + 4) * LINE * shape.font / 72 / (shape.width / columns)
-        figure, axes = style.panels(len(rows), shape, title, height, columns)
-        for axis, row, look in zip(axes, rows, style.looks([row["normalizer"] for row in rows])):
-            _table(axis, arrays[row["label"]], shape)
-            style.name_panel(axis, row["label"], look)
+        figure, axes = style.panels(len(shown), shape, title, height, columns)
+        for axis, scheme in zip(axes, shown):
+            _table(axis, scheme.parts, shape)
+            style.name_panel(axis, scheme.label, scheme.look)
         figure.supxlabel(
             "entries of each component, a vector of length 1; below its share of the variance",
             fontsize="small",
@@ -45,7 +37,7 @@ def draw(
     return figure
 
 
-def _table(axis: Any, parts: Mapping[str, Any], shape: Shape) -> None:
+def _table(axis: Any, parts: Parts, shape: Shape) -> None:
     lengths = np.hypot(*parts["loadings"].T)
     shown = np.sort(np.argsort(-lengths, kind="stable")[:MOST_FEATURES])
     entries = parts["entries"][shown, :MOST_COMPONENTS]

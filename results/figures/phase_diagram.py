@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from normbench import names
-from normbench.results.compare.merging import REPEATS
+from normbench.results.compare.merging import repeated_over
 from normbench.results.figures.base import material, style
 from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
-from normbench.results.store.rows import as_rows
+from normbench.results.store.rows import as_rows, number_in
 from normbench.results.words.reasons import EQUAL
 
 COST = names.FINAL_COST.column
@@ -24,6 +24,7 @@ MARKS = {
     **{word: (marker, "white") for word, (_, marker) in VERDICTS.items()},
     SMALL: (">", "white"),
     LARGE: ("<", style.BAD),
+    "best": ("*", "white"),
 }
 Row = dict[Any, Any]
 
@@ -59,9 +60,8 @@ def draw(
         style.log_ticks(axis.xaxis)
         axis.set_xlabel("step size")
         _legend(figure, drawn, schemes, shape)
-        over = set(schemes.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
-        if over:
-            style.note(figure, shape, f"over {max(over)}: the worst verdict, the median of limits")
+        if over := repeated_over(schemes):
+            style.note(figure, shape, f"over {over[-1]}: the worst verdict, the median of limits")
     return figure
 
 
@@ -73,7 +73,7 @@ def kinds(own: pd.DataFrame, scheme: Row) -> list[str]:
     """
     levelled = own.loc[own["verdict"] == names.LEVELLED, STEP]
     costs = own[COST].where(own["verdict"] != names.DIVERGED).astype(float)
-    start = float(scheme.get(material.START, np.nan))
+    start = number_in(scheme, material.START)
     above = costs - start > names.TIED * abs(start)
     if len(levelled):
         least = float(levelled.min())
@@ -96,8 +96,8 @@ def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
     order = schemes.sort_values(THRESHOLD, kind="stable") if THRESHOLD in schemes else schemes
     for row in as_rows(order):
         own = steps[steps["label"] == row["label"]].sort_values(STEP)
-        threshold = pd.to_numeric(row.get(THRESHOLD))
-        known = threshold is not None and pd.notna(threshold)
+        threshold = number_in(row, THRESHOLD)
+        known = not np.isnan(threshold)
         seen = [row.get(names.STEP_TAG.column), *own[STEP], *kinds(own, row)]
         steady = own[own[STEP] <= threshold] if known else own
         costs = steady[COST].fillna(np.inf)
@@ -136,10 +136,10 @@ def _cells(
     marks: dict[str, list[tuple[float, int]]] = {}
     for place, (scheme, *_) in enumerate(rows):
         own = steps[(steps["label"] == scheme["label"]) & steps["verdict"].isin(words)]
-        best = pd.to_numeric(scheme[names.STEP_TAG.column])
+        best = number_in(scheme, names.STEP_TAG.column)
         for size, verdict, kind in zip(own[STEP], own["verdict"], kinds(own, scheme)):
             codes[place, np.searchsorted(sizes, size)] = words.index(verdict)
-            is_best = pd.notna(best) and np.isclose(best, size, rtol=1e-5)
+            is_best = np.isclose(best, size, rtol=1e-5)
             marks.setdefault("best" if is_best else kind, []).append((size, place))
     axis.pcolormesh(
         _edges(sizes),
@@ -153,63 +153,46 @@ def _cells(
     for place in range(len(rows) - 1):
         axis.axhline(place + 0.5, color="white", lw=3, label="_between")
     for word, cells in marks.items():
-        marker, color = ("*", "white") if word == "best" else MARKS[word]
-        axis.plot(
-            *zip(*cells),
-            marker=marker,
-            markersize=(0.9 if word == "best" else 0.5) * shape.font,
-            color=color,
-            markeredgecolor="black",
-            markeredgewidth=0.6,
-            ls="",
-            zorder=5,
-            label=f"_{word}",
-        )
+        axis.plot(*zip(*cells), zorder=5, label=f"_{word}", **_mark_of(word, shape))
     return {*marks, *(words[int(code)] for code in codes[~np.isnan(codes)])}
 
 
 def _limits(axis: Any, place: int, scheme: Row) -> set[str]:
     """Draw 2/L in a scheme's row, and the largest step that levels on its step."""
     span, drawn = [place - 0.46, place + 0.46], set()
-    threshold, largest = scheme.get(THRESHOLD), scheme.get(LARGEST)
-    if threshold is not None and pd.notna(threshold):
-        low, high = axis.get_xlim()
-        if low <= threshold <= high:
-            for color, width in (("white", 4.0), ("black", 1.8)):
-                axis.plot([threshold] * 2, span, color=color, lw=width, label="_threshold")
-            drawn.add(THRESHOLD)
-        else:
-            _outside(axis, place, float(threshold), float(threshold) > high)
-    if largest is not None and pd.notna(largest):
+    threshold, largest = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST)
+    low, high = axis.get_xlim()
+    if low <= threshold <= high:
+        for color, width in (("white", 4.0), ("black", 1.8)):
+            axis.plot([threshold] * 2, span, color=color, lw=width, label="_threshold")
+        drawn.add(THRESHOLD)
+    elif threshold > high:
+        beside = axis.get_yaxis_transform()
+        _note(axis, f"2/L = {style.short(threshold)} →", 1, place, "right", xycoords=beside)
+    elif threshold < low:
+        beside = axis.get_yaxis_transform()
+        _note(axis, f"← 2/L = {style.short(threshold)}", 0, place, xycoords=beside)
+    if not np.isnan(largest):
         for color, line, width in (("white", "-", 3.0), ("black", ":", 1.5)):
             axis.plot([largest] * 2, span, color=color, ls=line, lw=width, label="_largest")
         drawn.add(LARGEST)
-        if str(scheme.get(names.CENSORED.column, "")).lower() == "true":
-            axis.annotate(
-                ">=",
-                (largest, place + 0.46),
-                xytext=(3, 1),
-                textcoords="offset points",
-                fontsize="small",
-                va="bottom",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-            )
+        if scheme.get(names.CENSORED.column) == "true":
+            _note(axis, ">=", largest, place)
     return drawn
 
 
-def _outside(axis: Any, place: int, threshold: float, right: bool) -> None:
-    """Say at the edge of a row that 2/L lies beyond it."""
-    value = f"2/L = {style.short(threshold)}"
+def _note(axis: Any, words: str, x: float, place: int, side: str = "left", **at: Any) -> None:
+    """Write at the foot of a row; side: of the words, which stands at x."""
     axis.annotate(
-        f"{value} →" if right else f"← {value}",
-        (1 if right else 0, place + 0.46),
-        xycoords=axis.get_yaxis_transform(),
-        xytext=(-3 if right else 3, 1),
+        words,
+        (x, place + 0.46),
+        xytext=(3 if side == "left" else -3, 1),
         textcoords="offset points",
-        ha="right" if right else "left",
+        ha=side,
         va="bottom",
         fontsize="small",
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+        **at,
     )
 
 
@@ -218,28 +201,27 @@ def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape
     handles: list[Any] = []
     words = [word for word in VERDICTS if word in drawn]
     for word in words:
-        color, marker = VERDICTS[word]
+        color = VERDICTS[word][0]
         cell = Line2D([], [], marker="s", ls="", ms=1.3 * shape.font, color=color, mec="0.6")
-        handles.append((cell, _mark(marker, "white", 0.5 * shape.font)))
-    for word in (SMALL, LARGE):
-        if word in drawn:
-            words.append(word)
-            handles.append(_mark(*MARKS[word], 0.5 * shape.font))
-    if "best" in drawn:
-        words.append(material.best_words(schemes))
-        handles.append(_mark("*", "white", 0.9 * shape.font))
-    for word, column, line in (
-        ("2/L, predicted", THRESHOLD, {"lw": 1.8}),
-        ("largest step that levels", LARGEST, {"ls": ":", "lw": 1.5}),
-    ):
-        if column in drawn:
-            words.append(word)
-            handles.append(Line2D([], [], color="black", **line))
+        handles.append((cell, Line2D([], [], **_mark_of(word, shape))))
+    marks = {SMALL: SMALL, LARGE: LARGE, "best": material.best_words(schemes)}
+    others = [(kind, name, _mark_of(kind, shape)) for kind, name in marks.items()]
+    others += [
+        (THRESHOLD, "2/L, predicted", {"color": "black", "lw": 1.8}),
+        (LARGEST, "largest step that levels", {"color": "black", "ls": ":", "lw": 1.5}),
+    ]
+    for kind, name, look in others:
+        if kind in drawn:
+            words.append(name)
+            handles.append(Line2D([], [], **look))
     style.legend(figure, shape, handles, words)
 
 
-def _mark(marker: str, color: str, size: float) -> Line2D:
-    return Line2D([], [], marker=marker, ls="", color=color, mec="black", mew=0.6, ms=size)
+def _mark_of(kind: str, shape: Shape) -> dict[str, Any]:
+    """Return the mark of a cell: of a verdict, of what it says beside it, or of the best step."""
+    marker, color = MARKS[kind]
+    size = (0.9 if kind == "best" else 0.5) * shape.font
+    return {"marker": marker, "color": color, "ms": size, "ls": "", "mec": "black", "mew": 0.6}
 
 
 make = material.of_steps(draw)

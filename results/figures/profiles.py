@@ -1,5 +1,7 @@
 """Performance profiles over many problems: the share that a scheme solves within a factor."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -32,21 +34,11 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
             shares = [0.0, *rows["share"], rows["share"].iloc[-1]]
             axis.step(factors, shares, where="post", color=look.color, ls=look.line, label=name)
             rises = rows[rows["share"].diff().fillna(rows["share"]) > 0]
-            axis.plot(
-                rises["factor"],
-                rises["share"],
-                ls="",
-                marker=look.marker,
-                color=look.color,
-                markersize=4,
-                label="_marks",
-            )
+            mark: Any = {"ls": "", "marker": look.marker, "color": look.color, "ms": 4}
+            axis.plot(rises["factor"], rises["share"], label="_marks", **mark)
             ends.append(End(name, float(shares[-1]), look))
-        axis.set_xscale("log")
-        axis.set_xlim(1, top)
+        axis.set(xscale="log", xlim=(1, top), ylim=(0, 1.03))
+        axis.set(xlabel="within this factor of the best scheme", ylabel="share of the problems")
         style.log_ticks(axis.xaxis)
-        axis.set_ylim(0, 1.03)
-        axis.set_xlabel("within this factor of the best scheme")
-        axis.set_ylabel("share of the problems")
-        end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
+        end_labels(axis, ends, shape, height)
     return figure

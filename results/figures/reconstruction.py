@@ -10,50 +10,42 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.compare.merging import merged
-from normbench.results.figures.base import shown, style
-from normbench.results.figures.base.material import fitting, of_arrays
+from normbench.results.figures.base import output, style
+from normbench.results.figures.base.material import (
+    Arrays,
+    Drawn,
+    fitting,
+    of_arrays,
+    with_arrays,
+)
 from normbench.results.figures.base.material import schemes as rows_of
 from normbench.results.figures.base.style import SCREEN, Shape
-from normbench.results.figures.components import is_image, side
-from normbench.results.store.rows import as_rows
+from normbench.results.figures.components import is_image, square
 from normbench.results.store.runs import Sweep
 
 STAGES = 7  # columns of built-up images
 SETTLED = 3  # layouts until images and what is written over them leave their places no more
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: a row a scheme, the image from more and more coordinates, the original.
 
     arrays: by label, `count` (K,), `built` (K, N), `original` (N,), N a square. schemes: one row
     a scheme (`label`, `normalizer`), in order.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
+    shown = with_arrays(schemes, arrays)
+    columns = STAGES + 1
+    height = shape.width / (columns + 1) + 1.6 * shape.font / 72
     with style.drawn(shape):
-        columns = STAGES + 1
-        head = 2.5 * shape.font / 72
-        height = len(rows) * (shape.width / (columns + 1) + 1.6 * shape.font / 72) + head
-        figure = shown.Figure((shape.width, height), dpi=shape.dpi, layout="constrained")
-        figure.suptitle(style.plain(title), fontsize=1.1 * shape.font)
-        grid = figure.subplots(len(rows), columns, squeeze=False)
-        looks = style.looks([row["normalizer"] for row in rows])
-        for axes, row, look in zip(grid, rows, looks):
-            parts = arrays[row["label"]]
+        figure, grid = style.rows_of_images(len(shown), columns, shape, title, height)
+        for axes, (label, _, parts, look) in zip(grid, shown):
             drawn = stages(parts["count"])
             pictures = [(f"k = {parts['count'][n]}", parts["built"][n]) for n in drawn]
             pictures += [("original", parts["original"])]
-            for axis in axes:
-                axis.set_axis_off()
             for axis, (name, pixels) in zip(axes, pictures):
                 _image(axis, pixels, parts["original"])
                 axis.set_title(name, fontsize="small")
-            _row_label(axes[0], row["label"], look)
+            _row_label(axes[0], label, look)
     return figure
 
 
@@ -63,7 +55,7 @@ def stages(count: Any) -> Any:
 
 
 def animate(
-    arrays: Mapping[str, Mapping[str, Any]],
+    arrays: Arrays,
     schemes: pd.DataFrame,
     title: str,
     file: Path,
@@ -78,20 +70,21 @@ def animate(
     from matplotlib.animation import PillowWriter
     from PIL import Image
 
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays][:8]
-    columns = min(len(rows) + 1, 5)
+    shown = with_arrays(schemes, arrays)[:8]
+    columns = min(len(shown) + 1, 5)
+    most = max(len(scheme.parts["count"]) for scheme in shown)
     with style.drawn(shape):
         # Small: a GIF holds every pixel of every frame.
         small = shape._replace(width=1.6 * columns, font=8.0, dpi=100)
-        figure, axes = style.panels(len(rows) + 1, small, title, 1.2, columns)
+        figure, axes = style.panels(len(shown) + 1, small, title, 1.2, columns)
         writer = PillowWriter(fps=4)
-        frames = max(len(arrays[row["label"]]["count"]) for row in rows)
-        images, captions = [], []
-        for axis, row in zip(axes, rows):
-            parts = arrays[row["label"]]
-            images.append(_image(axis, parts["built"][0], parts["original"]))
-            captions.append(axis.set_title(_caption(row, parts, 0), fontsize=8))
-        original = arrays[rows[0]["label"]]["original"]
+        images = [
+            _image(axis, scheme.parts["built"][0], scheme.parts["original"])
+            for axis, scheme in zip(axes, shown)
+        ]
+        for axis, scheme in zip(axes, shown):
+            axis.set_title(_caption(scheme, 0), fontsize=8)
+        original = shown[0].parts["original"]
         _image(axes[-1], original, original)
         axes[-1].set_title("original", fontsize=8)
         for axis in axes:
@@ -100,23 +93,21 @@ def animate(
             figure.draw_without_rendering()
         figure.set_layout_engine("none")  # the images stand still
         with writer.saving(figure, str(file), small.dpi):
-            for number in range(frames + 4):  # the last frame stands for a second
-                for row, image, caption in zip(rows, images, captions):
-                    parts = arrays[row["label"]]
-                    place = min(number, len(parts["count"]) - 1)
-                    image.set_data(_square(parts["built"][place]))
-                    caption.set_text(_caption(row, parts, place))
+            for number in range(most + 4):  # the last frame stands for a second
+                for axis, image, scheme in zip(axes, images, shown):
+                    place = min(number, len(scheme.parts["count"]) - 1)
+                    image.set_data(square(scheme.parts["built"][place]))
+                    axis.title.set_text(_caption(scheme, place))
                 writer.grab_frame()
-    about = "; ".join(f"{key}: {value}" for key, value in facts.items())
     with Image.open(io.BytesIO(file.read_bytes())) as picture:  # the writer takes no metadata
-        picture.save(file, save_all=True, comment=about.encode())
+        picture.save(file, save_all=True, comment=output.about(facts).encode())
     return file
 
 
-def _caption(row: Mapping[Any, Any], parts: Mapping[str, Any], place: int) -> str:
+def _caption(scheme: Drawn, place: int) -> str:
     """Return a scheme, the number of coordinates, and the share of variance that they explain."""
-    known = f"k = {parts['count'][place]}, {parts['share'][place]:.0%}"
-    return f"{style.plain(row['label'])}\n{known}"
+    count, share = scheme.parts["count"][place], scheme.parts["share"][place]
+    return f"{style.plain(scheme.label)}\nk = {count}, {share:.0%}"
 
 
 def _row_label(axis: Any, label: str, look: style.Look) -> None:
@@ -134,19 +125,12 @@ def _row_label(axis: Any, label: str, look: style.Look) -> None:
 
 def _image(axis: Any, pixels: Any, original: Any) -> Any:
     return axis.imshow(
-        _square(pixels),
+        square(pixels),
         cmap="gray",
         vmin=original.min(),
         vmax=original.max(),
         interpolation="nearest",
     )
-
-
-def _square(pixels: Any) -> Any:
-    width = side(len(pixels))
-    if width is None:
-        raise ValueError(f"{len(pixels)} features are not the pixels of a square image")
-    return pixels.reshape(width, width)
 
 
 def moving(

@@ -57,28 +57,20 @@ def draw(
             text = f"{run['label']}{style.step_text(run.get(STEP))}"
             low, high = bands(rows["iteration"], rows[METRIC])
             axis.fill_between(rows["iteration"], low, high, color=look.color, alpha=0.2, lw=0)
-            axis.plot(
-                rows["iteration"],
-                (low + high) / 2,
-                color=look.color,
-                ls=look.line,
-                marker=look.marker,
-                markersize=4,
-                markevery=max(1, len(rows) // 8),
-                label=text,
-            )
+            curve = style.curve(look, len(rows))
+            axis.plot(rows["iteration"], (low + high) / 2, label=text, **curve)
             ends.append(End(text, float(axis.lines[-1].get_ydata()[-1]), look))
         _axes(axis, scale)
         if any(np.diff(band.get_paths()[0].vertices[:, 1]).any() for band in axis.collections):
             style.note(figure, shape, BANDS)
-        end_labels(axis, ends, shape, height - 5.5 * shape.font / 72)
+        end_labels(axis, ends, shape, height)
     return figure
 
 
 def bands(iteration: Any, values: Any) -> tuple[Any, Any]:
     """Return the lowest and the highest value of an iteration and its two neighbours, `(k,)` each.
 
-    Of neighbours that are recorded: stretches of three, where each iteration is too much work.
+    Of neighbours that are recorded.
     """
     known = pd.Series(np.asarray(values, dtype=float), index=np.asarray(iteration, dtype=int))
     beside = pd.concat([known, *(known.reindex(known.index + by) for by in (-1, 1))], axis=0)
@@ -101,9 +93,7 @@ def _axes(axis: Any, scale: str | None) -> None:
     if axis.get_yscale() == "log":
         style.log_ticks(axis.yaxis)
     axis.axhline(1.0, color="black", lw=1.2, label="_one", zorder=1)
-    start = min(line.get_xdata().min() for line in axis.lines[:-1])
-    last = max(line.get_xdata().max() for line in axis.lines[:-1])
-    axis.set_xlim(start, max(last, start + 1))
+    style.span_iterations(axis, axis.lines[:-1])
     axis.annotate(
         "edge of stability of plain gradient descent",
         (0.01, 1.0),
@@ -115,8 +105,7 @@ def _axes(axis: Any, scale: str | None) -> None:
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.5},
         zorder=3,  # a curve may hover at 1
     )
-    axis.set_xlabel(names.SHARPNESS.axis)
-    axis.set_ylabel(names.SHARPNESS.words)
+    axis.set(xlabel=names.SHARPNESS.axis, ylabel=names.SHARPNESS.words)
     axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 

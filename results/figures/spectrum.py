@@ -1,6 +1,5 @@
 """Eigenvalues of the covariance and their cumulative share, before and after each scheme."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,38 +9,30 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench.results.figures.base import style
 from normbench.results.figures.base.labels import End, end_labels
-from normbench.results.figures.base.material import of_arrays
+from normbench.results.figures.base.material import Arrays, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Look, Shape
-from normbench.results.store.rows import as_rows
 
 BEFORE = Look("#000000", "", "-")
 FAR = 1e3  # a ridge so many times under the lowest eigenvalue is told of, not drawn
 EPS = float(np.finfo(np.float64).eps)
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the figure: eigenvalues left, cumulative shares right, dead directions shaded.
 
     arrays: by label, `before` (N,), `after` (M,), `dead` (), `ridge` (). schemes: one row a
     scheme (`label`, `normalizer`), in order. The spectrum before is the same for all.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
-    height = max(0.6 * shape.width / 2, (len(rows) + 4) * 1.25 * shape.font / 72)
+    shown = with_arrays(schemes, arrays)
+    first = shown[0].parts
+    height = max(0.6 * shape.width / 2, (len(shown) + 4) * 1.25 * shape.font / 72)
     columns = 1 if shape.width < 8 else 2
     with style.drawn(shape):
         figure, axes = style.panels(2, shape, title, height / (shape.width / columns), columns)
-        first = arrays[rows[0]["label"]]
         entries = [("before", first["before"], BEFORE)]
-        for row, look in zip(rows, style.looks([row["normalizer"] for row in rows])):
-            entries.append((row["label"], arrays[row["label"]]["after"], look))
-        ridges = {float(arrays[row["label"]]["ridge"]) for row in rows}
-        _eigenvalues(axes[0], entries, ridges, shape, height - 5.5 * shape.font / 72)
+        entries += [(scheme.label, scheme.parts["after"], scheme.look) for scheme in shown]
+        ridges = {float(scheme.parts["ridge"]) for scheme in shown}
+        _eigenvalues(axes[0], entries, ridges, shape, height)
         _shares(axes[1], entries)
         _marks(axes, len(first["before"]), int(first["dead"]))
     return figure
@@ -61,14 +52,12 @@ def _eigenvalues(axis: Any, entries: Any, ridges: set[float], shape: Shape, heig
         if ridge > floor / FAR:
             floor = min(floor, ridge / 3)
             axis.axhline(ridge, color="0.3", ls=(0, (1, 2)), lw=1.2, label="_ridge")
-        place = (max(ridge, floor), axis.get_yaxis_transform())
         words = f"ridge {ridge:g}" + ("" if ridge > floor else ", far below")
-        axis.text(
-            0.02, place[0], words, transform=place[1], va="bottom", fontsize="small", color="0.3"
-        )
-    axis.set_ylim(floor, 5 * largest)
+        look = {"va": "bottom", "fontsize": "small", "color": "0.3"}
+        transform = axis.get_yaxis_transform()
+        axis.text(0.02, max(ridge, floor), words, transform=transform, **look)
+    axis.set(ylim=(floor, 5 * largest), ylabel="eigenvalue")
     style.log_ticks(axis.yaxis)
-    axis.set_ylabel("eigenvalue")
     end_labels(axis, ends, shape, height)
 
 
@@ -78,43 +67,25 @@ def _shares(axis: Any, entries: Any) -> None:
         total = float(values.sum())
         shares = np.cumsum(values) / total if total > 0 else np.zeros(len(values))
         _line(axis, shares, text, look, number / len(entries))
-    axis.set_ylim(0, 1.02)
-    axis.set_ylabel("cumulative share of its total")
+    axis.set(ylim=(0, 1.02), ylabel="cumulative share of its total")
 
 
 def _line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:
-    every = max(1, len(values) // 8)
-    axis.plot(
-        np.arange(1, len(values) + 1),
-        values,
-        color=look.color,
-        ls=look.line,
-        lw=None if look.marker else 2.5,
-        marker=look.marker,
-        markersize=4,
-        markevery=(int(phase * every), every),
-        label=text,
-    )
+    curve = style.curve(look, len(values), phase) | {"lw": None if look.marker else 2.5}
+    axis.plot(np.arange(1, len(values) + 1), values, label=text, **curve)
 
 
 def _marks(axes: Any, count: int, dead: int) -> None:
     """Name the directions and mark those that are dead before any scheme."""
     for axis in axes:
-        axis.set_xlabel("direction, by decreasing variance")
-        axis.set_xlim(1, max(count, 2))
+        axis.set(xlabel="direction, by decreasing variance", xlim=(1, max(count, 2)))
         axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         if dead:
             axis.axvspan(count - dead + 0.5, count, color="0.6", alpha=0.3, lw=0, label="_dead")
     if dead:
-        axes[0].text(
-            count - dead,
-            0.98,
-            f"{dead} dead ",
-            transform=axes[0].get_xaxis_transform(),
-            ha="right",
-            va="top",
-            color="0.3",
-        )
+        look = {"ha": "right", "va": "top", "color": "0.3"}
+        transform = axes[0].get_xaxis_transform()
+        axes[0].text(count - dead, 0.98, f"{dead} dead ", transform=transform, **look)
 
 
 make = of_arrays("spectrum", draw)

@@ -12,8 +12,8 @@ from matplotlib.transforms import Affine2D
 
 from normbench import names
 from normbench.results.figures.base import material, style
-from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
-from normbench.results.store.rows import as_rows
+from normbench.results.figures.base.style import SCREEN, Shape
+from normbench.results.store.rows import as_rows, number_in
 
 COST = names.FINAL_COST.column
 STEP = names.STEP_SIZE.column
@@ -56,7 +56,7 @@ STAR: Any = {"marker": "*", "ls": "", "color": "white", "mec": "black", "mew": 0
 HALF = [(0.03, 0.5), (0.292, 0.237), (0.212, 0.157), (0.057, 0.313), (0.057, -0.5)]
 UP = Path([*HALF, *((-x, y) for x, y in reversed(HALF)), HALF[0]], closed=True)
 RIGHT = UP.transformed(Affine2D().rotate_deg(-90))
-ARROW: Any = {"marker": UP, "ls": "", "color": "black", "ms": 8}
+ARROW: Any = {"marker": UP, "ls": "", "color": "black", "ms": 8, "clip_on": False}
 
 
 def _positive(steps: pd.DataFrame) -> bool:
@@ -107,65 +107,37 @@ def _panel(
     axis.plot(
         kept[STEP], kept[COST], color=look.color, ls=look.line, label=scheme["label"], zorder=2
     )
-    drawn = _verdicts(axis, rows)
+    drawn = set(rows["verdict"])
+    for verdict, group in rows.groupby("verdict"):
+        style.draw_verdict(axis, str(verdict), group[STEP], group["shown"])
     above = kept.loc[kept[COST] > roof, STEP]
     if len(above):
         across = axis.get_xaxis_transform()
-        axis.plot(
-            above, [0.95] * len(above), transform=across, label="_above", clip_on=False, **ARROW
-        )
+        axis.plot(above, [0.95] * len(above), transform=across, label="_above", **ARROW)
         drawn.add("above")
     if len(kept) == 0 and len(rows):
         style.say(axis, f"diverged at all {len(rows)} step sizes")
-    size = pd.to_numeric(scheme.get(names.STEP_TAG.column))
-    best = rows[np.isclose(rows[STEP], np.nan if size is None else size, rtol=1e-5)]
+    best = rows[np.isclose(rows[STEP], number_in(scheme, names.STEP_TAG.column), rtol=1e-5)]
     if len(best):
         axis.plot(best[STEP], best["shown"], label="_best", clip_on=False, zorder=6, **STAR)
         drawn.add("best")
     return drawn | _limits_of_theory(axis, scheme, look)
 
 
-def _verdicts(axis: Any, rows: pd.DataFrame) -> set[str]:
-    """Mark each step size by its verdict."""
-    for verdict, group in rows.groupby("verdict"):
-        color, marker = VERDICTS.get(str(verdict), ("0.5", "o"))
-        axis.plot(
-            group[STEP],
-            group["shown"],
-            ls="",
-            marker=marker,
-            color=color,
-            markeredgecolor="black",
-            markeredgewidth=0.5,
-            label=f"_{verdict}",
-            clip_on=False,
-            zorder=4,
-        )
-    return set(rows["verdict"])
-
-
 def _limits_of_theory(axis: Any, scheme: Any, look: style.Look) -> set[str]:
     """Draw 2/L and the largest step that levels; name the panel."""
     drawn = set()
-    threshold, largest = scheme.get(THRESHOLD), scheme.get(LARGEST)
+    threshold, largest = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST)
     left, right = axis.get_xlim()
-    if threshold is not None and pd.notna(threshold) and left <= threshold <= right:
+    if left <= threshold <= right:
         axis.axvline(threshold, color="black", ls=":", lw=1.2, label="_threshold", zorder=3)
         drawn.add(THRESHOLD)
-    if largest is not None and pd.notna(largest):
-        censored = str(scheme.get(names.CENSORED.column, "")).lower() == "true"
-        axis.plot(
-            [largest],
-            [0.0],
-            marker="^" if not censored else RIGHT,
-            markersize=9,
-            color="black",
-            ls="",
-            transform=axis.get_xaxis_transform(),
-            clip_on=False,
-            label="_largest",
-            zorder=5,
-        )
+    if not np.isnan(largest):
+        censored = scheme.get(names.CENSORED.column) == "true"
+        mark = {"marker": RIGHT if censored else "^", "ms": 9, "color": "black", "ls": ""}
+        across = axis.get_xaxis_transform()
+        options = {"transform": across, "clip_on": False, "label": "_largest", "zorder": 5}
+        axis.plot([largest], [0.0], **mark, **options)
         drawn.add(TRIED if censored else LARGEST)
     style.name_panel(axis, scheme["label"], look)
     return drawn
@@ -177,12 +149,6 @@ def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape
     def mark(label: str, **look: Any) -> Line2D:
         return Line2D([], [], label=label, **look)
 
-    edge = {"mec": "black", "mew": 0.5, "ls": ""}
-    handles = [
-        mark(word, marker=marker, color=color, **edge)
-        for word, (color, marker) in VERDICTS.items()
-        if word in drawn
-    ]
     others = {
         "best": mark(material.best_words(schemes), **STAR),
         "above": mark("off the scale", **ARROW),
@@ -190,8 +156,8 @@ def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape
         LARGEST: mark("largest step that levels", marker="^", color="black", ls=""),
         TRIED: mark("levels, the largest tried", marker=RIGHT, color="black", ls=""),
     }
-    handles += [handle for word, handle in others.items() if word in drawn]
-    style.legend(figure, shape, handles)
+    shown = [handle for word, handle in others.items() if word in drawn]
+    style.legend(figure, shape, [*style.verdict_marks(drawn), *shown])
 
 
 def _finite(steps: pd.DataFrame) -> bool:

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.results.compare.reached import excess_left
 from normbench.results.figures.base import material, shown, style
+from normbench.results.figures.base.material import Arrays, Parts, with_arrays
 from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
-from normbench.results.store.rows import as_rows
+from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep, which_step
 
 Array = NDArray[np.float64]
@@ -33,6 +34,9 @@ MOST_LEFT = 30.0  # of the excess, in a panel
 GUESSED = "the least cost is not known; excess over the lowest cost seen"
 LIGHT = 0.93  # grey of a direction along which there is nothing
 LEAST = 1e-6  # of the excess: below, costs are not told apart
+
+
+Row = Mapping[Any, Any]
 
 
 class Bars(NamedTuple):
@@ -53,7 +57,7 @@ class Bars(NamedTuple):
         return int(self.times[inside].sum()), float(self.share[inside].sum())
 
 
-def bars(parts: Mapping[str, Any], iterations: int) -> Bars:
+def bars(parts: Parts, iterations: int) -> Bars:
     """Return the windows of a scheme's directions: `(1 - e^(-1/K)) / h` to `(1 + e^(-1/K)) / h`."""
     curvature, share = parts[CURVATURE], np.asarray(parts[SHARE], dtype=float)
     shrinks = np.exp(-1 / max(iterations, 1))
@@ -66,17 +70,13 @@ def bars(parts: Mapping[str, Any], iterations: int) -> Bars:
     )
 
 
-def at_best(parts: Mapping[str, Any], iterations: int) -> Bars | None:
+def at_best(parts: Parts, iterations: int) -> Bars | None:
     """Return the windows at the best step's last weights; None where they are not known."""
     curvature = parts.get(AT_BEST)
     if curvature is None or not len(curvature):
         return None
-    alike = {
-        CURVATURE: curvature,
-        SHARE: np.ones(len(curvature)),
-        TIMES: np.ones(len(curvature), int),
-    }
-    return bars(alike, iterations)
+    ones = np.ones(len(curvature), int)
+    return bars({CURVATURE: curvature, SHARE: ones, TIMES: ones}, iterations)
 
 
 def grouped(found: Bars) -> Bars:
@@ -112,7 +112,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
 
 
 def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
+    arrays: Arrays,
     schemes: pd.DataFrame,
     steps: pd.DataFrame,
     title: str,
@@ -124,25 +124,23 @@ def draw(
     arrays: by label, with `window_curvature`, `window_share` and `window_times`. schemes, steps:
     as `step_sizes.draw` takes them.
     """
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
-    looks = style.looks([row["normalizer"] for row in rows])
-    budget = names.setting("iterations")
-    found = {row["label"]: bars(arrays[row["label"]], int(row[budget])) for row in rows}
-    ends = {row["label"]: at_best(arrays[row["label"]], int(row[budget])) for row in rows}
+    drawn = with_arrays(schemes, arrays)
+    rows = [scheme.row for scheme in drawn]
+    budgets = [int(row[names.setting("iterations")]) for row in rows]
+    starts = [bars(scheme.parts, budget) for scheme, budget in zip(drawn, budgets)]
+    ends = [at_best(scheme.parts, budget) for scheme, budget in zip(drawn, budgets)]
     with style.drawn(shape):
         figure, axes = _panels(len(rows), shape, title)
-        low, high = _limits(found.values(), steps, rows)
-        for (upper, lower), row, look in zip(axes, rows, looks):
-            own = steps[steps["label"] == row["label"]].sort_values(STEP)
-            _bars(upper, found[row["label"]], ends[row["label"]], style.dark(look.color))
-            _excess(lower, own, row)
+        low, high = _limits(starts, steps, rows)
+        for (upper, lower), (label, row, _, look), start, end in zip(axes, drawn, starts, ends):
+            _bars(upper, start, end, style.dark(look.color))
+            _excess(lower, steps[steps["label"] == label].sort_values(STEP), row)
             _lines((upper, lower), row, look)
-            _name(upper, row, found[row["label"]], ends[row["label"]], look)
-            upper.set_xscale("log")
-            upper.set_xlim(low, high)
+            _name(upper, row, start, end, look)
+            upper.set(xscale="log", xlim=(low, high))
             style.log_ticks(upper.xaxis, most=5)
         _label(axes)
-        _legend(figure, shape, steps, rows, any(ends.values()))
+        _legend(figure, shape, steps, rows, any(ends))
         guessed = [row["label"] for row in rows if row.get(names.MINIMUM_REACHED.column) == "false"]
         if guessed:
             style.note(figure, shape, f"{', '.join(guessed)}: {GUESSED}")
@@ -151,8 +149,7 @@ def draw(
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
     """Return a figure with an upper and a lower panel for each scheme."""
-    deep = max(1, -(-count // min(shape.columns, 3)))  # a panel's title takes a third
-    wide = -(-count // deep)
+    deep, wide = style.rows_and_columns(count, min(shape.columns, 3))  # a title takes a third
     height = min(1.25, 2.6 / wide * 1.25) * shape.width / wide
     figure = shown.Figure(
         figsize=(shape.width, deep * max(height, 3.2) + 6 * shape.font / 72),
@@ -162,64 +159,47 @@ def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[An
     figure.suptitle(style.heading(title, shape), fontsize=1.1 * shape.font)
     style.pad(figure, 0.06, 0.05)
     grid = figure.subplots(2 * deep, wide, squeeze=False, sharex=True, height_ratios=[3, 2] * deep)
-    pairs = [
-        (grid[2 * (n // wide)][n % wide], grid[2 * (n // wide) + 1][n % wide])
-        for n in range(deep * wide)
-    ]
-    for pair in pairs[count:]:
-        for axis in pair:
-            axis.remove()
-    return figure, pairs[:count]
+    return figure, style.in_pairs(grid, count, wide)
 
 
-def _limits(found: Any, steps: pd.DataFrame, rows: list[dict[Any, Any]]) -> tuple[float, float]:
+def _limits(starts: list[Bars], steps: pd.DataFrame, rows: list[Row]) -> tuple[float, float]:
     """Return the step sizes that are shown: the grid, 2/L, and the windows that hold anything."""
-    ends = [steps[STEP].min(), steps[STEP].max()]
-    for each in found:
+    low, high = steps[STEP].min(), steps[STEP].max()
+    ends = [low, high, *(number_in(row, THRESHOLD) for row in rows)]
+    for each in starts:
         heavy = each.share > 0.01
         ends += [*each.low[heavy], *each.high[heavy]]
-    ends += [row[THRESHOLD] for row in rows if pd.notna(row.get(THRESHOLD))]
-    known = [end for end in ends if pd.notna(end) and end > 0]
-    low, high = steps[STEP].min(), steps[STEP].max()
+    known = [end for end in ends if end > 0]
     return max(min(known), low / 1e3) / 2, min(max(known), high * 1e3) * 2
 
 
-def _bars(axis: Any, found: Bars, end: Bars | None, color: str) -> None:
+def _bars(axis: Any, start: Bars, end: Bars | None, color: str) -> None:
     """Draw the windows, the stiffest direction on top, dark by the share of the excess.
 
     end: those at the best weights, outlined in a colour, from top to bottom as well.
     """
-    shown = grouped(found)
-    darkest = max(float(shown.share.max()), 1e-300)
-    patches = [
-        Rectangle((low, place - 0.5), high - low, 1.0)
-        for place, (low, high) in enumerate(zip(shown.low, shown.high))
-    ]
-    axis.add_collection(
-        PatchCollection(
-            patches,
-            facecolors=[str(LIGHT * (1 - share / darkest)) for share in shown.share],
-            edgecolors="0.6",
-            linewidths=0.4,
-            zorder=2,
-        )
-    )
+    shown = grouped(start)
+    count, darkest = len(shown.low), max(float(shown.share.max()), 1e-300)
+    greys = [str(LIGHT * (1 - share / darkest)) for share in shown.share]
+    look: Any = {"facecolors": greys, "edgecolors": "0.6", "linewidths": 0.4}
+    axis.add_collection(PatchCollection(_rectangles(shown, 1.0), zorder=2, **look))
     if end is not None:
-        outlined = grouped(end)
-        tall = len(shown.low) / len(outlined.low)
-        outlines = [
-            Rectangle((low, place * tall - 0.5), high - low, tall)
-            for place, (low, high) in enumerate(zip(outlined.low, outlined.high))
-        ]
-        axis.add_collection(
-            PatchCollection(outlines, facecolors="none", edgecolors=color, linewidths=0.6, zorder=3)
-        )
-    axis.set_ylim(len(shown.low) - 0.5, -0.5)
-    axis.set_yticks([])
+        outlines = _rectangles(grouped(end), count / len(grouped(end).low))
+        look = {"facecolors": "none", "edgecolors": color, "linewidths": 0.6}
+        axis.add_collection(PatchCollection(outlines, zorder=3, **look))
+    axis.set(ylim=(count - 0.5, -0.5), yticks=[])
     axis.grid(False)
 
 
-def _excess(axis: Any, own: pd.DataFrame, row: dict[Any, Any]) -> None:
+def _rectangles(windows: Bars, tall: float) -> list[Rectangle]:
+    """Return bars from top to bottom, each so tall."""
+    return [
+        Rectangle((low, place * tall - 0.5), high - low, tall)
+        for place, (low, high) in enumerate(zip(windows.low, windows.high))
+    ]
+
+
+def _excess(axis: Any, own: pd.DataFrame, row: Row) -> None:
     """Draw what each step size left of the start's excess, with its verdict."""
     left = np.array([excess_left(step, row) for step in as_rows(own)])
     sizes = own[STEP].to_numpy(dtype=float)
@@ -229,56 +209,42 @@ def _excess(axis: Any, own: pd.DataFrame, row: dict[Any, Any]) -> None:
     axis.axhline(1.0, color="0.7", lw=0.8, zorder=1)
     kept = np.isfinite(left)
     axis.plot(sizes[kept], shown[kept], color="0.5", lw=0.8, zorder=2)
-    for verdict, (color, marker) in VERDICTS.items():
-        here = (own["verdict"] == verdict).to_numpy()
-        if not here.any():  # where nothing is clipped, an empty line has no end
-            continue
-        axis.plot(
-            sizes[here],
-            shown[here],
-            ls="",
-            marker=marker,
-            color=color,
-            markeredgecolor="black",
-            markeredgewidth=0.5,
-            clip_on=False,
-            zorder=4,
-        )
+    for verdict in VERDICTS:
+        having = (own["verdict"] == verdict).to_numpy()
+        if having.any():  # where nothing is clipped, an empty line has no end
+            style.draw_verdict(axis, verdict, sizes[having], shown[having])
     places = [LEAST, 1e-4, 1e-2, 1.0, MOST_LEFT]
     axis.set_yticks(places, ["under 10⁻⁶", "10⁻⁴", "10⁻²", "10⁰", f"over {MOST_LEFT:g}"])
     axis.minorticks_off()
 
 
-def _lines(pair: tuple[Any, Any], row: dict[Any, Any], look: style.Look) -> None:
+def _lines(pair: tuple[Any, Any], row: Row, look: style.Look) -> None:
     """Draw 2/L and the best step size through both panels."""
-    best, threshold = pd.to_numeric(row[names.STEP_TAG.column]), row.get(THRESHOLD)
+    best, threshold = number_in(row, names.STEP_TAG.column), number_in(row, THRESHOLD)
     for axis in pair:
-        if threshold is not None and pd.notna(threshold):
+        if not np.isnan(threshold):
             axis.axvline(threshold, color="black", ls=":", lw=1.4, zorder=3)
-        if pd.notna(best):
+        if not np.isnan(best):
             axis.axvline(best, color=style.dark(look.color), lw=1.8, zorder=3)
 
 
-def _name(axis: Any, row: dict[Any, Any], found: Bars, end: Bars | None, look: style.Look) -> None:
+def _name(axis: Any, row: Row, start: Bars, end: Bars | None, look: style.Look) -> None:
     """Write over a scheme's panels what its best step size serves, in numbers."""
     style.name_panel(axis, row["label"], look)
-    best = pd.to_numeric(row[names.STEP_TAG.column])
-    if pd.isna(best):
+    best = number_in(row, names.STEP_TAG.column)
+    if np.isnan(best):
         return
-    count, share = found.served(float(best))
-    exact = str(row.get(names.BASIS.column, "")).startswith("exact")
-    total = found.times.sum()
-    lines = [
-        f"step {row[names.STEP_TAG.column]} serves {count} of {total} directions",
-        f"{'' if exact else 'at the start, '}holding {share:.0%} of the excess",
-    ]
-    if not exact and best > found.high.max():  # what it serves is flatter than the start is
-        lines = [
-            f"step {row[names.STEP_TAG.column]} lies above all",
-            f"{total} windows of the start",
-        ]
+    count, share = start.served(best)
+    exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
+    step, total = f"step {row[names.STEP_TAG.column]}", start.times.sum()
+    if not exact and best > start.high.max():  # what it serves is flatter than the start is
+        lines = [f"{step} lies above all", f"{total} windows of the start"]
+    else:
+        where = "" if exact else "at the start, "
+        lines = [f"{step} serves {count} of {total} directions"]
+        lines += [f"{where}holding {share:.0%} of the excess"]
     if end is not None:
-        lines.append(f"and serves {end.served(float(best))[0]} of {len(end.low)} at the end")
+        lines.append(f"and serves {end.served(best)[0]} of {len(end.low)} at the end")
     axis.set_title("\n".join([axis.get_title(), *lines]), fontsize="small")
 
 
@@ -296,24 +262,17 @@ def _label(pairs: list[tuple[Any, Any]]) -> None:
 
 
 def _legend(
-    figure: Figure, shape: Shape, steps: pd.DataFrame, rows: list[dict[Any, Any]], outlined: bool
+    figure: Figure, shape: Shape, steps: pd.DataFrame, rows: list[Row], outlined: bool
 ) -> None:
-    present = set(steps["verdict"])
-    handles = [
-        Line2D([], [], marker=marker, color=color, ls="", label=word, mec="black", mew=0.5)
-        for word, (color, marker) in VERDICTS.items()
-        if word in present
-    ]
-    if any(pd.notna(pd.to_numeric(row[names.STEP_TAG.column])) for row in rows):
-        which = which_step(pd.DataFrame(rows))
-        handles.append(Line2D([], [], color="0.3", lw=1.8, label=f"{which} step"))
+    looks: dict[str, Any] = {}
+    if any(pd.notna(row[names.STEP_TAG.column]) for row in rows):
+        looks[f"{which_step(pd.DataFrame(rows))} step"] = {"color": "0.3", "lw": 1.8}
     if any(pd.notna(row.get(THRESHOLD)) for row in rows):
-        handles.append(Line2D([], [], color="black", ls=":", lw=1.4, label="2 / L, predicted"))
-    handles.append(
-        Line2D([], [], marker="s", ls="", color="0.2", label="dark: much of the excess lies there")
-    )
+        looks["2 / L, predicted"] = {"color": "black", "ls": ":", "lw": 1.4}
+    square = {"marker": "s", "ls": ""}
+    looks["dark: much of the excess lies there"] = {**square, "color": "0.2"}
     if outlined:
-        handles.append(
-            Line2D([], [], marker="s", ls="", mfc="none", mec="0.3", label="outlined: at the end")
-        )
+        looks["outlined: at the end"] = {**square, "mfc": "none", "mec": "0.3"}
+    handles = style.verdict_marks(set(steps["verdict"]))
+    handles += [Line2D([], [], label=label, **look) for label, look in looks.items()]
     style.legend(figure, shape, handles)

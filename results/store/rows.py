@@ -1,6 +1,6 @@
 """Tables and rows: what is recorded as a table, and a table row by row."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -23,6 +23,12 @@ def as_rows(table: pd.DataFrame) -> list[dict[Any, Any]]:
     """
     columns = list(table)
     return [dict(zip(columns, row)) for row in table.to_numpy(dtype=object).tolist()]
+
+
+def number_in(row: Mapping[Any, Any], column: str) -> float:
+    """Return a number of a row, which may be recorded as text; NaN where there is none."""
+    value = row.get(column)
+    return float("nan") if value is None else float(value)
 
 
 def shared_value(rows: pd.DataFrame, column: str, default: str = "") -> str:

@@ -1,21 +1,23 @@
 """A few points with letters, so that the eye follows them from panel to panel."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from normbench.results.figures.base.material import Drawn
 from normbench.results.figures.base.style import Shape
 
 LETTERS = "ABCD"
 
 
-def in_panels(rows: Sequence[Mapping[Any, Any]], points: Any) -> list[int]:
+def in_panels(schemes: Sequence[Drawn], points: Any) -> list[int]:
     """Return which points are followed in a panel a scheme, by those of the first panel.
 
-    rows: of the schemes. None in a single panel, and none where panels are of several data sets.
+    None in a single panel, and none where panels are of several data sets.
     """
-    return chosen(points) if len(rows) > 1 and len({row.get("data") for row in rows}) == 1 else []
+    data = {scheme.row.get("data") for scheme in schemes}
+    return chosen(points) if len(schemes) > 1 and len(data) == 1 else []
 
 
 def chosen(points: Any) -> list[int]:

@@ -9,6 +9,8 @@ from matplotlib.transforms import ScaledTranslation
 
 from normbench.results.figures.base.style import Look, Shape, dark, plain
 
+AROUND = 5.5  # lines of text: what stands above and below a panel
+
 
 class End(NamedTuple):
     """The end of a curve: its name, its last value, its look."""
@@ -21,13 +23,14 @@ class End(NamedTuple):
 def end_labels(axis: Any, ends: Sequence[End], shape: Shape, height: float) -> None:
     """Write each curve's name to the right of a panel, with its marker and a line to its end.
 
-    height: the panel's own, in inches, roughly. The panel's limits must stand.
+    height: of the panel with its title, labels and ticks, in inches. The panel's limits must stand.
     """
     if not ends:
         return
     ends = sorted(ends, key=lambda end: end.value)
     fractions = _fractions(axis, [end.value for end in ends])
-    places = spread(fractions, 1.25 * shape.font / 72 / height)
+    line = shape.font / 72
+    places = spread(fractions, 1.25 * line / (height - AROUND * line))
     figure = axis.figure
     for end, fraction, place in zip(ends, fractions, places):
         # In points: as far from the panel at every size.

@@ -1,22 +1,23 @@
 """What figures are made from: a sweep's rows, with the columns that figures look for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare import problems
-from normbench.results.compare.merging import REPEATS
+from normbench.results.compare.merging import repeated_over
 from normbench.results.compare.reached import thresholds_that_hold
 from normbench.results.figures.base import style
 from normbench.results.store import dataset_inputs as inputs
-from normbench.results.store.rows import shared_value
+from normbench.results.store.rows import as_rows, shared_value
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep, which_step
 
-Arrays = dict[str, dict[str, Any]]
+Parts = Mapping[str, Any]  # what is recorded of one scheme
+Arrays = Mapping[str, Parts]  # by the label of the scheme
 COLUMNS = (names.STEP_TAG.column, names.FINAL_COST.column, names.STEP_SIZE.column)
 START = "start_cost"  # a column of schemes: the cost at the start, NaN where it is not known
 
@@ -35,6 +36,22 @@ class Options:
     scale: str | None = None
     steps: tuple[float, ...] = ()
     components: int | None = None
+
+
+class Drawn(NamedTuple):
+    """A scheme that a figure shows: its row, its arrays and its look."""
+
+    label: str
+    row: Mapping[Any, Any]
+    parts: Parts
+    look: style.Look
+
+
+def with_arrays(schemes: pd.DataFrame, arrays: Arrays) -> list[Drawn]:
+    """Return the schemes that have arrays, in the order of their rows."""
+    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
+    looks = style.looks([row["normalizer"] for row in rows])
+    return [Drawn(row["label"], row, arrays[row["label"]], look) for row, look in zip(rows, looks)]
 
 
 Maker = Callable[[Sweep, str, Options], Figure | None]
@@ -129,7 +146,7 @@ def of_steps(
 def of_arrays(
     word: str,
     draw: Callable[..., Figure],
-    fits: Callable[[dict[str, Any]], bool] = lambda parts: True,
+    fits: Callable[[Parts], bool] = lambda parts: True,
 ) -> Maker:
     """Return the maker of a figure that is drawn from the arrays which `record=[word]` asks for.
 
@@ -147,14 +164,11 @@ def of_arrays(
 
 def of_first(experiment: str, rows: pd.DataFrame) -> str:
     """Return a title that says of how many splits and seeds the first is shown."""
-    over = set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
+    over = repeated_over(rows)
     words = title(experiment, rows)
-    return f"{words}, the first of {max(over)}" if over else words
+    return f"{words}, the first of {over[-1]}" if over else words
 
 
-def fitting(
-    sweep: Sweep, rows: pd.DataFrame, word: str, fits: Callable[[dict[str, Any]], bool]
-) -> Arrays:
+def fitting(sweep: Sweep, rows: pd.DataFrame, word: str, fits: Callable[[Parts], bool]) -> Arrays:
     """Return the arrays of a word that can be drawn, by the label of their scheme."""
-    found = sweep.arrays(rows, word)
-    return {label: parts for label, parts in found.items() if fits(parts)}
+    return {label: parts for label, parts in sweep.arrays(rows, word).items() if fits(parts)}

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import style
@@ -20,13 +22,11 @@ def save(
 
     facts (sweep, command) stand in each file's metadata.
     """
-    import matplotlib
-
-    about = "; ".join(f"{key}: {value}" for key, value in facts.items())
+    description = about(facts)
     metadata: dict[str, dict[str, Any]] = {
-        "png": {"Software": "normbench", "Description": about},
-        "svg": {"Creator": "normbench", "Description": about, "Date": None},
-        "pdf": {"Creator": "normbench", "Subject": about, "CreationDate": None},
+        "png": {"Software": "normbench", "Description": description},
+        "svg": {"Creator": "normbench", "Description": description, "Date": None},
+        "pdf": {"Creator": "normbench", "Subject": description, "CreationDate": None},
     }
     files = []
     with matplotlib.rc_context(style.RC):
@@ -37,10 +37,13 @@ def save(
     return files
 
 
+def about(facts: Mapping[str, str]) -> str:
+    """Return facts as a file's metadata has them."""
+    return "; ".join(f"{key}: {value}" for key, value in facts.items())
+
+
 def svg(figure: Figure) -> str:
     """Return a figure as the text of an SVG element, to stand in an HTML page."""
-    import matplotlib
-
     buffer = io.StringIO()
     with matplotlib.rc_context(style.RC):
         _lay_out(figure)
@@ -51,8 +54,6 @@ def svg(figure: Figure) -> str:
 
 def _lay_out(figure: Figure) -> None:
     """Lay a figure out once, not once a file, and without a drawing: each takes as long."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
     engine = figure.get_layout_engine()
     if engine is not None:
         FigureCanvasAgg(figure)  # it measures each text once, for the layout and for the PNG

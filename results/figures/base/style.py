@@ -6,12 +6,19 @@ and the one red. They are told apart by the colour-blind; markers and lines add 
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import matplotlib
+import numpy as np
 import pandas as pd
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from normbench import names
 from normbench.results.figures.base import shown
@@ -61,6 +68,7 @@ CLASSES = (
     *("#a7d3fe", "#d4ce69", "#dfa8c8", "#bad895", "#a2ffce"),
     *("#68d6de", "#f0a1aa", "#fae795", "#a9b5f7", "#b1bd8e"),
 )
+CLASS_MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
 EDGE = "#333333"  # of a class's mark
 
 
@@ -80,8 +88,6 @@ def looks(normalizers: Sequence[str]) -> list[Look]:
 
 
 def _shade(first: Look, number: int, taken: set[str]) -> Look:
-    from matplotlib.colors import to_hex, to_rgb
-
     share = 0.22 * ((number + 1) // 2)
     towards = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
     share = min(share, 0.8)
@@ -91,17 +97,74 @@ def _shade(first: Look, number: int, taken: set[str]) -> Look:
     return Look(str(color), free[0], LINES[(LINES.index(first.line) + number) % len(LINES)])
 
 
-def class_mark(color: str, marker: str, name: str) -> Any:
-    """Return a legend's entry for a class."""
-    from matplotlib.lines import Line2D
+def class_looks(count: int) -> list[tuple[str, str]]:
+    """Return a colour and a marker for each class, told apart in grey up to 100 of them."""
+    return [(CLASSES[n % 10], CLASS_MARKERS[(n + n // 10) % 10]) for n in range(count)]
 
-    return Line2D([], [], ls="", color=color, marker=marker, mec=EDGE, mew=0.5, label=plain(name))
+
+def by_class(parts: Mapping[str, Any], unclassed: str) -> list[tuple[Any, tuple[str, str]]]:
+    """Return the points of each class, as a mask, with the class's colour and marker.
+
+    parts: `target` (p,) and `class_names` (C,). Without classes, all points in one colour.
+    """
+    looks = class_looks(len(parts["class_names"]))
+    groups = [(parts["target"] == number, look) for number, look in enumerate(looks)]
+    return groups or [(slice(None), (unclassed, "o"))]
+
+
+def class_marks(class_names: Sequence[Any]) -> list[Line2D]:
+    """Return a legend's entries for classes."""
+    edge: Any = {"ls": "", "mec": EDGE, "mew": 0.5}
+    return [
+        Line2D([], [], color=color, marker=marker, label=plain(str(name)), **edge)
+        for name, (color, marker) in zip(class_names, class_looks(len(class_names)))
+    ]
+
+
+def verdict_marks(verdicts: Container[str]) -> list[Line2D]:
+    """Return a legend's entries for verdicts."""
+    edge: Any = {"ls": "", "mec": "black", "mew": 0.5}
+    return [
+        Line2D([], [], color=color, marker=marker, label=word, **edge)
+        for word, (color, marker) in VERDICTS.items()
+        if word in verdicts
+    ]
+
+
+def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any) -> None:
+    """Draw the points of step sizes that have one verdict."""
+    color, marker = VERDICTS.get(verdict, ("0.5", "o"))
+    edge = {"mec": "black", "mew": 0.5}
+    axis.plot(
+        *(sizes, heights),
+        ls="",
+        marker=marker,
+        color=color,
+        label=f"_{verdict}",
+        clip_on=False,
+        zorder=4,
+        **edge,
+    )
+
+
+def curve(look: Look, count: int, phase: float = 0.0) -> dict[str, Any]:
+    """Return how a curve of so many values is drawn: with a marker at every eighth of it.
+
+    phase: of the first marker, from 0 to 1. With different ones, curves that coincide are both
+    seen.
+    """
+    every = max(1, count // 8)
+    line = {"color": look.color, "ls": look.line}
+    return {
+        **line,
+        "marker": look.marker,
+        "markersize": 4,
+        "markevery": (int(phase * every), every),
+    }
 
 
 def dark(color: str) -> str:
     """Return a colour that can be read as text on white: as it is, or darker."""
-    from matplotlib.colors import to_hex, to_rgb
-
     parts = to_rgb(color)
     lightness = 0.30 * parts[0] + 0.59 * parts[1] + 0.11 * parts[2]
     if lightness < 0.45:
@@ -113,8 +176,6 @@ def dark(color: str) -> str:
 @contextmanager
 def drawn(shape: Shape) -> Iterator[None]:
     """Set matplotlib's parameters for one figure, and put them back."""
-    import matplotlib
-
     settings: Any = {**RC, "font.size": shape.font, "lines.linewidth": shape.line}
     with matplotlib.rc_context(settings):
         yield
@@ -124,8 +185,7 @@ def panels(
     count: int, shape: Shape, title: str, height: float, columns: int | None = None, **kwargs: Any
 ) -> tuple[Figure, list[Any]]:
     """Return a figure of `count` panels, 1 or more, each `height` times as high as it is wide."""
-    rows = max(1, -(-count // (columns or shape.columns)))
-    columns = -(-count // rows)  # rows of one length, where that can be
+    rows, columns = rows_and_columns(count, columns or shape.columns)
     words = heading(title, shape)
     head = (2.2 + 1.3 * (words.count("\n") + 1)) * shape.font / 72
     size = (shape.width, rows * height * shape.width / columns + head)
@@ -138,10 +198,45 @@ def panels(
     return figure, axes[:count]
 
 
+def rows_and_columns(count: int, most: int) -> tuple[int, int]:
+    """Return how panels stand: `most` side by side, in rows of one length, where that can be."""
+    rows = -(-count // most)
+    return rows, -(-count // rows)
+
+
+def pairs(
+    count: int, shape: Shape, title: str, height: float, ratio: float = 1.0
+) -> tuple[Figure, list[tuple[Any, Any]]]:
+    """Return a figure of `count` pairs of panels, the second `ratio` times as high and below."""
+    rows, columns = rows_and_columns(count, shape.columns)
+    ratios = [1.0, ratio] * rows
+    figure, axes = panels(2 * rows * columns, shape, title, height, columns, height_ratios=ratios)
+    return figure, in_pairs(axes, count, columns)
+
+
+def in_pairs(axes: Any, count: int, columns: int) -> list[tuple[Any, Any]]:
+    """Return `count` pairs of panels, one above the other, and remove the spare ones."""
+    every = np.reshape(axes, (-1, 2, columns)).swapaxes(1, 2).reshape(-1, 2)
+    for spare in every[count:].flat:
+        spare.remove()
+    return [(upper, lower) for upper, lower in every[:count]]
+
+
+def rows_of_images(
+    rows: int, columns: int, shape: Shape, title: str, height: float
+) -> tuple[Figure, Any]:
+    """Return a figure of rows of images, each `height` inches high, and their panels."""
+    size = (shape.width, rows * height + 2.5 * shape.font / 72)
+    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
+    figure.suptitle(plain(title), fontsize=1.1 * shape.font)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axis in grid.flat:
+        axis.set_axis_off()
+    return figure, grid
+
+
 def pad(figure: Figure, width: float, height: float) -> None:
     """Set how much room is left around each panel, in inches."""
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     engine = figure.get_layout_engine()
     assert isinstance(engine, ConstrainedLayoutEngine)
     engine.set(w_pad=width, h_pad=height)
@@ -153,8 +248,6 @@ def log_ticks(axis: Any, most: int = 8) -> None:
     axis: an x or y axis of a panel whose limits stand. most: of the powers of ten. The text is
     plain: matplotlib draws a formula much more slowly.
     """
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     low, high = sorted(axis.get_view_interval())
     ticks = _log_places(low, high, most)
     axis.set_minor_locator(NullLocator())
@@ -165,8 +258,6 @@ def log_ticks(axis: Any, most: int = 8) -> None:
 
 def _log_places(low: float, high: float, most: int) -> list[float]:
     """Return powers of ten within limits, evenly spaced; where few, with others between."""
-    from matplotlib.ticker import MaxNLocator
-
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     for every in range(max(1, -(-(last - first) // most)), 0, -1):
         powers = [10.0**power for power in range(first, last + 1) if power % every == 0]
@@ -183,8 +274,6 @@ def _log_places(low: float, high: float, most: int) -> list[float]:
 
 def even_ticks(axis: Any, most: int = 5) -> None:
     """Set ticks in even steps on a linear axis, 3 or more."""
-    from matplotlib.ticker import MaxNLocator
-
     axis.set_major_locator(MaxNLocator(most, min_n_ticks=3))
 
 
@@ -199,8 +288,6 @@ def power_text(value: float) -> str:
 
 def name_panel(axis: Any, text: str, look: Look) -> None:
     """Write a scheme's name over its panel, in its colour, on several lines where it is long."""
-    import matplotlib
-
     width = axis.figure.get_figwidth() / axis.get_subplotspec().get_gridspec().ncols
     words = broken(text, 0.85 * width, matplotlib.rcParams["font.size"])
     axis.set_title(plain(words), color=dark(look.color))
@@ -234,8 +321,6 @@ def note(figure: Figure, shape: Shape, text: str) -> None:
     if not figure.legends:
         figure.supxlabel(words, fontsize="small", x=0.01, ha="left")
         return
-    from matplotlib.font_manager import FontProperties
-
     (below,) = figure.legends
     below.set_title(words, FontProperties(size="small"))
     below.set_alignment("left")
@@ -257,6 +342,13 @@ def legend(figure: Figure, shape: Shape, handles: Sequence[Any], words: Sequence
     rows = -(-len(words) // columns)
     figure.set_figheight(figure.get_figheight() + (rows - 1) * 1.6 * font / 72)
     figure.legend(handles, words, loc="outside lower center", ncols=columns)
+
+
+def span_iterations(axis: Any, lines: Sequence[Line2D]) -> float:
+    """Limit a panel to the iterations of some curves; return the last of them."""
+    every = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in lines])
+    axis.set_xlim(every.min(), max(every.max(), every.min() + 1))
+    return float(every.max())
 
 
 def outer_labels(axes: Sequence[Any], x: str, y: str) -> None:
@@ -292,8 +384,7 @@ def say(axis: Any, words: str) -> None:
 def say_nothing(axis: Any, words: str) -> None:
     """Write on an empty panel why it is empty."""
     say(axis, words)
-    axis.set_xticks([])
-    axis.set_yticks([])
+    axis.set(xticks=[], yticks=[])
 
 
 def step_text(step_size: Any) -> str:

@@ -9,25 +9,23 @@ from matplotlib.figure import Figure
 
 from normbench.results.compare.merging import merged
 from normbench.results.figures.base import style
-from normbench.results.figures.base.material import of_arrays, of_first
+from normbench.results.figures.base.material import (
+    Arrays,
+    of_arrays,
+    of_first,
+    with_arrays,
+)
 from normbench.results.figures.base.material import schemes as rows_of
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.film import playing
 from normbench.results.figures.film.frames import draw_cost, draw_points, legend, note
 from normbench.results.figures.film.reel import Reel
-from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
 NARROWEST = 1.5  # inches of a panel: of narrower ones key frames stand below one another
 
 
-def draw(
-    arrays: Mapping[str, Mapping[str, Any]],
-    schemes: pd.DataFrame,
-    title: str,
-    *,
-    shape: Shape = SCREEN,
-) -> Figure:
+def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     """Return the strip: a column a key frame, the points above, the contours of the cost below.
 
     arrays: by label, what `record=[film]` keeps. schemes: one row a scheme (`label`,
@@ -48,13 +46,10 @@ def draw(
     return figure
 
 
-def last(
-    arrays: Mapping[str, Mapping[str, Any]], schemes: pd.DataFrame
-) -> tuple[str, Reel, style.Look]:
+def last(arrays: Arrays, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
     """Return the label, the film and the look of the last scheme that has a film."""
-    rows = [row for row in as_rows(schemes) if row["label"] in arrays]
-    look = style.looks([row["normalizer"] for row in rows])[-1]
-    return rows[-1]["label"], Reel(arrays[rows[-1]["label"]]), look
+    scheme = with_arrays(schemes, arrays)[-1]
+    return scheme.label, Reel(scheme.parts), scheme.look
 
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from textwrap import fill
 from typing import Any
 
+import matplotlib
 from matplotlib.collections import LineCollection
 from matplotlib.colors import PowerNorm
 from matplotlib.ticker import MaxNLocator
@@ -11,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from normbench.results.figures.base import followed, style
 from normbench.results.figures.base.style import Shape
 from normbench.results.figures.contours import LEVELS
-from normbench.results.figures.data import MANY, class_looks
+from normbench.results.figures.data import MANY
 from normbench.results.figures.film.reel import Reel, View
 
 LETTERS = 24  # of a line beside a panel
@@ -20,20 +21,11 @@ DOTS = "plasma"  # of iterations, dark to bright
 
 def draw_points(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
     """Draw the points of a frame, in one scale on both axes, some marked to be followed."""
-    points, target = reel.points(frame), reel.parts["target"]
-    size = (0.3 * shape.font) ** 2
-    classes = class_looks(len(reel.parts["class_names"]))
-    groups = [(target == number, look) for number, look in enumerate(classes)]
-    for chosen, (color, marker) in groups or [(slice(None), ("0.6", "o"))]:
-        axis.scatter(
-            *points[chosen].T,
-            color=color,
-            marker=marker,
-            s=size,
-            lw=0,
-            alpha=0.8,
-            rasterized=len(points) > MANY,
-        )
+    points = reel.points(frame)
+    dots: Any = {"s": (0.3 * shape.font) ** 2, "lw": 0, "alpha": 0.8}
+    dots["rasterized"] = len(points) > MANY
+    for chosen, (color, marker) in style.by_class(reel.parts, "0.6"):
+        axis.scatter(*points[chosen].T, color=color, marker=marker, **dots)
     followed.mark(axis, points, reel.marked, shape)
     axis.axhline(0, color="0.4", lw=0.5, zorder=1)
     axis.axvline(0, color="0.4", lw=0.5, zorder=1)
@@ -42,8 +34,6 @@ def draw_points(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
 
 def draw_cost(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
     """Draw the contours of the cost and the descent at a frame, in one scale on both axes."""
-    import matplotlib
-
     for number, level in enumerate(reel.lines(frame)):
         start = number == LEVELS - 1
         color, width = ("0.25", 1.0) if start else ("0.62", 0.6)
@@ -53,10 +43,9 @@ def draw_cost(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
     colors = matplotlib.colormaps[DOTS](progress(reel))
     axis.scatter(*path.T, color=colors, s=(0.35 * shape.font) ** 2, zorder=3, lw=0)
     ends = ((path[0], "o"), (path[-1], "*"), (reel.parts["origin"][frame], "P"))
+    mark = {"color": "white", "mec": "black", "ms": 0.75 * shape.font, "ls": "", "zorder": 4}
     for place, marker in ends:
-        axis.plot(
-            *place, marker=marker, color="white", mec="black", ms=0.75 * shape.font, ls="", zorder=4
-        )
+        axis.plot(*place, marker=marker, **mark)
     names = [f"weight of {name}" for name in reel.names(frame)]
     _look_at(axis, reel.around(frame), reel.parts["signs"][frame], names)
 

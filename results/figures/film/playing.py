@@ -12,10 +12,9 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import followed, output, style
 from normbench.results.figures.base.style import Shape
 from normbench.results.figures.contours import LEVELS
-from normbench.results.figures.data import class_looks
 from normbench.results.figures.film import frames
 from normbench.results.figures.film.reel import Reel, View
 from normbench.results.safe import clean
@@ -45,14 +44,13 @@ def gif(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
             picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
             pictures.append(picture.quantize(palette=_palette(), dither=Image.Dither.NONE))
     rests = [STILL if frame in reel.keys else MOVING for frame in range(len(reel))]
-    about = "; ".join(f"{key}: {value}" for key, value in facts.items())
     pictures[0].save(
         file,
         save_all=True,
         append_images=pictures[1:],
         duration=[*rests[:-1], LAST],
         loop=0,
-        comment=about.encode(),
+        comment=output.about(facts).encode(),
     )
     return file
 
@@ -124,10 +122,9 @@ def svg(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    about = "; ".join(f"{key}: {value}" for key, value in facts.items())
     told = template.render(
         title=clean.shown(title),
-        about=clean.shown(about),
+        about=clean.shown(output.about(facts)),
         words=[str(word) for word in reel.parts["words"]],
         keys=reel.keys,
         last=len(reel) - 1,
@@ -147,7 +144,7 @@ def svg(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
 def _data(reel: Reel) -> str:
     """Return what the script draws, as JSON that may stand in XML."""
     parts = reel.parts
-    looks = class_looks(len(parts["class_names"])) or [("#999999", "o")]
+    looks = style.class_looks(len(parts["class_names"])) or [("#999999", "o")]
     target = parts["target"] if len(parts["class_names"]) else np.zeros(len(parts["points"]))
     colors = matplotlib.colormaps[frames.DOTS](frames.progress(reel))
     found = {
