@@ -4,7 +4,7 @@ import math
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,15 @@ HEADERS = {
     (2, 0): np.lib.format.read_array_header_2_0,
 }
 SHOWN = 12  # names of an archive's arrays
+
+
+def header_of(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return the shape of an array, whether it is stored column by column, and its type."""
+    version = np.lib.format.read_magic(stream)
+    if version not in HEADERS:
+        raise ValueError("it holds records")
+    shape, in_columns, kind = HEADERS[version](stream)
+    return shape, in_columns, kind
 
 
 def read(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
@@ -48,10 +57,7 @@ def read(file: Path, names: Mapping[str, str]) -> dict[str, NDArray[Any]]:
 def _entries(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     """Return the number of an array's entries; raise ValueError where its header is wrong."""
     with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version not in HEADERS:
-            raise ValueError(f"the array {member.filename} holds records")
-        shape, _, dtype = HEADERS[version](stream)
+        shape, _, dtype = header_of(stream)
         held = member.file_size - stream.tell()
     count = math.prod(shape)
     if dtype.hasobject:

@@ -1,6 +1,5 @@
 """The columns of a user's table: what is no number is told at once, and made one when asked."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -114,24 +113,13 @@ class Columns:
 def _categories(
     column: "pd.Series[Any]", label: str, train: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], list[str]]:
-    from sklearn.preprocessing import OneHotEncoder
-
-    entries = np.array([_category(entry) for entry in column], dtype=object)[:, None]
-    encoder = OneHotEncoder(drop="if_binary", handle_unknown="ignore", sparse_output=False)
-    encoder.fit(entries[train])
-    kept = list(encoder.categories_[0])
-    if len(kept) == 2:
-        kept = kept[1:]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of categories that only test points have
-        made = encoder.transform(entries)
-    return made, [f"{label}={category}" for category in kept]
-
-
-def _category(entry: Any) -> str:
-    import pandas as pd
-
-    return GAP if pd.isna(entry) else named(entry)
+    """Return a column's categories among the training points, a feature of 1 and 0 for each."""
+    entries = column.astype(object).map(named).where(column.notna(), GAP).to_numpy(dtype=object)
+    categories = np.unique(entries[train])
+    if len(categories) == 2:
+        categories = categories[1:]
+    indicators = (entries[:, None] == categories).astype(np.float64)
+    return indicators, [f"{label}={category}" for category in categories]
 
 
 def columns(

@@ -15,7 +15,7 @@ from normbench.datasets.dataset import Dataset
 from normbench.datasets.header import compare_first_row, shown
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
 from normbench.datasets.on_disk import row_groups
-from normbench.datasets.on_disk.files_on_disk import existing, first_line
+from normbench.datasets.on_disk.files_on_disk import damage_refused, existing
 from normbench.datasets.values import (
     NUMBER,
     UserError,
@@ -28,9 +28,9 @@ from normbench.datasets.values import (
 if TYPE_CHECKING:
     import pandas as pd
 
-DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": r"\s+", "pipe": "|"}
+# In the order in which they are looked for: a comma may be a decimal one, a space part of a text.
+DELIMITERS = {"semicolon": ";", "tab": "\t", "pipe": "|", "comma": ",", "space": r"\s+"}
 Target = str | int | None
-SHOWN = 12  # columns that a message names
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,8 @@ def csv(
         )
     one_of("dataset.points_in", points_in, ("rows", "columns"))
     one_of("dataset.delimiter", delimiter, tuple(DELIMITERS))
-    try:
+    with damage_refused(f"dataset.path={path}", "cannot be unpacked", "check the file"):
         table, names = _table(file, header is not False, points_in, delimiter)
-    except UserError:
-        raise
-    except Exception as error:  # whatever a damaged file leads the unpacking to
-        raise UserError(
-            f"dataset.path={path}: cannot be unpacked ({first_line(error)}); check the file"
-        ) from error
     _refuse_first_row(file, table, names, header, points_in, options)
     if header is not False:
         columns.refuse_doubled("dataset.target", target, names)  # pandas would number them
@@ -133,18 +127,12 @@ def parquet(
     """
     file = existing("dataset.path", path)
     options = Options(drop, encode, fill, missing)
-    try:
+    remedy = "check the file, or read it as what it is (dataset=csv, dataset=npz)"
+    with damage_refused(f"dataset.path={path}", "cannot be read as a Parquet file", remedy):
         if row_groups.by_blocks(file, in_blocks):
             _refuse_options(path, options)
             return row_groups.dataset(file, target, drop, task, in_blocks)
         table = _read_parquet(file)
-    except UserError:
-        raise
-    except Exception as error:  # whatever a damaged file leads pyarrow and pandas to
-        raise UserError(
-            f"dataset.path={path}: cannot be read as a Parquet file ({first_line(error)}); "
-            "check the file, or read it as what it is (dataset=csv, dataset=npz)"
-        ) from error
     return table_dataset(file.stem, table, target, task, options, source=str(file))
 
 
@@ -175,16 +163,13 @@ def npz(
     """
     file = existing("dataset.path", path)
     names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test}
-    try:
+    rule = "cannot be read as an archive of plain arrays"
+    remedy = (
+        "write it with numpy.savez(path, x=points, y=targets), without object arrays: they would "
+        "be unpickled, which can run code"
+    )
+    with damage_refused(f"dataset.path={path}", rule, remedy):
         parts = archives.read(file, {key: name for key, name in names.items() if name is not None})
-    except UserError:
-        raise
-    except Exception as error:  # whatever a damaged file leads zipfile and numpy to
-        raise UserError(
-            f"dataset.path={path}: cannot be read as an archive of plain arrays "
-            f"({first_line(error)}); write it with numpy.savez(path, x=points, y=targets), "
-            "without object arrays: they would be unpickled, which can run code"
-        ) from error
     return label_dataset(
         file.stem,
         parts["x"],
@@ -276,9 +261,11 @@ def _read_csv(
     """Return a text file as a frame; from pandas 3.1 on its numbers are exact to the last bit."""
     import pandas as pd
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
+    setting, rule = f"dataset.path={file}", "cannot be read as a table"
+    remedy = f"every row must have as many entries, with dataset.delimiter={delimiter} between them"
+    with damage_refused(setting, rule, remedy), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # a row longer than the header
+        try:
             table = pd.read_csv(
                 content,
                 sep=DELIMITERS[delimiter],
@@ -289,20 +276,13 @@ def _read_csv(
                 encoding="utf-8-sig",
                 **options,
             )
-    except UserError:
-        raise
-    except pd.errors.EmptyDataError as error:
-        raise UserError(f"dataset.path={file}: is empty; it must hold rows of numbers") from error
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"dataset.path={file}: is not text in UTF-8 ({error.reason} at byte {error.start}); "
-            "save it as UTF-8, or read it as what it is (dataset=parquet, dataset=npz)"
-        ) from error
-    except Exception as error:  # whatever a damaged file leads pandas to
-        raise UserError(
-            f"dataset.path={file}: cannot be read as a table ({first_line(error)}); every row "
-            f"must have as many entries, with dataset.delimiter={delimiter} between them"
-        ) from error
+        except pd.errors.EmptyDataError as error:
+            raise UserError(f"{setting}: is empty; it must hold rows of numbers") from error
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{setting}: is not text in UTF-8 ({error.reason} at byte {error.start}); "
+                "save it as UTF-8, or read it as what it is (dataset=parquet, dataset=npz)"
+            ) from error
     if not len(table):
         raise UserError(f"dataset.path={file}: has a header and no points; it must hold both")
     _refuse_delimiter(file, table, delimiter)
@@ -313,16 +293,10 @@ def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None
     """Refuse a single column of text in which another delimiter stands."""
     if table.shape[1] > 1:
         return
-    sample = f"{table.columns[0]} {table.iloc[0, 0]}"
-    for name, mark in (
-        ("semicolon", ";"),
-        ("tab", "\t"),
-        ("pipe", "|"),
-        ("comma", ","),
-        ("space", " "),
-    ):
-        inside = mark in str(table.iloc[0, 0]).strip()
-        if name != delimiter and inside:
+    entry = str(table.iloc[0, 0])
+    sample = f"{table.columns[0]} {entry}"
+    for name, mark in DELIMITERS.items():
+        if name != delimiter and (" " if name == "space" else mark) in entry.strip():
             raise UserError(
                 f"dataset.delimiter={delimiter}: leaves {file} with one column ({sample[:40]!r}); "
                 f"write dataset.delimiter={name}"

@@ -3,6 +3,7 @@
 import gzip
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,61 +22,130 @@ FASHION = (
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
 
-Parts = Mapping[str, tuple[Remote, Remote]]
 
+@dataclass(frozen=True)
+class Images:
+    """A publisher's images, P x 784: called with options, it loads them.
 
-def mnist(
-    data_dir: str,
-    subset: str = "test10k",
-    contrast_normalize: bool = True,
-    digits: Sequence[int] | None = None,
-    points: int | None = None,
-    seed: int = 0,
-    precision: str = "float64",
-) -> Dataset:
-    """Return the MNIST digits, P x 784, from the four files of its publisher.
-
-    subset: `test10k`, the 10,000 of the textbook's comparison; `train60k`; `train_test`, the 60,000
-    as training points and the 10,000 as test points; `all70k`, the 60,000 and then the 10,000, all
-    training points. contrast_normalize: each image minus its own mean, over its own standard
-    deviation (divided by 784; a constant image becomes 0). digits: the classes to keep, all by
-    default; points of a single one are unlabelled. points: how many training points to keep, drawn
-    without replacement by a generator of its own seed, in their order; all by default. precision:
-    the type of the pixels: float32 halves the memory, and their mean is so small that no digits
-    are lost.
-    Raises `UserError` on an option out of its range and on a missing or damaged file.
+    Attributes:
+        name: Of the data set.
+        class_names: Of the ten classes.
+        mirrors: Addresses of folders that hold the files; each ends in a slash.
+        sums: The SHA-256 of each file, by the beginning of its name.
+        folder: Where the files are in `data_dir`: MNIST's and Fashion-MNIST's have the same names.
     """
-    names = [str(digit) for digit in range(10)]
-    draw = points, seed, precision
-    return _load("mnist", MNIST, names, data_dir, subset, contrast_normalize, digits, *draw)
+
+    name: str
+    class_names: Sequence[str]
+    mirrors: Sequence[str]
+    sums: Mapping[str, str]
+    folder: str = ""
+
+    def __call__(
+        self,
+        data_dir: str,
+        subset: str = "test10k",
+        contrast_normalize: bool = True,
+        digits: Sequence[int] | None = None,
+        points: int | None = None,
+        seed: int = 0,
+        precision: str = "float64",
+    ) -> Dataset:
+        """Return the images, P x 784, from the four files of their publisher.
+
+        subset: `test10k`, the 10,000 of the textbook's comparison; `train60k`; `train_test`, the
+        60,000 as training points and the 10,000 as test points; `all70k`, the 60,000 and then the
+        10,000, all training points. contrast_normalize: each image minus its own mean, over its own
+        standard deviation (divided by 784; a constant image becomes 0). digits: the classes to
+        keep, all by default; points of a single one are unlabelled. points: how many training
+        points to keep, drawn without replacement by a generator of its own seed, in their order;
+        all by default. precision: the type of the pixels: float32 halves the memory, and their mean
+        is so small that no digits are lost.
+        Raises `UserError` on an option out of its range and on a missing or damaged file.
+        """
+        one_of("precision", precision, ("float64", "float32"))
+        one_of("dataset.subset", subset, SUBSETS)
+        switch("dataset.contrast_normalize", contrast_normalize)
+        seed = whole("dataset.seed", seed, 0)
+        kept = _digits(digits)
+        parts = [self._part("t10k" if subset == "test10k" else "train", data_dir, kept)]
+        if subset == "all70k":
+            parts.append(self._part("t10k", data_dir, kept))
+        images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
+        images, labels = _thin(images, labels, points, seed)
+        test = self._part("t10k", data_dir, kept) if subset == "train_test" else None
+        convert = normalize_contrast if contrast_normalize else np.asarray
+        one = len(kept) == 1
+        return make_dataset(
+            self.name,
+            convert(images, precision),
+            None if one else labels,
+            source=self.mirrors[0].rstrip("/"),
+            x_test=None if test is None else convert(test[0], precision),
+            y_test=None if test is None or one else test[1],
+            feature_names=[f"pixel_{row}_{column}" for row in range(28) for column in range(28)],
+            class_names=None if one else [self.class_names[digit] for digit in kept],
+            precision=precision,
+        )
+
+    def files(self, part: str) -> list[Remote]:
+        """Return the images' file and the labels' file of a part, `train` or `t10k`."""
+        stems = [f"{part}-{kind}" for kind in ("images-idx3", "labels-idx1")]
+        names = {stem: f"{stem}-ubyte.gz" for stem in stems}
+        return [
+            Remote(name, self.sums[stem], tuple(f"{at}{name}" for at in self.mirrors), self.folder)
+            for stem, name in names.items()
+        ]
+
+    def _part(
+        self, part: str, data_dir: str, kept: list[int]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
+        """Return the images (P, 784) of the kept digits, and their places in `kept` (P,)."""
+        paths = [fetch(file, data_dir) for file in self.files(part)]
+        images, labels = read_idx(paths[0], "images"), read_idx(paths[1], "labels")
+        if len(images) != len(labels):
+            raise UserError(f"{paths[0]}: has {len(images)} images for {len(labels)} labels")
+        index = np.full(256, -1, dtype=np.intp)
+        index[kept] = np.arange(len(kept))
+        classes = index[labels]
+        if len(kept) == 10:
+            return images, classes
+        return images[classes >= 0], classes[classes >= 0]
 
 
-def fashion_mnist(
-    data_dir: str,
-    subset: str = "test10k",
-    contrast_normalize: bool = True,
-    digits: Sequence[int] | None = None,
-    points: int | None = None,
-    seed: int = 0,
-    precision: str = "float64",
-) -> Dataset:
-    """Return the Fashion-MNIST garments, P x 784; everything else is as in `mnist`.
+mnist = Images(
+    "mnist",
+    [str(digit) for digit in range(10)],
+    (
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    ),
+    {
+        "train-images-idx3": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        "train-labels-idx1": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        "t10k-images-idx3": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        "t10k-labels-idx1": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    },
+)
 
-    Its files have MNIST's names, so they stand in `data_dir/fashion_mnist`. Xiao, Rasul, Vollgraf,
-    "Fashion-MNIST", 2017.
-    """
-    return _load(
-        "fashion_mnist",
-        FASHION_MNIST,
-        FASHION,
-        data_dir,
-        subset,
-        contrast_normalize,
-        digits,
-        points,
-        seed,
-        precision,
-    )
+# Xiao, Rasul, Vollgraf, "Fashion-MNIST", 2017. The sums are those that TensorFlow Datasets lists
+# for the same addresses.
+fashion_mnist = Images(
+    "fashion_mnist",
+    FASHION,
+    (
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
+        "b2617bb6d3ffa2e429640350f613e3291e10b141/data/fashion/",
+    ),
+    {
+        "train-images-idx3": "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+        "train-labels-idx1": "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+        "t10k-images-idx3": "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+        "t10k-labels-idx1": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+    },
+    folder="fashion_mnist",
+)
 
 
 def read_idx(path: Path, kind: str) -> NDArray[np.uint8]:
@@ -121,61 +191,6 @@ def normalize_contrast(images: NDArray[np.uint8], precision: str = "float64") ->
     return normalized
 
 
-def _load(
-    name: str,
-    parts: Parts,
-    names: Sequence[str],
-    data_dir: str,
-    subset: str,
-    contrast_normalize: bool,
-    digits: Sequence[int] | None,
-    points: int | None,
-    seed: int,
-    precision: str,
-) -> Dataset:
-    one_of("precision", precision, ("float64", "float32"))
-    one_of("dataset.subset", subset, SUBSETS)
-    switch("dataset.contrast_normalize", contrast_normalize)
-    seed = whole("dataset.seed", seed, 0)
-    kept = _digits(digits)
-    train = "test10k" if subset == "test10k" else "train60k"
-    found = [_part(parts[train], data_dir, kept)]
-    if subset == "all70k":
-        found.append(_part(parts["test10k"], data_dir, kept))
-    images, labels = (np.concatenate(part) for part in zip(*found))
-    images, labels = _thin(images, labels, points, seed)
-    test = _part(parts["test10k"], data_dir, kept) if subset == "train_test" else None
-    convert = normalize_contrast if contrast_normalize else np.asarray
-    one = len(kept) == 1
-    return make_dataset(
-        name,
-        convert(images, precision),
-        None if one else labels,
-        source=parts[train][0].addresses[0].rpartition("/")[0],
-        x_test=None if test is None else convert(test[0], precision),
-        y_test=None if test is None or one else test[1],
-        feature_names=[f"pixel_{row}_{column}" for row in range(28) for column in range(28)],
-        class_names=None if one else [names[digit] for digit in kept],
-        precision=precision,
-    )
-
-
-def _part(
-    files: tuple[Remote, Remote], data_dir: str, kept: list[int]
-) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-    """Return the images (P, 784) of the kept digits, and their places in `kept` (P,)."""
-    paths = [fetch(file, data_dir) for file in files]
-    images, labels = read_idx(paths[0], "images"), read_idx(paths[1], "labels")
-    if len(images) != len(labels):
-        raise UserError(f"{paths[0]}: has {len(images)} images for {len(labels)} labels")
-    index = np.full(256, -1, dtype=np.intp)
-    index[kept] = np.arange(len(kept))
-    classes = index[labels]
-    if len(kept) == 10:
-        return images, classes
-    return images[classes >= 0], classes[classes >= 0]
-
-
 def _digits(digits: Any) -> list[int]:
     if digits is None:
         return list(range(10))
@@ -196,62 +211,3 @@ def _thin(
     count = whole("dataset.points", points, 2, len(images))
     drawn = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
     return images[drawn], classes[drawn]
-
-
-def _parts(mirrors: Sequence[str], sums: Mapping[str, str], folder: str = "") -> Parts:
-    """Return the images and labels of both parts; mirrors end in a slash."""
-
-    def remote(name: str) -> Remote:
-        addresses = tuple(mirror + name for mirror in mirrors)
-        return Remote(name, sums[name], addresses, folder)
-
-    return {
-        subset: (remote(f"{part}-images-idx3-ubyte.gz"), remote(f"{part}-labels-idx1-ubyte.gz"))
-        for subset, part in (("test10k", "t10k"), ("train60k", "train"))
-    }
-
-
-MNIST = _parts(
-    (
-        "https://storage.googleapis.com/cvdf-datasets/mnist/",
-        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    ),
-    {
-        "train-images-idx3-ubyte.gz": (
-            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
-        ),
-        "train-labels-idx1-ubyte.gz": (
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"
-        ),
-        "t10k-images-idx3-ubyte.gz": (
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"
-        ),
-        "t10k-labels-idx1-ubyte.gz": (
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"
-        ),
-    },
-)
-
-# The sums are those that TensorFlow Datasets lists for the same addresses.
-FASHION_MNIST = _parts(
-    (
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
-        "b2617bb6d3ffa2e429640350f613e3291e10b141/data/fashion/",
-    ),
-    {
-        "train-images-idx3-ubyte.gz": (
-            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"
-        ),
-        "train-labels-idx1-ubyte.gz": (
-            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"
-        ),
-        "t10k-images-idx3-ubyte.gz": (
-            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"
-        ),
-        "t10k-labels-idx1-ubyte.gz": (
-            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"
-        ),
-    },
-    folder="fashion_mnist",
-)

@@ -22,32 +22,37 @@ GEYSER = (
     "71e2436a092d714350de0fc409ca8a8714e7e78f/geyser.csv"
 )
 GEYSER_NAMES = ("duration (minutes)", "waiting (minutes)")
+SUPERVISED, UNSUPERVISED = "superlearn_datasets", "unsuperlearn_datasets"  # the textbook's folders
+SUMS = {  # SHA-256 of the textbook's files
+    "breast_cancer_data": "29769297e811f3215d15f563d9af05286fd025e6d27a8602bde4e1eb49bc68b9",
+    "unnorm_linregress_data": "2f41c80be55ee947d259b393674cd76ec795aefa5fdd50e36f744a61d8b05bfa",
+    "highdim_multirange_linregress": (
+        "69df5f321baa985a9f8ef4dd23eee9f957475d6d370294ed2adaa83d1dc8aec0"
+    ),
+    "2d_classification_data_v1": "f2307600926cc6dc7d37f6a403c52454c6265d7646e6a803a81c3feffc7c90bd",
+    "3class_data": "aaaf54d37d635ecccb55fee0e9ab25df92729c7166916a541057cbe77956802c",
+    "4class_data": "20a603e652aa4731398f3c0747557db4de455ce88c65b5d67197227aa42bd3ca",
+    "2d_span_data": "8f537b63ffa4a609e7785e66aa55bff24ea7e10ed5f02d0373c51e2fcdf1f06e",
+    "3d_span_data": "91b968d4016c24c675b3697d080ffcdd8246d48f5e668ae555395efce08532c4",
+    "PCA_class_data": "9d46adc24bf43de8c660ddc74654a44fac5d9ed1a0b0392cc0af970a347fddb9",
+}
 
 
 def breast_cancer_textbook(data_dir: str) -> Dataset:
     """Return the textbook's breast cancer data, 699 x 8, labels -1 (241 points) and +1 (458)."""
-    file = _supervised(
-        "breast_cancer_data.csv", "29769297e811f3215d15f563d9af05286fd025e6d27a8602bde4e1eb49bc68b9"
-    )
-    return _labelled("breast_cancer_textbook", file, data_dir, "classes")
+    return _supervised("breast_cancer_textbook", "breast_cancer_data", data_dir, "classes")
 
 
 def linear_regression_textbook(data_dir: str) -> Dataset:
     """Return the textbook's regression on one feature that is not normalized, 100 x 1."""
-    file = _supervised(
-        "unnorm_linregress_data.csv",
-        "2f41c80be55ee947d259b393674cd76ec795aefa5fdd50e36f744a61d8b05bfa",
-    )
-    return _labelled("linear_regression_textbook", file, data_dir, "regression")
+    name, stem = "linear_regression_textbook", "unnorm_linregress_data"
+    return _supervised(name, stem, data_dir, "regression")
 
 
 def multirange_regression_textbook(data_dir: str) -> Dataset:
     """Return the textbook's regression on five features of different ranges, 200 x 5."""
-    file = _supervised(
-        "highdim_multirange_linregress.csv",
-        "69df5f321baa985a9f8ef4dd23eee9f957475d6d370294ed2adaa83d1dc8aec0",
-    )
-    return _labelled("multirange_regression_textbook", file, data_dir, "regression")
+    name, stem = "multirange_regression_textbook", "highdim_multirange_linregress"
+    return _supervised(name, stem, data_dir, "regression")
 
 
 def one_feature_textbook(data_dir: str, shift: Any = 0.0, flip_last: Any = False) -> Dataset:
@@ -57,47 +62,33 @@ def one_feature_textbook(data_dir: str, shift: Any = 0.0, flip_last: Any = False
     feature scaling of this data (2nd ed. 9.4) shifts by 4 and makes the last label -1. Raises
     `UserError` on an option that is no number, or not true or false.
     """
-    file = _supervised(
-        "2d_classification_data_v1.csv",
-        "f2307600926cc6dc7d37f6a403c52454c6265d7646e6a803a81c3feffc7c90bd",
-    )
-    x, y = _read(file, data_dir)
+    (x, y), source = _read(SUPERVISED, "2d_classification_data_v1", data_dir)
     x = x + number("dataset.shift", shift)
     if switch("dataset.flip_last", flip_last):
         y[-1] = -y[-1]
-    return label_dataset("one_feature_textbook", x[:, None], y, "classes", source=file.addresses[0])
+    return label_dataset("one_feature_textbook", x[:, None], y, "classes", source=source)
 
 
 def three_classes_textbook(data_dir: str) -> Dataset:
     """Return the textbook's three classes on two features, 30 x 2."""
-    file = _supervised(
-        "3class_data.csv", "aaaf54d37d635ecccb55fee0e9ab25df92729c7166916a541057cbe77956802c"
-    )
-    return _labelled("three_classes_textbook", file, data_dir, "classes")
+    return _supervised("three_classes_textbook", "3class_data", data_dir, "classes")
 
 
 def four_classes_textbook(data_dir: str) -> Dataset:
     """Return the textbook's four classes on two features, 40 x 2."""
-    file = _supervised(
-        "4class_data.csv", "20a603e652aa4731398f3c0747557db4de455ce88c65b5d67197227aa42bd3ca"
-    )
-    return _labelled("four_classes_textbook", file, data_dir, "classes")
+    return _supervised("four_classes_textbook", "4class_data", data_dir, "classes")
 
 
 def span_2d(data_dir: str) -> Dataset:
     """Return the textbook's unlabelled points in the plane, 50 x 2."""
-    file = _unsupervised(
-        "2d_span_data.csv", "8f537b63ffa4a609e7785e66aa55bff24ea7e10ed5f02d0373c51e2fcdf1f06e"
-    )
-    return make_dataset("span_2d", _read(file, data_dir).T, source=file.addresses[0])
+    table, source = _read(UNSUPERVISED, "2d_span_data", data_dir)
+    return make_dataset("span_2d", table.T, source=source)
 
 
 def span_3d(data_dir: str) -> Dataset:
     """Return the textbook's unlabelled points in space, 100 x 3."""
-    file = _unsupervised(
-        "3d_span_data.csv", "91b968d4016c24c675b3697d080ffcdd8246d48f5e668ae555395efce08532c4"
-    )
-    return make_dataset("span_3d", _read(file, data_dir).T, source=file.addresses[0])
+    table, source = _read(UNSUPERVISED, "3d_span_data", data_dir)
+    return make_dataset("span_3d", table.T, source=source)
 
 
 def separable_2d(data_dir: str) -> Dataset:
@@ -105,37 +96,25 @@ def separable_2d(data_dir: str) -> Dataset:
 
     Their first principal component does not. The file has one point per row.
     """
-    file = _unsupervised(
-        "PCA_class_data.csv", "9d46adc24bf43de8c660ddc74654a44fac5d9ed1a0b0392cc0af970a347fddb9"
-    )
-    table = _read(file, data_dir)
-    return label_dataset(
-        "separable_2d", table[:, :-1], table[:, -1], "classes", source=file.addresses[0]
-    )
+    table, source = _read(UNSUPERVISED, "PCA_class_data", data_dir)
+    return label_dataset("separable_2d", table[:, :-1], table[:, -1], "classes", source=source)
 
 
 def old_faithful(data_dir: str) -> Dataset:
     """Return the eruptions of the geyser Old Faithful, unlabelled, 272 x 2, both in minutes."""
-    file = Remote(
-        "geyser.csv", "ce8f6bd15967c9a3dee345aaf268f6b92623abb1e1d313e04d79b720aa6b8bd6", (GEYSER,)
-    )
-    path = fetch(file, data_dir)
+    digest = "ce8f6bd15967c9a3dee345aaf268f6b92623abb1e1d313e04d79b720aa6b8bd6"
+    path = fetch(Remote("geyser.csv", digest, (GEYSER,)), data_dir)
     table = np.loadtxt(path, delimiter=",", skiprows=1, usecols=(0, 1))
     return make_dataset("old_faithful", table, source=GEYSER, feature_names=GEYSER_NAMES)
 
 
-def _labelled(name: str, file: Remote, data_dir: str, task: str) -> Dataset:
-    table = _read(file, data_dir)
-    return label_dataset(name, table[:-1].T, table[-1], task, source=file.addresses[0])
+def _supervised(name: str, stem: str, data_dir: str, task: str) -> Dataset:
+    table, source = _read(SUPERVISED, stem, data_dir)
+    return label_dataset(name, table[:-1].T, table[-1], task, source=source)
 
 
-def _read(file: Remote, data_dir: str) -> NDArray[np.float64]:
-    return np.loadtxt(fetch(file, data_dir), delimiter=",", ndmin=2)
-
-
-def _supervised(name: str, sha256: str) -> Remote:
-    return Remote(name, sha256, (f"{TEXTBOOK}superlearn_datasets/{name}",))
-
-
-def _unsupervised(name: str, sha256: str) -> Remote:
-    return Remote(name, sha256, (f"{TEXTBOOK}unsuperlearn_datasets/{name}",))
+def _read(folder: str, stem: str, data_dir: str) -> tuple[NDArray[np.float64], str]:
+    """Return the table of one of the textbook's files, and its address."""
+    address = f"{TEXTBOOK}{folder}/{stem}.csv"
+    path = fetch(Remote(f"{stem}.csv", SUMS[stem], (address,)), data_dir)
+    return np.loadtxt(path, delimiter=",", ndmin=2), address

@@ -4,6 +4,8 @@ import os
 import threading
 import weakref
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -31,6 +33,20 @@ def first_line(error: BaseException) -> str:
     """Return an error's first sentence, short."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].removeprefix("Error tokenizing data. C error: ")[:160]
+
+
+@contextmanager
+def damage_refused(setting: str, rule: str, remedy: str) -> Iterator[None]:
+    """Raise `UserError` for whatever a damaged file leads a library to raise.
+
+    The error says the setting, the rule that the file breaks, the library's reason and the remedy.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{setting}: {rule} ({first_line(error)}); {remedy}") from error
 
 
 @dataclass(frozen=True)

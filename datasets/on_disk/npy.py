@@ -3,26 +3,31 @@
 import math
 import os
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.archives import HEADERS
+from normbench.datasets.archives import header_of
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import label_dataset
 from normbench.datasets.on_disk.files_on_disk import (
     BESIDE,
     File,
     FilePoints,
+    damage_refused,
     existing,
-    first_line,
     held,
 )
 from normbench.datasets.values import SHARE, UserError, refuse_larger
 
 Array = NDArray[Any]
 PIECE = 1 << 20  # bytes that are read at once where they become another type: they stay in a cache
+NO_ARRAY = (  # the rule and the remedy
+    "cannot be read as a NumPy array",
+    "write it with numpy.save(path, array), or read it as what it is (dataset=npz, "
+    "dataset=parquet, dataset=csv)",
+)
 WRITE = "write it with numpy.save(path, numpy.ascontiguousarray(points))"
 
 
@@ -56,13 +61,11 @@ class NpyPoints(FilePoints):
 
     def open(self) -> Opened:
         """Open the file and read its header."""
-        try:
+        with damage_refused(self.setting, *NO_ARRAY):
             file = File.of(self.path)
             with open(file.number, "rb", closefd=False) as stream:
-                shape, in_columns, kind = _header(stream)
+                shape, in_columns, kind = header_of(stream)
                 offset = stream.tell()
-        except Exception as error:  # whatever a damaged header leads numpy to
-            raise _no_array(self.setting, error) from error
         self._refuse(shape, in_columns, kind, file.size - offset)
         self.shape, self.dtype = (shape[0], shape[1]), read_as(kind)
         return Opened(file, offset, kind)
@@ -182,32 +185,9 @@ def _targets(option: str, path: str | None) -> Array | None:
     if path is None:
         return None
     file = existing(option, path, "y.npy")
-    try:
-        with file.open("rb") as stream:
-            shape, _, kind = _header(stream)
-            refuse_larger(
-                f"{option}={path}", math.prod(shape) * kind.itemsize, "choose a smaller one"
-            )
-            stream.seek(0)
-            return np.asarray(np.load(stream, allow_pickle=False))
-    except UserError:
-        raise
-    except Exception as error:  # whatever a damaged file leads numpy to
-        raise _no_array(f"{option}={path}", error) from error
-
-
-def _header(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape of an array, whether it is stored column by column, and its type."""
-    version = np.lib.format.read_magic(stream)
-    if version not in HEADERS:
-        raise ValueError("it holds records")
-    shape, in_columns, kind = HEADERS[version](stream)
-    return shape, in_columns, kind
-
-
-def _no_array(setting: str, error: Exception) -> UserError:
-    return UserError(
-        f"{setting}: cannot be read as a NumPy array ({first_line(error)}); write it with "
-        "numpy.save(path, array), or read it as what it is (dataset=npz, dataset=parquet, "
-        "dataset=csv)"
-    )
+    setting = f"{option}={path}"
+    with damage_refused(setting, *NO_ARRAY), file.open("rb") as stream:
+        shape, _, kind = header_of(stream)
+        refuse_larger(setting, math.prod(shape) * kind.itemsize, "choose a smaller one")
+        stream.seek(0)
+        return np.asarray(np.load(stream, allow_pickle=False))

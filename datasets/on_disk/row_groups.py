@@ -3,6 +3,7 @@
 import os
 import threading
 from collections import Counter
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from normbench.datasets import columns
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
-from normbench.datasets.on_disk.files_on_disk import FilePoints, first_line, stamp_of
+from normbench.datasets.on_disk.files_on_disk import FilePoints, damage_refused, stamp_of
 from normbench.datasets.on_disk.points import BLOCK_BYTES
 from normbench.datasets.values import NUMBER, SHARE, UserError, available, refuse_larger, switch
 
@@ -62,13 +63,11 @@ class RowGroups(FilePoints):
         """Open the file and read what it says of itself."""
         import pyarrow.parquet as pq
 
-        try:
+        with self._damage_refused("the file"):
             stamp = stamp_of(os.stat(self.path))
             file = pq.ParquetFile(self.path)
             about, schema = file.metadata, file.schema_arrow
             counts = [about.row_group(n).num_rows for n in range(about.num_row_groups)]
-        except Exception as error:  # whatever a damaged file leads pyarrow to
-            raise self._damaged("the file", error) from error
         self._refuse(schema)
         starts = np.concatenate([[0], np.cumsum(counts, dtype=np.intp)])
         self.shape = (int(starts[-1]), len(self.features))
@@ -100,8 +99,7 @@ class RowGroups(FilePoints):
         first, last = (int(row) for row in opened.starts[number : number + 2])
         rows, place = np.empty((last - first, self.shape[1])), 0
         size = max(1, BLOCK_BYTES // rows.strides[0])
-        where = f"row group {number} (rows {first} to {last - 1})"
-        try:
+        with self._damage_refused(f"row group {number} (rows {first} to {last - 1})"):
             for batch in opened.file.iter_batches(size, [number], list(self.features)):
                 for n, name in enumerate(self.features):
                     column = batch.column(name)
@@ -111,10 +109,6 @@ class RowGroups(FilePoints):
                 place += len(batch)
             if place != len(rows):
                 raise ValueError(f"it has {place} rows")
-        except UserError:
-            raise
-        except Exception as error:  # whatever a damaged file leads pyarrow to
-            raise self._damaged(where, error) from error
         about = opened.file.metadata.row_group(number)
         parts, wanted = (about.column(n) for n in range(about.num_columns)), set(self.features)
         self.count(sum(c.total_compressed_size for c in parts if c.path_in_schema in wanted))
@@ -146,11 +140,9 @@ class RowGroups(FilePoints):
             f"'dataset.drop=[{name}]', or fill the gaps in the file"
         )
 
-    def _damaged(self, what: str, error: Exception) -> UserError:
-        return UserError(
-            f"{self.setting}: {what} cannot be read as Parquet ({first_line(error)}); check the "
-            "file"
-        )
+    def _damage_refused(self, extent: str) -> AbstractContextManager[None]:
+        rule = f"{extent} cannot be read as Parquet"
+        return damage_refused(self.setting, rule, "check the file")
 
 
 def by_blocks(file: Path, in_blocks: bool | None) -> bool:
