@@ -9,10 +9,12 @@ well apart or, as of centred points, depend on one another to rounding. Others a
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import linalg
 
+from normbench.engine.fast import threads
 from normbench.engine.fast.triangle import moderate
 from normbench.engine.problem import Array, Linear
 from normbench.optimizers import Optimizer
@@ -52,13 +54,17 @@ class Span:
 
     def _of(self, rows: Array) -> Array:
         """Return `rows Q`, `(r, K)`, of rows `(r, N)`."""
-        return np.ascontiguousarray(
-            linalg.solve_triangular(self.triangle, self.rows @ rows.T, lower=True).T
-        )
+        return np.ascontiguousarray(self._solve(self.rows @ rows.T, "N").T)
 
     def _back(self, rows: Array) -> Array:
         """Return `rows Q'`, `(r, N)`, of rows `(r, K)`."""
-        return linalg.solve_triangular(self.triangle, rows.T, lower=True, trans="T").T @ self.rows
+        return self._solve(rows.T, "T").T @ self.rows
+
+    def _solve(self, right: Array, trans: str) -> Array:
+        with threads.few(self.triangle.size):
+            return np.asarray(
+                linalg.solve_triangular(self.triangle, right, lower=True, trans=trans)
+            )
 
 
 def pays(whole: Linear, optimizer: Optimizer, start: Array, runs: int, iterations: int) -> bool:
@@ -85,11 +91,16 @@ def span(x: Array, start: Array) -> Span | None:
     None where some rows nearly depend on one another.
     """
     rows = np.concatenate([x, _rows(start)])
-    products = rows @ rows.T
+    # The library's own threads wait for one another at length where others use the cores.
+    count = threads.available()
+    ends = [rows.shape[1] * part // count for part in range(count + 1)]
+    parts = [rows[:, slice(*both)] for both in pairwise(ends)]
+    products = np.sum(threads.over(lambda part: part @ part.T, parts), axis=0)
     lengths = np.sqrt(products.diagonal())
     scale = np.where(lengths > 0, lengths, 1.0)
     products /= scale * scale[:, None]
-    factor, order, rank, _ = linalg.lapack.dpstrf(products, lower=1, tol=APART)
+    with threads.few(products.size):
+        factor, order, rank, _ = linalg.lapack.dpstrf(products, lower=1, tol=APART)
     order = order - 1  # Fortran counts from 1
     coordinates = np.empty((len(rows), rank))
     coordinates[order] = np.tril(factor)[:, :rank]
