@@ -28,8 +28,9 @@ from normbench.datasets.values import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# In the order in which they are looked for: a comma may be a decimal one, a space part of a text.
-DELIMITERS = {"semicolon": ";", "tab": "\t", "pipe": "|", "comma": ",", "space": r"\s+"}
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": r"\s+", "pipe": "|"}
+# In this order they are looked for: a comma may be that of a fraction, a space may part words.
+SEARCHED = ("semicolon", "tab", "pipe", "comma", "space")
 Target = str | int | None
 
 
@@ -295,8 +296,9 @@ def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None
         return
     entry = str(table.iloc[0, 0])
     sample = f"{table.columns[0]} {entry}"
-    for name, mark in DELIMITERS.items():
-        if name != delimiter and (" " if name == "space" else mark) in entry.strip():
+    for name in SEARCHED:
+        mark = " " if name == "space" else DELIMITERS[name]
+        if name != delimiter and mark in entry.strip():
             raise UserError(
                 f"dataset.delimiter={delimiter}: leaves {file} with one column ({sample[:40]!r}); "
                 f"write dataset.delimiter={name}"

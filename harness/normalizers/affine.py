@@ -43,7 +43,8 @@ class Affine:
 
     def __call__(self, x: NDArray[Any]) -> Array:
         """Return points x (P, N) mapped, `(P, M)`."""
-        return self._times(x) + self.offset
+        mapped = x * self.matrix if self.matrix.ndim == 1 else x @ self.matrix.T
+        return np.asarray(mapped + self.offset)
 
     def then(self, other: "Affine") -> "Affine":
         """Return this map, followed by another."""
@@ -63,9 +64,6 @@ class Affine:
         bias, slopes = weights[..., :1], weights[..., 1:]
         moved = slopes * self.matrix if self.matrix.ndim == 1 else slopes @ self.matrix
         return np.concatenate([bias + (slopes @ self.offset)[..., None], moved], axis=-1)
-
-    def _times(self, x: NDArray[Any]) -> Array:
-        return np.asarray(x * self.matrix if self.matrix.ndim == 1 else x @ self.matrix.T)
 
 
 Link = TypeVar("Link", Parts, Affine)
@@ -124,8 +122,7 @@ def _known(scheme: Any) -> tuple[Parts, Callable[[Any], Affine]] | None:
     if kind is preprocessing.MinMaxScaler:
         return None if scheme.clip else (Parts(True, True, False), _minmax)
     if kind is preprocessing.MaxAbsScaler:
-        clips = getattr(scheme, "clip", False)
-        return None if clips else (Parts(False, True, False), _maxabs)
+        return None if scheme.clip else (Parts(False, True, False), _maxabs)
     if kind is decomposition.PCA:
         return Parts(True, bool(scheme.whiten), True), _pca
     return None
@@ -136,25 +133,25 @@ def _identity(scheme: Any) -> Affine:
 
 
 def _standard(scheme: Any) -> Affine:
-    scale = np.ones(scheme.n_features_in_) if scheme.scale_ is None else scheme.scale_
-    return _about(scheme.mean_ if scheme.with_mean else None, scale)
+    return _scaler(scheme, scheme.mean_ if scheme.with_mean else None)
 
 
 def _robust(scheme: Any) -> Affine:
+    return _scaler(scheme, scheme.center_)
+
+
+def _maxabs(scheme: Any) -> Affine:
+    return _scaler(scheme, None)
+
+
+def _scaler(scheme: Any, centre: Array | None) -> Affine:
+    """Return the map of a scheme that takes a centre off and divides by `scale_`, where given."""
     scale = np.ones(scheme.n_features_in_) if scheme.scale_ is None else scheme.scale_
-    return _about(scheme.center_, scale)
-
-
-def _about(centre: Array | None, scale: Array) -> Affine:
     return Affine(1 / scale, np.zeros(len(scale)) if centre is None else -centre / scale)
 
 
 def _minmax(scheme: Any) -> Affine:
     return Affine(scheme.scale_, scheme.min_)
-
-
-def _maxabs(scheme: Any) -> Affine:
-    return _about(None, scheme.scale_)
 
 
 def _pca(scheme: Any) -> Affine:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
 from normbench.normalizers.whitening import PCASphere
 
@@ -32,29 +34,10 @@ def textbook_sphere(x: Array) -> Array:
     return np.asarray(centred @ vectors / np.sqrt(values + x.dtype.type(RIDGE)))
 
 
-def scikit_standard(x: Array) -> Array:
-    """Return what scikit-learn's `StandardScaler` gives, which is our `standard`."""
-    from sklearn.preprocessing import StandardScaler
-
-    return np.asarray(StandardScaler().fit(x).transform(x))
-
-
-def scikit_sphere(x: Array) -> Array:
-    """Return what scikit-learn's `PCA(whiten=True)` gives, its other options as they come."""
-    from sklearn.decomposition import PCA
-
-    return np.asarray(PCA(whiten=True).fit(x).transform(x))
-
-
-def own_sphere(x: Array) -> Array:
-    """Return what our `pca_sphere` gives."""
-    return np.asarray(PCASphere(RIDGE).fit(x).transform(x))
-
-
 FORMULAS: dict[str, Formula] = {
     "standard_textbook": textbook_standard,
-    "standard_scikit": scikit_standard,
+    "standard_scikit": lambda x: StandardScaler().fit(x).transform(x),  # our `standard`
     "sphere_textbook": textbook_sphere,
-    "sphere_scikit": scikit_sphere,
-    "sphere_ours": own_sphere,
+    "sphere_scikit": lambda x: PCA(whiten=True).fit(x).transform(x),
+    "sphere_ours": lambda x: PCASphere(RIDGE).fit(x).transform(x),
 }

@@ -10,7 +10,16 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 TYPES = [np.float64, np.float32]
 
 
-class RandomRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Scheme(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The base of the schemes that are written here: points keep their type."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class RandomRotation(Scheme):
     """A random rotation about the origin: `z = Q x`, every rotation equally likely.
 
     Q is the orthogonal part of the QR decomposition of a standard normal matrix, with the signs
@@ -55,11 +64,6 @@ class RandomRotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         wrong = isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer))
         if wrong or self.seed < 0:
             raise ValueError(f"seed={self.seed!r} must be a whole number, 0 or more")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def rotation(features: int, seed: int) -> NDArray[np.float64]:

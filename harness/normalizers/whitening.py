@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from normbench.normalizers.decomposition import (
@@ -20,11 +19,10 @@ from normbench.normalizers.decomposition import (
     blocks,
     rounding,
 )
+from normbench.normalizers.rotation import TYPES, Scheme
 
-TYPES = [np.float64, np.float32]
 
-
-class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Whitening(Scheme):
     """The base: fit, transform, inverse; a member says what A is, in `_matrix`.
 
     Every A is a rotation of the half `B = (D + ridge I)^-1/2 V' T^-1/2`, (k, N), a row for each
@@ -130,11 +128,6 @@ class Whitening(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         _check("ridge", self.ridge, np.inf)
         if self.rtol is not None:
             _check("rtol", self.rtol, 1.0)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 class PCASphere(Whitening):
