@@ -10,7 +10,7 @@ from normbench.results.answer import verdict_counts as judged
 from normbench.results.compare import problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left, step_size
-from normbench.results.store.rows import as_rows
+from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.results.words import reasons, sentences
 
@@ -68,23 +68,17 @@ def _vanishing(row: Mapping[Any, Any]) -> bool:
 
 def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
     """Return the critical step over 2/L, or the interval over 2/L that the grid leaves for it."""
-    predicted = row.get(THRESHOLD)
+    predicted = number_in(row, THRESHOLD)
     still = row.get(names.setting("iterations")) == "0"
-    if (
-        predicted is None
-        or pd.isna(predicted)
-        or not predicted
-        or row.get(PLAIN) == "false"
-        or still
-    ):
+    if not predicted > 0 or row.get(PLAIN) == "false" or still:
         return None
-    critical, falls = (row.get(m.column) for m in (names.CRITICAL, names.LARGEST_FALLING))
-    if critical is not None and not pd.isna(critical):
+    critical, falls = (number_in(row, m.column) for m in (names.CRITICAL, names.LARGEST_FALLING))
+    if pd.notna(critical):
         return bounded(critical / predicted, row.get(names.CENSORED_CRITICAL.column))
     steps = runs.of_role(names.STEP, row["experiment"])
     own = steps[steps["parent"] == row["run_id"]]
     sizes = sorted(step_size(step) for step in as_rows(own))
-    if falls is None or pd.isna(falls):
+    if pd.isna(falls):
         moved = [size for size in sizes if size > 0]
         return f"<{moved[0] / predicted:.3g}" if moved else None
     if row.get(names.CENSORED_FALLING.column) == "true":
@@ -95,10 +89,10 @@ def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
 
 def _condition(row: dict[Any, Any]) -> str | None:
     """Return the condition number in words: `>1e30` where more of it is lost in rounding."""
-    known, limit = row.get(names.CONDITION.column), row.get(names.CONDITION_LIMIT.column)
-    if known is not None and not pd.isna(known):
+    known, limit = (number_in(row, m.column) for m in (names.CONDITION, names.CONDITION_LIMIT))
+    if pd.notna(known):
         return f"{known:.4g}"
-    return None if limit is None or pd.isna(limit) else f">{limit:.2g}"
+    return None if pd.isna(limit) else f">{limit:.2g}"
 
 
 def levels_up_to(row: Mapping[Any, Any]) -> str | None:

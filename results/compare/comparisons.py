@@ -4,6 +4,7 @@ The tables are made from that of `reached.reached`: one value a problem, split a
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -64,23 +65,20 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     columns += ["wins", "ratio", "low", "high", "conclusion", "ends lower"]
     if not pairs:
         return _with_settings(pd.DataFrame(columns=columns))
-    widest = max(len(values) for _, values, _ in pairs)
-    logs = np.full((len(pairs), widest), np.nan)
-    for own, (_, values, _) in zip(logs, pairs):
-        own[: len(values)] = evidence.log_ratios(values[:, 0], values[:, 1])
+    ratios = [evidence.log_ratios(*values.T) for _, values, _ in pairs]
+    logs = evidence.side_by_side(ratios)
     found = evidence.judge(logs)
     rows = []
     for number, (row, _, excess) in enumerate(pairs):
-        own = logs[number, : len(excess)]
+        own = ratios[number]
         decided = own[~np.isnan(own)]
         conclusion = CONCLUSIONS[int(found.direction[number])] if len(decided) else NEITHER
-        nothing = float("nan")
         rows.append(
             {
                 **row,
                 "splits": len(own),
                 "neither": len(own) - len(decided),
-                "wins": float(np.mean((np.sign(decided) + 1) / 2)) if len(decided) else nothing,
+                "wins": evidence.wins(decided),
                 "ratio": float(np.exp(evidence.median(own))),
                 "low": float(np.exp(found.low[number])),
                 "high": float(np.exp(found.high[number])),
@@ -96,14 +94,11 @@ def _pairs(table: pd.DataFrame, least: int) -> Iterator[tuple[dict[str, Any], Ar
     """Yield each pair's place and names, and its values and excesses `(splits, 2)`."""
     for place, part in table.groupby(PLACE, sort=False):
         values, excess = (_wide(part, column) for column in ("value", "excess"))
-        there = values.notna().to_numpy()
-        for one, other in zip(*np.nonzero(np.triu(np.ones((values.shape[1],) * 2), 1))):
-            both = there[:, one] & there[:, other]
-            if both.sum() >= least:
-                row = {"scheme": values.columns[one], "against": values.columns[other]}
-                two = [one, other]
-                row = {**dict(zip(PLACE, place)), **row}
-                yield row, values.to_numpy()[both][:, two], excess.to_numpy()[both][:, two]
+        for one, other in combinations(values.columns, 2):
+            two = values[[one, other]].dropna()
+            if len(two) >= least:
+                row = {**dict(zip(PLACE, place)), "scheme": one, "against": other}
+                yield row, two.to_numpy(), excess.loc[two.index, [one, other]].to_numpy()
 
 
 def _ends_lower(row: dict[str, Any], excess: Array) -> str | None:

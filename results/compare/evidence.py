@@ -5,6 +5,8 @@ unit: the starts within a split share its data, so they are one value, their med
 are many pairs, or many tables, at once.
 """
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +63,17 @@ def median(values: Array) -> Array:
         middle = (low + high) / 2
     opposite = np.isinf(low) & np.isinf(high) & (low != high)
     return np.where(opposite, 0.0, middle)
+
+
+def side_by_side(pairs: Sequence[Array]) -> Array:
+    """Return the values of m pairs as `(m, n)`, NaN behind those of fewer splits."""
+    padded = list(zip_longest(*pairs, fillvalue=np.nan))
+    return np.array(padded, dtype=float).reshape(-1, len(pairs)).T
+
+
+def wins(differences: Array) -> float:
+    """Return the share of differences `(n,)` above 0, of which a tie is half; NaN of nothing."""
+    return float(np.mean((np.sign(differences) + 1) / 2)) if len(differences) else float("nan")
 
 
 def sign_test(logs: Array) -> Array:

@@ -1,6 +1,7 @@
 """How schemes do on the points that were held out: a faster descent is not a better prediction."""
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -74,9 +75,8 @@ def cross_validated(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame
         if pd.isna(scheme.get(names.FOLDS_COST.column, np.nan)):
             continue
         error = scheme.get(names.FOLDS_ERROR.column, np.nan)
-        metric = names.FOLDS_COST if pd.isna(error) else names.FOLDS_ERROR
+        metric, scale = (names.FOLDS_COST, 1) if pd.isna(error) else (names.FOLDS_ERROR, 100)
         values = np.array([*sweep.series(scheme["run_id"], names.of_seed(metric).key).values()])
-        scale = 1 if pd.isna(error) else 100
         low, high = evidence.interval(scale * values)
         rows.append(
             {
@@ -135,25 +135,23 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
     for experiment, part in splits.groupby("experiment", sort=False):
         wide = part.pivot(index="split", columns="scheme", values=measure(part))
         wide = wide[list(dict.fromkeys(part["scheme"]))] * (100 if measure(part) == "rate" else 1)
-        for one, other in zip(*np.nonzero(np.triu(np.ones((wide.shape[1],) * 2), 1))):
-            less = (wide.iloc[:, other] - wide.iloc[:, one]).dropna().to_numpy()
-            row = {"experiment": experiment, "scheme": wide.columns[one]}
-            rows.append({**row, "against": wide.columns[other], "splits": len(less)})
+        for one, other in combinations(wide.columns, 2):
+            less = (wide[other] - wide[one]).dropna().to_numpy()
+            row = {"experiment": experiment, "scheme": one, "against": other}
+            rows.append({**row, "splits": len(less), "wins": evidence.wins(less)})
             differences.append(less)
     columns = ["experiment", "scheme", "against", "splits", "wins", "difference", "low", "high"]
     if not rows:
         return pd.DataFrame(columns=[*columns, "conclusion"])
-    values = np.full((len(rows), max(map(len, differences))), np.nan)
-    for own, less in zip(values, differences):
-        own[: len(less)] = less
-    found = evidence.judge(values)
-    for number, row in enumerate(rows):
-        less = differences[number]
-        row["wins"] = float(np.mean((np.sign(less) + 1) / 2)) if len(less) else np.nan
-        row["difference"] = float(evidence.median(values[number]))
-        row["low"], row["high"] = float(found.low[number]), float(found.high[number])
-        row["conclusion"] = CONCLUSIONS[int(found.direction[number])]
-    return pd.DataFrame(rows, columns=[*columns, "conclusion"])
+    values = evidence.side_by_side(differences)
+    judged = evidence.judge(values)
+    table = pd.DataFrame(rows).assign(
+        difference=evidence.median(values),
+        low=judged.low,
+        high=judged.high,
+        conclusion=[CONCLUSIONS[int(direction)] for direction in judged.direction],
+    )
+    return table[[*columns, "conclusion"]]
 
 
 def unit(splits: pd.DataFrame) -> str:

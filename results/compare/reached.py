@@ -9,7 +9,7 @@ import pandas as pd
 from normbench import names
 from normbench.results.compare import problems
 from normbench.results.compare.evidence import collapse
-from normbench.results.store.rows import as_rows
+from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.verdicts.best_step import best_step
 
@@ -182,11 +182,12 @@ def step_size(step: Mapping[Any, Any]) -> float:
 
 def _recorded(step: Mapping[Any, Any], target: str, measure: str) -> tuple[float, float]:
     """Return iterations and the measure to a target as they are recorded; infinite for never."""
-    found = [step.get(names.reached(target, each).column) for each in ("iterations", measure)]
-    counts = [np.inf if each is None or pd.isna(each) else float(each) for each in found]
-    if np.isinf(counts[1]) and np.isfinite(counts[0]):  # its seconds were not recorded
-        return counts[0], float("nan")
-    return counts[0], counts[1]
+    iterations, value = (
+        number_in(step, names.reached(target, each).column) for each in ("iterations", measure)
+    )
+    if not np.isfinite(iterations):
+        return np.inf, np.inf
+    return iterations, value  # NaN where its seconds were not recorded
 
 
 def _counted(scheme: Mapping[Any, Any], iterations: float, measure: str) -> tuple[float, float]:

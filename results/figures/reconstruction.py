@@ -45,7 +45,9 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
             for axis, (name, pixels) in zip(axes, pictures):
                 _image(axis, pixels, parts["original"])
                 axis.set_title(name, fontsize="small")
-            _row_label(axes[0], label, look)
+            words = style.plain(label).replace(", ", "\n")
+            left = {"ha": "right", "va": "center", "transform": axes[0].transAxes}
+            axes[0].text(-0.1, 0.5, words, color=style.dark(look.color), fontsize="small", **left)
     return figure
 
 
@@ -110,27 +112,9 @@ def _caption(scheme: Drawn, place: int) -> str:
     return f"{style.plain(scheme.label)}\nk = {count}, {share:.0%}"
 
 
-def _row_label(axis: Any, label: str, look: style.Look) -> None:
-    axis.text(
-        -0.1,
-        0.5,
-        style.plain(label).replace(", ", "\n"),
-        color=style.dark(look.color),
-        ha="right",
-        va="center",
-        transform=axis.transAxes,
-        fontsize="small",
-    )
-
-
 def _image(axis: Any, pixels: Any, original: Any) -> Any:
-    return axis.imshow(
-        square(pixels),
-        cmap="gray",
-        vmin=original.min(),
-        vmax=original.max(),
-        interpolation="nearest",
-    )
+    limits = {"vmin": original.min(), "vmax": original.max()}
+    return axis.imshow(square(pixels), cmap="gray", interpolation="nearest", **limits)
 
 
 def moving(

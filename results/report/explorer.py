@@ -13,8 +13,8 @@ from contourpy import contour_generator
 from normbench import names
 from normbench.results.compare.merging import merged
 from normbench.results.figures import contours, windows
-from normbench.results.figures.base import material, style
-from normbench.results.store.rows import as_rows
+from normbench.results.figures.base import material
+from normbench.results.store.rows import number_in
 from normbench.results.store.runs import Sweep
 
 SCRIPT = (resources.files("normbench.results.report") / "explorer.js").read_text(encoding="utf-8")
@@ -38,25 +38,19 @@ def data(sweep: Sweep, experiment: str) -> str:
     kept = material.fitting(runs, rows, names.KEPT, lambda parts: COST in parts)
     if not kept or len(kept) > MOST:
         return ""
-    shown = [row for row in as_rows(rows) if row["label"] in kept]
     planes = material.fitting(runs, rows, CONTOURS, lambda parts: "paths" in parts)
-    looks = style.looks([row["normalizer"] for row in shown])
+    levels = contours.levels(list(planes.values())) if planes else None
     steps = runs.of_role(names.STEP, experiment)
     schemes = []
-    for row, look in zip(shown, looks):
-        own = steps[steps["label"] == row["label"]]
+    for label, row, parts, look in material.with_arrays(rows, kept):
+        own = steps[steps["label"] == label]
         verdicts = dict(zip(own[names.STEP_TAG.column].astype(float), own["verdict"]))
-        scheme = {
-            "label": row["label"],
-            "color": _ink(look.color),
-            **_steps(kept[row["label"]], verdicts),
-        }
-        scheme |= _theory(row, kept[row["label"]])
-        if row["label"] in planes:
-            levels = contours.levels(list(planes.values()))
-            scheme["plane"] = _plane(planes[row["label"]], levels)
+        scheme: dict[str, Any] = {"label": label, "color": _ink(look.color)}
+        scheme |= _steps(parts, verdicts) | _theory(row, parts)
+        if levels and label in planes:
+            scheme["plane"] = _plane(planes[label], levels)
         schemes.append(scheme)
-    iterations = max(kept[row["label"]][COST].shape[-1] for row in shown) - 1
+    iterations = max(parts[COST].shape[-1] for parts in kept.values()) - 1
     text = json.dumps({"iterations": iterations, "schemes": schemes}, separators=(",", ":"))
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
@@ -85,15 +79,11 @@ def _steps(parts: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str,
 def _theory(row: Mapping[Any, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the least cost, 2/L, the best step and the windows, as far as they are known."""
     numbers = {
-        "least": row.get(names.MINIMUM.column),
-        "threshold": row.get(names.THRESHOLD.column),
-        "best": row.get(names.STEP_TAG.column),
+        "least": number_in(row, names.MINIMUM.column),
+        "threshold": number_in(row, names.THRESHOLD.column),
+        "best": number_in(row, names.STEP_TAG.column),
     }
-    found: dict[str, Any] = {
-        name: float(value)
-        for name, value in numbers.items()
-        if value is not None and np.isfinite(float(value))
-    }
+    found: dict[str, Any] = {name: value for name, value in numbers.items() if np.isfinite(value)}
     if windows.CURVATURE not in parts:
         return found
     bars = windows.grouped(windows.bars(parts, parts[COST].shape[-1] - 1))

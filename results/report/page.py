@@ -118,13 +118,11 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
     """Return the report of a sweep as HTML; drawn and compared as for `write`."""
     from jinja2 import Environment, StrictUndefined
 
-    compared = compared or answer.compared(sweep)
     if drawn is None:
         with TemporaryDirectory() as folder:
-            files = drawing.write(sweep, Path(folder), kinds=("svg",))
-            sections, overview = _sections(sweep, files, compared), _overview(sweep, files)
-    else:
-        sections, overview = _sections(sweep, drawn, compared), _overview(sweep, drawn)
+            return render(sweep, drawing.write(sweep, Path(folder), kinds=("svg",)), compared)
+    compared = compared or answer.compared(sweep)
+    sections = _sections(sweep, drawn, compared)
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -137,7 +135,7 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
         title=sections[0].question if len(sections) == 1 else _title(sweep),
         answer=answer.overall(sweep),
         state=state.of(sweep).sentence,
-        overview=overview,
+        overview=_overview(sweep, drawn),
         sections=sections,
         pairs=_pairs(compared.pairs),
         sweep_id=sweep.sweep_id,
@@ -190,7 +188,6 @@ def _section(
     name: str, part: Sweep, experiment: str, files: Sequence[Path], compared: Compared
 ) -> Section:
     schemes = merged(part).of_role(names.SCHEME)
-    predicted = theory.predictions(part)
     splits = compared.splits[compared.splits["experiment"] == experiment]
     within = problems.budget(schemes)
     shared, varied = _settings(schemes)
@@ -210,17 +207,18 @@ def _section(
         explored=explorer.data(part, experiment),
         theory=theory.explanation(part, experiment),
         explanations=_explanations(schemes),
-        predictions=(
-            Table.of("What theory allows, and what was observed", predicted)
-            if "2/L" in predicted
-            else None
-        ),
+        predictions=_predictions(part),
         data=list(dict.fromkeys(data)),
         shared=shared,
         varied=varied,
         lost=_lost(part),
         steps=_steps(part),
     )
+
+
+def _predictions(part: Sweep) -> Table | None:
+    caption, table = "What theory allows, and what was observed", theory.predictions(part)
+    return Table.of(caption, table) if "2/L" in table else None
 
 
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:

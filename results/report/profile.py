@@ -67,7 +67,7 @@ def tell(
     pairs = comparisons.paired(table)
     sure = comparisons.assurance(pairs) if len(pairs) else ""
     _show("pairs: ratio is how much longer the other takes", pairs, NO_PAIR, sure)
-    _show("mean rank by experiment", _ranks(table), NOT_ALL, UNREACHED)
+    _show("mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED)
     count, every = comparisons.unsolved(table)
     share = "performance profile: share of problems within a factor of the fastest"
     lost = f"without {count} of {every} splits, on which no scheme reaches it" if count else ""
@@ -128,10 +128,6 @@ def _start(by_start: Any) -> tuple[str, ...]:
         return "few_functions", labels["same_function"], labels["normal"]
     kinds = {"same_function": "one_function", "normal": "other_functions"}
     return (kinds.get(next(iter(labels), ""), ""),) if len(labels) == 1 else ("",)
-
-
-def _ranks(table: pd.DataFrame) -> pd.DataFrame:
-    return comparisons.ranks(table).reset_index()
 
 
 def _draw(

@@ -52,28 +52,22 @@ def present(
         print(textwrap.fill(answer.overall(sweep), 100))
     print()
     _print_failures(sweep)
-    written = _write(sweep, folder, wanted, options, compared) if drawn is None else drawn
+    if drawn is None:
+        figures = drawing.write(sweep, folder, wanted, options)
+        page = report.write(sweep, folder, figures, compared)
+        drawn = {name: [*files, page] for name, files in figures.items()}
     for name in sweep.experiments:
         if drawing.crowded(sweep, name):
             print(
                 f"figures    none of {name}: more than {drawing.MOST} schemes; "
                 "normbench results figure NAME --where FILTER draws one of some"
             )
-    for file in dict.fromkeys(file for files in written.values() for file in files):
+    for file in dict.fromkeys(file for files in drawn.values() for file in files):
         print(f"{'report' if file.suffix == '.html' else 'figure':10} {file}")
     for name in sweep.experiments if not sweep.is_query else ():
         print(f"dashboard  {dashboard.link(sweep, name)}  (normbench dashboard serves it)")
     print(f"store      {clean.line(sweep.store)}")
-    return written
-
-
-def _write(
-    sweep: Sweep, folder: Path, wanted: Sequence[str], options: Options, compared: Compared
-) -> dict[str, list[Path]]:
-    """Draw the figures and write the report; return the files by experiment."""
-    written = drawing.write(sweep, folder, wanted, options)
-    page = report.write(sweep, folder, written, compared)
-    return {name: [*files, page] for name, files in written.items()}
+    return drawn
 
 
 def _print_comparisons(sweep: Sweep, compared: Compared) -> None:
@@ -82,9 +76,8 @@ def _print_comparisons(sweep: Sweep, compared: Compared) -> None:
         print(textwrap.fill(note, 100), end="\n\n")
     predicted = theory.predictions(sweep)
     if "2/L" in predicted:
-        _print_table(
-            f"theory against observation{RATIO if 'ratio' in predicted else ''}", predicted
-        )
+        ratio = RATIO if "ratio" in predicted else ""
+        _print_table(f"theory against observation{ratio}", predicted)
     pairs, splits = compared.pairs, compared.splits
     if not splits.empty:
         _print_table(HELD_OUT, heldout.summary(splits))

@@ -33,17 +33,11 @@ def chosen(points: Any) -> list[int]:
 
 def mark(axis: Any, points: Any, numbers: Sequence[int], shape: Shape) -> None:
     """Write their letters on the followed of points (p, N) in a panel of N directions."""
+    circle = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "black", "lw": 0.8}
+    middle = {"ha": "center", "va": "center", "fontsize": 0.65 * shape.font}
     for number, letter in zip(numbers, LETTERS):
-        axis.text(
-            *points[number],
-            letter,
-            ha="center",
-            va="center",
-            fontsize=0.65 * shape.font,
-            bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "black", "lw": 0.8},
-            zorder=6,
-            clip_on=True,
-        ).set_in_layout(False)
+        text = axis.text(*points[number], letter, bbox=circle, zorder=6, clip_on=True, **middle)
+        text.set_in_layout(False)
 
 
 def note(numbers: Sequence[int]) -> str:

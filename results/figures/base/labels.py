@@ -38,6 +38,7 @@ def end_labels(axis: Any, ends: Sequence[End], shape: Shape, height: float) -> N
             axis.transAxes + ScaledTranslation(far * shape.font / 72, 0, figure.dpi_scale_trans)
             for far in (2.0, 2.8)
         )
+        lead: Any = {"arrowstyle": "-", "color": end.look.color, "linewidth": 0.6}
         axis.annotate(
             plain(end.text),
             xy=(1, fraction),
@@ -47,25 +48,10 @@ def end_labels(axis: Any, ends: Sequence[End], shape: Shape, height: float) -> N
             va="center",
             color=dark(end.look.color),
             fontsize="small",
-            arrowprops={
-                "arrowstyle": "-",
-                "color": end.look.color,
-                "linewidth": 0.6,
-                "shrinkA": 0,
-                "shrinkB": 0,
-                "relpos": (0, 0.5),
-            },
+            arrowprops={**lead, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
         )
-        axis.plot(
-            [1],
-            [place],
-            marker=end.look.marker,
-            color=end.look.color,
-            markersize=0.55 * shape.font,
-            label="_label",
-            transform=handle,
-            clip_on=False,
-        )
+        mark = {"marker": end.look.marker, "color": end.look.color, "ms": 0.55 * shape.font}
+        axis.plot([1], [place], label="_label", transform=handle, clip_on=False, **mark)
 
 
 def spread(
