@@ -22,7 +22,6 @@ LINES = (
     "condition is told"
 )
 SEEN = 0.01  # of half a panel: a smaller circle is a dot
-SIDES = np.array([-1.0, 1.0])
 
 
 def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
@@ -101,7 +100,8 @@ def _panel(axis: Any, parts: Parts, shape: Shape, units: str) -> Any:
         low, high = points.min(axis=0), points.max(axis=0)
         half = 0.54 * float(max((high - low).max(), 1e-12))
         middle = (low + high) / 2
-        axis.set(xlim=middle[0] + half * SIDES, ylim=middle[1] + half * SIDES)
+        limits = np.stack([middle - half, middle + half], axis=1)
+        axis.set(xlim=limits[0], ylim=limits[1])
         patches: list[Any] = [_ellipse(parts["mean"], parts["axes"])]
         if _sees_circle(middle, half):
             patches.append(Circle((0, 0), 1, fill=False, ls="--", lw=1, zorder=3))

@@ -134,17 +134,8 @@ def verdict_marks(verdicts: Container[str]) -> list[Line2D]:
 def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any) -> None:
     """Draw the points of step sizes that have one verdict."""
     color, marker = VERDICTS.get(verdict, ("0.5", "o"))
-    edge = {"mec": "black", "mew": 0.5}
-    axis.plot(
-        *(sizes, heights),
-        ls="",
-        marker=marker,
-        color=color,
-        label=f"_{verdict}",
-        clip_on=False,
-        zorder=4,
-        **edge,
-    )
+    mark: Any = {"ls": "", "marker": marker, "color": color, "mec": "black", "mew": 0.5}
+    axis.plot(sizes, heights, label=f"_{verdict}", clip_on=False, zorder=4, **mark)
 
 
 def curve(look: Look, count: int, phase: float = 0.0) -> dict[str, Any]:
