@@ -63,6 +63,7 @@ recording.transfer
     modules: normbench.recording.transfer
     imports: recording.resume recording.store results.pages results.store values
         results.safe names
+    libraries: pydantic
 
 recording.resume
     modules: normbench.recording.resume

@@ -2,15 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from normbench import names
 
 ID = re.compile(r"[0-9a-f]{32}")  # of MLflow's for a run, the same in no two stores
 SWEEP_WORD = re.compile(r"[\w.-]{1,250}", re.A)
-STATUSES = ("FINISHED", "FAILED", "KILLED")
+Status = Literal["FINISHED", "FAILED", "KILLED"]
+SOURCE = {"name", "digest", "source_type", "source"}  # what MLflow's data set has at least
 JOBS_FILE = "jobs.json"  # the one artifact that names runs by their ids
 COUNTED = ("sweeps", names.JOBS.key, "runs", "values", "artifacts")  # in a file, and of an import
 MEMBER = names.membership("").key
@@ -19,7 +22,8 @@ OF_A_STORE = {
     *(names.FOLDER.key, names.PROCESS.key, names.DRAWN.key, names.DRAWN_FILES.key),
     *(names.PARENT.key, names.ORIGIN.key),
 }
-Value = tuple[int, float, int]  # a step, a metric's value there, and when it was logged, in ms
+Whole = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]
+Value = tuple[Whole, float, Whole]  # a step, a metric's value there, and when it was logged, in ms
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,9 @@ class RunCopy:
     origin: str
     experiment: str
     name: str
-    status: str
-    started: int
-    ended: int
+    status: Status
+    started: Whole
+    ended: Whole
     tags: dict[str, str]
     params: dict[str, str]
     metrics: dict[str, list[Value]]
@@ -115,9 +119,9 @@ def text(copy: RunCopy | JobCopy | Mapping[str, Any]) -> bytes:
 
 def job_of(content: bytes) -> JobCopy:
     """Return the job that was written; raises errors of `archive.STRANGE` for none."""
-    plain = json.loads(content)
-    scheme, steps = _run(plain["scheme"], names.SCHEME), plain["steps"]
-    job = JobCopy(scheme, [_run(step, names.STEP) for step in _list(steps)])
+    job: JobCopy = _parsed(JobCopy, content)
+    scheme = _checked(job.scheme, names.SCHEME)
+    job = JobCopy(scheme, [_checked(step, names.STEP) for step in job.steps])
     if any((run.experiment, run.sweep) != (scheme.experiment, scheme.sweep) for run in job.steps):
         raise ValueError("a step is of another sweep than its job")
     return job
@@ -125,13 +129,13 @@ def job_of(content: bytes) -> JobCopy:
 
 def sweep_of(content: bytes) -> RunCopy:
     """Return the sweep's run that was written; raises the same."""
-    return _run(json.loads(content), names.SWEEP)
+    return _checked(_parsed(RunCopy, content), names.SWEEP)
 
 
 def experiments_of(content: bytes) -> dict[str, dict[str, str]]:
     """Return the tags of experiments that were written, by their names; raises the same."""
-    found = json.loads(content)
-    return {_word(name): _words(tags) for name, tags in found.items()}
+    experiments: dict[str, dict[str, str]] = _parsed(dict[str, dict[str, str]], content)
+    return experiments
 
 
 def renamed(content: bytes, ids: Mapping[str, str]) -> bytes:
@@ -143,67 +147,22 @@ def renamed(content: bytes, ids: Mapping[str, str]) -> bytes:
     return ID.sub(other, content.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
 
-def _run(plain: Any, role: str) -> RunCopy:
-    """Return a run from plain values, each of which is checked: they may be anybody's."""
-    tags = {key: text for key, text in _words(plain["tags"]).items() if key not in OF_A_STORE}
-    members = [key.removeprefix(MEMBER) for key in tags if key.startswith(MEMBER)]
-    wrong = [
-        word for word in (tags[names.SWEEP_ID.key], *members) if not SWEEP_WORD.fullmatch(word)
-    ]
-    if wrong or tags[names.ROLE.key] != role or plain["status"] not in STATUSES:
+def _parsed(kind: Any, content: bytes) -> Any:
+    """Return a value of a type from its JSON text, which may be anybody's."""
+    try:
+        return TypeAdapter(kind).validate_json(content, strict=True)
+    except ValidationError as error:
+        raise ValueError(error.errors(include_url=False)[0]["msg"]) from error
+
+
+def _checked(run: RunCopy, role: str) -> RunCopy:
+    """Return a run without the tags of one store, once it may be a run of the role."""
+    run = replace(run, tags={k: text for k, text in run.tags.items() if k not in OF_A_STORE})
+    words = [run.sweep, *run.members]
+    if run.tags[names.ROLE.key] != role or not all(map(SWEEP_WORD.fullmatch, words)):
         raise ValueError(f"a run is no {role}'s")
-    if not ID.fullmatch(_word(plain["origin"])):
+    if not ID.fullmatch(run.origin):
         raise ValueError("a run has no id")
-    return RunCopy(
-        plain["origin"],
-        _word(plain["experiment"]),
-        _word(plain["name"]),
-        plain["status"],
-        _whole(plain["started"]),
-        _whole(plain["ended"]),
-        tags,
-        _words(plain["params"]),
-        {_word(key): _each(points, _value) for key, points in plain["metrics"].items()},
-        _each(plain["inputs"], _input),
-        _words(plain["artifacts"]),
-    )
-
-
-def _input(plain: Any) -> dict[str, dict[str, str]]:
-    given = {"input": _words(plain["input"]), "tags": _words(plain["tags"])}
-    if not {"name", "digest", "source_type", "source"} <= given["input"].keys():
+    if not all(given["input"].keys() >= SOURCE and "tags" in given for given in run.inputs):
         raise ValueError("a data set has no name")
-    return given
-
-
-def _value(plain: Any) -> Value:
-    step, value, logged = plain
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError("a metric is no number")
-    return _whole(step), float(value), _whole(logged)
-
-
-def _each(plain: Any, read: Callable[[Any], Any]) -> list[Any]:
-    return [read(entry) for entry in _list(plain)]
-
-
-def _list(plain: Any) -> list[Any]:
-    if not isinstance(plain, list):
-        raise ValueError("a list is none")
-    return plain
-
-
-def _words(plain: Any) -> dict[str, str]:
-    return {_word(key): _word(value) for key, value in plain.items()}
-
-
-def _word(plain: Any) -> str:
-    if not isinstance(plain, str):
-        raise ValueError("a word is none")
-    return plain
-
-
-def _whole(plain: Any) -> int:
-    if isinstance(plain, bool) or not isinstance(plain, int) or not abs(plain) < 1 << 62:
-        raise ValueError("a number is no whole one")
-    return plain
+    return run

@@ -1,6 +1,6 @@
 """Sweeps leave a store: their runs, histories and artifacts go into one file."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -147,24 +147,24 @@ def read(
         with TemporaryDirectory() as folder:
             found[name] = keep(name, stores.artifact(client, store, run.info.run_id, name, folder))
     given = run.inputs.dataset_inputs if run.inputs else []
+    points = mlflows_own.last_points(run)
     ended = run.info.end_time or run.info.start_time
     return RunCopy(
         origin(run),
         experiment,
         run.info.run_name,
-        run.info.status if run.info.status in copies.STATUSES else "KILLED",
+        run.info.status if run.info.status in ("FINISHED", "FAILED") else "KILLED",
         run.info.start_time,
         ended,
         {key: text for key, text in run.data.tags.items() if key not in OF_A_STORE},
         dict(run.data.params),
-        {key: _history(client, run, key, last) for key, last in _last(run).items()},
-        [{"input": _told(entry.dataset), "tags": _inputs(entry.tags)} for entry in given],
+        {key: _history(client, run, key, last) for key, last in points.items()},
+        [
+            {"input": _told(entry.dataset), "tags": {t.key: t.value for t in entry.tags}}
+            for entry in given
+        ],
         found,
     )
-
-
-def _last(run: Any) -> Mapping[str, Value]:
-    return mlflows_own.last_points(run)
 
 
 def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
@@ -177,10 +177,6 @@ def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
 
 def _told(dataset: Any) -> dict[str, str]:
     return {key: str(value) for key, value in dict(dataset).items() if value is not None}
-
-
-def _inputs(tags: Any) -> dict[str, str]:
-    return {tag.key: tag.value for tag in tags}
 
 
 def digest(name: str, file: Path) -> str:
