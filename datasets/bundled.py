@@ -1,37 +1,28 @@
 """The data sets that scikit-learn ships: no download."""
 
 from dataclasses import replace
-from typing import Any
 
 from normbench.datasets.dataset import Dataset, make_dataset
 
 
 def breast_cancer() -> Dataset:
     """Return the Wisconsin Diagnostic breast cancer data, 569 x 30, malignant 0 and benign 1."""
-    from sklearn.datasets import load_breast_cancer
-
-    return _classes("breast_cancer", load_breast_cancer(), "UCI, Wisconsin Diagnostic")
+    return _classes("breast_cancer", "UCI, Wisconsin Diagnostic")
 
 
 def digits() -> Dataset:
     """Return the 8 x 8 handwritten digits, 1797 x 64, ten classes."""
-    from sklearn.datasets import load_digits
-
-    return _classes("digits", load_digits(), "UCI, optical recognition of handwritten digits")
+    return _classes("digits", "UCI, optical recognition of handwritten digits")
 
 
 def iris() -> Dataset:
     """Return Fisher's iris flowers, 150 x 4, three species, lengths in cm."""
-    from sklearn.datasets import load_iris
-
-    return _classes("iris", load_iris(), "UCI, Iris")
+    return _classes("iris", "UCI, Iris")
 
 
 def wine() -> Dataset:
     """Return the chemical analysis of Italian wines, 178 x 13, three growers."""
-    from sklearn.datasets import load_wine
-
-    return _classes("wine", load_wine(), "UCI, Wine")
+    return _classes("wine", "UCI, Wine")
 
 
 def diabetes() -> Dataset:
@@ -69,7 +60,11 @@ def china() -> Dataset:
     return replace(made, picture=image.shape[:2])
 
 
-def _classes(name: str, bunch: Any, origin: str) -> Dataset:
+def _classes(name: str, origin: str) -> Dataset:
+    """Return a data set of classes by the name that scikit-learn gives it."""
+    from sklearn import datasets
+
+    bunch = getattr(datasets, f"load_{name}")()
     return make_dataset(
         name,
         bunch.data,

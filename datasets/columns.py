@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.labels import is_regression, named
-from normbench.datasets.values import UserError, did_you_mean, source_name, spelled
+from normbench.datasets.values import UserError, did_you_mean, listed, source_name, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -339,10 +339,8 @@ def with_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
     missing: entries, as text or numbers. A column of words that then holds numbers only is one of
     numbers. Raises `UserError` unless it is a list.
     """
-    if isinstance(missing, str) or not hasattr(missing, "__iter__"):
-        setting = spelled("dataset.missing", missing)
-        raise UserError(f"{setting}: must be a list of entries, such as ['?',-999]")
-    texts = {str(entry) for entry in missing}
+    rule = "a list of entries, such as ['?',-999]"
+    texts = {str(entry) for entry in listed("dataset.missing", missing, rule)}
     if not texts:
         return frame
     import pandas as pd
@@ -409,10 +407,9 @@ def roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | No
 
 def positions(names: list[str], option: str, given: Any) -> list[int]:
     """Return the positions of a list of columns."""
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        example = spelled(option, ["id", "date"]).partition("=")[2]
-        raise UserError(f"{spelled(option, given)}: must be a list of columns, such as {example}")
-    return [position(names, option, column) for column in given]
+    example = spelled(option, ["id", "date"]).partition("=")[2]
+    rule = f"a list of columns, such as {example}"
+    return [position(names, option, column) for column in listed(option, given, rule)]
 
 
 def position(names: list[str], option: str, column: Any) -> int:

@@ -30,7 +30,8 @@ def fetch(remote: Remote, data_dir: Any) -> Path:
     takes its own only when its SHA-256 is right. Raises `UserError` where the file is not the one
     that is expected, or is missing and cannot be had.
     """
-    path = _folder(data_dir) / remote.folder / remote.name
+    folder = place("data_dir", data_dir, "name a folder, such as data_dir=data").absolute()
+    path = folder / remote.folder / remote.name
     try:
         if path.exists():
             _check(path, remote)
@@ -67,10 +68,6 @@ def no_empty_folders(folder: Path) -> Iterator[None]:
             with suppress(OSError):  # it is not empty
                 one.rmdir()
         raise
-
-
-def _folder(data_dir: Any) -> Path:
-    return place("data_dir", data_dir, "name a folder, such as data_dir=data").absolute()
 
 
 def _check(path: Path, remote: Remote) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
-from normbench.datasets.values import NUMBER, number, refuse_larger, whole
+from normbench.datasets.values import NUMBER, listed, number, refuse_larger, whole
 
 # Arrays of P x N and of N x N numbers that are kept at a time; measured: 5.1 and 20.
 COPIES, SQUARES = 5, 20
@@ -97,9 +97,11 @@ def gaussian(
 
 def _eigenvalues(values: Any) -> NDArray[np.float64]:
     name = "dataset.eigenvalues"
-    if isinstance(values, str) or not hasattr(values, "__iter__") or not list(values):
-        raise UserError(f"{name}={values}: must be a list of numbers, such as {name}=[3,1]")
-    return np.array([number(name, value, above=0) for value in values])
+    rule = f"a list of numbers, such as {name}=[3,1]"
+    numbers = listed(name, values, rule)
+    if not numbers:
+        raise UserError(f"{name}={values}: must be {rule}")
+    return np.array([number(name, value, above=0) for value in numbers])
 
 
 def _directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
 from normbench.datasets.download import Remote, fetch
-from normbench.datasets.values import one_of, switch, whole
+from normbench.datasets.values import listed, one_of, switch, whole
 
 SUBSETS = ("test10k", "train60k", "train_test", "all70k")
 MAGIC = {2049: "labels", 2051: "images"}  # two zero bytes, 8 for bytes, the dimensions
@@ -195,9 +195,8 @@ def _digits(digits: Any) -> list[int]:
     if digits is None:
         return list(range(10))
     name = "dataset.digits"
-    if isinstance(digits, str) or not hasattr(digits, "__iter__"):
-        raise UserError(f"{name}={digits}: must be a list of classes, such as {name}=[3,8]")
-    kept = sorted(whole(name, digit, 0, 9) for digit in digits)
+    rule = f"a list of classes, such as {name}=[3,8]"
+    kept = sorted(whole(name, digit, 0, 9) for digit in listed(name, digits, rule))
     if not kept or len(set(kept)) < len(kept):
         raise UserError(f"{name}={digits}: must be one class or several different ones, as [3,8]")
     return kept

@@ -4,7 +4,6 @@ import socket
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 from urllib.error import HTTPError, URLError
 
 from normbench.datasets.dataset import Dataset, UserError
@@ -87,7 +86,7 @@ def openml(
         column,
         task,
         Options(drop, encode, fill, missing),
-        source=_source(bunch),
+        source=bunch.url,
     )
 
 
@@ -100,8 +99,3 @@ def _patience(seconds: float) -> Iterator[None]:
         yield
     finally:
         socket.setdefaulttimeout(before)
-
-
-def _source(bunch: Any) -> str:
-    details = getattr(bunch, "details", None) or {}
-    return str(getattr(bunch, "url", None) or f"https://www.openml.org/d/{details.get('id', '')}")

@@ -159,6 +159,13 @@ def switch(name: str, value: Any) -> bool:
     return value
 
 
+def listed(name: str, value: Any, rule: str) -> list[Any]:
+    """Return value as a list; raise `UserError` with the rule unless it is one."""
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise UserError(f"{spelled(name, value)}: must be {rule}")
+    return list(value)
+
+
 def place(name: str, value: Any, remedy: str) -> Path:
     """Return value as a path, `~` resolved; raise `UserError` unless the system takes it as one.
 

@@ -79,7 +79,8 @@ class FilePoints(Points):
     """Points in a file, which has to stay what it is while they are read.
 
     setting: what named the file, such as `dataset.path=X.npy`. opened: all that belongs to the open
-    file; it is put in place of the former one at once, for threads that read meanwhile.
+    file, its `stamp` among it; it is put in place of the former one at once, for threads that read
+    meanwhile.
     """
 
     def __init__(self, setting: str, path: Path) -> None:
@@ -92,11 +93,6 @@ class FilePoints(Points):
     def open(self) -> Any:
         """Open the file as it is now, set shape and dtype, return what is to be kept of it."""
 
-    @property
-    @abstractmethod
-    def stamp(self) -> tuple[int, ...]:
-        """What the system told of the file as it was opened."""
-
     @abstractmethod
     def again(self) -> Self:
         """Return the points of the file as it is now, opened anew."""
@@ -108,7 +104,7 @@ class FilePoints(Points):
         """
         with self._lock:
             try:
-                same = stamp_of(os.stat(self.path)) == self.stamp
+                same = stamp_of(os.stat(self.path)) == self.opened.stamp
             except OSError as error:
                 raise self.changed(f"it cannot be read: {error.strerror}") from error
             if not same:

@@ -39,6 +39,11 @@ class Opened:
     offset: int
     kind: np.dtype[Any]
 
+    @property
+    def stamp(self) -> tuple[int, ...]:
+        """What the system told of the file as it was opened."""
+        return self.file.stamp
+
 
 class NpyPoints(FilePoints):
     """Points of an npy file, read into the memory that is given.
@@ -49,11 +54,6 @@ class NpyPoints(FilePoints):
     """
 
     opened: Opened
-
-    @property
-    def stamp(self) -> tuple[int, ...]:
-        """What the system told of the file as it was opened."""
-        return self.opened.file.stamp
 
     def again(self) -> "NpyPoints":
         """Return the points of the file as it is now, opened anew."""

@@ -50,11 +50,6 @@ class RowGroups(FilePoints):
         self._last, self._decoding = threading.local(), threading.Lock()
         super().__init__(setting, path)
 
-    @property
-    def stamp(self) -> tuple[int, ...]:
-        """What the system told of the file as it was opened."""
-        return self.opened.stamp
-
     def again(self) -> "RowGroups":
         """Return the points of the file as it is now."""
         return RowGroups(self.setting, self.path, self.features)

@@ -225,7 +225,7 @@ def test_a_profile_says_which_schemes_share_no_problem(monkeypatch, capsys):
         "1": runs(*(("x", scheme, {1.0: 1.0}) for scheme in "abc")),
         "2": runs(*(("y", scheme, {1.0: 1.0}) for scheme in "ad")),
     }
-    monkeypatch.setattr(profile, "load", lambda store, sweep_id: found[sweep_id])
+    monkeypatch.setattr(profile.state, "read", lambda store, ids: (found[ids[0]], []))
     monkeypatch.setattr(profile, "_predictions", lambda loaded: pd.DataFrame())
     profile.tell("-", ["1", "2"], "1e-2", "iterations")
     told = capsys.readouterr().out
