@@ -66,16 +66,11 @@ class JobRecord:
         arrays: dict[str, dict[str, Any]] = {}
         with files.stored(file) as stream, np.load(stream, allow_pickle=False) as parts:
             words = json.loads(str(parts["words"]))
-            for name in parts.files:
-                if name != "words":
-                    record, _, key = name.partition("/")
-                    arrays.setdefault(record, {})[key] = parts[name]
+            for name in [name for name in parts.files if name != "words"]:
+                record, _, key = name.partition("/")
+                arrays.setdefault(record, {})[key] = parts[name]
         runs = [
-            RunRecord(
-                run["name"],
-                run["tags"],
-                [(key, value, step) for key, value, step in run["metrics"]],
-            )
+            RunRecord(run["name"], run["tags"], [tuple(entry) for entry in run["metrics"]])
             for run in [words["scheme"], *words["steps"]]
         ]
         return cls(**words | {"scheme": runs[0], "steps": runs[1:], "arrays": arrays})
