@@ -24,6 +24,8 @@ from normbench.datasets.values import (
 STARTS = ("zeros", "normal", "same_function")
 DRAWN = STARTS[1:]  # by a seed, so that there can be several
 MOST_STEP_SIZES = 1000
+# The parts of a job's identity: its descent, what is found out beside it, how it is judged.
+DESCENT_PART, ASKED_PART, JUDGED_PART = "descent", "asked", "judged"
 Check = Callable[[str, Any], Any]
 
 
@@ -73,13 +75,14 @@ class Setting:
     def enters(self, part: str, params: Mapping[str, Any]) -> bool:
         """Return whether the value counts in a part of a job's identity.
 
-        part: `descent`, `asked` (what is found out beside it) or `judged`. Data count by content.
+        part: such as `DESCENT_PART`. Data count by content.
         """
         by_content = self.role in (Role.PROBLEM, Role.REPETITION) and (
             self.group == "dataset" or self.name == "dataset"
         )
-        own = {Role.JUDGING: "judged", Role.DRAWING: "asked", Role.PLACE: ""}
-        home = "asked" if self.folds else "" if by_content else own.get(self.role, "descent")
+        own = {Role.JUDGING: JUDGED_PART, Role.DRAWING: ASKED_PART, Role.PLACE: ""}
+        home = "" if by_content else own.get(self.role, DESCENT_PART)
+        home = ASKED_PART if self.folds else home
         return self.recorded and home == part and self.used(params)
 
 

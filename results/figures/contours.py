@@ -136,7 +136,7 @@ def _panel(axis: Any, parts: Parts, shared: tuple[Any, int], last: int, shape: S
         zorder=3,
     )
     marks = [("_end", path[0], "o"), ("_end", path[-1], "*")]
-    marks += [("_minimum", parts["minimum"], "P")] if len(parts.get("minimum", ())) else []
+    marks += [("_minimum", parts["minimum"], "P")] if len(parts["minimum"]) else []
     mark = {"color": "white", "mec": "black", "ms": 0.8 * shape.font, "ls": "", "zorder": 4}
     for label, place, marker in marks:
         axis.plot(*place, marker=marker, label=label, **mark)

@@ -53,7 +53,10 @@ def test_the_error_of_a_prediction_is_its_largest_relative_one():
 def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
     of = (names.CONDITION, names.RANK, names.CONDITION_LIMIT)
     here = SimpleNamespace(
-        theory=Theory(spectrum, lipschitz=4.0), optimizer=gradient_descent(), train=Bowl()
+        theory=Theory(spectrum, lipschitz=4.0),
+        optimizer=gradient_descent(),
+        plain=True,
+        train=Bowl(),
     )
     found = thresholds.MEASURE.take(Finished(data, None, data.x, None, here))
     assert {metric: found.metrics.get(metric.key) for metric in of} == {

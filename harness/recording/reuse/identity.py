@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from normbench.datasets import Dataset
-from normbench.settings import of_identity
+from normbench.settings import ASKED_PART, DESCENT_PART, JUDGED_PART, of_identity
 
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine
 # or in what a cost, scheme or optimizer calls: recorded jobs are then descended again. A test with
@@ -49,7 +49,7 @@ def identity(params: Mapping[str, Any], dataset: Dataset, parts: tuple[Any, ...]
     members = [member for part in parts for member in _members(part)]
     code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
     links = [_settings(member) for member in members] if len(members) > len(parts) else []
-    descent = _digest(json.dumps([of_identity("descent", params), data, code, NUMBERS, links]))
+    descent = _digest(json.dumps([of_identity(DESCENT_PART, params), data, code, NUMBERS, links]))
     return Identity(descent, job_of(descent, params))
 
 
@@ -72,7 +72,7 @@ def judged(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings by which a job's histories are judged; none without a descent."""
     if arrays_asked(params) and str(params.get("iterations")) == "0":
         return {}
-    return of_identity("judged", params)
+    return of_identity(JUDGED_PART, params)
 
 
 def arrays_asked(params: Mapping[str, Any]) -> frozenset[str]:
@@ -83,7 +83,7 @@ def arrays_asked(params: Mapping[str, Any]) -> frozenset[str]:
 
 def _asked(params: Mapping[str, Any]) -> dict[str, str]:
     """Return what is asked for beside arrays."""
-    asked = of_identity("asked", params)
+    asked = of_identity(ASKED_PART, params)
     return {key: value for key, value in asked.items() if key != "record"}
 
 

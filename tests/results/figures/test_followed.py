@@ -64,6 +64,8 @@ def test_every_panel_has_the_same_points(name):
         grid = np.linspace(-1, 1, 5)
         bowl = {"a": grid, "b": grid, "cost": grid**2 + grid[:, None] ** 2, "path": np.eye(2)}
         bowl |= {"iteration": np.arange(2), "step_size": np.array(0.1), "path_cost": np.ones(2)}
+        bowl |= {"least": np.array(0.0), "condition": np.array(1.0), "held": np.array("")}
+        bowl |= {"minimum": np.zeros(2)}
         parts = {label: own | bowl for label, own in parts.items()}
     drawn = {"data": data, "biplot": biplot, "contours": contours, "projection": projection}
     axes = drawn[name].draw(parts, ROWS, "").axes
