@@ -437,6 +437,8 @@ def test_a_command_that_runs_and_is_ended(tmp_path, number, capsys):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        # Where the tests run in the background, a shell has them ignore Ctrl-C, and so would it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as command:
         try:
             uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
@@ -448,5 +450,8 @@ def test_a_command_that_runs_and_is_ended(tmp_path, number, capsys):
             assert "it is still running (0 of 3 jobs done)" in said(capsys, "--store", uri)[2]
         finally:
             os.killpg(command.pid, number)
-            command.wait(60)
+            try:
+                command.wait(60)
+            finally:
+                command.kill()
     assert f"it was stopped (0 of 3 jobs done){REST}" in said(capsys, "--store", uri)[2]
