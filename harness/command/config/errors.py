@@ -67,7 +67,7 @@ def _unread(word: str, reason: str) -> str:
         near = did_you_mean(word, ("results", "dashboard", *_settings()))
         return f"is no setting, which is written NAME=VALUE; {HELP}{near}"
     name, _, value = word.partition("=")
-    if "=" in value and "'" not in value:
+    if "=" in value and not {"'", '"'} & set(value):
         return f"a value with an equals sign is quoted twice: \"{name}='{value}'\""
     return f"cannot be read ({reason}); {quoted}"
 
