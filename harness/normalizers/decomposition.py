@@ -96,9 +96,11 @@ class Decompositions:
     def get(self, correlation: bool, complete: bool) -> Decomposition:
         """Return the decomposition of the points' covariance, or of their correlation.
 
-        In float64 whatever the type of x. With fewer points than features it comes from the small
-        matrix `Xc Xc' / P` (P, P), which has the same nonzero eigenvalues, unless `complete` asks
-        for the eigenvectors of the others, too. Raises ValueError where squares overflow.
+        In float64 whatever the type of x. The covariance's is made of the correlation's,
+        `R = G Q G'`: singular values of `Q^1/2 G' T^1/2` keep the digits of small eigenvalues,
+        which an eigendecomposition of S loses. With fewer points than features it is made of the
+        singular values of the centred points, unless `complete` asks for the eigenvectors of zero
+        eigenvalues, too. Raises ValueError where squares overflow.
         """
         kind = (correlation, complete)
         if kind in self._found:
@@ -118,11 +120,15 @@ def _find(points: Decompositions, correlation: bool, complete: bool) -> Decompos
     if isinstance(x, np.ndarray) and len(x) < x.shape[1] and not complete:
         return _from_points(x, correlation)
     mean, covariance = mean_and_covariance(x, points.mean)
-    scales, constant = _scales(len(x), mean, np.diag(covariance), correlation)
+    deviations, constant = _deviations(len(x), mean, np.diag(covariance))
     covariance[constant] = covariance[:, constant] = 0.0
-    covariance /= scales * scales[:, None]
+    covariance /= deviations * deviations[:, None]
     values, vectors = eigendecomposition(covariance)
-    return Decomposition(mean, scales, values, vectors)
+    if correlation:
+        return Decomposition(mean, deviations, values, vectors)
+    rank = np.count_nonzero(values > rounding(len(mean)) * values[0])
+    root = np.sqrt(values[:rank, None]) * vectors[:rank] * deviations
+    return Decomposition(mean, np.ones_like(mean), *_squared(root, complete=True))
 
 
 def rounding(features: int) -> float:
@@ -216,35 +222,44 @@ def fix_signs(rows: Array) -> Array:
     return rows * np.where(rows[np.arange(len(rows)), first] < 0, -1.0, 1.0)[:, None]
 
 
-def _scales(
-    points: int, mean: Array, variance: Array, correlation: bool
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the roots of T's entries (N,), and the mask of constant features, of scale 1.
+def _deviations(points: int, mean: Array, variance: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the standard deviations (N,), and the mask of constant features, which get 1.
 
     A constant feature's variance can come out as its mean's rounding, squared.
     """
     if not np.isfinite(variance).all():
         raise ValueError("the squares of the features overflow; divide them by a constant first")
     constant = variance <= points * EPS * variance + (points * mean * EPS) ** 2
-    if not correlation:
-        return np.ones_like(mean), constant
     return np.sqrt(np.where(constant, 1.0, variance)), constant
 
 
+def _squared(rows: Array, complete: bool) -> tuple[Array, Array]:
+    """Return eigenvalues `(N,)` and eigenvectors, as rows, of `rows' rows`, from rows `(k, N)`.
+
+    By singular values: small eigenvalues keep the digits that a product of the rows would lose.
+    complete: with the eigenvectors of the eigenvalues that are zero.
+    """
+    features = rows.shape[1]
+    if complete and len(rows) < features:
+        rows = np.vstack([rows, np.zeros((features - len(rows), features))])
+    _, singular, vectors = linalg.svd(rows, full_matrices=False, check_finite=False)
+    values = np.zeros(features)
+    values[: len(singular)] = singular**2
+    return values, fix_signs(vectors)
+
+
 def _from_points(x: NDArray[Any], correlation: bool) -> Decomposition:
-    """Return the decomposition from `Xc Xc' / P = U D U'`: an eigenvector is `Xc' u`, scaled."""
+    """Return the decomposition from the singular values of the centred points."""
     mean = x.mean(axis=0, dtype=np.float64)
     centred = x - mean
     rest = centred.mean(axis=0)
     centred -= rest
     mean += rest
     variance = np.einsum("pn,pn->n", centred, centred) / len(x)
-    scales, constant = _scales(len(x), mean, variance, correlation)
+    deviations, constant = _deviations(len(x), mean, variance)
+    scales = deviations if correlation else np.ones_like(mean)
     centred[:, constant] = 0.0
-    centred /= scales
-    found, left = eigendecomposition(centred @ centred.T / len(x))
-    values = np.zeros(x.shape[1])
-    values[: len(found)] = found
-    vectors = left[found > rounding(x.shape[1]) * found[0]] @ centred
-    vectors /= np.sqrt(np.einsum("mn,mn->m", vectors, vectors))[:, None]
-    return Decomposition(mean, scales, values, fix_signs(vectors))
+    centred /= scales * np.sqrt(len(x))
+    values, vectors = _squared(centred, complete=False)
+    live = values > rounding(x.shape[1]) * values[0]
+    return Decomposition(mean, scales, values, vectors[live[: len(vectors)]])
