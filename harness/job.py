@@ -14,17 +14,18 @@ from normbench import measures
 from normbench.costs.declaration import traits
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Points, Rows
-from normbench.engine.descent import Histories, Progress, descend
+from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
 from normbench.engine.penalty import check_penalty, penalty_of
 from normbench.engine.problem import Cost, Problem
+from normbench.engine.rounds import Rounds
 from normbench.engine.scheme.applying import check_scheme, normalize
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.engine.start import same_function, starts
 from normbench.engine.targets import check_cost, check_curvature, encoded, scores_of
-from normbench.measures.contract import Findings, Finished, stacked
+from normbench.measures.contract import Findings, Finished
 from normbench.measures.judged import judged
 from normbench.optimizers import Optimizer
 from normbench.route import objective, quickest
@@ -165,14 +166,15 @@ def run(
     train, test = _problems(job, z, z_test)
     start = _starts(job, train, z).astype(z.dtype)
     tick = time.perf_counter()
-    histories = _descended(job, train, test, start, progress, checkpoint)
+    rounds = _rounds(job, train, test, start, checkpoint)
+    histories = rounds.descend(settings.step_sizes, progress)
     seconds = time.perf_counter() - tick + (checkpoint.spent if checkpoint else 0.0)
     _check_sources(data)
     # A scheme may give points too large to be squared: judged by the outcome, not warned of.
     with threads.few(z.size), np.errstate(over="ignore", invalid="ignore"):
         tick = time.perf_counter()
-        parts = (train, job.optimizer, settings, job.rules, job.search, start, histories, known)
-        here, budget = judged(*parts, (fit_seconds, seconds))
+        parts = (train, job.optimizer, settings, job.rules, job.search, start, rounds)
+        here, budget = judged(*parts, histories, known, (fit_seconds, seconds))
         theory_seconds = time.perf_counter() - tick
         found, arrays = measures.take(replace(made, descended=here), settings, budget)
     return Outcome(
@@ -206,40 +208,29 @@ def _normalized(job: Job, known: OfPoints | None = None) -> tuple[Any, Any]:
     return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
 
 
-def _descended(
+def _rounds(
     job: Job,
     train: Problem,
     test: Problem | None,
     start: Array,
-    progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
-) -> Histories:
-    """Return the histories of every step size and start."""
+) -> Rounds:
+    """Return what descends a job's runs, on the quickest equivalent of its problem."""
     settings = job.settings
-    sizes = np.repeat(np.array(settings.step_sizes), settings.starts)
-    work = (len(sizes), settings.iterations)
+    work = (len(settings.step_sizes) * settings.starts, settings.iterations)
     route = quickest(job.engine, train, test, start, job.optimizer, work)
-    histories = descend(
-        route.train,
-        route.test,
-        job.optimizer,
-        stacked(route.start, len(settings.step_sizes)),
-        sizes,
-        settings.iterations,
-        progress,
-        checkpoint=checkpoint,
-    )
-    return replace(histories, weights=route.outward(histories.weights))
+    return Rounds(*route, job.optimizer, settings.iterations, settings.shadows, checkpoint)
 
 
 def _elsewhere(job: Job, data: Dataset, step_size: float) -> Histories:
     """Return a job's histories on other data at one step size; its own scheme stays as it is."""
-    settings = replace(job.settings, step_sizes=(step_size,), shown_step=None)
+    settings = replace(job.settings, step_sizes=(step_size,), shown_step=None, shadows=False)
     scheme = deepcopy(job.normalizer)
     there = replace(job, dataset=data, normalizer=scheme, settings=settings)
     z, z_test = _normalized(there)
     train, test = _problems(there, z, z_test)
-    return _descended(there, train, test, _starts(there, train, z).astype(z.dtype))
+    start = _starts(there, train, z).astype(z.dtype)
+    return _rounds(there, train, test, start).descend([step_size])
 
 
 def _starts(job: Job, train: Problem, z: Rows) -> Array:

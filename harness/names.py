@@ -65,12 +65,15 @@ class Tag:
 
 # Verdicts, from good to bad, with what each says of a run (`failed`: of a job).
 LEVELLED, UNSETTLED, CYCLING, DIVERGED = "levelled", "unsettled", "cycling", "diverged"
+BY_ROUNDING = "decided by rounding"
 FAILED = "failed"
+UNRANKED = (BY_ROUNDING, DIVERGED)  # never the best step, and no cost of theirs is compared
 VERDICTS = {
     LEVELLED: "its cost is flat at the end of its iterations, and most of the excess is gone",
     UNSETTLED: "it is finite, and neither levelled nor cycling",
     CYCLING: "it rises and falls without a new low",
-    DIVERGED: "it stopped being finite",
+    BY_ROUNDING: "it is chaotic: another processor would end it elsewhere",
+    DIVERGED: "it stopped being finite, or ends far above the start",
     FAILED: "the job could not run",
 }
 TIED = 1e-6  # of the start's excess: final costs that are nearer to one another are equal
@@ -128,6 +131,7 @@ FINAL_TEST_COST = final(TEST_COST)
 FINAL_TEST_MISCLASSIFICATIONS = final(TEST_MISCLASSIFICATIONS)
 STEPS_TRIED = Metric("final/steps_tried", "steps")
 STEPS_LEVELLED = Metric("final/steps_levelled", "levelled steps")
+STEPS_BY_ROUNDING = Metric("final/steps_decided_by_rounding", "steps decided by rounding")
 STEPS_DIVERGED = Metric("final/steps_diverged", "diverged steps")
 TO_LOWEST = Metric(
     "final/iterations_to_lowest", "iterations to the lowest cost of the grid", "iterations"
@@ -156,6 +160,11 @@ def reached(name: str, measure: str = "iterations") -> Metric:
 def own_step(name: str) -> Metric:
     """Return the step size at which a scheme takes the fewest iterations to a target."""
     return Metric(f"{FINAL}step_to_{name}", f"step size for {name} of the excess")
+
+
+def least(name: str) -> Metric:
+    """Return the fewest iterations to a target that a step size between those tried might take."""
+    return Metric(f"{FINAL}least_iterations_to_{name}", f"least iterations to {name}", "iterations")
 
 
 def predicted(name: str) -> Metric:
@@ -294,6 +303,7 @@ BEST = Tag("best", "true for the step that stands for its scheme")
 FALLS = Tag("falls", "true where the cost falls throughout")
 START_VERDICTS = Tag("start_verdicts", "the verdict of each of several starts")
 STANDS_IN = Tag("start_stands_in", "true where normal stands in for same_function: start=null")
+REFINED = Tag("refined", "the step sizes beside the grid's, and what they take, as JSON")
 STEP_CHOSEN = Tag("step_chosen", "true where shown_step chose the step")
 COMPARED = Tag("compared_by", "what steps, targets and ranks go by, where it is not the cost")
 MISCLASSIFICATIONS = "misclassifications"

@@ -243,6 +243,10 @@ def _one_of(*choices: str) -> Check:
     return lambda name, value: one_of(name, value, choices)
 
 
+def _refine(name: str, value: Any) -> Any:
+    return value if isinstance(value, bool) else one_of(name, value, ("auto", "true", "false"))
+
+
 def _shown_step(name: str, value: Any) -> float | None:
     return None if value is None else number(name, value, above=0)
 
@@ -303,6 +307,21 @@ TABLE = (
         "start_scale", PROBLEM, 0.1, "standard deviation of a drawn start", POSITIVE, _is_drawn
     ),
     Setting("starts", PROBLEM, 1, "how many starts, of a start that is drawn", COUNT),
+    Setting(
+        "shadows",
+        DESCENT,
+        True,
+        "descend runs that may be chaotic once more, to see whether rounding decides their end",
+        switch,
+    ),
+    Setting(
+        "refine",
+        DESCENT,
+        "auto",
+        "try step sizes between those of the grid, for the iterations to a target; auto: while "
+        "that costs no more than the grid",
+        _refine,
+    ),
     Setting("precision", DESCENT, "float64", "or float32", _one_of("float64", "float32")),
     Setting(
         "reuse", PLACE, True, "take equal, finished jobs from what is recorded", switch, **COMMAND
@@ -396,6 +415,13 @@ TABLE = (
         0.2,
         "a cycling run rises and finds no new low in this last share of the run",
         _number(above=0, below=0.5),
+    ),
+    Setting(
+        "rules.diverged",
+        JUDGING,
+        10.0,
+        "a run that ends with more than so many times the start's excess has diverged",
+        _number(least=1),
     ),
     Setting("search.critical", DRAWING, False, "find the critical step size by bisection", switch),
     Setting(

@@ -33,8 +33,9 @@ class Optimizer(NamedTuple):
     weights, so that the costs of a descent do not depend on the axes. plain: it keeps no state and
     steps to `w - a g`, so that what theory says of gradient descent holds. curved: it divides by
     second derivatives, and so needs a cost that has some. gridless: it finds its own step sizes, so
-    that a job makes one run of each start, whatever the grid, called step size 1. note: how it
-    differs from what is usually called by its name.
+    that a job makes one run of each start, whatever the grid, called step size 1. steady: rounding
+    decides where a run ends only where its cost rises at times; of other rules any run may be so.
+    note: how it differs from what is usually called by its name.
     """
 
     init: Callable[[Array], State]
@@ -44,6 +45,7 @@ class Optimizer(NamedTuple):
     plain: bool = False
     curved: bool = False
     gridless: bool = False
+    steady: bool = False
     note: str = ""
 
 

@@ -19,4 +19,4 @@ def diminishing() -> Optimizer:
         k = state[0] + 1
         return weights - step_size / k * gradient, (k,)
 
-    return Optimizer(init, step, rotation_equivariant=True)
+    return Optimizer(init, step, rotation_equivariant=True, steady=True)

@@ -14,4 +14,4 @@ def gradient_descent() -> Optimizer:
     ) -> tuple[Array, State]:
         return weights - step_size * gradient, state
 
-    return Optimizer(init, step, rotation_equivariant=True, plain=True)
+    return Optimizer(init, step, rotation_equivariant=True, steady=True, plain=True)

@@ -41,4 +41,6 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
     note = (
         "every line search begins anew at the step size, and not at the last one that it accepted"
     )
-    return Optimizer(init, step, uses_objective=True, rotation_equivariant=True, note=note)
+    return Optimizer(
+        init, step, uses_objective=True, rotation_equivariant=True, steady=True, note=note
+    )

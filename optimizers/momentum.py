@@ -20,4 +20,4 @@ def momentum(momentum: float = 0.9) -> Optimizer:
     ) -> tuple[Array, State]:
         return weights - step_size * gradient + m * (weights - state[0]), (weights,)
 
-    return Optimizer(init, step, rotation_equivariant=True)
+    return Optimizer(init, step, rotation_equivariant=True, steady=True)

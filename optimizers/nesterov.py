@@ -23,4 +23,4 @@ def nesterov(momentum: float = 0.9) -> Optimizer:
         return behind + m * (behind - state[0]), (behind,)
 
     note = "of nesterov the points ahead are recorded, at which its gradients are taken"
-    return Optimizer(init, step, rotation_equivariant=True, note=note)
+    return Optimizer(init, step, rotation_equivariant=True, steady=True, note=note)

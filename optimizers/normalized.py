@@ -23,4 +23,4 @@ def normalized() -> Optimizer:
         direction = np.divide(gradient, norm, out=np.zeros_like(gradient), where=norm > 0)
         return weights - step_size * direction, state
 
-    return Optimizer(init, step, rotation_equivariant=True)
+    return Optimizer(init, step, rotation_equivariant=True, steady=True)

@@ -23,7 +23,8 @@ class Histories:
     Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
     misclassifications are None for real targets, the test histories without test points.
     diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
-    `(R, *shape)`, of the last finite iteration.
+    `(R, *shape)`, of the last finite iteration. shadows: `(R, M)`, the last costs of each run's
+    shadows, see `engine.rounds`; NaN where it has none, infinite where one diverged.
     """
 
     cost: NDArray[np.float64]
@@ -32,6 +33,7 @@ class Histories:
     test_misclassifications: NDArray[np.float64] | None
     diverged_at: NDArray[np.int64]
     weights: Array
+    shadows: NDArray[np.float64] | None = None
 
 
 def descend(

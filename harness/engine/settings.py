@@ -17,10 +17,12 @@ class Settings:
     step_sizes: distinct positive numbers. iterations: steps after the start. start: `zeros`,
     `normal` (start_scale times a standard normal, the same weights under every scheme),
     `same_function` (the same function under every affine scheme: see `engine.start`), or weights,
-    bias first (one list, or one a class). starts: how many starts. seed: of the starts. theory:
-    `auto` (what costs no more than the descent), `full` or `none`. shown_step: the step size whose
-    run stands for its scheme, one of step_sizes; None for the best. shown_point: the training
-    point, from 0, that `record=[components]` builds up. draws: the seeds that drew the data:
+    bias first (one list, or one a class). starts: how many starts. seed: of the starts. shadows:
+    runs that may be chaotic are descended once more. refine: `auto`, true or false: step sizes
+    between those of the grid. theory: `auto` (what costs no more than the descent), `full` or
+    `none`. shown_step: the step size whose run stands for its scheme, one of step_sizes; None for
+    the best. shown_point: the training point, from 0, that `record=[components]` builds up. draws:
+    the seeds that drew the data:
     another draw has other starts; zeros change nothing. fold: make no copy of the points under the
     scheme; the numbers are the same to rounding. Raises `UserError`.
     """
@@ -31,6 +33,8 @@ class Settings:
     start_scale: float = default("start_scale")
     starts: int = default("starts")
     seed: int = default("seed")
+    shadows: bool = default("shadows")
+    refine: bool | str = default("refine")
     precision: str = default("precision")
     record: tuple[str, ...] = tuple(default("record"))
     theory: str = default("theory")

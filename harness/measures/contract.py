@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench import names
 from normbench.datasets import Dataset
 from normbench.datasets.on_disk.points import Rows
 from normbench.engine.descent import Histories, Observe, descend
 from normbench.engine.problem import Problem
+from normbench.engine.rounds import Rounds
 from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.normalizers.decomposition import Surrogate
@@ -20,6 +22,7 @@ from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
 from normbench.theory.minimum import Minimum
 from normbench.theory.shared import OfPoints
+from normbench.verdicts import judging
 from normbench.verdicts.judging import Bench, Step
 from normbench.verdicts.search import Search
 
@@ -75,8 +78,9 @@ class Walk(NamedTuple):
 class Descended:
     """What a job's descent came to.
 
-    start: `(starts, *shape)`. best: the number of the step that stands for the scheme, None where
-    none stayed finite; chosen: the user chose it, and it need not be the best.
+    start: `(starts, *shape)`. rounds: what descends more runs, and keeps them. best: the number of
+    the step that stands for the scheme, None where there is none; chosen: the user chose it, and
+    it need not be the best.
     """
 
     train: Problem
@@ -84,6 +88,7 @@ class Descended:
     settings: Settings
     search: Search
     start: Array
+    rounds: Rounds
     histories: Histories
     theory: Theory
     least: Minimum
@@ -122,6 +127,14 @@ class Descended:
             self.settings.iterations,
             observe=observe,
         )
+
+    def finer(self, step_sizes: Sequence[float]) -> tuple[tuple[Step, ...], Array]:
+        """Descend other step sizes; return them, judged, and their costs `(S, A, K + 1)`."""
+        histories = self.rounds.descend(step_sizes, tested=False)
+        steps = judging.steps(
+            *(named(histories), histories.diverged_at, step_sizes, self.bench), histories.shadows
+        )
+        return steps, histories.cost.reshape(len(step_sizes), len(self.start), -1)
 
     @cached_property
     def walk(self) -> Walk | None:
@@ -236,6 +249,17 @@ class Measure:
     follows: str = ""
     applies: Callable[[Finished], bool] = _always
     check: Callable[[Dataset, Any], None] = _refuse_nothing
+
+
+def named(histories: Histories) -> dict[str, NDArray[np.float64]]:
+    """Return the histories that there are, by the names that they log under."""
+    every = {
+        names.TRAIN_COST.key: histories.cost,
+        names.TRAIN_MISCLASSIFICATIONS.key: histories.misclassifications,
+        names.TEST_COST.key: histories.test_cost,
+        names.TEST_MISCLASSIFICATIONS.key: histories.test_misclassifications,
+    }
+    return {name: history for name, history in every.items() if history is not None}
 
 
 def stacked(start: Array, times: int) -> Array:

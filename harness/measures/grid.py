@@ -1,11 +1,11 @@
-"""What a grid comes to: the largest step sizes that pass, and the best one for each target."""
+"""What a grid comes to: the largest step sizes that pass, and how many level."""
 
 from collections.abc import Sequence
 
 from normbench import names
 from normbench.measures.contract import VERDICTS, Findings, Finished, Measure
 from normbench.verdicts.convergence import largest_convergent, largest_falling
-from normbench.verdicts.judging import Step, fastest
+from normbench.verdicts.judging import Step
 
 NOTHING = float("nan")
 
@@ -36,23 +36,7 @@ def largest(steps: Sequence[Step], chosen: bool) -> Findings:
     }
     if chosen:
         tags[names.STEP_CHOSEN.key] = "true"
-    return Findings(metrics | _targets(steps), tags)
-
-
-def _targets(steps: Sequence[Step]) -> dict[str, float]:
-    """Return iterations and seconds to each target at the scheme's best step size for it.
-
-    And that step size. NaN where no step size gets there.
-    """
-    found: dict[str, float] = {}
-    for target in names.TARGETS:
-        own = fastest(steps, names.reached(target))
-        found[names.own_step(target).key] = NOTHING if own is None else steps[own].step_size
-        for goal in (names.reached(target, measure) for measure in names.MEASURES):
-            for metric in (goal, *(names.quartile(goal, part) for part in names.QUARTILES)):
-                told = {} if own is None else steps[own].metrics
-                found[metric.key] = told.get(metric.key, NOTHING)
-    return found
+    return Findings(metrics, tags)
 
 
 MEASURE = Measure(take, follows=VERDICTS)

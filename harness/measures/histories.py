@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.judged import named
+from normbench.measures.contract import Array, Findings, Finished, Measure, named
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Bench, Step
@@ -19,13 +18,16 @@ def take(made: Finished) -> Findings:
 
     `step_sizes` (S,). By the names they log under, those histories that there are, (S, A, K + 1),
     NaN from where a run stopped being finite. `diverged_at` (S, A), the iteration at which it did,
-    -1 for never. `minimum`, `reference` (the cost at zero weights), `tie` (NaN for none),
-    `epsilon`, `fit_seconds`, `seconds_a_step`, `points`, each (): see `Bench`.
+    -1 for never. `shadows` (S, A, M), the last costs of shadows, where any run has one. `minimum`,
+    `reference` (the cost at zero weights), `tie` (NaN for none), `epsilon`, `fit_seconds`,
+    `seconds_a_step`, `points`, each (): see `Bench`.
     """
     here = made.descended
     assert here is not None
     runs = (len(here.steps), len(here.start))
     every = {**named(here.histories), "diverged_at": here.histories.diverged_at}
+    if here.histories.shadows is not None:
+        every["shadows"] = here.histories.shadows
     return Findings(
         arrays={
             "step_sizes": np.array([step.step_size for step in here.steps]),
@@ -49,7 +51,9 @@ def judged_again(parts: Mapping[str, Array], rules: Rules) -> tuple[Step, ...]:
     known = [metric.key for metric in names.HISTORIES if metric.key in parts]
     histories = {name: parts[name].reshape(-1, parts[name].shape[-1]) for name in known}
     sizes = [float(size) for size in parts["step_sizes"]]
-    return judging.steps(histories, parts["diverged_at"].reshape(-1), sizes, bench)
+    shadows = parts.get("shadows")
+    ends = None if shadows is None else shadows.reshape(-1, shadows.shape[-1])
+    return judging.steps(histories, parts["diverged_at"].reshape(-1), sizes, bench, ends)
 
 
 MEASURE = Measure(take)

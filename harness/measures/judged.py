@@ -1,19 +1,18 @@
 """A job's descent, judged: theory first, then the verdicts that follow, then the best step."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench import names
 from normbench.engine.descent import Histories
 from normbench.engine.problem import Problem
+from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
-from normbench.measures.contract import Array, Descended
+from normbench.measures.contract import Array, Descended, named
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import least, theorize
 from normbench.theory.budget import Budget, allowance
 from normbench.theory.shared import OfPoints
 from normbench.verdicts import judging
-from normbench.verdicts.convergence import Rules
+from normbench.verdicts.convergence import Rules, sensitivity
 from normbench.verdicts.judging import Bench
 from normbench.verdicts.search import Search
 
@@ -25,6 +24,7 @@ def judged(
     rules: Rules,
     search: Search,
     start: Array,
+    rounds: Rounds,
     histories: Histories,
     known: OfPoints,
     seconds: tuple[float, float],
@@ -40,8 +40,7 @@ def judged(
     allowed = allowance(settings.theory, passes, len(known.x), size) if asked else None
     budget = Budget(allowed) if allowed else None
     theory = theorize(train, start[0], budget)
-    with np.errstate(all="ignore"):
-        lowest = float(np.nanmin(histories.cost, initial=np.inf))
+    lowest = _lowest(histories, float(np.finfo(start.dtype).eps))
     proof = _without_mistake(histories)
     found = least(train, known, lowest, settings.theory, passes, proof)
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
@@ -56,21 +55,25 @@ def judged(
         seconds_a_step=seconds[1] / max(1, steps_made),
         points=_points(train),
     )
-    steps = judging.steps(named(histories), histories.diverged_at, settings.step_sizes, bench)
+    steps = judging.steps(
+        *(named(histories), histories.diverged_at, settings.step_sizes, bench), histories.shadows
+    )
     best, chosen = judging.shown(steps, settings.shown_step)
-    parts = (settings, search, start, histories, theory, found, bench, steps, best, chosen)
+    parts = (settings, search, start, rounds, histories, theory, found, bench, steps, best, chosen)
     return Descended(train, optimizer, *parts), budget
 
 
-def named(histories: Histories) -> dict[str, NDArray[np.float64]]:
-    """Return the histories that there are, by the names that they log under."""
-    every = {
-        names.TRAIN_COST.key: histories.cost,
-        names.TRAIN_MISCLASSIFICATIONS.key: histories.misclassifications,
-        names.TEST_COST.key: histories.test_cost,
-        names.TEST_MISCLASSIFICATIONS.key: histories.test_misclassifications,
-    }
-    return {name: history for name, history in every.items() if history is not None}
+def _lowest(histories: Histories, epsilon: float) -> float:
+    """Return the lowest cost that was seen, of runs whose end rounding does not decide, if any."""
+    cost, shadows = histories.cost, histories.shadows
+    with np.errstate(all="ignore"):
+        lowest = np.nanmin(cost, axis=1, initial=np.inf)
+        if shadows is not None:
+            excess = cost[:, 0] - lowest.min()
+            apart = np.abs(shadows - cost[:, -1:]) > sensitivity(epsilon) * excess[:, None]
+            firm = ~apart.any(axis=1)
+            lowest = lowest[firm] if firm.any() else lowest
+    return float(lowest.min(initial=np.inf))
 
 
 def _points(train: Problem) -> int:

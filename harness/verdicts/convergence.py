@@ -1,7 +1,7 @@
 """The verdict on a history, and what follows from the verdicts of a grid: pure, each rule named.
 
-A verdict is `levelled`, `unsettled`, `cycling` or `diverged` (a job that fails has `failed`). A
-history is the costs `(k,)` of one run, from iteration 0 (the start) on.
+A verdict is `levelled`, `unsettled`, `cycling`, `decided by rounding` or `diverged` (a job that
+fails has `failed`). A history is the costs `(k,)` of one run, from iteration 0 (the start) on.
 """
 
 from collections import Counter
@@ -27,7 +27,8 @@ class Rules:
     tail: share of the run's iterations that is its tail; least_tail: and at least so many of
     them. variation: a levelled tail varies by less than this share of the run's total drop.
     excess: a levelled run ends under this share of the start's excess over the minimum.
-    last: share of the run in which a cycling run rises and finds no new low.
+    last: share of the run in which a cycling run rises and finds no new low. diverged: a run that
+    ends with more than so many times the start's excess has diverged, however finite it is.
     """
 
     tail: float = default("rules.tail")
@@ -35,6 +36,7 @@ class Rules:
     variation: float = default("rules.variation")
     excess: float = default("rules.excess")
     last: float = default("rules.last")
+    diverged: float = default("rules.diverged")
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -86,12 +88,16 @@ def judge(
     minimum: float,
     rules: Rules = Rules(),
     epsilon: float = float(np.finfo(np.float64).eps),
+    shadows: Sequence[float] = (),
+    scaled: bool = True,
 ) -> Judgement:
     """Return the judgement on one run.
 
     diverged: the run stopped being finite after this history. minimum: what the start's excess is
     measured from: the least cost there is where it is known, else the lowest that was seen.
-    epsilon: that of the type in which the run was made; it says what is rounding.
+    epsilon: that of the type in which the run was made; it says what is rounding. shadows: the last
+    costs of its shadows, NaN for none. scaled: the cost is measured against the start's excess; it
+    is not where it grows with the weights, whatever they classify.
     """
     if diverged:
         return Judgement(
@@ -99,6 +105,15 @@ def judge(
         )
     if len(history) < 2:
         return Judgement(names.UNSETTLED, "no step was made")
+    ends = np.array([history[-1], *shadows])
+    ends, excess = ends[~np.isnan(ends)] - minimum, float(history[0]) - minimum
+    if scaled and excess > 0 and np.all(ends > rules.diverged * excess):
+        return Judgement(
+            names.DIVERGED, f"the cost ends at over {rules.diverged:g} times the start's excess"
+        )
+    if np.any(np.abs(ends - ends[0]) > sensitivity(epsilon) * excess):
+        reason = "a shadow that starts next to it ends elsewhere"
+        return Judgement(names.BY_ROUNDING, reason)
     rounding = ROUNDING * epsilon * abs(float(history[0]))
     if tie(history, rounding):
         return Judgement(names.UNSETTLED, "tie: the cost neither falls nor rises", tied=True)
@@ -117,6 +132,25 @@ def judge(
     else:
         reason = "the cost rises at times and is not at rest at the end"
     return Judgement(names.UNSETTLED, reason, down, sinks=low)
+
+
+def sensitivity(epsilon: float) -> float:
+    """Return how far a run and its shadow may end apart, as a share of the start's excess.
+
+    epsilon: of the type in which they were made.
+    """
+    return 1e-6 if epsilon < 1e-10 else 1e-4
+
+
+def may_be_chaotic(history: History, steady: bool, epsilon: float) -> bool:
+    """Return whether rounding may decide where a run ends: it is finite, and rises at times.
+
+    steady: its step rule never parts two runs whose costs do not rise; under others any run may.
+    """
+    if len(history) < 2 or not np.isfinite(history[-1]):
+        return False
+    rounding = ROUNDING * epsilon * abs(float(history[0]))
+    return not steady or bool(np.any(np.diff(history) > rounding))
 
 
 def levelled(history: History, minimum: float, rules: Rules) -> bool:

@@ -91,12 +91,17 @@ class Bench:
         """The cost, or the count, that each target asks for, by its name."""
         return convergence.targets(*self.span)
 
-    def judge(self, history: Array, step_size: float, diverged_at: int) -> Judgement:
-        """Return the judgement on one run of costs `(K + 1,)`."""
+    def judge(
+        self, history: Array, step_size: float, diverged_at: int, shadows: Sequence[float] = ()
+    ) -> Judgement:
+        """Return the judgement on one run of costs `(K + 1,)`; shadows: where its shadows end."""
         diverged = diverged_at >= 0
         finite = history[:diverged_at] if diverged else history
-        found = convergence.judge(finite, diverged, self.minimum, self.rules, self.epsilon)
-        if found.verdict == names.DIVERGED or not self.tie:
+        found = convergence.judge(
+            *(finite, diverged, self.minimum, self.rules, self.epsilon, shadows),
+            scaled=not self.points,
+        )
+        if found.verdict in (names.DIVERGED, names.BY_ROUNDING) or not self.tie:
             return found
         if abs(step_size / self.tie - 1) <= AT_THRESHOLD:
             reason = "tie: at exactly 2/L the steepest part of the cost neither falls nor rises"
@@ -104,10 +109,21 @@ class Bench:
         return found
 
     def together(
-        self, costs: Array, diverged_at: NDArray[np.int64], step_size: float
+        self,
+        costs: Array,
+        diverged_at: NDArray[np.int64],
+        step_size: float,
+        shadows: Array | None = None,
     ) -> tuple[Judgement, tuple[str, ...]]:
-        """Return the judgement on one step size's runs `(starts, K + 1)`, and each verdict."""
-        judged = [self.judge(cost, step_size, int(at)) for cost, at in zip(costs, diverged_at)]
+        """Return the judgement on one step size's runs `(starts, K + 1)`, and each verdict.
+
+        shadows: where the shadows of each run end, `(starts, M)`; None for no shadows.
+        """
+        ends = [()] * len(costs) if shadows is None else shadows
+        judged = [
+            self.judge(cost, step_size, int(at), own)
+            for cost, at, own in zip(costs, diverged_at, ends)
+        ]
         return convergence.together(judged), tuple(each.verdict for each in judged)
 
 
@@ -116,19 +132,23 @@ def steps(
     diverged_at: NDArray[np.int64],
     step_sizes: Sequence[float],
     bench: Bench,
+    shadows: Array | None = None,
 ) -> tuple[Step, ...]:
     """Return a `Step` for each step size; the runs of one step size, its starts, stand together.
 
     histories: `(R, K + 1)` each, by the names they log under; of test points only where there are
-    any. diverged_at: `(R,)`, -1 for never.
+    any. diverged_at: `(R,)`, -1 for never. shadows: `(R, M)`, where the shadows of runs end.
     """
     starts = len(diverged_at) // len(step_sizes)
     found = [
-        _step(histories, diverged_at, size, slice(number * starts, (number + 1) * starts), bench)
+        _step(
+            *(histories, diverged_at, size, slice(number * starts, (number + 1) * starts), bench),
+            shadows,
+        )
         for number, size in enumerate(step_sizes)
     ]
     finite = [
-        None if step.verdict == names.DIVERGED else step.histories[bench.compared] for step in found
+        None if step.verdict in names.UNRANKED else step.histories[bench.compared] for step in found
     ]
     counts = convergence.to_lowest(finite, bench.span[0])
     return tuple(
@@ -143,14 +163,18 @@ def _step(
     step_size: float,
     runs: slice,
     bench: Bench,
+    shadows: Array | None,
 ) -> Step:
     left = diverged_at[runs]
     stops = left[left >= 0]
     costs = histories[names.TRAIN_COST.key][runs]
     length = int(stops.min()) if len(stops) else costs.shape[1]
     parts = {key: part[runs, :length] for key, part in histories.items()}
-    judgement, verdicts = bench.together(costs, left, step_size)
+    own = None if shadows is None else shadows[runs]
+    judgement, verdicts = bench.together(costs, left, step_size, own)
     reached = _reached(histories[bench.compared][runs], bench)
+    if judgement.verdict == names.BY_ROUNDING:
+        reached = {name: np.full_like(counts, np.nan) for name, counts in reached.items()}
     return Step(
         step_size=step_size,
         judgement=judgement,

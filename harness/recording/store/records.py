@@ -3,6 +3,7 @@
 import json
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,10 @@ from normbench.results.safe import clean
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.verdicts.judging import Step
 
+NONE_BEST = {
+    names.DIVERGED: "every step size diverged",
+    names.BY_ROUNDING: "every step size diverged or is decided by rounding",
+}
 LONGEST = 5000  # characters of a tag
 LONGEST_SCHEMA = 200_000  # characters, some 3,500 features: every record of a job carries it
 
@@ -53,18 +58,19 @@ def written(place: Place, dataset: Mapping[str, str], outcome: Outcome) -> JobRe
         tags |= {names.VERDICT.key: best.verdict, names.STEP_TAG.key: f"{best.step_size:g}"}
         tags |= {names.THINNED.key: "true"} if _is_thinned(best) else {}
     elif outcome.steps:
-        tags |= {names.VERDICT.key: names.DIVERGED}
-        tags |= {names.REASON.key: "no step size stayed finite"}
+        verdict = min((step.verdict for step in outcome.steps), key=names.UNRANKED.index)
+        tags |= {names.VERDICT.key: verdict, names.REASON.key: NONE_BEST[verdict]}
     if outcome.arrays:
         tags[names.RECORDED.key] = ",".join(outcome.arrays)
-    diverged = sum(step.verdict == names.DIVERGED for step in outcome.steps)
+    verdicts = Counter(step.verdict for step in outcome.steps)
     metrics += _grid(outcome.steps)
     metrics += [
         (names.FIT_SECONDS.key, outcome.fit_seconds, 0),
         (names.DESCENT_SECONDS.key, outcome.descent_seconds, 0),
         *_finite([(names.SECONDS_A_STEP.key, outcome.seconds_a_step, 0)]),
         (names.STEPS_TRIED.key, len(outcome.steps), 0),
-        (names.STEPS_DIVERGED.key, diverged, 0),
+        (names.STEPS_DIVERGED.key, verdicts[names.DIVERGED], 0),
+        (names.STEPS_BY_ROUNDING.key, verdicts[names.BY_ROUNDING], 0),
         *_findings(outcome.findings),
     ]
     name = place.tags[names.NORMALIZER.key]
@@ -196,7 +202,7 @@ def _grid(steps: Sequence[Step]) -> list[Entry]:
     """
     entries: list[Entry] = []
     for number, step in enumerate(steps):
-        if step.verdict != names.DIVERGED:
+        if step.verdict not in names.UNRANKED:
             entries.append((names.GRID_STEP_SIZE.key, float(np.log10(step.step_size)), number))
             for metric in (names.TRAIN_COST, names.TRAIN_MISCLASSIFICATIONS):
                 for value in step.histories.get(metric.key, [])[-1:]:

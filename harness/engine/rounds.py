@@ -1,0 +1,170 @@
+"""The descents of one job, one after another: its grid, the shadows of its runs, finer grids.
+
+A run whose cost rises may be chaotic: above `2/L` two trajectories can part exponentially, and
+where they end is then decided by rounding, which differs between processors. A *shadow* is such a
+run descended again, from a start that is moved by a tiny share of the distance that it travelled.
+Shadows descend apart from the runs: beside them in one product they would change their rounding.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.engine.descent import Histories, Progress, descend
+from normbench.engine.midway import Checkpoint
+from normbench.engine.problem import Problem
+from normbench.optimizers import Optimizer
+from normbench.verdicts.convergence import may_be_chaotic, sensitivity
+
+Array = NDArray[Any]
+T = TypeVar("T")
+# How far a shadow's start is from the run's, as a share of the distance that the run travelled.
+DISTANCE = {"float64": 1e-10, "float32": 1e-6}
+MORE_SHADOWS = 4  # of a run that its first shadow does not follow: where such runs end
+
+
+@dataclass
+class Rounds:
+    """The descents of one job on one problem, see the module.
+
+    start: `(starts, *shape)`. outward: from the problem's weights to those that are returned.
+    shadows: whether runs get shadows. checkpoint: keeps the round that is descended, and those that
+    are finished.
+    """
+
+    train: Problem
+    test: Problem | None
+    start: Array
+    outward: Callable[[Array], Array]
+    optimizer: Optimizer
+    iterations: int
+    shadows: bool
+    checkpoint: Checkpoint | None = None
+    finished: list[Histories] = field(default_factory=list)
+    kept: Mapping[str, Array] | None = None  # what the checkpoint holds; None: not looked at
+
+    def descend(
+        self, step_sizes: Sequence[float], progress: Progress | None = None, tested: bool = True
+    ) -> Histories:
+        """Return the histories of every step size and start, with the ends of their shadows.
+
+        tested: those of the test points, too, where there are some.
+        """
+        start = np.concatenate([self.start] * len(step_sizes))
+        sizes = np.repeat(np.array(step_sizes), len(self.start))
+        histories = self._round(self.test if tested else None, start, sizes, progress)
+        if self.shadows and len(histories.cost):
+            histories = self._shadowed(histories, start, sizes)
+        return replace(histories, weights=self.outward(histories.weights))
+
+    def _shadowed(self, histories: Histories, start: Array, sizes: Array) -> Histories:
+        """Return histories with the last costs of the shadows of those runs that have some."""
+        epsilon = float(np.finfo(start.dtype).eps)
+        steady = self.optimizer.steady
+        ends = np.full((len(start), 1 + MORE_SHADOWS), np.nan)
+        chaotic = [may_be_chaotic(cost, steady, epsilon) for cost in histories.cost]
+        runs = np.flatnonzero(chaotic)
+        if not len(runs):
+            return histories
+        ends[runs, 0] = self._ends(histories, runs, start, sizes, 0)
+        with np.errstate(invalid="ignore"):
+            lowest = np.nanmin(histories.cost)
+            excess = histories.cost[:, 0] - lowest
+            apart = ~(np.abs(ends[:, 0] - histories.cost[:, -1]) <= sensitivity(epsilon) * excess)
+        runs = runs[apart[runs]]
+        if len(runs):
+            again = np.repeat(runs, MORE_SHADOWS)
+            ends[runs, 1:] = self._ends(histories, again, start, sizes, 1).reshape(len(runs), -1)
+        return replace(histories, shadows=ends)
+
+    def _ends(
+        self, histories: Histories, runs: Array, start: Array, sizes: Array, seed: int
+    ) -> Array:
+        """Return the last costs of a shadow for each of some runs, infinite where it diverged."""
+        directions = np.random.default_rng(seed).standard_normal((len(runs), *start.shape[1:]))
+        inner = tuple(range(1, start.ndim))
+        directions /= np.sqrt((directions**2).sum(axis=inner, keepdims=True))
+        travelled = (histories.weights[runs] - start[runs]).astype(np.float64)
+        size = DISTANCE[start.dtype.name] * np.sqrt((travelled**2).sum(axis=inner, keepdims=True))
+        moved = (start[runs] + size * directions).astype(start.dtype)
+        shadows = self._round(None, moved, sizes[runs])
+        return np.where(shadows.diverged_at >= 0, np.inf, shadows.cost[:, -1])
+
+    def _round(
+        self, test: Problem | None, start: Array, sizes: Array, progress: Progress | None = None
+    ) -> Histories:
+        """Descend runs; or take them from the checkpoint, where they were finished before."""
+        number = len(self.finished)
+        shape = len(start), self.iterations + 1
+        histories = self._finished_before(number, shape, start.shape)
+        if histories is None:
+            file = _RoundFile(self, number) if self.checkpoint else None
+            histories = descend(
+                *(self.train, test, self.optimizer, start, sizes, self.iterations),
+                progress,
+                checkpoint=file,
+            )
+        self.finished.append(histories)
+        return histories
+
+    def _finished_before(
+        self, number: int, shape: tuple[int, ...], weights: tuple[int, ...]
+    ) -> Histories | None:
+        """Return a round that the checkpoint holds whole; None where it does not."""
+        if self.checkpoint and self.kept is None:
+            self.kept = self.checkpoint.resume(dict) or {}
+        if not self.kept or number >= int(self.kept.get(ROUND, 0)):
+            return None
+        prefix = f"{ROUND}/{number}/"
+        parts = {
+            name.removeprefix(prefix): part
+            for name, part in self.kept.items()
+            if name.startswith(prefix)
+        }
+        arrays = {name: parts.get(name) for name in NAMES}
+        cost, last = arrays["cost"], arrays["weights"]
+        if cost is None or last is None or cost.shape != shape or last.shape != weights:
+            self.kept = {}  # of another descent: all is made again
+            return None
+        return Histories(**arrays)  # type: ignore[arg-type]
+
+    def parts(self) -> dict[str, Array]:
+        """Return the finished rounds as arrays."""
+        every = {ROUND: np.array(len(self.finished))}
+        for number, histories in enumerate(self.finished):
+            own = {name: getattr(histories, name) for name in NAMES}
+            every |= {
+                f"{ROUND}/{number}/{name}": part for name, part in own.items() if part is not None
+            }
+        return every
+
+
+ROUND = "round"
+NAMES = tuple(name for name in Histories.__dataclass_fields__ if name != "shadows")
+
+
+class _RoundFile:
+    """The checkpoint of a job, as the descent of one of its rounds sees it."""
+
+    def __init__(self, rounds: Rounds, number: int) -> None:
+        assert rounds.checkpoint is not None
+        self.rounds, self.number, self.inner = rounds, number, rounds.checkpoint
+
+    @property
+    def spent(self) -> float:
+        return self.inner.spent
+
+    def due(self) -> bool:
+        return self.inner.due()
+
+    def save(self, parts: Mapping[str, Array]) -> None:
+        self.inner.save({**self.rounds.parts(), **parts})
+
+    def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
+        kept = self.rounds.kept
+        if not kept or int(kept.get(ROUND, 0)) != self.number:
+            return None
+        return self.inner.resume(read)
