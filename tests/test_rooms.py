@@ -42,7 +42,7 @@ command.sweep
 command.config
     modules: normbench.command.config
     imports: recording.reuse recording.store results.studies results.figures results.store
-        job verdicts engine choices datasets settings values results.safe names
+        job engine verdicts choices datasets settings values results.safe names
     libraries: hydra hydra_plugins omegaconf
 
 command.startup
@@ -52,7 +52,7 @@ command.startup
 
 comparison
     modules: normbench.comparison
-    imports: recording.store results.report results.store job verdicts engine engine.scheme
+    imports: recording.store results.report results.store job engine engine.scheme verdicts
         costs choices datasets settings values names
     libraries: numpy pandas sklearn
 
@@ -129,7 +129,7 @@ results.store
 
 job
     modules: normbench.job
-    imports: route measures theory verdicts engine.fast engine engine.scheme costs
+    imports: route measures theory engine.fast engine engine.scheme verdicts costs
         optimizers datasets points
     libraries: numpy
 
@@ -140,7 +140,7 @@ route
 
 measures
     modules: normbench.measures
-    imports: theory verdicts engine engine.scheme normalizers optimizers datasets points
+    imports: theory engine engine.scheme verdicts normalizers optimizers datasets points
         values results.words names
     libraries: numpy
 
@@ -149,11 +149,6 @@ theory
     imports: engine normalizers points values names
     libraries: numpy scipy
 
-verdicts
-    modules: normbench.verdicts
-    imports: settings names
-    libraries: numpy
-
 engine.fast
     modules: normbench.engine.fast
     imports: engine engine.scheme normalizers costs optimizers points values
@@ -161,13 +156,18 @@ engine.fast
 
 engine
     modules: normbench.engine
-    imports: engine.scheme normalizers costs optimizers points settings values
+    imports: engine.scheme verdicts normalizers costs optimizers points settings values
     libraries: autograd numpy scipy
 
 engine.scheme
     modules: normbench.engine.scheme
     imports: normalizers points values
     libraries: numpy sklearn
+
+verdicts
+    modules: normbench.verdicts
+    imports: settings names
+    libraries: numpy
 
 normalizers
     modules: normbench.normalizers

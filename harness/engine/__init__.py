@@ -1,3 +1,13 @@
 """What is descended: the cost of stacked models on points, all runs of a grid at once."""
 
-__all__ = ["descent", "hessian", "midway", "penalty", "problem", "settings", "start", "targets"]
+__all__ = [
+    "descent",
+    "hessian",
+    "midway",
+    "penalty",
+    "problem",
+    "rounds",
+    "settings",
+    "start",
+    "targets",
+]

@@ -19,6 +19,9 @@ from normbench.settings import Role, has_role
 COST = names.FINAL_COST.column
 COUNT = names.FINAL_MISCLASSIFICATIONS.column
 FEWEST = "fewest misclassified points"
+ON_GRID = (
+    " on this grid"  # of a number for which no step sizes between those of the grid were tried
+)
 MOST = 4  # so many names are read in a sentence
 # Under another setting, such as the optimizer's, the costs of schemes are compared.
 PROBLEM = (Role.PROBLEM, Role.REPETITION)
@@ -126,10 +129,12 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
                 there = {"schemes": " = ".join(fast), "target": target, "what": what}
                 return [], said("starts_there", **there)
             others = middle[middle > middle.min()].sort_values(kind="stable")
-            words = [f"{name} {_count(value)}" for name, value in others.items()]
+            refined = table.groupby("scheme", sort=False)["finer"].all()
+            words = [f"{name} {_count(value, refined[name])}" for name, value in others.items()]
             after = f" ({', '.join(words)})" if words else ""
-            least = _count(middle.min())
+            least = f"{middle.min():.0f}"
             least += " iteration" if least == "1" else " iterations"
+            least += "" if refined[fast[0]] else ON_GRID
             told = {"count": least, "target": target, "what": what, "others": after}
             count = table["split"].nunique()
             # On one split the count is what it is; another split would have another.
@@ -141,8 +146,10 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
     return labels, said("nobody", schemes=" = ".join(labels), **told)
 
 
-def _count(value: float) -> str:
-    return f"{value:.0f}" if np.isfinite(value) else "never"
+def _count(value: float, refined: bool) -> str:
+    if np.isfinite(value):
+        return f"{value:.0f}" if refined else f"{value:.0f}{ON_GRID}"
+    return "not reached" if refined else f"not{ON_GRID}"
 
 
 def _over(splits: int) -> str:

@@ -16,7 +16,7 @@ from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
 NUMBERS = (
-    *("best step", "shown step", "step", "step size", "critical", "ratio", "tied steps"),
+    *("best step", "shown step", "step", "step size", "critical", "ratio", "range"),
     *("falls up to", "levels up to", "condition"),
 )
 COSTS = ("cost", "cost q1", "cost q3", "test cost", "best test cost")

@@ -228,14 +228,16 @@ def _together(rows: pd.DataFrame, by: str) -> pd.DataFrame:
 
 
 def _on_the_grid(rows: pd.DataFrame, name: str) -> tuple[float, str]:
-    """Return the median of step sizes, and whether it may be larger: one below it was censored."""
-    known = rows[rows[name].notna()]
-    if known.empty:
+    """Return the smallest step size of some splits, and whether it may be larger.
+
+    It is what holds on every split, as the verdict is the worst: NaN where one split has none.
+    """
+    if rows[name].isna().any():
         return float("nan"), "false"
-    middle = float(np.quantile(known[name], 0.5, method="lower"))
+    least = float(rows[name].min())
     tag = OF_THE_GRID[name]
-    below = known.loc[known[name] <= middle, tag] if tag in known else pd.Series(dtype=str)
-    return middle, str((below == "true").any()).lower()
+    of_least = rows.loc[rows[name] == least, tag] if tag in rows else pd.Series(dtype=str)
+    return least, str(bool(len(of_least)) and bool((of_least == "true").all())).lower()
 
 
 def _verdicts(
@@ -265,7 +267,7 @@ def _standing(
     by = sizes[steps.index]
     each = held.fillna(np.inf).groupby(by)
     unreached = each.agg(lambda part: np.isinf(part).sum()) + len(jobs) - each.size()
-    upper = each.quantile(0.5, interpolation="higher")
+    upper = each.quantile(0.75, interpolation="higher")
     ends = left[steps.index].groupby(by).median()
     number = best_step([*upper.index], upper, unreached, ends)
     assert number is not None

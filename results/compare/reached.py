@@ -1,5 +1,6 @@
 """When each scheme reaches a target: at the step size that is its best for that target."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,9 +11,9 @@ from normbench import names
 from normbench.results.compare import problems
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
-from normbench.verdicts.best_step import best_step
+from normbench.verdicts.refinement import step_size_of
 
-COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "most"]
+COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "finer"]
 
 
 def reached(
@@ -20,15 +21,16 @@ def reached(
 ) -> pd.DataFrame:
     """Return one row a problem, split and scheme: when it reaches a target, held to the end.
 
-    value: iterations or seconds to the target at the step, the median over the split's starts;
-    infinite where it is never reached, where every step size diverged, and where the job failed.
-    step: the scheme's best step size for the target, one for all splits: the fewest iterations,
-    by the median over the splits; of equal ones the smaller. excess: the share of the start's
-    excess that is left at the end. least, most: the range of the median over the step sizes that
-    end as low as the step does. The target is one for all schemes of a problem: the lowest, where
-    the least cost is only the lowest that each job saw; but each scheme's own where a penalty
-    makes each minimize another function. A job whose seconds are not known has no row; neither
-    has one whose starts would have to be counted by costs that are not recorded.
+    value: iterations or seconds to the target at the step size that takes the fewest on that split
+    (each scheme is tuned for each split); infinite where no step size that was tried reaches it,
+    and where the job failed. step: that step size. excess: the share of the start's excess that is
+    left at the end. least: the fewest iterations that a step size between those tried might take,
+    NaN where that is not known. finer: whether step sizes between those of the grid were tried.
+    The target is one for all schemes of a problem: the lowest, where the least cost is only the
+    lowest that each job saw; but each scheme's own where a penalty makes each minimize another
+    function. A job whose seconds are not known has no row; neither has one whose starts would have
+    to be counted by costs that are not recorded. Of several jobs of a split, such as those of
+    several seeds of the start, the medians.
     """
     if len(sweeps) == 1:
         key = ("reached", target, measure)
@@ -41,9 +43,80 @@ def _reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame
     if schemes.empty:
         return pd.DataFrame(columns=COLUMNS)
     schemes = schemes.join(_goals(schemes, target))
-    every = _at_each_step(sweeps, schemes, target, measure)
-    parts = [_at_best(rows) for _, rows in every.groupby(problems.SCHEME, sort=False)]
-    return pd.concat(parts).dropna(subset="value", ignore_index=True)[COLUMNS]
+    rows = [
+        row
+        for number, sweep in enumerate(sweeps)
+        for row in _of_sweep(sweep, schemes[schemes["sweep"] == number], target, measure)
+    ]
+    every = pd.DataFrame(rows, columns=COLUMNS).dropna(subset="value", ignore_index=True)
+    keys = COLUMNS[:4]
+    if not every.duplicated(keys).any():
+        return every
+    return _middles(every.groupby(keys, sort=False)).reset_index()
+
+
+def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
+    """Return the rows of `reached` of one sweep's jobs, one a scheme run."""
+    held = _held(sweep, schemes[schemes["lowered"]])
+    rows = []
+    for scheme in as_rows(schemes):
+        excess = _left(scheme, scheme, scheme["minimum"], scheme["start"])
+        if scheme["lowered"]:
+            sizes = sorted(held.get(scheme["run_id"], {}).items())
+            size, iterations = min(sizes, key=lambda pair: pair[1], default=(np.nan, np.inf))
+            value, least, finer = _counted(scheme, iterations, measure), np.nan, False
+        else:
+            size = number_in(scheme, names.own_step(target).column)
+            value = _recorded(scheme, target, measure)
+            least = number_in(scheme, names.least(target).column)
+            finer = target in refined_of(scheme).get("targets", ())
+        place = [scheme[column] for column in (*problems.SCHEME, "split")]
+        rows.append([*place, size, value, excess, least, finer])
+    return rows
+
+
+def refined_of(scheme: Mapping[Any, Any]) -> Mapping[str, Any]:
+    """Return what a scheme run's tag says of step sizes between those of its grid."""
+    text = scheme.get(names.REFINED.column)
+    return json.loads(text) if isinstance(text, str) and text else {}
+
+
+def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
+    """Return one row a problem and scheme of several splits: its one step size for them all.
+
+    Of the step sizes that every split ran: the one that brings the most splits to the target, then
+    that of the lowest upper quartile of iterations, then the smallest. reached, splits: how many.
+    median, q3: of the iterations, infinite where a split does not reach it.
+    """
+    schemes = problems.scheme_runs([sweep])
+    steps = sweep.of_role(names.STEP)
+    counts_of: dict[str, dict[float, float]] = {}
+    for step in as_rows(steps):
+        count = _recorded(step, target, "iterations")
+        counts_of.setdefault(step["parent"], {})[step_size(step)] = count
+    rows = []
+    for place, part in schemes.groupby(problems.SCHEME, sort=False):
+        if part["split"].nunique() < 2:
+            continue
+        own = []
+        for scheme in as_rows(part):
+            finer = refined_of(scheme)
+            sizes = [step_size_of(int(number)) for number in finer.get("numbers", ())]
+            found = zip(sizes, finer.get(target, ()))
+            finer_counts = {size: np.inf if count is None else count for size, count in found}
+            own.append(pd.Series({**finer_counts, **counts_of.get(scheme["run_id"], {})}))
+        table = pd.concat(own, axis=1, join="inner").sort_index().to_numpy(dtype=float)
+        if not len(table):
+            continue
+        sizes = pd.concat(own, axis=1, join="inner").sort_index().index.to_numpy()
+        missed = np.isinf(table).sum(axis=1)
+        median, upper = np.quantile(table, [0.5, 0.75], axis=1, method="higher")
+        best = min(range(len(sizes)), key=lambda n: (missed[n], upper[n], sizes[n]))
+        count = {"reached": table.shape[1] - missed[best], "splits": table.shape[1]}
+        numbers = {"step": sizes[best], **count, "median": median[best], "q3": upper[best]}
+        rows.append({**dict(zip(problems.SCHEME, place)), **numbers})
+    columns = [*problems.SCHEME, "step", "reached", "splits", "median", "q3"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
@@ -72,64 +145,11 @@ def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
     return found
 
 
-def _at_each_step(
-    sweeps: Sequence[Sweep], schemes: pd.DataFrame, target: str, measure: str
-) -> pd.DataFrame:
-    """Return one row a scheme, split and step size: iterations, value and excess.
-
-    Of several jobs of a split, such as those of several seeds of the start, the medians. A job
-    that failed has an infinite value at every step size that its scheme was run with.
-    """
-    rows = [
-        row
-        for number, sweep in enumerate(sweeps)
-        for row in _of_sweep(sweep, schemes[schemes["sweep"] == number], target, measure)
-    ]
-    columns = [*problems.SCHEME, "split", "step", "iterations", "value", "excess"]
-    every = pd.DataFrame(rows, columns=columns)
-    sizes = every.groupby(problems.SCHEME, sort=False)["step"].agg(lambda part: sorted(set(part)))
-    ran = set(every[[*problems.SCHEME, "split"]].itertuples(index=False, name=None))
-    lost = [
-        [*key, size, np.inf, np.inf, np.inf]
-        for key in dict.fromkeys(
-            schemes[[*problems.SCHEME, "split"]].itertuples(index=False, name=None)
-        )
-        if key not in ran
-        for size in sizes.get(key[:3], [np.nan])
-    ]
-    every = pd.concat([every, pd.DataFrame(lost, columns=columns)], ignore_index=True)
-    every = every.astype(dict.fromkeys(columns[4:], float))
-    if not every.duplicated(columns[:5]).any():
-        return every
-    return _middles(every.groupby(columns[:5], sort=False, dropna=False)).reset_index()
-
-
 def _middles(groups: Any) -> pd.DataFrame:
     """Return medians; the upper of two: an order statistic, for an infinite one has no mean."""
-    middles: pd.DataFrame = groups[["iterations", "value", "excess"]].quantile(
-        0.5, interpolation="higher"
-    )
-    return middles
-
-
-def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
-    """Return the rows of `_at_each_step` of one sweep's jobs, one a step run."""
-    about = {row["run_id"]: row for row in as_rows(schemes)}
-    steps = sweep.of_role(names.STEP)
-    steps = steps[steps["parent"].isin(about)]
-    counted = {run_id for run_id, row in about.items() if row["lowered"]}
-    held = _held(sweep, steps[steps["parent"].isin(counted)], about)
-    rows = []
-    for step in as_rows(steps):
-        scheme = about[step["parent"]]
-        excess = _left(step, scheme, scheme["minimum"], scheme["start"])
-        if scheme["lowered"]:
-            iterations, value = _counted(scheme, held.get(step["run_id"], np.inf), measure)
-        else:
-            iterations, value = _recorded(step, target, measure)
-        place = [scheme[column] for column in (*problems.SCHEME, "split")]
-        rows.append([*place, step_size(step), iterations, value, excess])
-    return rows
+    numbers = [column for column in COLUMNS[4:] if column != "finer"]
+    middles: pd.DataFrame = groups[numbers].quantile(0.5, interpolation="higher")
+    return middles.assign(finer=groups["finer"].all())
 
 
 def counts(schemes: pd.DataFrame) -> "pd.Series[bool]":
@@ -171,7 +191,7 @@ def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | N
 
 def _left(run: Mapping[Any, Any], scheme: Mapping[Any, Any], minimum: float, start: float) -> float:
     final = run.get(names.final(compared(scheme)).column)
-    if run["verdict"] == names.DIVERGED or final is None or pd.isna(final):
+    if run["verdict"] in names.UNRANKED or final is None or pd.isna(final):
         return float("inf")
     return float((final - minimum) / start) if start else float("nan")  # a rounding below 0 stays
 
@@ -182,41 +202,38 @@ def step_size(step: Mapping[Any, Any]) -> float:
     return float(step[names.STEP_TAG.column] if known is None or pd.isna(known) else known)
 
 
-def _recorded(step: Mapping[Any, Any], target: str, measure: str) -> tuple[float, float]:
-    """Return iterations and the measure to a target as they are recorded; infinite for never."""
-    iterations, value = (
-        number_in(step, names.reached(target, each).column) for each in ("iterations", measure)
-    )
-    if not np.isfinite(iterations):
-        return np.inf, np.inf
-    return iterations, value  # NaN where its seconds were not recorded
+def _recorded(run: Mapping[Any, Any], target: str, measure: str) -> float:
+    """Return iterations or seconds to a target as they are recorded; infinite for never."""
+    reaches = np.isfinite(number_in(run, names.reached(target).column))
+    return number_in(run, names.reached(target, measure).column) if reaches else np.inf
 
 
-def _counted(scheme: Mapping[Any, Any], iterations: float, measure: str) -> tuple[float, float]:
-    """Return iterations and the measure of a run whose costs were counted to a lower target."""
+def _counted(scheme: Mapping[Any, Any], iterations: float, measure: str) -> float:
+    """Return the measure of a run whose costs were counted to a lower target."""
     if problems.starts_of(scheme) > 1:  # the median's costs are not each start's
-        return float("nan"), float("nan")
+        return float("nan")
     if measure == "iterations":
-        return iterations, iterations
+        return iterations
     fit, each = (scheme.get(m.column, np.nan) for m in (names.FIT_SECONDS, names.SECONDS_A_STEP))
-    return iterations, float(fit + iterations * each)
+    return float(fit + iterations * each)
 
 
-def _held(
-    sweep: Sweep, steps: pd.DataFrame, about: Mapping[str, Mapping[Any, Any]]
-) -> dict[str, float]:
-    """Return, by step run, the step from which on its costs stay at or below its scheme's goal."""
+def _held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[float, float]]:
+    """Return, by scheme run, when the costs of each step size stay at or below its goal."""
+    goals = dict(zip(schemes["run_id"], schemes["goal"]))
+    steps = sweep.of_role(names.STEP)
+    steps = steps[steps["parent"].isin(goals) & (steps["verdict"] != names.BY_ROUNDING)]
     if steps.empty:
         return {}
-    parents = dict(zip(steps["run_id"], steps["parent"]))
+    of_run = {str(step["run_id"]): step for step in as_rows(steps)}
     table = sweep.histories(steps, (names.TRAIN_COST.key,))
-    return {
-        str(run_id): first_held(
-            dict(zip(rows["iteration"], rows[names.TRAIN_COST.key])),
-            about[parents[run_id]]["goal"],
-        )
-        for run_id, rows in table.groupby("run_id")
-    }
+    found: dict[str, dict[float, float]] = {}
+    for run_id, rows in table.groupby("run_id"):
+        step = of_run[str(run_id)]
+        costs = dict(zip(rows["iteration"], rows[names.TRAIN_COST.key]))
+        count = first_held(costs, goals[step["parent"]])
+        found.setdefault(step["parent"], {})[step_size(step)] = count
+    return found
 
 
 def first_held(costs: Mapping[int, float], goal: float) -> float:
@@ -224,21 +241,6 @@ def first_held(costs: Mapping[int, float], goal: float) -> float:
     above = [step for step, cost in costs.items() if not cost <= goal]
     first = max(above, default=-1) + 1
     return float(first) if first in costs else float("inf")
-
-
-def _at_best(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return one scheme's rows on one problem at its best step size, with the range over ties."""
-    if rows["step"].isna().all():  # no job of it ran
-        return rows.assign(least=np.inf, most=np.inf)
-    middles = _middles(rows.groupby("step"))
-    unreached = np.isinf(rows["iterations"]).groupby(rows["step"]).sum()
-    number = best_step([*middles.index], middles["iterations"], unreached, middles["excess"])
-    assert number is not None
-    best = middles.iloc[number]
-    tied = (middles["excess"] - best["excess"]).abs() <= names.TIED
-    values = [*middles["value"][tied], best["value"]]
-    at_best = rows[rows["step"] == middles.index[number]]
-    return at_best.assign(least=np.min(values), most=np.max(values))
 
 
 def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:

@@ -24,7 +24,7 @@ FILE = "profiles"  # the figure's, without its suffix
 NO_PROBLEM = "no job with a descent"
 NO_PAIR = "no problem on which two schemes were run"
 NOBODY = "no scheme reaches the target on any problem that every scheme was run on"
-TIED = "tied steps: the range over the step sizes that end as low"
+RANGE = "range: a step size between those tried might take as few as the first number"
 UNREACHED = "schemes that do not reach the target are ranked by the excess that they end with"
 MEDIAN = "low to high: an interval of the median rank"
 NOT_ALL = "no problem on which every scheme was run; name the sweeps that share their schemes"
@@ -63,7 +63,7 @@ def tell(
     _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN)
     _show("prediction against observation", _predictions(loaded), NO_PROBLEM)
     spread = comparisons.spread(table)
-    _show("median and quartiles over splits", spread, NO_PROBLEM, TIED)
+    _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE)
     pairs = comparisons.paired(table)
     sure = comparisons.assurance(pairs) if len(pairs) else ""
     _show("pairs: ratio is how much longer the other takes", pairs, NO_PAIR, sure)
