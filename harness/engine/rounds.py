@@ -152,10 +152,7 @@ class _RoundFile:
     def __init__(self, rounds: Rounds, number: int) -> None:
         assert rounds.checkpoint is not None
         self.rounds, self.number, self.inner = rounds, number, rounds.checkpoint
-
-    @property
-    def spent(self) -> float:
-        return self.inner.spent
+        self.spent = self.inner.spent
 
     def due(self) -> bool:
         return self.inner.due()

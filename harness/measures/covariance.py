@@ -24,7 +24,8 @@ def take(made: Finished) -> Findings:
     Dropped directions as the scheme itself says (`dropped_`); without that the dead directions
     are those at rounding level. Live directions are lost where the scales of features differ so
     much that rounding of the largest hides the smallest. `theory/gram_largest_*`: the largest
-    eigenvalue of the points' Gram matrix as they are, centred, and centred and scaled.
+    eigenvalue of the points' Gram matrix as they are, centred, and centred and scaled; not with a
+    penalty.
     """
     facts = made.known.facts
     values = facts.variances
@@ -34,10 +35,14 @@ def take(made: Finished) -> Findings:
         names.DEAD_DIRECTIONS.key: float(np.count_nonzero(dead)),
         names.LOST_DIRECTIONS.key: float(_lost(facts, made.scheme)),
         names.DEAD_VARIANCE.key: float(values[dead].sum()) / total if total else float("nan"),
-        names.LARGEST_RAW.key: facts.raw,
-        names.LARGEST_CENTRED.key: facts.centred,
-        names.LARGEST_STANDARD.key: facts.standard,
     }
+    linear = made.descended.train.linear if made.descended else None
+    if linear is None or not np.any(linear.l2):  # a penalty has a curvature of its own
+        metrics |= {
+            names.LARGEST_RAW.key: facts.raw,
+            names.LARGEST_CENTRED.key: facts.centred,
+            names.LARGEST_STANDARD.key: facts.standard,
+        }
     series = {}
     if len(values) <= MOST:
         series[names.VARIANCE.key] = (np.arange(len(values)), values)

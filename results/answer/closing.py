@@ -275,7 +275,19 @@ def _lost(sweep: Sweep, experiment: str | None) -> list[Said]:
     who = f"{count} of {len(jobs)} jobs" if several or not diverged else listed(diverged)
     failed = int((jobs["verdict"] == names.FAILED).sum())
     found = [said("all_diverged", who=who)] if count else []
-    return found + ([said("some_failed", failed=failed, jobs=len(jobs))] if failed else [])
+    found += [said("some_failed", failed=failed, jobs=len(jobs))] if failed else []
+    return found + _by_rounding(whole(sweep), experiment)
+
+
+def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Said]:
+    """Say how many step sizes rounding decides, and whether that was looked for."""
+    steps = sweep.of_role(names.STEP, experiment)
+    schemes = sweep.of_role(names.SCHEME, experiment)
+    count = int((steps["verdict"] == names.BY_ROUNDING).sum())
+    one = {"are": "is", "them": "it"} if count == 1 else {"are": "are", "them": "them"}
+    found = [said("by_rounding", count=count, runs=len(steps), **one)] if count else []
+    unseen = schemes.get(names.setting("shadows"), pd.Series(dtype=str)) == "False"
+    return found + ([said("no_shadows")] if unseen.any() else [])
 
 
 def _which(labels: Sequence[str]) -> str:
@@ -286,7 +298,7 @@ def _finite(schemes: pd.DataFrame) -> pd.DataFrame:
     """Return the schemes that have a final cost, the lowest first."""
     if COST not in schemes:
         return schemes.iloc[:0]
-    lost = schemes["verdict"].isin([names.FAILED, names.DIVERGED])
+    lost = schemes["verdict"].isin([names.FAILED, *names.UNRANKED])
     return schemes[schemes[COST].notna() & ~lost].sort_values(COST, kind="stable")
 
 
@@ -313,13 +325,19 @@ def _place(rows: Sequence[Mapping[Any, Any]], by: str, whose: str) -> str:
     if by == "count":
         return PARTS[by].format(**about, count=rows[0][COUNT])
     if by == "excess":
-        rest = f"{share(left)} of its excess left" if solved else "of unknown excess"
+        rest = f"{share(left)} of its excess{_of(rows[0])} left" if solved else "of unknown excess"
         return PARTS[by].format(**about, left=rest)
     if solved:
-        about["told"] = f"{verdicts}, {share(left)} of {whose} excess left"
+        about["told"] = f"{verdicts}, {share(left)} of {whose} excess{_of(rows[0])} left"
     cost, told_apart = rows[0][COST], names.TIED * start_excess(rows[0])
     name = "low" if abs(cost) < told_apart else by
     return PARTS[name].format(**about, cost=told_apart if name == "low" else cost)
+
+
+def _of(scheme: Mapping[Any, Any]) -> str:
+    """Say whose excess is the whole, where runs do not start at zero weights."""
+    start = scheme.get(names.setting("start"), "zeros")
+    return "" if start in ("zeros", "None", None) else " of zero weights"
 
 
 def share(left: float) -> str:

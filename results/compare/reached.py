@@ -112,9 +112,9 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
         missed = np.isinf(table).sum(axis=1)
         median, upper = np.quantile(table, [0.5, 0.75], axis=1, method="higher")
         best = min(range(len(sizes)), key=lambda n: (missed[n], upper[n], sizes[n]))
-        count = {"reached": table.shape[1] - missed[best], "splits": table.shape[1]}
-        numbers = {"step": sizes[best], **count, "median": median[best], "q3": upper[best]}
-        rows.append({**dict(zip(problems.SCHEME, place)), **numbers})
+        splits = table.shape[1]
+        numbers = (sizes[best], splits - missed[best], splits, median[best], upper[best])
+        rows.append([*place, *numbers])
     columns = [*problems.SCHEME, "step", "reached", "splits", "median", "q3"]
     return pd.DataFrame(rows, columns=columns)
 

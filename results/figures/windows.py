@@ -70,6 +70,17 @@ def bars(parts: Parts, iterations: int) -> Bars:
     )
 
 
+def predicted(parts: Parts, step: float, iterations: int) -> float:
+    """Return the share of the excess that the directions at the start predict to be left.
+
+    1 at most: a direction along which the cost would grow is not predicted beyond that.
+    """
+    with np.errstate(over="ignore"):
+        left = np.minimum((1 - step * parts[CURVATURE]) ** (2.0 * iterations), 1.0)
+    share = np.asarray(parts[SHARE], dtype=float)
+    return float(left @ share / share.sum()) if share.sum() > 0 else 1.0
+
+
 def at_best(parts: Parts, iterations: int) -> Bars | None:
     """Return the windows at the best step's last weights; None where they are not known."""
     curvature = parts.get(AT_BEST)

@@ -10,7 +10,7 @@ from normbench import names
 from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons
 from normbench.results.compare.merging import merged, whole
-from normbench.results.compare.reached import reached
+from normbench.results.compare.reached import excess_left, reached
 from normbench.results.figures import components, film, overview, reconstruction, windows
 from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
@@ -18,6 +18,7 @@ from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL, extremes
 from normbench.results.words.sentences import Said, paragraph, said
 
+EXPLAINED = 0.25  # of the excess: a prediction further off than that explains nothing
 MOST = 4  # schemes that have a sentence each; of more, the first and the last
 CONDITION = "The condition number of the cost's curvature"
 COVARIANCE = "The condition number of the points' covariance"
@@ -64,8 +65,15 @@ def _windows(made: Sweep, experiment: str) -> list[Said]:
         step = pd.to_numeric(row[names.STEP_TAG.column])
         if row["label"] not in arrays or pd.isna(step):
             continue
-        bars = windows.bars(arrays[row["label"]], int(row[names.setting("iterations")]))
+        iterations = int(row[names.setting("iterations")])
+        bars = windows.bars(arrays[row["label"]], iterations)
         count, share = bars.served(float(step))
+        gone = 1 - windows.predicted(arrays[row["label"]], float(step), iterations)
+        seen = 1 - min(excess_left(row, row), 1.0)
+        if abs(gone - seen) > EXPLAINED:
+            told = {"step": f"{step:g}", "scheme": row["label"], "seen": f"{seen:.0%}"}
+            found.append((count, said("not_served", predicted=f"{gone:.0%}", **told)))
+            continue
         exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
         told = {"step": f"{step:g}", "count": count, "every": int(bars.times.sum())}
         told |= {"scheme": row["label"], "share": f"{share:.0%}"}

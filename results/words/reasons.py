@@ -8,6 +8,8 @@ from normbench import names
 from normbench.results.words.sentences import Said, listed, said
 
 EQUAL = 1e-6  # relative: two thresholds nearer than that are one
+FLAT = 1e6  # times a step size: 2/L beyond that says that the cost is flat there, and no more
+ZERO = 1e-12  # of the start's excess: a least cost below is 0, to rounding
 NEAR = 0.02  # relative: two numbers nearer than that are called the same
 
 
@@ -132,8 +134,8 @@ def _under_it(found: Found) -> list[Said]:
         sentences.append(said("centring", centred=factor * centred))
     if found.says(names.ROTATES) and found.says(names.SCALES):
         sentences.append(said("scaling", standard=factor * standard))
-    if isclose(here, factor, rel_tol=NEAR):
-        sentences.append(said("least_possible", here=here))
+    if isclose(here, factor, rel_tol=EQUAL):
+        sentences.append(said("least_possible", here=factor))
     return sentences
 
 
@@ -190,7 +192,7 @@ def _above(found: Found) -> list[Said]:
         return sentences
     start, best = found.number(names.THRESHOLD_START), found.number(names.THRESHOLD_BEST)
     for name, local in (("above_start", start), ("above_best", best)):
-        if local is not None:
+        if local is not None and local <= FLAT * float(step):
             side = "above" if local > float(step) else "below"
             sentences.append(said(name, threshold=local, side=side))
     return sentences
@@ -208,6 +210,9 @@ def least_cost(found: Found) -> list[Said]:
         return [said("strictly")]
     if case == names.UNDECIDED:
         return [said("undecided", minimum=value)]
+    tenth = found.number(names.target("1e-1"))
+    if tenth is not None and 0 <= value <= ZERO * (tenth - value) * 10:
+        value = 0.0
     name = "attained" if case == names.ATTAINED else "partly"
     return [said(name, minimum=value) if reached else said(f"{name}_unknown", source=source)]
 

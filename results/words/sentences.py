@@ -106,6 +106,9 @@ TEMPLATES = {
     "no_descent": "No descent was made: the figures show the points under each scheme.",
     "no_cost": "No scheme has a cost to compare.",
     "all_diverged": "{who} diverged at every step size.",
+    "by_rounding": "{count:d} of {runs:d} runs {are} decided by rounding: another processor would "
+    "end {them} elsewhere, and nothing is concluded from {them}.",
+    "no_shadows": "Whether rounding decides where runs end was not looked for (shadows=false).",
     "some_failed": "{failed:d} of {jobs:d} jobs failed.",
     "fastest": "Descends fastest: {schemes}, {count} to {target} of the {what}"
     "{others}{over}{doubt}.",
@@ -126,6 +129,8 @@ TEMPLATES = {
     "levelling": "So many of {steps:d} step sizes level: {counts}.",
     "serving": "Step {step} serves {count:d} of {every:d} directions of {scheme}, which hold "
     "{share} of the excess{model}.",
+    "not_served": "The curvature at the start does not explain step {step} of {scheme}: it "
+    "predicts that {predicted} of the excess is gone, and {seen} is; the curvature changed on the way.",
     "filmed": "From raw points to {scheme}, the condition number goes from {first} to {last}, and "
     "the iterations to 1 percent at step 1/L from {before} to {after}.",
     "losing": "Of the variance of {scheme}, {share} is lost.",

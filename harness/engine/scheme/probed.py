@@ -55,7 +55,8 @@ def tried(
 
     largest: the largest coordinate that the scheme gave any point.
     """
-    steps = np.where(steps > 0, steps, np.maximum(np.abs(centre), 1.0))
+    varies = steps > CLOSE * np.abs(centre)  # the deviation of a constant feature is rounding
+    steps = np.where(varies, steps, np.maximum(np.abs(centre), 1.0))
     with np.errstate(all="ignore"):
         try:
             probes = np.vstack([centre, centre + np.diag(steps)])
