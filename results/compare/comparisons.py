@@ -39,10 +39,10 @@ def spread(table: pd.DataFrame) -> pd.DataFrame:
         row |= {"step": step, "median": median, "q1": q1, "q3": q3}
         rows.append({**row, "range": f"{least:.3g} to {median:.4g}" if least < median else None})
     columns = [*PLACE, "scheme", "splits", "step", "median", "q1", "q3", "range"]
-    return _with_settings(pd.DataFrame(rows, columns=columns))
+    return with_settings(pd.DataFrame(rows, columns=columns))
 
 
-def _with_settings(table: pd.DataFrame) -> pd.DataFrame:
+def with_settings(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table without its column of settings where nothing was varied."""
     return table if (table["setting"] != "").any() else table.drop(columns="setting")
 
@@ -63,7 +63,7 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     columns = [*PLACE, "scheme", "against", "splits", "neither"]
     columns += ["wins", "ratio", "low", "high", "conclusion", "ends lower"]
     if not pairs:
-        return _with_settings(pd.DataFrame(columns=columns))
+        return with_settings(pd.DataFrame(columns=columns))
     ratios = [evidence.log_ratios(*values.T) for _, values, _ in pairs]
     logs = evidence.side_by_side(ratios)
     found = evidence.judge(logs)
@@ -85,7 +85,7 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
                 "ends lower": _ends_lower(row, excess[np.isnan(own)]),
             }
         )
-    made = _with_settings(pd.DataFrame(rows, columns=columns))
+    made = with_settings(pd.DataFrame(rows, columns=columns))
     return made if made["neither"].any() else made.drop(columns=["neither", "ends lower"])
 
 
@@ -141,7 +141,7 @@ def assurance(pairs: pd.DataFrame) -> str:
         )
     together = "intervals by Holm's correction: " if count > 1 else ""
     fewest = f"it takes {needed} splits to conclude anything"
-    return f"{together}all conclusions hold together with 95 percent; {fewest}"
+    return f"{together}all conclusions on this data set hold together with 95 percent; {fewest}"
 
 
 def _wide(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:

@@ -11,6 +11,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
+from normbench.results.compare.reached import tuned_once
 from normbench.results.figures import NAMES, drawing
 from normbench.results.figures.base.material import Options
 from normbench.results.figures.drawing import DEFAULT
@@ -23,7 +24,15 @@ from normbench.results.store.runs import Sweep
 
 NEWLINE = "\n"
 RATIO = "; ratio: over 2/L, the step that falls and the next, which does not (or the critical step)"
-FOLDS = "cross-validation, at the end; low to high: the median over seeds, from 6 seeds on"
+FOLDS = (
+    "cross-validation, at the end; low to high, from 6 seeds on: where the median over seeds of "
+    "these points lies, not the error on new points"
+)
+ONCE = "iterations to 1e-2 of the excess, each scheme tuned once: one step size for all splits"
+EACH = (
+    "iterations to 1e-2 of the excess, each scheme tuned for each split, in pairs; ratio: how much "
+    "longer the other takes"
+)
 HELD_OUT = "test points, at the end; best: the lowest over the iterations, chosen on these points"
 
 
@@ -83,8 +92,11 @@ def _print_comparisons(sweep: Sweep) -> None:
     folds = heldout.cross_validated(sweep)
     if not folds.empty:
         _print_table(FOLDS, folds)
+    once = tuned_once(sweep)
+    if not once.empty:
+        _print_table(ONCE, comparisons.with_settings(once))
     if not pairs.empty:
-        title = "iterations to 1e-2 of the excess, paired: ratio is how much longer the other takes"
+        title = EACH
         _print_table(f"{title}\n({comparisons.assurance(pairs)})", pairs)
     if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
         title = f"test points at the end, paired; {heldout.unit(splits)}"

@@ -211,7 +211,7 @@ def least_cost(found: Found) -> list[Said]:
     if case == names.UNDECIDED:
         return [said("undecided", minimum=value)]
     tenth = found.number(names.target("1e-1"))
-    if tenth is not None and 0 <= value <= ZERO * (tenth - value) * 10:
+    if case == names.ATTAINED and tenth is not None and 0 <= value <= ZERO * (tenth - value) * 10:
         value = 0.0
     name = "attained" if case == names.ATTAINED else "partly"
     return [said(name, minimum=value) if reached else said(f"{name}_unknown", source=source)]

@@ -130,7 +130,8 @@ TEMPLATES = {
     "serving": "Step {step} serves {count:d} of {every:d} directions of {scheme}, which hold "
     "{share} of the excess{model}.",
     "not_served": "The curvature at the start does not explain step {step} of {scheme}: it "
-    "predicts that {predicted} of the excess is gone, and {seen} is; the curvature changed on the way.",
+    "predicts that {predicted} of the excess is gone, and {seen} is; the curvature changed on "
+    "the way.",
     "filmed": "From raw points to {scheme}, the condition number goes from {first} to {last}, and "
     "the iterations to 1 percent at step 1/L from {before} to {after}.",
     "losing": "Of the variance of {scheme}, {share} is lost.",
