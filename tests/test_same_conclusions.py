@@ -1,6 +1,7 @@
 """What is concluded does not depend on the kernels of the linear algebra, nor on its threads."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ SCHEMES = (
 )
 AVX512, AVX2 = ("Haswell", "Zen", "SkylakeX"), ("Haswell", "Zen")
 CLOCKS = "seconds"
+PLACES = ("figure ", "report ", "dashboard ", "store ")  # how lines begin that name files
 
 
 def kernels():
@@ -58,6 +60,42 @@ def concluded(folder, kernel, threads):
         found[f"ranks {target}"] = comparisons.ranks(table)
         found[f"leaderboard {target}"] = comparisons.leaderboard(table)
     return {name: tables.text(table) for name, table in found.items()}
+
+
+def printed(folder, kernel, threads, *words):
+    """Return what a command prints under these kernels and threads, without times and places."""
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "normbench", *words],
+        cwd=folder,
+        env={**os.environ, "OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": str(threads)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if not line.startswith(PLACES)]
+    return re.sub(r" +\d+\.\d\d$", "", "\n".join(lines), flags=re.MULTILINE)  # seconds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [(), ("dataset=diabetes", "cost=least_squares"), ("dataset=iris", "cost=multiclass_softmax")],
+    ids=["default", "diabetes", "iris"],
+)
+def test_kernels_and_threads_change_no_word(tmp_path, words):
+    if len(kernels()) < 2:
+        pytest.skip("the processor has one family of kernels: nothing to compare")
+    texts = {
+        (kernel, threads): printed(tmp_path / f"{kernel}{threads}", kernel, threads, *words)
+        for kernel in kernels()
+        for threads in (1, 2)
+    }
+    first = next(iter(texts.values()))
+    assert "Descends fastest: " in first
+    for way, text in texts.items():
+        assert text == first, way
 
 
 @pytest.mark.slow

@@ -17,13 +17,13 @@ from normbench.engine.descent import Histories, Progress, descend
 from normbench.engine.midway import Checkpoint
 from normbench.engine.problem import Problem
 from normbench.optimizers import Optimizer
-from normbench.verdicts.convergence import may_be_chaotic, sensitivity
+from normbench.verdicts.convergence import may_be_chaotic
 
 Array = NDArray[Any]
 T = TypeVar("T")
 # How far a shadow's start is from the run's, as a share of the distance that the run travelled.
 DISTANCE = {"float64": 1e-10, "float32": 1e-6}
-MORE_SHADOWS = 4  # of a run that its first shadow does not follow: where such runs end
+SHADOWS = 3  # of a run: where one of them ends by chance where the run does, the others need not
 
 
 @dataclass
@@ -62,36 +62,26 @@ class Rounds:
 
     def _shadowed(self, histories: Histories, start: Array, sizes: Array) -> Histories:
         """Return histories with the last costs of the shadows of those runs that have some."""
-        epsilon = float(np.finfo(start.dtype).eps)
-        steady = self.optimizer.steady
-        ends = np.full((len(start), 1 + MORE_SHADOWS), np.nan)
+        epsilon, steady = float(np.finfo(start.dtype).eps), self.optimizer.steady
         chaotic = [may_be_chaotic(cost, steady, epsilon) for cost in histories.cost]
-        runs = np.flatnonzero(chaotic)
+        runs = np.repeat(np.flatnonzero(chaotic), SHADOWS)
         if not len(runs):
             return histories
-        ends[runs, 0] = self._ends(histories, runs, start, sizes, 0)
-        with np.errstate(invalid="ignore"):
-            lowest = np.nanmin(histories.cost)
-            excess = histories.cost[:, 0] - lowest
-            apart = ~(np.abs(ends[:, 0] - histories.cost[:, -1]) <= sensitivity(epsilon) * excess)
-        runs = runs[apart[runs]]
-        if len(runs):
-            again = np.repeat(runs, MORE_SHADOWS)
-            ends[runs, 1:] = self._ends(histories, again, start, sizes, 1).reshape(len(runs), -1)
-        return replace(histories, shadows=ends)
-
-    def _ends(
-        self, histories: Histories, runs: Array, start: Array, sizes: Array, seed: int
-    ) -> Array:
-        """Return the last costs of a shadow for each of some runs, infinite where it diverged."""
-        directions = np.random.default_rng(seed).standard_normal((len(runs), *start.shape[1:]))
-        inner = tuple(range(1, start.ndim))
+        # The direction of a shadow depends on its run's number alone, whichever others have some.
+        numbers = zip(runs, np.arange(len(runs)) % SHADOWS)
+        shape, inner = start.shape[1:], tuple(range(1, start.ndim))
+        drawn = [np.random.default_rng(pair).standard_normal(shape) for pair in numbers]
+        directions = np.stack(drawn)
         directions /= np.sqrt((directions**2).sum(axis=inner, keepdims=True))
         travelled = (histories.weights[runs] - start[runs]).astype(np.float64)
         size = DISTANCE[start.dtype.name] * np.sqrt((travelled**2).sum(axis=inner, keepdims=True))
         moved = (start[runs] + size * directions).astype(start.dtype)
         shadows = self._round(None, moved, sizes[runs])
-        return np.where(shadows.diverged_at >= 0, np.inf, shadows.cost[:, -1])
+        ends = np.full((len(start), SHADOWS), np.nan)
+        ends[chaotic] = np.where(shadows.diverged_at >= 0, np.inf, shadows.cost[:, -1]).reshape(
+            -1, SHADOWS
+        )
+        return replace(histories, shadows=ends)
 
     def _round(
         self, test: Problem | None, start: Array, sizes: Array, progress: Progress | None = None

@@ -1,0 +1,123 @@
+"""Shadows find the runs whose end rounding decides, and leave the runs as they are."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from normbench.costs import softmax
+from normbench.engine.descent import descend
+from normbench.engine.problem import Objective
+from normbench.engine.rounds import DISTANCE, Rounds
+from normbench.normalizers import PCASphere
+from normbench.optimizers import adam, gradient_descent
+
+SIZES = [1e-3, 1.0, 10.0, 100.0]
+ITERATIONS = 100
+
+
+@pytest.fixture(scope="module")
+def problem():
+    data = load_breast_cancer()
+    x = PCASphere().fit_transform(data.data)
+    return Objective(softmax, x, 2.0 * data.target - 1, True, 0.0, 1)
+
+
+def rounds_of(problem, checkpoint=None, optimizer=None, shadows=True, dtype=np.float64):
+    start = np.zeros((1, *problem.shape), dtype)
+    rule = optimizer or gradient_descent()
+    return Rounds(problem, None, start, lambda w: w, rule, ITERATIONS, shadows, checkpoint)
+
+
+def test_runs_are_those_of_a_descent_without_shadows(problem):
+    plain = descend(
+        problem,
+        None,
+        gradient_descent(),
+        np.zeros((len(SIZES), *problem.shape)),
+        np.array(SIZES),
+        ITERATIONS,
+    )
+    with_shadows = rounds_of(problem).descend(SIZES)
+    assert np.array_equal(plain.cost, with_shadows.cost)
+    assert np.array_equal(plain.weights, with_shadows.weights)
+    assert rounds_of(problem, shadows=False).descend(SIZES).shadows is None
+
+
+def test_only_a_run_that_rises_has_shadows(problem):
+    histories = rounds_of(problem).descend(SIZES)
+    rises = (np.diff(histories.cost) > 1e-12).any(axis=1)
+    assert rises.tolist() == [False, False, False, True]
+    shadowed = ~np.isnan(histories.shadows[:, 0])
+    assert np.array_equal(shadowed, rises)
+    ends = histories.shadows[-1]
+    assert np.isfinite(ends).all()
+    assert np.ptp(ends) > 1e-3 * histories.cost[-1, 0]
+
+
+def test_every_run_of_a_rule_that_is_not_steady_has_a_shadow(problem):
+    histories = rounds_of(problem, optimizer=adam()).descend([1e-3, 1e-2])
+    assert not np.isnan(histories.shadows[:, 0]).any()
+
+
+def test_a_shadow_starts_at_a_tiny_share_of_the_distance(problem, monkeypatch):
+    rounds = rounds_of(problem)
+    starts = []
+    own = Rounds._round
+
+    def noted(self, test, start, sizes, progress=None):
+        starts.append(start)
+        return own(self, test, start, sizes, progress)
+
+    monkeypatch.setattr(Rounds, "_round", noted)
+    histories = rounds.descend([100.0])
+    travelled = np.linalg.norm(histories.weights[0])
+    moved = np.linalg.norm(starts[1].reshape(len(starts[1]), -1), axis=1)
+    np.testing.assert_allclose(moved, DISTANCE["float64"] * travelled, rtol=1e-9)
+    assert len(np.unique(starts[1], axis=0)) == len(starts[1]) == 3
+
+
+class File:
+    """A checkpoint in memory, which ends the descent at a save."""
+
+    spent = 0.0
+
+    def __init__(self, after):
+        self.after, self.calls, self.parts = after, 0, None
+
+    def due(self):
+        self.calls += 1
+        return self.calls == self.after
+
+    def save(self, parts):
+        self.parts = {name: np.array(part) for name, part in parts.items()}
+        if self.calls == self.after:
+            raise InterruptedError
+
+    def resume(self, read):
+        return None if self.parts is None else read(self.parts)
+
+
+@pytest.mark.parametrize("after", [30, ITERATIONS + 20])
+def test_a_descent_that_is_cut_off_in_any_round_goes_on_to_the_same_numbers(problem, after):
+    whole = rounds_of(problem).descend(SIZES)
+    file = File(after)
+    with pytest.raises(InterruptedError):
+        rounds_of(problem, file).descend(SIZES)
+    assert int(file.parts["round"]) == (after - 1) // ITERATIONS
+    file.after = -1
+    again = rounds_of(problem, file)
+    resumed = again.descend(SIZES)
+    assert len(again.finished) == 2
+    assert np.array_equal(whole.cost, resumed.cost)
+    assert np.array_equal(whole.shadows, resumed.shadows, equal_nan=True)
+    made_before = file.calls - after
+    assert made_before <= 2 * ITERATIONS - after + 2  # rounds that were finished are not made again
+
+
+def test_finished_rounds_of_another_descent_are_made_again(problem):
+    file = File(ITERATIONS + 20)
+    with pytest.raises(InterruptedError):
+        rounds_of(problem, file).descend(SIZES)
+    file.after = -1
+    fewer = rounds_of(problem, file).descend(SIZES[:2])
+    assert np.array_equal(fewer.cost, rounds_of(problem).descend(SIZES[:2]).cost)

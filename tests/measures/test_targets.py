@@ -1,0 +1,83 @@
+"""Iterations to a target are those of step sizes between the grid's, whatever the grid's offset."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from normbench import names
+from normbench.choices import build, options
+from normbench.costs import multiclass_softmax
+from normbench.datasets import make_dataset
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.optimizers import gradient_descent
+
+
+def outcome(sizes, scheme="standard", **more):
+    data = load_iris()
+    dataset = make_dataset("iris", data.data, data.target, class_names=[*"abc"], source="-")
+    settings = Settings(tuple(sizes), theory="auto", **more)
+    normalizer = build("normalizer", options("normalizer", scheme))
+    return run(Job(dataset, multiclass_softmax, normalizer, gradient_descent(), settings))
+
+
+def told(found, target="1e-2"):
+    metrics = (names.reached(target), names.own_step(target), names.least(target))
+    return [found.findings.metrics[metric.key] for metric in metrics]
+
+
+DECADES = 10.0 ** np.arange(-3.0, 3.0)
+
+
+def test_the_number_does_not_depend_on_the_offset_of_the_grid():
+    numbers = [
+        told(outcome(DECADES * 10.0 ** (offset / 16), refine=True))[0] for offset in range(0, 16, 3)
+    ]
+    assert len(set(numbers)) == 1, numbers
+    coarse = [
+        told(outcome(DECADES * 10.0 ** (offset / 16), refine=False))[0]
+        for offset in range(0, 16, 3)
+    ]
+    assert len(set(coarse)) > 2  # and without them it does
+
+
+def test_a_number_is_borne_out_by_a_descent_at_its_step_size():
+    iterations, size, least = told(outcome(DECADES, refine=True))
+    alone = outcome([size], refine=False)
+    assert told(alone)[0] <= iterations  # the number is a median of neighbours
+    assert least < iterations
+
+
+def test_the_record_holds_what_was_tried():
+    found = outcome(DECADES, refine=True)
+    record = json.loads(found.findings.tags[names.REFINED.key])
+    arrays = found.arrays[names.KEPT]
+    assert record["targets"] == sorted(names.TARGETS)
+    assert len(record["numbers"]) == len(arrays["refined_step_sizes"])
+    assert arrays["refined_cost"].shape == (len(record["numbers"]), 1, 101)
+    np.testing.assert_allclose(16 * np.log10(arrays["refined_step_sizes"]), record["numbers"])
+    goal = found.findings.metrics[names.target("1e-2").key]
+    for cost, count in zip(arrays["refined_cost"][:, 0], record["1e-2"]):
+        above = np.flatnonzero(~(cost <= goal))
+        first = above[-1] + 1 if len(above) else 0
+        assert count == (first if first < len(cost) else None)
+
+
+@pytest.mark.parametrize(("sizes", "descends"), [(DECADES, True), ([0.1, 1.0, 10.0], False)])
+def test_auto_stays_within_the_cost_of_the_grid(sizes, descends):
+    found = outcome(sizes)
+    assert (names.REFINED.key in found.findings.tags) == descends
+    if descends:
+        record = json.loads(found.findings.tags[names.REFINED.key])
+        assert len(record["numbers"]) <= 2 * len(sizes)
+
+
+def test_the_grid_stays_what_was_asked():
+    found = outcome(DECADES, refine=True)
+    assert [step.step_size for step in found.steps] == list(DECADES)
+    alone = outcome(DECADES, refine=False)
+    for one, other in zip(found.steps, alone.steps):
+        assert np.array_equal(one.histories["train/cost"], other.histories["train/cost"])
+    assert names.REFINED.key not in alone.findings.tags
