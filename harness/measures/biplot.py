@@ -3,9 +3,8 @@
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.inputs import names_of, principal, refuse_wide, some
+from normbench.measures.inputs import MOST_FEATURES, has_plane, names_of, principal, some
 from normbench.normalizers.decomposition import Surrogate, fix_signs, mean_and_covariance
 
 LONGEST = 60  # arrows that are kept
@@ -56,16 +55,17 @@ def _correlation(z: Surrogate) -> Array:
     return np.asarray(covariance / scale / scale[:, None])
 
 
-def _check(dataset: Dataset, scheme: object) -> None:
-    if dataset.x.shape[1] < 2:
-        raise UserError(
-            f"record=biplot: is of two features and more; {dataset.name} has one; leave biplot out"
-        )
-    refuse_wide("biplot", dataset)
+def _unfit(dataset: Dataset) -> str:
+    if dataset.x.shape[1] > 1:
+        return ""
+    return f"is of two features and more; {dataset.name} has one"
 
 
-def _applies(made: Finished) -> bool:
-    return bool(made.z.shape[1] > 1)
-
-
-MEASURE = Measure(take, record="biplot", of_descent=False, check=_check, applies=_applies)
+MEASURE = Measure(
+    take,
+    record="biplot",
+    of_descent=False,
+    applies=has_plane,
+    most_features=MOST_FEATURES,
+    unfit=_unfit,
+)

@@ -13,8 +13,7 @@ NOTHING = float("nan")
 
 def take(made: Finished) -> Findings:
     """Return the bracket of the critical step size, and how many descents it took."""
-    here = made.descended
-    assert here is not None
+    here = made.descent
 
     def fails(step_sizes: Sequence[float]) -> list[bool]:
         found = here.again(step_sizes, here.start)
@@ -36,7 +35,7 @@ def take(made: Finished) -> Findings:
 
 
 def _applies(made: Finished) -> bool:
-    return made.descended is not None and made.descended.search.critical
+    return made.descent.search.critical
 
 
 MEASURE = Measure(take, asked=True, applies=_applies, follows=RULES)

@@ -5,13 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.engine.problem import Linear, Workspace
 from normbench.engine.scheme.probed import Probed, probe
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.inputs import least_weights, names_of, principal, some
+from normbench.measures.inputs import least_weights, names_of, principal, some, work_of_curvature
 from normbench.normalizers.morph import Frames, frames
-from normbench.theory.analysis import Theory, curvature_work, theorize
+from normbench.theory.analysis import Theory, theorize
 from normbench.theory.budget import Budget, Work
 from normbench.theory.spectra import gram
 
@@ -149,8 +148,7 @@ def take(made: Finished) -> Findings:
 
 def _scene(made: Finished) -> Scene | str:
     """Return what the film is of, or why there is none."""
-    here = made.descended
-    assert here is not None
+    here = made.descent
     train, x = here.train, made.dataset.x
     if train.linear is None or train.shape[0] > 1:
         return "it is of costs of one score a point, and here each class has a score"
@@ -276,17 +274,11 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> Plane:
     return Plane(along, costs.reshape(side, side), origin, directions)
 
 
-def _check(dataset: Dataset, scheme: object) -> None:
-    if dataset.x.shape[1] != 2:
-        raise UserError(
-            f"record=film: is of two features, which a picture can show; {dataset.name} has "
-            f"{dataset.x.shape[1]}; leave film out"
-        )
+def _unfit(dataset: Dataset) -> str:
+    if dataset.x.shape[1] == 2:
+        return ""
+    picture = "is of two features, which a picture can show"
+    return f"{picture}; {dataset.name} has {dataset.x.shape[1]}"
 
 
-def _work(made: Finished) -> Work:
-    assert made.descended is not None
-    return curvature_work(made.descended.train)
-
-
-MEASURE = Measure(take, record="film", what="film", work=_work, check=_check)
+MEASURE = Measure(take, record="film", what="film", work=work_of_curvature, unfit=_unfit)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.measures.contract import Descended, Finished
 from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
+from normbench.theory.analysis import curvature_work
+from normbench.theory.budget import Work
 from normbench.theory.minimum import weights_of
 
 Array = NDArray[Any]
@@ -54,11 +54,16 @@ def least_weights(here: Descended) -> Array | None:
     return weights_of(found.scores, linear.surrogate.moment_rows).ravel()
 
 
-def refuse_wide(record: str, dataset: Dataset) -> None:
-    """Raise `UserError` for more features than a record keeps numbers of."""
-    features = dataset.x.shape[1]
-    if features > MOST_FEATURES:
-        raise UserError(
-            f"record={record}: is for {MOST_FEATURES} features at most; {dataset.name} has "
-            f"{features}; leave {record} out"
-        )
+def has_plane(made: Finished) -> bool:
+    """Return whether the scheme gives two coordinates or more."""
+    return bool(made.z.shape[1] > 1)
+
+
+def has_best(made: Finished) -> bool:
+    """Return whether a step stands for the scheme."""
+    return made.descent.best is not None
+
+
+def work_of_curvature(made: Finished) -> Work:
+    """Return the work of one largest curvature."""
+    return curvature_work(made.descent.train)

@@ -17,8 +17,7 @@ def take(made: Finished) -> Findings:
     And what they are made from: `eigenvalues` (n,) of the Hessian, those that are not rounding, and
     `excess` (starts, n), how much of each start's excess over the least cost lies along each.
     """
-    here = made.descended
-    assert here is not None
+    here = made.descent
     assert here.theory.threshold is not None
     problems = _problems(here)
     return Findings(
@@ -77,10 +76,9 @@ def _error(predicted: Array, measured: Array) -> float | None:
 
 
 def _applies(made: Finished) -> bool:
-    here = made.descended
+    here = made.descent
     return (
-        here is not None
-        and here.theory.exact
+        here.theory.exact
         and here.plain
         and bool(here.theory.threshold)
         and here.theory.spectrum is not None

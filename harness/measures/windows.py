@@ -36,8 +36,7 @@ class Directions(NamedTuple):
 
 def take(made: Finished) -> Findings:
     """Return the directions of the first start."""
-    here = made.descended
-    assert here is not None
+    here = made.descent
     found = _directions(here)
     if found is None:
         return Findings()
@@ -128,16 +127,15 @@ def _size(train: Problem) -> int:
 
 
 def _applies(made: Finished) -> bool:
-    here = made.descended
-    return here is not None and here.plain and here.theory.threshold is not None
+    here = made.descent
+    return here.plain and here.theory.threshold is not None
 
 
 def _work(made: Finished) -> Work:
     """Return the passes of a decomposition of the points' Gram matrix, or of the dense Hessian."""
-    assert made.descended is not None
-    train: Any = made.descended.train
+    train: Any = made.descent.train
     size = _size(train)
-    if _by_points(made.descended) is not None:
+    if _by_points(made.descent) is not None:
         size = train.shape[-1]
     elif size > DENSE:
         return Work()  # there is nothing to be found
@@ -146,8 +144,7 @@ def _work(made: Finished) -> Work:
 
 def decomposition(size: int, made: Finished) -> Work:
     """Return the work of a symmetric matrix's eigenvectors, in passes over the points."""
-    assert made.descended is not None
-    one_pass = 4.0 * max(len(made.z), 1) * _size(made.descended.train)
+    one_pass = 4.0 * max(len(made.z), 1) * _size(made.descent.train)
     return Work(10 * size**3 / one_pass, 24.0 * size**2)
 
 

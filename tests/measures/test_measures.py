@@ -63,8 +63,8 @@ def another(monkeypatch):
 
 def test_a_new_file_is_a_new_measure(another, data):
     def take(made):
-        best = made.descended.best_step
-        return Findings({"theory/steps": len(made.descended.steps)}, {"new": best.verdict})
+        best = made.descent.best_step
+        return Findings({"theory/steps": len(made.descent.steps)}, {"new": best.verdict})
 
     another(Measure(take))
     found = run(job(data)).findings
