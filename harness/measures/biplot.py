@@ -4,7 +4,14 @@ import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.inputs import MOST_FEATURES, has_plane, names_of, principal, some
+from normbench.measures.inputs import (
+    MOST_FEATURES,
+    has_plane,
+    names_of,
+    principal,
+    some,
+    targets_of,
+)
 from normbench.normalizers.decomposition import Surrogate, fix_signs, mean_and_covariance
 
 LONGEST = 60  # arrows that are kept
@@ -31,7 +38,6 @@ def take(made: Finished) -> Findings:
     loadings = directions[:2].T * deviations
     kept = some(len(z))
     longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:LONGEST])
-    target = dataset.y if len(dataset.y) else np.zeros(len(z))
     return Findings(
         arrays={
             "points": scores[kept] / np.where(deviations > 0, deviations, 1.0),
@@ -41,8 +47,7 @@ def take(made: Finished) -> Findings:
             "correlation": _correlation(surrogate.features(longest)),
             "names": np.array(names_of(made), dtype=np.str_)[longest],
             "shares": deviations**2 / (total or 1.0),
-            "target": target[kept],
-            "class_names": np.array(dataset.class_names, dtype=np.str_),
+            **targets_of(dataset, kept),
         }
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets import Dataset
 from normbench.measures.contract import Descended, Finished
 from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
@@ -33,6 +34,14 @@ def some(count: int) -> Array:
     if count <= MOST_POINTS:
         return np.arange(count)
     return np.sort(np.random.default_rng(0).choice(count, MOST_POINTS, replace=False))
+
+
+def targets_of(dataset: Dataset, kept: Array) -> dict[str, Array]:
+    """Return `target` (p,) of the points kept, zeros without targets, and `class_names` (C,)."""
+    return {
+        "target": dataset.y[kept] if len(dataset.y) else np.zeros(len(kept)),
+        "class_names": np.array(dataset.class_names, dtype=np.str_),
+    }
 
 
 def principal(points: Array | Surrogate) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ import numpy as np
 from normbench import names
 from normbench.datasets import Dataset
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.measures.inputs import some
+from normbench.measures.inputs import some, targets_of
 
 MOST_AXES = 3  # of a picture of points
 
@@ -30,7 +30,6 @@ def take(made: Finished) -> Findings:
     spread = float(np.sum((x - x.mean(axis=0)) ** 2))
     lost = float(np.sum((x - back) ** 2)) / spread if spread else 0.0
     kept = some(len(x))
-    target = dataset.y if len(dataset.y) else np.zeros(len(x))
     return Findings(
         {names.VARIANCE_LOST.key: lost},
         arrays={
@@ -38,8 +37,7 @@ def take(made: Finished) -> Findings:
             "back": back[kept],
             "kept": np.array(made.z.shape[1]),
             "lost": np.array(lost),
-            "target": target[kept],
-            "class_names": np.array(dataset.class_names, dtype=np.str_),
+            **targets_of(dataset, kept),
             "names": np.array(dataset.feature_names),
         },
     )
