@@ -13,7 +13,6 @@ from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Rows
 from normbench.engine.descent import Histories, Observe, descend
 from normbench.engine.problem import Problem
-from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.normalizers.decomposition import Surrogate
 from normbench.optimizers import Optimizer
@@ -175,9 +174,10 @@ class Finished:
         """Points of the means and covariances of those before and under the scheme."""
         if self.pair is not None:
             return self.pair
-        if isinstance(self.z, Under):
-            return self.z.pair
-        return Surrogate(self.dataset.x, whole=True), Surrogate(self.z, whole=True)
+        if isinstance(self.z, np.ndarray):
+            return Surrogate(self.dataset.x, whole=True), Surrogate(self.z, whole=True)
+        before, after = self.z.pair
+        return before, after
 
     @cached_property
     def shown_points(self) -> "Finished":
@@ -185,7 +185,7 @@ class Finished:
 
         The point that is built up is among them.
         """
-        if not isinstance(self.z, Under):
+        if isinstance(self.z, np.ndarray):
             return self
         data, count = self.dataset, len(self.z)
         kept = np.arange(count)

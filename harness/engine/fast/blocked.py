@@ -9,7 +9,7 @@ that the loop calls.
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from autograd.core import make_vjp
@@ -19,6 +19,7 @@ from normbench.datasets.on_disk.points import Rows, rows_a_block
 from normbench.datasets.values import SHARE, available
 from normbench.engine.fast import products, threads
 from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
+from normbench.engine.fast.packed import Packed
 from normbench.engine.fast.reading import reading
 from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import (
@@ -32,7 +33,7 @@ from normbench.engine.problem import (
     cast_targets,
     linear_hessian,
 )
-from normbench.engine.scheme.under import Centred, Fold, Under
+from normbench.engine.scheme.under import Centred, Under
 from normbench.normalizers.decomposition import Surrogate
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
@@ -45,6 +46,7 @@ ARRAYS = 8  # as large as a run's weights, that a pass over the points works in,
 SMALL_STACK = 1 << 26  # bytes of them: more are compared with the memory that is free
 
 Part = tuple[int, slice]  # of the points: its number, and where they are
+Factors = products.Plain | Packed  # a block of points, as the two products of a step take it
 
 
 class _Sums(NamedTuple):
@@ -56,16 +58,6 @@ class _Sums(NamedTuple):
     costs: Array
     gradient: Array
     counts: Counts
-
-
-class Factors(Protocol):
-    """A block of points, as the two products of a step take it."""
-
-    def scores(self, weights: Array, out: Array) -> None:
-        """Write the scores under weights `(k, N + 1)` to out `(k, p)`."""
-
-    def gradient(self, derivative: Array, out: Array, scratch: Array, begun: bool) -> None:
-        """Write a derivative `(k, p)` times `[1 x]` to out `(k, N + 1)`; begun: add it."""
 
 
 @dataclass(frozen=True)
@@ -345,7 +337,7 @@ def on_points(cost: Cost, points: Rows, *parts: Any) -> Blocked:
     if np.any(centre) or x.dtype != points.dtype:
         x = Centred(x, centre, points.dtype)
     inner = replace(problem, x=x, l2=0.0)
-    return Folded.around(inner, x=points, l2=problem.l2, columns=Fold(points.fold))
+    return Folded.around(inner, x=points, l2=problem.l2, columns=points.fold)
 
 
 def _buffer(memory: Workspace, key: tuple[str, int], size: int, dtype: Any) -> Array:

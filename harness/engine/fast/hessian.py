@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Rows, blocks_of
+from normbench.engine.fast.columns import Columns
 from normbench.engine.hessian import (
     Effort,
     Hessian,
@@ -17,26 +18,14 @@ from normbench.engine.hessian import (
     weighted,
     with_penalty,
 )
+from normbench.engine.scheme.probed import Probed
 
 Array = NDArray[Any]
 KEPT_BYTES = 1 << 26  # of the points' second derivatives in their scores
 
 
-class WeightMap(Protocol):
-    """Weights of features `(.., N + 1)` as weights of other columns `(.., M + 1)`, bias first."""
-
-    @property
-    def features(self) -> int:
-        """The number of features N."""
-
-    def fold(self, weights: Array) -> Array:
-        """Return weights `(.., N + 1)` as `(.., M + 1)`."""
-
-    def unfold(self, rows: Array) -> Array:
-        """Return derivatives `(.., M + 1)` in the columns' weights as those in the features'."""
-
-    def spread(self, hessian: Array, classes: int) -> Array:
-        """Return second derivatives in the weights of the columns as those of the features."""
+# Weights of features `(.., N + 1)` as weights of other columns `(.., M + 1)`, bias first.
+WeightMap = Columns | Probed
 
 
 @dataclass(frozen=True)
