@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 State = tuple[Array, ...]
+Stepped = tuple[Array, State]  # the next weights and state
 
 
 class Objective(Protocol):
@@ -26,7 +27,7 @@ class Objective(Protocol):
 
 
 class Optimizer(NamedTuple):
-    """A step rule: `init(weights) -> state` and `step(weights, gradient, state, step_size)`.
+    """A step rule: `step(weights, gradient, state, step_size)` and `init(weights) -> state`.
 
     A rule that `uses_objective` gets it as its last argument: `step(..., step_size, objective)`.
     rotation_equivariant: from weights and gradients that are rotated, it steps to the rotated
@@ -34,11 +35,11 @@ class Optimizer(NamedTuple):
     steps to `w - a g`, so that what theory says of gradient descent holds. curved: it divides by
     second derivatives, and so needs a cost that has some. gridless: it finds its own step sizes, so
     that a job makes one run of each start, whatever the grid, called step size 1. note: how it
-    differs from what is usually called by its name.
+    differs from what is usually called by its name. A rule without an `init` keeps no state.
     """
 
-    init: Callable[[Array], State]
-    step: Callable[..., tuple[Array, State]]
+    step: Callable[..., Stepped]
+    init: Callable[[Array], State] = lambda weights: ()
     uses_objective: bool = False
     rotation_equivariant: bool = False
     plain: bool = False
