@@ -19,21 +19,12 @@ MOST_NUMBERED_CLASSES = 20  # more distinct numbers than that are taken for real
 
 
 def label_dataset(
-    name: str,
-    x: Any,
-    y: Any,
-    task: str | None = None,
-    *,
-    source: str,
-    x_test: Any = None,
-    y_test: Any = None,
-    feature_names: list[str] | None = None,
-    precision: str = "float64",
+    name: str, x: Any, y: Any, task: str | None = None, *, y_test: Any = None, **parts: Any
 ) -> Dataset:
     """Return a data set of targets of any kind: labels are encoded, real targets are kept.
 
     x: (P, N). y: (P,) labels or numbers, or None. task: `classes`, `regression`, or None, which
-    decides by `is_regression`. precision: as of `make_dataset`. Raises `UserError` as
+    decides by `is_regression`. parts: the others of `make_dataset`. Raises `UserError` as
     `make_dataset`, and on a missing label, a test label that no training point has, and a wrong
     task.
     """
@@ -45,17 +36,7 @@ def label_dataset(
         if task == "classes" or (task is None and not is_regression(y)):
             y, class_names = encode(name, y)
             y_test = None if y_test is None else _encode_test(name, y_test, class_names)
-    return make_dataset(
-        name,
-        x,
-        y,
-        source=source,
-        x_test=x_test,
-        y_test=y_test,
-        feature_names=feature_names,
-        class_names=class_names,
-        precision=precision,
-    )
+    return make_dataset(name, x, y, y_test=y_test, class_names=class_names, **parts)
 
 
 def is_regression(y: NDArray[Any]) -> bool:
@@ -145,7 +126,9 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
     if labels.dtype.kind == "f":
         gaps = ~np.isfinite(labels)
     elif labels.dtype.kind == "O":
-        gaps = np.array([_missing(label) for label in labels], dtype=bool)
+        import pandas as pd
+
+        gaps = pd.isna(labels)
     else:  # whole numbers, truth values and texts have none
         return labels
     if gaps.any():
@@ -156,13 +139,6 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
             "leave the points without a target out (dataset.fill=drop does, of csv and parquet)"
         )
     return labels
-
-
-def _missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA is neither equal nor unequal to itself
-        return True
 
 
 def named(label: Any) -> str:

@@ -50,10 +50,6 @@ class RowGroups(FilePoints):
         self._last, self._decoding = threading.local(), threading.Lock()
         super().__init__(setting, path)
 
-    def again(self) -> "RowGroups":
-        """Return the points of the file as it is now."""
-        return RowGroups(self.setting, self.path, self.features)
-
     def open(self) -> Opened:
         """Open the file and read what it says of itself."""
         import pyarrow.parquet as pq

@@ -11,14 +11,8 @@ def take(made: Finished) -> Findings:
     found = probe(made.scheme, made.dataset.x, made.z)
     if found is None:
         return Findings(tags={names.AFFINE.key: "false"})
-    done = effects(found, made.z)
-    tags = {
-        names.CENTRES.key: done.centres,
-        names.SHIFTS.key: done.shifts,
-        names.SCALES.key: done.scales,
-        names.ROTATES.key: done.rotates,
-    }
-    words = {key: str(does).lower() for key, does in tags.items()}
+    tags = (names.CENTRES, names.SHIFTS, names.SCALES, names.ROTATES)
+    words = {tag.key: str(does).lower() for tag, does in zip(tags, effects(found, made.z))}
     return Findings(tags={names.AFFINE.key: "true"} | words)
 
 
