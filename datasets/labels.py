@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
+from normbench.datasets.entries import blocks, is_regression, kinds, named
 from normbench.datasets.values import one_of
 
 KINDS = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
 UNFIT = {date: "dates", timedelta: "spans of time", Complex: "complex numbers", Sized: "lists"}
 TARGETS = "it takes numbers or words; encode them as such, or choose another target"
-BLOCK = 1 << 18  # targets that are looked at at once
-MOST_NUMBERED_CLASSES = 20  # more distinct numbers than that are taken for real targets
 
 
 def label_dataset(
@@ -37,14 +36,6 @@ def label_dataset(
             y, class_names = encode(name, y)
             y_test = None if y_test is None else _encode_test(name, y_test, class_names)
     return make_dataset(name, x, y, y_test=y_test, class_names=class_names, **parts)
-
-
-def is_regression(y: NDArray[Any]) -> bool:
-    """Return whether targets (P,) are real: numbers, with a fraction or more than 20 values."""
-    if y.dtype.kind not in "iuf":
-        return False
-    fractions = y.dtype.kind == "f" and bool((y != np.round(y)).any())
-    return fractions or len(_kinds(y, MOST_NUMBERED_CLASSES)) > MOST_NUMBERED_CLASSES
 
 
 def kind_of(targets: NDArray[Any]) -> str | None:
@@ -71,29 +62,14 @@ def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
 def _numbered(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the distinct labels, sorted, and the number of each label (P,) among them."""
     try:
-        values = _kinds(labels)
+        values = kinds(labels)
     except TypeError:  # numbers and text in one column: sorted as text
         labels = np.array([named(label) for label in labels])
-        values = _kinds(labels)
+        values = kinds(labels)
     indices = np.empty(len(labels), dtype=np.intp)
-    for rows in _blocks(labels):
+    for rows in blocks(labels):
         indices[rows] = np.searchsorted(values, labels[rows])
     return values, indices
-
-
-def _blocks(labels: NDArray[Any]) -> list[slice]:
-    """Return the rows of blocks of labels: at once, millions would be copied several times."""
-    return [slice(first, first + BLOCK) for first in range(0, len(labels), BLOCK)]
-
-
-def _kinds(labels: NDArray[Any], enough: int | None = None) -> NDArray[Any]:
-    """Return the distinct labels, sorted; some of them where more than enough were found."""
-    values = labels[:0]
-    for rows in _blocks(labels):
-        values = np.unique(np.concatenate([values, np.unique(labels[rows])]))
-        if enough is not None and len(values) > enough:
-            break
-    return values
 
 
 def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[np.intp]:
@@ -139,10 +115,3 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
             "leave the points without a target out (dataset.fill=drop does, of csv and parquet)"
         )
     return labels
-
-
-def named(label: Any) -> str:
-    """Return a label as text: a whole number without its fraction."""
-    if isinstance(label, (float, np.floating)) and label.is_integer():
-        return str(int(label))
-    return str(label)
