@@ -15,13 +15,12 @@ from normbench.datasets import columns
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import TARGETS, kind_of, label_dataset
 from normbench.datasets.on_disk.files_on_disk import FilePoints, damage_refused, stamp_of
-from normbench.datasets.on_disk.points import BLOCK_BYTES
+from normbench.datasets.on_disk.points import BLOCK_BYTES, Array
 from normbench.datasets.values import NUMBER, SHARE, UserError, available, refuse_larger, switch
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-Array = NDArray[Any]
 SHOWN = 8  # columns that a message names
 MEMORY = "leave them out, or make the file small enough to be held in memory"
 

@@ -1,15 +1,12 @@
 """Some of the rows of points that are not in memory: none of them is copied."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.files_on_disk import BESIDE
-from normbench.datasets.on_disk.points import Points, Rows
+from normbench.datasets.on_disk.points import Array, Points, Rows
 from normbench.datasets.values import SHARE, available
 
-Array = NDArray[Any]
 STRIDE = 4096  # rows of the file: before each of so many, those that are taken are counted
 PIECE = 1 << 20  # bytes that are read at once: they stay in a cache until the rows are picked
 

@@ -13,7 +13,6 @@ from normbench.theory.analysis import facts_work
 from normbench.theory.budget import Work
 from normbench.theory.shared import Facts
 
-Array = NDArray[np.float64]
 UNTOUCHED = 0.99  # a direction that keeps this share of its variance is not touched by the ridge
 MOST = 1000  # directions of a series
 

@@ -1,13 +1,10 @@
 """Cross-validation: the error on points that were held out, each point once a seed."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench import names
 from normbench.datasets import fold
 from normbench.measures.contract import BEST, Findings, Finished, Measure
-
-Array = NDArray[np.float64]
 
 
 def take(made: Finished) -> Findings:

@@ -1,20 +1,17 @@
 """What several measures need: names of coordinates, few points, directions, the least cost."""
 
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench.datasets import Dataset
-from normbench.measures.contract import Descended, Finished
+from normbench.measures.contract import Array, Descended, Finished
 from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
 from normbench.theory.analysis import curvature_work
 from normbench.theory.budget import Work
 from normbench.theory.minimum import weights_of
 
-Array = NDArray[Any]
 MOST_POINTS = 2000
 MOST_FEATURES = 4096  # of an image, or of a spectrum
 

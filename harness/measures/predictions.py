@@ -1,14 +1,11 @@
 """The histories that theory predicts of plain descent on a quadratic, below `2/L`."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench import names
-from normbench.measures.contract import Descended, Findings, Finished, Measure, OfStep
+from normbench.measures.contract import Array, Descended, Findings, Finished, Measure, OfStep
 from normbench.theory import spectra
 from normbench.verdicts.judging import Step
-
-Array = NDArray[np.float64]
 
 
 def take(made: Finished) -> Findings:

@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench import names
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.covariance import MOST, UNTOUCHED
 from normbench.theory import spectra
 
-Array = NDArray[np.float64]
 NOTHING = float("nan")
 
 

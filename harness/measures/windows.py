@@ -7,16 +7,14 @@ A step size trains a direction of curvature h within K iterations where `|1 - a 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench.engine.hessian import blocks
 from normbench.engine.problem import Linear, Problem
-from normbench.measures.contract import Descended, Findings, Finished, Measure
+from normbench.measures.contract import Array, Descended, Findings, Finished, Measure
 from normbench.theory import spectra
 from normbench.theory.analysis import FEW_CLASSES
 from normbench.theory.budget import Work
 
-Array = NDArray[np.float64]
 DENSE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
 SAME = 1e-9  # relative: curvatures of one kind at every point
 

@@ -22,14 +22,12 @@ margin that some direction makes positive.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import blocks_of
-from normbench.engine.problem import Linear
+from normbench.engine.problem import Array, Linear
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.budget import Work
 
-Array = NDArray[np.float64]
 MOST_ROWS = 20_000  # margins: beyond, the program takes minutes and more
 LARGEST = 1e6  # weight, of points sphered: a gap below a millionth of their spread is not told
 CLEAR = 1e-3  # t is 0 below it, and 1 from 1 minus it on; between, the program has not decided
@@ -49,7 +47,7 @@ def by_rule(problem: Linear) -> str:
     return UNDECIDED
 
 
-def _penalizes_all(l2: float | NDArray[Any]) -> bool:
+def _penalizes_all(l2: float | Array) -> bool:
     """Return whether a penalty grows in every direction of the slopes, beyond rounding."""
     if np.ndim(l2) < 2:
         return bool(np.all(np.asarray(l2) > 0))
@@ -68,7 +66,7 @@ def separates(problem: Linear, weights: Array) -> bool:
     return all(_separates(problem, weights, x, problem.targets[rows]) for rows, x in every)
 
 
-def _separates(problem: Linear, weights: Array, x: Array, targets: NDArray[Any]) -> bool:
+def _separates(problem: Linear, weights: Array, x: Array, targets: Array) -> bool:
     """Return whether the margins of points x (p, M) are above what rounding can make of 0."""
     scores = problem.scores(weights, x).astype(np.float64)
     largest = np.maximum(x.max(axis=0), -x.min(axis=0))

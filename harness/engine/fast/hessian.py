@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows, blocks_of
+from normbench.datasets.on_disk.points import Array, Rows, blocks_of
 from normbench.engine.fast.columns import Columns
 from normbench.engine.hessian import (
     Effort,
@@ -20,7 +19,6 @@ from normbench.engine.hessian import (
 )
 from normbench.engine.scheme.probed import Probed
 
-Array = NDArray[Any]
 KEPT_BYTES = 1 << 26  # of the points' second derivatives in their scores
 
 

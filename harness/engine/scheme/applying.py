@@ -5,9 +5,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Array, Rows
 from normbench.datasets.values import UserError, refuse_larger
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import learn
@@ -22,7 +21,6 @@ from normbench.normalizers.decomposition import (
     surrogate_rows,
 )
 
-Array = NDArray[Any]
 FEWER = "choose options that give fewer features"
 FEW = 256  # points that become float64 at a time: 1.6 MB at 784 features
 
