@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.content import LARGEST, Content, digest
 from normbench.datasets.on_disk.points import Points, Rows
-from normbench.datasets.on_disk.taken import taken, taken_beside
+from normbench.datasets.on_disk.taken import taken
 from normbench.datasets.values import UserError as UserError
 from normbench.datasets.values import spelled
 
@@ -166,7 +166,7 @@ def part(dataset: Dataset, held: NDArray[np.bool_]) -> Dataset:
     x, names = dataset.x, dataset.feature_names
     if dataset.columns is not None:
         x, names = dataset.columns.numbers(train)
-    x, x_test = taken(x, train), taken_beside(x, held)
+    x, x_test = taken(x, train), taken(x, held, beside=True)
     y, y_test = (dataset.y[train], dataset.y[held]) if len(dataset.y) else (dataset.y, dataset.y)
     return replace(
         dataset,

@@ -72,7 +72,10 @@ class Images:
         if subset == "all70k":
             parts.append(self._part("t10k", data_dir, kept))
         images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
-        images, labels = _thin(images, labels, points, seed)
+        if points is not None:
+            count = whole("dataset.points", points, 2, len(images))
+            drawn = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
+            images, labels = images[drawn], labels[drawn]
         test = self._part("t10k", data_dir, kept) if subset == "train_test" else None
         convert = normalize_contrast if contrast_normalize else np.asarray
         one = len(kept) == 1
@@ -200,13 +203,3 @@ def _digits(digits: Any) -> list[int]:
     if not kept or len(set(kept)) < len(kept):
         raise UserError(f"{name}={digits}: must be one class or several different ones, as [3,8]")
     return kept
-
-
-def _thin(
-    images: NDArray[np.uint8], classes: NDArray[np.intp], points: int | None, seed: int
-) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-    if points is None:
-        return images, classes
-    count = whole("dataset.points", points, 2, len(images))
-    drawn = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
-    return images[drawn], classes[drawn]

@@ -123,22 +123,15 @@ def _margins(problem: Linear) -> Any:
 
     A number added to all scores changes no margin, so the weights of class 0 are left at 0.
     """
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, hstack
 
     targets, points = problem.targets, len(problem.targets)
     x = np.column_stack([np.ones(points), problem.points[:]])
-    classes, width = problem.shape
+    classes = problem.shape[0]
     if classes == 1:
         return csr_array(x * targets[:, None])
     others = np.arange(classes - 1) + (np.arange(classes - 1) >= targets[:, None])  # (P, C - 1)
-    row = np.arange(others.size).repeat(width)
-    entries, columns = [], []
-    for sign, who in ((1.0, np.repeat(targets, classes - 1)), (-1.0, others.ravel())):
-        kept = who > 0
-        values = np.where(kept[:, None], sign * np.repeat(x, classes - 1, axis=0), 0.0)
-        entries.append(values.ravel())
-        columns.append(((np.maximum(who, 1) - 1)[:, None] * width + np.arange(width)).ravel())
-    shape = (others.size, (classes - 1) * width)
-    found = csr_array((np.concatenate(entries), (np.tile(row, 2), np.concatenate(columns))), shape)
-    found.eliminate_zeros()
-    return found
+    own, other = np.repeat(targets, classes - 1), others.ravel()
+    x = np.repeat(x, classes - 1, axis=0)
+    signs = ((own == k).astype(float) - (other == k) for k in range(1, classes))
+    return hstack([csr_array(x * sign[:, None]) for sign in signs], format="csr")
