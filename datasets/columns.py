@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DROP = "dataset.drop"
-FILLS = ("median", "drop")
 GAP = "(missing)"  # the category of a gap in an encoded column
 FEW = 3  # entries of a column that are no numbers, and may stand for gaps
 # What the options come to that settle a column.
@@ -338,19 +337,6 @@ def index_of(frame: "pd.DataFrame") -> Trouble | None:
         return None
     label = str(frame.columns[0])
     return Trouble(label, f"counts the points ({numbers[0]} to {numbers[-1]})", "drop", (label,))
-
-
-def plain(column: "pd.Series[Any]") -> Any:
-    """Return a target column as an array (P,): numbers, or objects with None for a gap."""
-    import pandas as pd
-
-    if pd.api.types.is_bool_dtype(column.dtype) and not column.isna().any():
-        return column.to_numpy(dtype=bool)
-    if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
-        return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
-    if column.isna().any():
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return column.to_numpy()
 
 
 def roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | None]:

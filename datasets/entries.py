@@ -1,15 +1,23 @@
 """What the entries of a column are: numbers, dates, marks of gaps, labels."""
 
+from collections.abc import Sized
+from datetime import date, timedelta
+from numbers import Complex, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from normbench.datasets.values import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MARKS = ("?", "-", ".", "NA", "N/A", "nan")  # entries that stand for gaps wherever they are alone
 DATE = r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?"  # 31/01/2020, whatever the order of its parts
+KINDS = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
+UNFIT = {date: "dates", timedelta: "spans of time", Complex: "complex numbers", Sized: "lists"}
+TARGETS = "it takes numbers or words; encode them as such, or choose another target"
 BLOCK = 1 << 18  # labels that are looked at at once
 MOST_NUMBERED_CLASSES = 20  # more distinct numbers than that are taken for real targets
 
@@ -68,6 +76,17 @@ def is_regression(y: NDArray[Any]) -> bool:
     return fractions or len(kinds(y, MOST_NUMBERED_CLASSES)) > MOST_NUMBERED_CLASSES
 
 
+def kind_of(targets: NDArray[Any]) -> str | None:
+    """Return what targets are that can be no labels and no real targets; None where they can."""
+    if targets.dtype.kind != "O":
+        return KINDS.get(targets.dtype.kind)
+    for kind in {type(target) for target in targets.flat}:
+        for unfit, word in UNFIT.items():
+            if issubclass(kind, unfit) and not issubclass(kind, (str, bytes, Real)):
+                return word
+    return None
+
+
 def blocks(labels: NDArray[Any]) -> list[slice]:
     """Return the rows of blocks of labels: at once, millions would be copied several times."""
     return [slice(first, first + BLOCK) for first in range(0, len(labels), BLOCK)]
@@ -81,3 +100,24 @@ def kinds(labels: NDArray[Any], enough: int | None = None) -> NDArray[Any]:
         if enough is not None and len(values) > enough:
             break
     return values
+
+
+def targets_of(target: Any, column: "pd.Series[Any]") -> NDArray[Any]:
+    """Return a target column as an array (P,); raise `UserError` where it can be none."""
+    targets = _plain(column)
+    if unfit := kind_of(targets):
+        raise UserError(f"dataset.target={target}: is a column of {unfit}; {TARGETS}")
+    return targets
+
+
+def _plain(column: "pd.Series[Any]") -> NDArray[Any]:
+    """Return a target column as an array (P,): numbers, or objects with None for a gap."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(column.dtype) and not column.isna().any():
+        return column.to_numpy(dtype=bool)
+    if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
+        return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
+    if column.isna().any():
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return column.to_numpy()

@@ -15,7 +15,7 @@ from normbench.datasets.download import Remote, fetch
 from normbench.datasets.values import listed, one_of, switch, whole
 
 SUBSETS = ("test10k", "train60k", "train_test", "all70k")
-MAGIC = {2049: "labels", 2051: "images"}  # two zero bytes, 8 for bytes, the dimensions
+MAGIC = {"labels": 2049, "images": 2051}  # two zero bytes, 8 for bytes, the dimensions
 BLOCK = 250  # images that are normalized at a time
 FASHION = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
@@ -163,10 +163,9 @@ def read_idx(path: Path, kind: str) -> NDArray[np.uint8]:
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: is no whole gzip file ({error}); {remedy}") from error
     magic = int.from_bytes(content[:4], "big")
-    if MAGIC.get(magic) != kind:
-        expected = next(number for number, name in MAGIC.items() if name == kind)
+    if magic != MAGIC[kind]:
         raise UserError(
-            f"{path}: starts with {magic}, an IDX file of {kind} with {expected}; {remedy}"
+            f"{path}: starts with {magic}, an IDX file of {kind} with {MAGIC[kind]}; {remedy}"
         )
     header = 4 * (1 + magic % 256)
     shape = tuple(np.frombuffer(content[4:header], ">u4").astype(int))

@@ -1,20 +1,13 @@
 """Targets as a user has them: which are classes, and which class each label is."""
 
-from collections.abc import Sized
-from datetime import date, timedelta
-from numbers import Complex, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
-from normbench.datasets.entries import blocks, is_regression, kinds, named
+from normbench.datasets.entries import TARGETS, blocks, is_regression, kind_of, kinds, named
 from normbench.datasets.values import one_of
-
-KINDS = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
-UNFIT = {date: "dates", timedelta: "spans of time", Complex: "complex numbers", Sized: "lists"}
-TARGETS = "it takes numbers or words; encode them as such, or choose another target"
 
 
 def label_dataset(
@@ -36,17 +29,6 @@ def label_dataset(
             y, class_names = encode(name, y)
             y_test = None if y_test is None else _encode_test(name, y_test, class_names)
     return make_dataset(name, x, y, y_test=y_test, class_names=class_names, **parts)
-
-
-def kind_of(targets: NDArray[Any]) -> str | None:
-    """Return what targets are that can be no labels and no real targets; None where they can."""
-    if targets.dtype.kind != "O":
-        return KINDS.get(targets.dtype.kind)
-    for kind in {type(target) for target in targets.flat}:
-        for unfit, word in UNFIT.items():
-            if issubclass(kind, unfit) and not issubclass(kind, (str, bytes, Real)):
-                return word
-    return None
 
 
 def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:

@@ -188,12 +188,12 @@ class Finished:
         if isinstance(self.z, np.ndarray):
             return self
         data, count = self.dataset, len(self.z)
+        if isinstance(data.x, np.ndarray):
+            return replace(self, z=self.z.transform(data.x), pair=self.surrogates)
         kept = np.arange(count)
-        if not isinstance(data.x, np.ndarray) and count > MOST_SHOWN:
+        if count > MOST_SHOWN:
             drawn = np.random.default_rng(0).choice(count, MOST_SHOWN, replace=False)
             kept = np.unique(np.r_[drawn, self.shown])
-        if len(kept) == count and isinstance(data.x, np.ndarray):
-            return replace(self, z=self.z.transform(data.x), pair=self.surrogates)
         x, y = data.x[kept], data.y[kept] if len(data.y) else data.y
         return replace(
             self,
@@ -231,6 +231,11 @@ class Measure:
     most_features: float = math.inf
     unfit: Callable[[Dataset], str] = lambda dataset: ""
     inverse: str | None = None
+
+    @property
+    def on_request(self) -> bool:
+        """Whether a setting asks for it."""
+        return self.asked or bool(self.record)
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
         """Raise `UserError` where it cannot be taken of a data set under a scheme, not yet fitted.
