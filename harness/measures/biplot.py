@@ -67,10 +67,5 @@ def _unfit(dataset: Dataset) -> str:
 
 
 MEASURE = Measure(
-    take,
-    record="biplot",
-    of_descent=False,
-    applies=has_plane,
-    most_features=MOST_FEATURES,
-    unfit=_unfit,
+    take, "biplot", of_descent=False, applies=has_plane, most_features=MOST_FEATURES, unfit=_unfit
 )

@@ -60,7 +60,7 @@ def _nearest(points: Array, wanted: Array) -> Array:
 
 MEASURE = Measure(
     take,
-    record="exemplars",
+    "exemplars",
     of_descent=False,
     applies=has_plane,
     most_features=MOST_FEATURES,

@@ -12,11 +12,11 @@ from normbench.engine.hessian import (
     Effort,
     Hessian,
     LinearHessian,
-    blocks,
     linear_effort,
     weighted,
     with_penalty,
 )
+from normbench.engine.problem import linear_hessian
 from normbench.engine.scheme.probed import Probed
 
 KEPT_BYTES = 1 << 26  # of the points' second derivatives in their scores
@@ -102,18 +102,14 @@ class ReadHessian(Hessian):
 
     def _parts(self) -> Iterator[LinearHessian]:
         for rows, x in blocks_of(self.x):
-            points = x.astype(np.float64, copy=False)
             second = self._kept.get(rows.start)
             if second is None:
-                second = self._second(rows, points)
+                part = linear_hessian(self.cost, x, self.targets[rows], self.weights, 0.0)
+            else:
+                part = LinearHessian(x.astype(np.float64, copy=False), second)
             if kept(len(self.x), len(self.weights)):
-                self._kept[rows.start] = second
-            yield LinearHessian(points, second)
-
-    def _second(self, rows: slice, points: Array) -> Array:
-        weights = self.weights.astype(np.float64, copy=False)
-        scores = weights[:, 1:] @ points.T + weights[:, :1]
-        return blocks(self.cost, scores, self.targets[rows])
+                self._kept[rows.start] = part.second
+            yield part
 
 
 def kept(points: int, classes: int) -> bool:
