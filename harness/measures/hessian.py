@@ -34,10 +34,9 @@ def take(made: Finished) -> Findings:
     if linear is not None and scores is not None and not here.least.at_infinity:
         weights = weights_of(scores, linear.surrogate.moment_rows)
         found["minimum"] = _values(linear.hessian(weights))
-    named = {"start": names.CONDITION_START, "minimum": names.CONDITION_MINIMUM}
     metrics = {
-        named[place].key: float(values[0] / values[-1]) if len(values) else float("nan")
-        for place, values in found.items()
+        names.CONDITION_START.key: spectra.Spectrum(found["start"]).condition_number,
+        names.CONDITION_MINIMUM.key: spectra.Spectrum(found["minimum"]).condition_number,
     }
     return Findings(metrics, arrays=found)
 

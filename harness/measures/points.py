@@ -39,9 +39,8 @@ def take(made: Finished) -> Findings:
     deviations, directions = principal(whole)
     axes = deviations[:, None] * directions
     variances = spectra.live((spread / (spread[0] or 1.0)) ** 2, len(spread))
-    condition = float(variances[0] / variances[-1]) if len(variances) else float("nan")
     return Findings(
-        {names.COVARIANCE_CONDITION.key: condition},
+        {names.COVARIANCE_CONDITION.key: spectra.Spectrum(variances).condition_number},
         arrays={
             "points": flat[kept],
             "names": np.array(labels),
