@@ -12,9 +12,10 @@ from autograd.tracer import isbox
 from numpy.typing import NDArray
 
 Formula = Callable[[Any, Any], Any]
-Fused = Callable[[NDArray[Any], NDArray[Any]], tuple[NDArray[np.float64], NDArray[np.int64] | None]]
-
-
+Sums = tuple[
+    NDArray[np.float64], NDArray[np.int64] | None
+]  # of a cost, and of misclassified points
+Fused = Callable[[NDArray[Any], NDArray[Any]], Sums]
 TASKS = ("binary", "multiclass", "regression")
 
 

@@ -4,12 +4,11 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench.costs.declaration import declare, total
+from normbench.costs.declaration import Sums, declare, total
 
 
-def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], None]:
+def _fused(scores: Any, targets: Any) -> Sums:
     """Turn scores into `sign(s - y)` in place; return sums. See `declare`."""
     scores -= targets
     values = total(np.abs(scores[:, 0]))

@@ -4,14 +4,13 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench.costs.declaration import declare, total
+from normbench.costs.declaration import Sums, declare, total
 from normbench.costs.misclassifications import count_false
 from normbench.costs.underflow import exp_in_place
 
 
-def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _fused(scores: Any, targets: Any) -> Sums:
     """Turn scores into `-y sigma(-y s)` in place; return sums and counts. See `declare`."""
     scores *= -targets
     t = scores[:, 0]

@@ -4,13 +4,12 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench.costs.declaration import declare, total
+from normbench.costs.declaration import Sums, declare, total
 from normbench.costs.misclassifications import count_false
 
 
-def _fused(scores: Any, targets: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _fused(scores: Any, targets: Any) -> Sums:
     """Turn scores into `-2 y max(0, 1 - y s)` in place; return sums and counts. See `declare`."""
     scores *= -targets
     t = scores[:, 0]

@@ -2,23 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.labels import is_regression, named
+from normbench.datasets.entries import (
+    are_dates,
+    gap_marks,
+    is_gap_mark,
+    is_of_numbers,
+    is_regression,
+    named,
+    text_of,
+)
 from normbench.datasets.values import UserError, did_you_mean, listed, source_name, spelled
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DROP = "dataset.drop"
-FILLS = ("median", "drop")
 GAP = "(missing)"  # the category of a gap in an encoded column
-MARKS = ("?", "-", ".", "NA", "N/A", "nan")  # entries that stand for gaps wherever they are alone
-DATE = r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?"  # 31/01/2020, whatever the order of its parts
 FEW = 3  # entries of a column that are no numbers, and may stand for gaps
 # What the options come to that settle a column.
 MEANS = {
@@ -72,22 +78,18 @@ class Columns:
         One that no training point has is 0 in all of them. Raises `UserError` for a column
         without a number among the training points.
         """
-        apart = sorted(self.encoded)
-        rest = [place for place in range(self.frame.shape[1]) if place not in self.encoded]
         labels = [str(label) for label in self.frame.columns]
-        if not labels:
-            return np.empty(self.frame.shape), ()
+        rest = [place for place in range(len(labels)) if place not in self.encoded]
         numbers = self.frame.iloc[:, rest].to_numpy(dtype=np.float64, na_value=np.nan)
         if self.fill == "median" and np.isnan(numbers).any():
             numbers = self._filled(numbers, [labels[place] for place in rest], train)
-        if not apart:
+        if not self.encoded:
             return numbers, tuple(labels)
         parts = {place: (numbers[:, [n]], [labels[place]]) for n, place in enumerate(rest)}
-        for place in apart:
+        for place in self.encoded:
             parts[place] = _categories(self.frame.iloc[:, place], labels[place], train)
-        ordered = [parts[place] for place in range(len(labels))]
-        names = [name for _, called in ordered for name in called]
-        return np.concatenate([part for part, _ in ordered], axis=1), tuple(names)
+        columns, names = zip(*(parts[place] for place in range(len(labels))))
+        return np.concatenate(columns, axis=1), tuple(chain(*names))
 
     def only(self, rows: NDArray[np.intp]) -> "Columns":
         """Return the table of these points alone, by their numbers (p,)."""
@@ -153,7 +155,10 @@ def columns(
     if troubles:
         troubles = [*([index] if index else []), *troubles]
         if last:
-            troubles = _with_target(troubles, str(frame.columns[-1]))
+            label = str(frame.columns[-1])
+            words = "is the last and may be the target: dataset.target names none"
+            others = [trouble for trouble in troubles if trouble.label != label]
+            troubles = [Trouble(label, words, "target", (label,)), *others]
         _refuse(name, troubles, given)
     for place in encode:
         _refuse_ids(frame.iloc[:, place], str(frame.columns[place]), given)
@@ -177,26 +182,12 @@ class Trouble:
         return f"{self.label!r} {self.words}"
 
 
-def _with_target(troubles: Sequence[Trouble], label: str) -> list[Trouble]:
-    """Return the troubles of a table without a target, first that of the column that may be it."""
-    words = "is the last and may be the target: dataset.target names none"
-    others = [trouble for trouble in troubles if trouble.label != label]
-    return [Trouble(label, words, "target", (label,)), *others]
-
-
-def is_of_numbers(kind: Any) -> bool:
-    """Return whether a column of this type holds real numbers or truth values."""
-    import pandas as pd
-
-    return bool(pd.api.types.is_numeric_dtype(kind)) and kind.kind != "c"
-
-
 def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
     """Return what keeps a column from being numbers, and the option that settles it."""
     import pandas as pd
 
     entries = column.astype(object)[column.notna()]
-    if pd.api.types.is_datetime64_any_dtype(column.dtype) or column.dtype.kind in "mM":
+    if column.dtype.kind in "mM":
         return Trouble(label, f"is of dates ({column.dtype})", "drop", (label,))
     if not len(entries):
         return Trouble(label, "is empty", "drop", (label,))
@@ -204,7 +195,7 @@ def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
         odd = next(entry for entry in entries if not isinstance(entry, (str, int, float)))
         return Trouble(label, f"holds a {type(odd).__name__} ({str(odd)[:20]!r})", "drop", (label,))
     marks = gap_marks(entries)
-    texts = entries.map(_text)
+    texts = entries.map(text_of)
     entries = entries[~texts.isin(marks)]
     gaps = f"{_listed(marks)} in {int(texts.isin(marks).sum())} points" if marks else ""
     if not len(entries):
@@ -212,12 +203,12 @@ def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
     words = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
     kinds = list(dict.fromkeys(words))
     if len(words) < len(entries) / 2 and len(kinds) <= FEW:
-        odd = column.map(lambda entry: entry in kinds or _text(entry) in marks).to_numpy()
+        odd = column.map(lambda entry: entry in kinds or text_of(entry) in marks).to_numpy()
         said = (
             f"is of numbers, but for {_listed([*marks, *kinds])} in {int(odd.sum())} points, "
             f"first in {int(np.flatnonzero(odd)[0])}"
         )
-        return Trouble(label, said, "missing", (*marks, *map(_text, kinds)))
+        return Trouble(label, said, "missing", (*marks, *map(text_of, kinds)))
     if are_dates(entries):
         return Trouble(label, f"is of dates ({entries.iloc[0]!r})", "drop", (label,))
     count = entries.nunique()
@@ -231,19 +222,6 @@ def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
     return Trouble(label, said, "encode", (label,), tuple(marks))
 
 
-def is_gap_mark(entry: Any) -> bool:
-    """Return whether an entry is a mark that stands for a gap, with or without blanks around it."""
-    return isinstance(entry, str) and entry.strip() in MARKS
-
-
-def gap_marks(entries: Any) -> list[str]:
-    """Return the marks of gaps among the entries of a column; beside a plus, a minus is none."""
-    marks = list(dict.fromkeys(entry.strip() for entry in entries if is_gap_mark(entry)))
-    if "-" in marks and any(isinstance(entry, str) and entry.strip() == "+" for entry in entries):
-        marks.remove("-")
-    return marks
-
-
 def refuse_target_gaps(
     option: str, column: "pd.Series[Any]", given: Mapping[str, Sequence[Any]]
 ) -> None:
@@ -253,7 +231,7 @@ def refuse_target_gaps(
     if is_of_numbers(column.dtype) or column.dtype.kind in "mM":
         return
     trouble = _trouble(column, option)
-    texts = column.dropna().map(_text)
+    texts = column.dropna().map(text_of)
     entries = trouble.values if trouble.option == "missing" else trouble.gaps
     others = texts[~texts.isin(entries)]
     numbers = pd.to_numeric(others, errors="coerce").to_numpy(dtype=np.float64)
@@ -274,20 +252,6 @@ def _listed(entries: Sequence[Any]) -> str:
     return shown + (", ..." if len(entries) > FEW else "")
 
 
-def are_dates(entries: "pd.Series[Any]") -> bool:
-    """Return whether all entries are written as dates, such as 2020-01-31 or 31/1/2020."""
-    import pandas as pd
-
-    texts = entries.astype(str).str.strip()
-    if texts.str.fullmatch(DATE).all():
-        return True
-    try:
-        pd.to_datetime(texts, format="ISO8601")
-    except ValueError:
-        return False
-    return True
-
-
 def _refuse(name: str, troubles: Sequence[Trouble], given: Mapping[str, Sequence[Any]]) -> None:
     """Raise one error for all columns with a trouble."""
     said = [f"column {trouble}" for trouble in troubles[:SHOWN]]
@@ -296,19 +260,19 @@ def _refuse(name: str, troubles: Sequence[Trouble], given: Mapping[str, Sequence
     settled = {each.option for each in troubles}
     if "missing" in settled:
         settled.add("fill")
-    if any(each.gaps for each in troubles):
-        settled.add("missing")
-    options = [
-        spelled("dataset.target", each.label, shell=True)
-        for each in troubles
-        if each.option == "target"
+    lists = {
+        option: [value for each in troubles if each.option == option for value in each.values]
+        for option in ("encode", "missing", "drop")
+    }
+    lists["missing"] += [mark for each in troubles for mark in each.gaps]
+    settled |= {option for option, values in lists.items() if values}
+    targets = [each.label for each in troubles if each.option == "target"]
+    options = [spelled("dataset.target", label, shell=True) for label in targets]
+    options += [
+        _list(option, [*given.get(option, ()), *values])
+        for option, values in lists.items()
+        if values
     ]
-    for option in ("encode", "missing", "drop"):
-        values = [value for each in troubles if each.option == option for value in each.values]
-        if option == "missing":
-            values += [mark for each in troubles for mark in each.gaps]
-        if values:
-            options.append(_list(option, [*given.get(option, ()), *values]))
     if "fill" in settled:
         options.append(spelled("dataset.fill", "median"))
     means = "; ".join(MEANS[option] for option in MEANS if option in settled)
@@ -343,20 +307,12 @@ def with_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
     texts = {str(entry) for entry in listed("dataset.missing", missing, rule)}
     if not texts:
         return frame
-    import pandas as pd
 
-    found = {}
-    for place, kind in enumerate(frame.dtypes):
-        column = frame.iloc[:, place]
-        found[place] = column.where(~column.astype(object).map(_text).isin(texts))
-        if not is_of_numbers(kind):
-            found[place] = _numeric(found[place])
-    made = pd.concat(found, axis=1)
-    return made.set_axis(frame.columns, axis=1)
+    def cleaned(column: "pd.Series[Any]") -> "pd.Series[Any]":
+        rest = column.where(~column.astype(object).map(text_of).isin(texts))
+        return rest if is_of_numbers(column.dtype) else _numeric(rest)
 
-
-def _text(entry: Any) -> str:
-    return entry.strip() if isinstance(entry, str) else named(entry) if entry == entry else ""
+    return frame.apply(cleaned)
 
 
 def _numeric(column: "pd.Series[Any]") -> "pd.Series[Any]":
@@ -381,19 +337,6 @@ def index_of(frame: "pd.DataFrame") -> Trouble | None:
         return None
     label = str(frame.columns[0])
     return Trouble(label, f"counts the points ({numbers[0]} to {numbers[-1]})", "drop", (label,))
-
-
-def plain(column: "pd.Series[Any]") -> Any:
-    """Return a target column as an array (P,): numbers, or objects with None for a gap."""
-    import pandas as pd
-
-    if pd.api.types.is_bool_dtype(column.dtype) and not column.isna().any():
-        return column.to_numpy(dtype=bool)
-    if pd.api.types.is_bool_dtype(column.dtype) or not pd.api.types.is_numeric_dtype(column.dtype):
-        return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
-    if column.isna().any():
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return column.to_numpy()
 
 
 def roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | None]:

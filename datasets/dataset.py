@@ -2,31 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.content import LARGEST, Content, digest
 from normbench.datasets.on_disk.points import Points, Rows
-from normbench.datasets.on_disk.taken import taken, taken_beside
+from normbench.datasets.on_disk.taken import taken
 from normbench.datasets.values import UserError as UserError
 from normbench.datasets.values import spelled
 
+if TYPE_CHECKING:
+    from normbench.datasets.columns import Columns
+
 FRACTION = "dataset.test_fraction"
 TASKS = ("binary", "multiclass", "regression", "unlabelled")
-
-
-class Columns(Protocol):
-    """A table of points (P rows) from which numbers are made: see `normbench.datasets.columns`."""
-
-    def numbers(self, train: NDArray[np.bool_]) -> tuple[NDArray[Any], tuple[str, ...]]:
-        """Return the points (P, N), made by what the training points (P,) say, and their names."""
-        ...
-
-    def only(self, rows: NDArray[np.intp]) -> "Columns":
-        """Return the table of these points alone, by their numbers (p,)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +45,7 @@ class Dataset:
     class_names: tuple[str, ...]
     source: str
     fingerprint: str
-    columns: Columns | None = None
+    columns: "Columns | None" = None
     notes: tuple[str, ...] = ()
     fit_on: str = "train"
     folds: tuple[NDArray[np.intp], ...] = ()
@@ -175,7 +166,7 @@ def part(dataset: Dataset, held: NDArray[np.bool_]) -> Dataset:
     x, names = dataset.x, dataset.feature_names
     if dataset.columns is not None:
         x, names = dataset.columns.numbers(train)
-    x, x_test = taken(x, train), taken_beside(x, held)
+    x, x_test = taken(x, train), taken(x, held, beside=True)
     y, y_test = (dataset.y[train], dataset.y[held]) if len(dataset.y) else (dataset.y, dataset.y)
     return replace(
         dataset,

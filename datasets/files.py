@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from normbench.datasets import archives, columns, text
-from normbench.datasets.columns import FILLS
 from normbench.datasets.dataset import Dataset
+from normbench.datasets.entries import targets_of
 from normbench.datasets.header import compare_first_row, shown
-from normbench.datasets.labels import TARGETS, kind_of, label_dataset
+from normbench.datasets.labels import label_dataset
 from normbench.datasets.on_disk import row_groups
 from normbench.datasets.on_disk.files_on_disk import damage_refused, existing
 from normbench.datasets.values import (
@@ -46,12 +46,7 @@ class Options:
     def __post_init__(self) -> None:
         """Raise `UserError` for a way to fill that there is not."""
         if self.fill is not None:
-            one_of("dataset.fill", self.fill, FILLS)
-
-    @property
-    def fitted(self) -> bool:
-        """Whether anything is learned from the points, so that test points must not be seen."""
-        return bool(self.encode) or self.fill == "median"
+            one_of("dataset.fill", self.fill, ("median", "drop"))
 
 
 def csv(
@@ -139,8 +134,8 @@ def parquet(
 
 def _refuse_options(path: str | None, options: Options) -> None:
     """Raise `UserError` for what is done with columns that are held in memory alone."""
-    asked = {"encode": options.encode, "fill": options.fill, "missing": options.missing}
-    given = [f"dataset.{name}" for name, value in asked.items() if value]
+    asked = ("encode", "fill", "missing")
+    given = [f"dataset.{name}" for name in asked if getattr(options, name)]
     if given:
         raise UserError(
             f"dataset.path={path}: is read by row groups, which takes columns of numbers without "
@@ -209,17 +204,17 @@ def table_dataset(
     given = {"encode": encode, "missing": options.missing, "drop": options.drop}
     if where is not None and task != "classes":
         columns.refuse_target_gaps(f"dataset.target={target}", table.iloc[:, where], given)
-    targets = None if where is None else columns.plain(table.iloc[:, where])
-    if targets is not None and kind_of(targets):
-        raise UserError(f"dataset.target={target}: is a column of {kind_of(targets)}; {TARGETS}")
+    targets = None if where is None else targets_of(target, table.iloc[:, where])
     places = [kept.index(position) for position in coded]
     last = kept[-1:] == [table.shape[1] - 1] and where is None
     found = columns.columns(name, table.iloc[:, kept], places, options.fill, index, last, given)
     x, names = found.numbers(np.ones(len(table), dtype=bool))
+    # Medians and categories are learned from the points, so that test points must not be seen.
+    learned = encode or options.fill == "median"
     made = label_dataset(name, x, targets, task, source=source, feature_names=list(names))
     return replace(
         made,
-        columns=found if options.fitted else None,
+        columns=found if learned else None,
         notes=(*found.notes(index, options.drop), *left),
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets.columns import are_dates, is_gap_mark, is_of_numbers
+from normbench.datasets.entries import are_dates, is_gap_mark, is_of_numbers
 
 if TYPE_CHECKING:
     import pandas as pd

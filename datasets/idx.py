@@ -15,7 +15,7 @@ from normbench.datasets.download import Remote, fetch
 from normbench.datasets.values import listed, one_of, switch, whole
 
 SUBSETS = ("test10k", "train60k", "train_test", "all70k")
-MAGIC = {2049: "labels", 2051: "images"}  # two zero bytes, 8 for bytes, the dimensions
+MAGIC = {"labels": 2049, "images": 2051}  # two zero bytes, 8 for bytes, the dimensions
 BLOCK = 250  # images that are normalized at a time
 FASHION = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
@@ -72,7 +72,10 @@ class Images:
         if subset == "all70k":
             parts.append(self._part("t10k", data_dir, kept))
         images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
-        images, labels = _thin(images, labels, points, seed)
+        if points is not None:
+            count = whole("dataset.points", points, 2, len(images))
+            drawn = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
+            images, labels = images[drawn], labels[drawn]
         test = self._part("t10k", data_dir, kept) if subset == "train_test" else None
         convert = normalize_contrast if contrast_normalize else np.asarray
         one = len(kept) == 1
@@ -160,10 +163,9 @@ def read_idx(path: Path, kind: str) -> NDArray[np.uint8]:
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: is no whole gzip file ({error}); {remedy}") from error
     magic = int.from_bytes(content[:4], "big")
-    if MAGIC.get(magic) != kind:
-        expected = next(number for number, name in MAGIC.items() if name == kind)
+    if magic != MAGIC[kind]:
         raise UserError(
-            f"{path}: starts with {magic}, an IDX file of {kind} with {expected}; {remedy}"
+            f"{path}: starts with {magic}, an IDX file of {kind} with {MAGIC[kind]}; {remedy}"
         )
     header = 4 * (1 + magic % 256)
     shape = tuple(np.frombuffer(content[4:header], ">u4").astype(int))
@@ -200,13 +202,3 @@ def _digits(digits: Any) -> list[int]:
     if not kept or len(set(kept)) < len(kept):
         raise UserError(f"{name}={digits}: must be one class or several different ones, as [3,8]")
     return kept
-
-
-def _thin(
-    images: NDArray[np.uint8], classes: NDArray[np.intp], points: int | None, seed: int
-) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-    if points is None:
-        return images, classes
-    count = whole("dataset.points", points, 2, len(images))
-    drawn = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
-    return images[drawn], classes[drawn]

@@ -1,39 +1,22 @@
 """Targets as a user has them: which are classes, and which class each label is."""
 
-from collections.abc import Sized
-from datetime import date, timedelta
-from numbers import Complex, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
+from normbench.datasets.entries import TARGETS, blocks, is_regression, kind_of, kinds, named
 from normbench.datasets.values import one_of
-
-KINDS = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
-UNFIT = {date: "dates", timedelta: "spans of time", Complex: "complex numbers", Sized: "lists"}
-TARGETS = "it takes numbers or words; encode them as such, or choose another target"
-BLOCK = 1 << 18  # targets that are looked at at once
-MOST_NUMBERED_CLASSES = 20  # more distinct numbers than that are taken for real targets
 
 
 def label_dataset(
-    name: str,
-    x: Any,
-    y: Any,
-    task: str | None = None,
-    *,
-    source: str,
-    x_test: Any = None,
-    y_test: Any = None,
-    feature_names: list[str] | None = None,
-    precision: str = "float64",
+    name: str, x: Any, y: Any, task: str | None = None, *, y_test: Any = None, **parts: Any
 ) -> Dataset:
     """Return a data set of targets of any kind: labels are encoded, real targets are kept.
 
     x: (P, N). y: (P,) labels or numbers, or None. task: `classes`, `regression`, or None, which
-    decides by `is_regression`. precision: as of `make_dataset`. Raises `UserError` as
+    decides by `is_regression`. parts: the others of `make_dataset`. Raises `UserError` as
     `make_dataset`, and on a missing label, a test label that no training point has, and a wrong
     task.
     """
@@ -45,36 +28,7 @@ def label_dataset(
         if task == "classes" or (task is None and not is_regression(y)):
             y, class_names = encode(name, y)
             y_test = None if y_test is None else _encode_test(name, y_test, class_names)
-    return make_dataset(
-        name,
-        x,
-        y,
-        source=source,
-        x_test=x_test,
-        y_test=y_test,
-        feature_names=feature_names,
-        class_names=class_names,
-        precision=precision,
-    )
-
-
-def is_regression(y: NDArray[Any]) -> bool:
-    """Return whether targets (P,) are real: numbers, with a fraction or more than 20 values."""
-    if y.dtype.kind not in "iuf":
-        return False
-    fractions = y.dtype.kind == "f" and bool((y != np.round(y)).any())
-    return fractions or len(_kinds(y, MOST_NUMBERED_CLASSES)) > MOST_NUMBERED_CLASSES
-
-
-def kind_of(targets: NDArray[Any]) -> str | None:
-    """Return what targets are that can be no labels and no real targets; None where they can."""
-    if targets.dtype.kind != "O":
-        return KINDS.get(targets.dtype.kind)
-    for kind in {type(target) for target in targets.flat}:
-        for unfit, word in UNFIT.items():
-            if issubclass(kind, unfit) and not issubclass(kind, (str, bytes, Real)):
-                return word
-    return None
+    return make_dataset(name, x, y, y_test=y_test, class_names=class_names, **parts)
 
 
 def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
@@ -90,29 +44,14 @@ def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
 def _numbered(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the distinct labels, sorted, and the number of each label (P,) among them."""
     try:
-        values = _kinds(labels)
+        values = kinds(labels)
     except TypeError:  # numbers and text in one column: sorted as text
         labels = np.array([named(label) for label in labels])
-        values = _kinds(labels)
+        values = kinds(labels)
     indices = np.empty(len(labels), dtype=np.intp)
-    for rows in _blocks(labels):
+    for rows in blocks(labels):
         indices[rows] = np.searchsorted(values, labels[rows])
     return values, indices
-
-
-def _blocks(labels: NDArray[Any]) -> list[slice]:
-    """Return the rows of blocks of labels: at once, millions would be copied several times."""
-    return [slice(first, first + BLOCK) for first in range(0, len(labels), BLOCK)]
-
-
-def _kinds(labels: NDArray[Any], enough: int | None = None) -> NDArray[Any]:
-    """Return the distinct labels, sorted; some of them where more than enough were found."""
-    values = labels[:0]
-    for rows in _blocks(labels):
-        values = np.unique(np.concatenate([values, np.unique(labels[rows])]))
-        if enough is not None and len(values) > enough:
-            break
-    return values
 
 
 def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[np.intp]:
@@ -145,7 +84,9 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
     if labels.dtype.kind == "f":
         gaps = ~np.isfinite(labels)
     elif labels.dtype.kind == "O":
-        gaps = np.array([_missing(label) for label in labels], dtype=bool)
+        import pandas as pd
+
+        gaps = pd.isna(labels)
     else:  # whole numbers, truth values and texts have none
         return labels
     if gaps.any():
@@ -156,17 +97,3 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
             "leave the points without a target out (dataset.fill=drop does, of csv and parquet)"
         )
     return labels
-
-
-def _missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except TypeError:  # pandas.NA is neither equal nor unequal to itself
-        return True
-
-
-def named(label: Any) -> str:
-    """Return a label as text: a whole number without its fraction."""
-    if isinstance(label, (float, np.floating)) and label.is_integer():
-        return str(int(label))
-    return str(label)

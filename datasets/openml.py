@@ -4,6 +4,7 @@ import socket
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from urllib.error import HTTPError, URLError
 
 from normbench.datasets.dataset import Dataset, UserError
@@ -41,12 +42,11 @@ def openml(
         )
     if version != "active":
         version = whole("dataset.version", version, 1)
-    which = (
-        {"data_id": whole("dataset.id", id, 1)}
-        if name is None
-        else {"name": str(name), "version": version}
-    )
-    called = f"dataset.name={name}" if id is None else f"dataset.id={id}"
+    which: dict[str, Any]
+    if name is None:
+        called, which = f"dataset.id={id}", {"data_id": whole("dataset.id", id, 1)}
+    else:
+        called, which = f"dataset.name={name}", {"name": str(name), "version": version}
     home = place("data_dir", data_dir, "name a folder, such as data_dir=data") / "openml"
     try:
         with _patience(SECONDS), no_empty_folders(home), warnings.catch_warnings():

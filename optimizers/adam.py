@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Optimizer, State, at_least_zero, share, zero_a_run
+from normbench.optimizers.contract import (
+    Array,
+    Optimizer,
+    State,
+    Stepped,
+    at_least_zero,
+    share,
+    zero_a_run,
+)
 
 
 def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 1e-8) -> Optimizer:
@@ -20,9 +28,7 @@ def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 
         zero = np.zeros_like(weights)
         return zero, zero, zero_a_run(weights).astype(float)
 
-    def step(
-        weights: Array, gradient: Array, state: State, step_size: Array
-    ) -> tuple[Array, State]:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
         m = b * state[0] + (1 - b) * gradient
         v = c * state[1] + (1 - c) * gradient**2
         k = state[2] + 1
@@ -31,4 +37,4 @@ def adam(mean_decay: float = 0.9, square_decay: float = 0.999, epsilon: float = 
         square = v / (1 - c**k).astype(v.dtype)
         return weights - step_size * mean / (np.sqrt(square) + e), (m, v, k)
 
-    return Optimizer(init, step)
+    return Optimizer(step, init)

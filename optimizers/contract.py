@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 State = tuple[Array, ...]
+Stepped = tuple[Array, State]  # the next weights and state
 
 
 class Objective(Protocol):
@@ -26,7 +27,7 @@ class Objective(Protocol):
 
 
 class Optimizer(NamedTuple):
-    """A step rule: `init(weights) -> state` and `step(weights, gradient, state, step_size)`.
+    """A step rule: `step(weights, gradient, state, step_size)` and `init(weights) -> state`.
 
     A rule that `uses_objective` gets it as its last argument: `step(..., step_size, objective)`.
     rotation_equivariant: from weights and gradients that are rotated, it steps to the rotated
@@ -35,11 +36,12 @@ class Optimizer(NamedTuple):
     second derivatives, and so needs a cost that has some. gridless: it finds its own step sizes, so
     that a job makes one run of each start, whatever the grid, called step size 1. steady: rounding
     decides where a run ends only where its cost rises at times; of other rules any run may be so.
-    note: how it differs from what is usually called by its name.
+    note: how it differs from what is usually called by its name. A rule
+    without an `init` keeps no state.
     """
 
-    init: Callable[[Array], State]
-    step: Callable[..., tuple[Array, State]]
+    step: Callable[..., Stepped]
+    init: Callable[[Array], State] = lambda weights: ()
     uses_objective: bool = False
     rotation_equivariant: bool = False
     plain: bool = False

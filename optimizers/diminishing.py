@@ -1,6 +1,6 @@
 """Gradient descent with a step size that diminishes as 1/k."""
 
-from normbench.optimizers.contract import Array, Optimizer, State, zero_a_run
+from normbench.optimizers.contract import Array, Optimizer, State, Stepped, zero_a_run
 
 
 def diminishing() -> Optimizer:
@@ -13,10 +13,8 @@ def diminishing() -> Optimizer:
     def init(weights: Array) -> State:
         return (zero_a_run(weights),)
 
-    def step(
-        weights: Array, gradient: Array, state: State, step_size: Array
-    ) -> tuple[Array, State]:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
         k = state[0] + 1
         return weights - step_size / k * gradient, (k,)
 
-    return Optimizer(init, step, rotation_equivariant=True, steady=True)
+    return Optimizer(step, init, rotation_equivariant=True, steady=True)

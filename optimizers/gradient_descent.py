@@ -1,17 +1,12 @@
 """Gradient descent with a fixed step size."""
 
-from normbench.optimizers.contract import Array, Optimizer, State
+from normbench.optimizers.contract import Array, Optimizer, State, Stepped
 
 
 def gradient_descent() -> Optimizer:
     """Return the rule `w <- w - a g`, where a is the step size and g the gradient at w."""
 
-    def init(weights: Array) -> State:
-        return ()
-
-    def step(
-        weights: Array, gradient: Array, state: State, step_size: Array
-    ) -> tuple[Array, State]:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
         return weights - step_size * gradient, state
 
-    return Optimizer(init, step, rotation_equivariant=True, steady=True, plain=True)
+    return Optimizer(step, rotation_equivariant=True, steady=True, plain=True)

@@ -18,9 +18,6 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
     """
     size, most = count("memory", memory), count("evaluations", evaluations)
 
-    def init(weights: Array) -> State:
-        return ()
-
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
@@ -38,8 +35,7 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
         "lbfgs finds its own step sizes, one run at a time, and an iteration of it is one "
         "evaluation of cost and gradient"
     )
-    traits = {"uses_objective": True, "rotation_equivariant": True, "gridless": True}
-    return Optimizer(init, step, **traits, note=note)
+    return Optimizer(step, uses_objective=True, rotation_equivariant=True, gridless=True, note=note)
 
 
 def _path(start: Array, objective: Objective, memory: int, most: int) -> Array:

@@ -16,9 +16,6 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
     c, s = inner_share("decrease", decrease), inner_share("shrink", shrink)
     most = count("trials", trials)
 
-    def init(weights: Array) -> State:
-        return ()
-
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
@@ -41,6 +38,4 @@ def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -
     note = (
         "every line search begins anew at the step size, and not at the last one that it accepted"
     )
-    return Optimizer(
-        init, step, uses_objective=True, rotation_equivariant=True, steady=True, note=note
-    )
+    return Optimizer(step, uses_objective=True, rotation_equivariant=True, steady=True, note=note)

@@ -1,6 +1,6 @@
 """Gradient descent with Polyak's momentum, the heavy ball."""
 
-from normbench.optimizers.contract import Array, Optimizer, State, share
+from normbench.optimizers.contract import Array, Optimizer, State, Stepped, share
 
 
 def momentum(momentum: float = 0.9) -> Optimizer:
@@ -15,9 +15,7 @@ def momentum(momentum: float = 0.9) -> Optimizer:
     def init(weights: Array) -> State:
         return (weights,)
 
-    def step(
-        weights: Array, gradient: Array, state: State, step_size: Array
-    ) -> tuple[Array, State]:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
         return weights - step_size * gradient + m * (weights - state[0]), (weights,)
 
-    return Optimizer(init, step, rotation_equivariant=True, steady=True)
+    return Optimizer(step, init, rotation_equivariant=True, steady=True)

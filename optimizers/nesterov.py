@@ -1,6 +1,6 @@
 """Nesterov's accelerated gradient descent, with a fixed momentum."""
 
-from normbench.optimizers.contract import Array, Optimizer, State, share
+from normbench.optimizers.contract import Array, Optimizer, State, Stepped, share
 
 
 def nesterov(momentum: float = 0.9) -> Optimizer:
@@ -16,11 +16,9 @@ def nesterov(momentum: float = 0.9) -> Optimizer:
     def init(weights: Array) -> State:
         return (weights,)
 
-    def step(
-        weights: Array, gradient: Array, state: State, step_size: Array
-    ) -> tuple[Array, State]:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
         behind = weights - step_size * gradient
         return behind + m * (behind - state[0]), (behind,)
 
     note = "of nesterov the points ahead are recorded, at which its gradients are taken"
-    return Optimizer(init, step, rotation_equivariant=True, steady=True, note=note)
+    return Optimizer(step, init, rotation_equivariant=True, steady=True, note=note)

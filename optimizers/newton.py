@@ -15,9 +15,6 @@ def newton(ridge: float = 1e-7) -> Optimizer:
     """
     r = at_least_zero("ridge", ridge)
 
-    def init(weights: Array) -> State:
-        return ()
-
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
@@ -27,7 +24,7 @@ def newton(ridge: float = 1e-7) -> Optimizer:
         ]
         return (weights - step_size * np.array(directions)).astype(weights.dtype), state
 
-    return Optimizer(init, step, uses_objective=True, rotation_equivariant=True, curved=True)
+    return Optimizer(step, uses_objective=True, rotation_equivariant=True, curved=True)
 
 
 def _direction(hessian: Array, gradient: Array, ridge: float) -> Array:

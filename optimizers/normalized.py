@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Optimizer, State
+from normbench.optimizers.contract import Array, Optimizer, State, Stepped
 
 
 def normalized() -> Optimizer:
@@ -12,15 +12,10 @@ def normalized() -> Optimizer:
     Refined, appendix A.3.
     """
 
-    def init(weights: Array) -> State:
-        return ()
-
-    def step(
-        weights: Array, gradient: Array, state: State, step_size: Array
-    ) -> tuple[Array, State]:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
         within = tuple(range(1, gradient.ndim))
         norm = np.sqrt(np.sum(gradient**2, axis=within, keepdims=True))
         direction = np.divide(gradient, norm, out=np.zeros_like(gradient), where=norm > 0)
         return weights - step_size * direction, state
 
-    return Optimizer(init, step, rotation_equivariant=True, steady=True)
+    return Optimizer(step, rotation_equivariant=True, steady=True)

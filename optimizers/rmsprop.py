@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Optimizer, State, at_least_zero, share
+from normbench.optimizers.contract import Array, Optimizer, State, Stepped, at_least_zero, share
 
 
 def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
@@ -18,9 +18,7 @@ def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
     def init(weights: Array) -> State:
         return (np.zeros_like(weights),)
 
-    def step(
-        weights: Array, gradient: Array, state: State, step_size: Array
-    ) -> tuple[Array, State]:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
         v = d * state[0] + (1 - d) * gradient**2
         return weights - step_size * gradient / (np.sqrt(v) + e), (v,)
 
@@ -28,4 +26,4 @@ def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
         "rmsprop's decay is 0.9 unless it is set, where PyTorch's is 0.99, and its mean of squares "
         "starts at 0 and is not corrected for it, unlike adam's"
     )
-    return Optimizer(init, step, note=note)
+    return Optimizer(step, init, note=note)

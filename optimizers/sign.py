@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Optimizer, State
+from normbench.optimizers.contract import Array, Optimizer, State, Stepped
 
 ROUNDING = 8  # machine epsilons of the largest component
 
@@ -18,16 +18,11 @@ def sign() -> Optimizer:
     Borhani, Katsaggelos, Machine Learning Refined, appendix A.3 (normalized by component).
     """
 
-    def init(weights: Array) -> State:
-        return ()
-
-    def step(
-        weights: Array, gradient: Array, state: State, step_size: Array
-    ) -> tuple[Array, State]:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
         size = np.abs(gradient)
         largest = size.max(axis=tuple(range(1, gradient.ndim)), keepdims=True)
         live = size > ROUNDING * np.finfo(gradient.dtype).eps * largest
         return weights - step_size * np.where(live, np.sign(gradient), 0), state
 
     note = "sign takes a component of rounding size, 8 machine epsilons of the largest, for 0"
-    return Optimizer(init, step, note=note)
+    return Optimizer(step, note=note)

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Points, Rows, rows_a_block
+from normbench.datasets.on_disk.points import Array, Points, Rows, rows_a_block
 from normbench.datasets.values import UserError
 
-Array = NDArray[Any]
 # Of an entry: its square, and a sum of squares, stay finite. A number of Python's own would become
 # float32 beside such points: infinite, so that no infinite one would be larger.
 LARGEST = np.float64(1e150)

@@ -6,6 +6,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -93,10 +94,6 @@ class FilePoints(Points):
     def open(self) -> Any:
         """Open the file as it is now, set shape and dtype, return what is to be kept of it."""
 
-    @abstractmethod
-    def again(self) -> Self:
-        """Return the points of the file as it is now, opened anew."""
-
     def check(self) -> None:
         """Raise `UserError` where the file holds other points than it did.
 
@@ -121,7 +118,8 @@ class FilePoints(Points):
 
     def _compare(self) -> None:
         try:
-            now = self.again()
+            now = copy(self)
+            now.opened = now.open()
         except UserError as error:
             raise self.changed(str(error).removeprefix(f"{self.setting}: ")) from error
         if (now.shape, now.dtype) != (self.shape, self.dtype):

@@ -38,11 +38,7 @@ class Opened:
     file: File
     offset: int
     kind: np.dtype[Any]
-
-    @property
-    def stamp(self) -> tuple[int, ...]:
-        """What the system told of the file as it was opened."""
-        return self.file.stamp
+    stamp: tuple[int, ...]
 
 
 class NpyPoints(FilePoints):
@@ -55,10 +51,6 @@ class NpyPoints(FilePoints):
 
     opened: Opened
 
-    def again(self) -> "NpyPoints":
-        """Return the points of the file as it is now, opened anew."""
-        return NpyPoints(self.setting, self.path)
-
     def open(self) -> Opened:
         """Open the file and read its header."""
         with damage_refused(self.setting, *NO_ARRAY):
@@ -68,7 +60,7 @@ class NpyPoints(FilePoints):
                 offset = stream.tell()
         self._refuse(shape, in_columns, kind, file.size - offset)
         self.shape, self.dtype = (shape[0], shape[1]), read_as(kind)
-        return Opened(file, offset, kind)
+        return Opened(file, offset, kind, file.stamp)
 
     def _refuse(
         self, shape: tuple[int, ...], in_columns: bool, kind: np.dtype[Any], size: int

@@ -71,9 +71,8 @@ def folded(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
             f"{spelled('dataset.folds', folds)}: class {name} of {dataset.name} has a single "
             "point, which is held out or trained on; take the class out"
         )
-    return replace(
-        dataset, folds=tuple(_dealt(dataset, count, seed + more) for more in range(repeats))
-    )
+    orders = [_class_by_class(dataset, seed + more) for more in range(repeats)]
+    return replace(dataset, folds=tuple(np.argsort(order) % count for order in orders))
 
 
 def fold(dataset: Dataset, repeat: int, number: int) -> Dataset:
@@ -93,13 +92,6 @@ def fitted_on(dataset: Dataset, fit_on: Any) -> Dataset:
     if fit_on == "all":
         refuse_from_file(dataset, "dataset.fit_on", fit_on)
     return replace(dataset, fit_on=fit_on)
-
-
-def _dealt(dataset: Dataset, count: int, seed: int) -> NDArray[np.intp]:
-    """Return the number of each point's fold (P,)."""
-    numbers = np.empty(len(dataset.x), dtype=np.intp)
-    numbers[_class_by_class(dataset, seed)] = np.arange(len(dataset.x)) % count
-    return numbers
 
 
 def _sizes(dataset: Dataset, rows: Any) -> NDArray[np.intp]:

@@ -49,13 +49,6 @@ class Points(ABC):
         """The points that are read for these."""
         return self
 
-    def rows(self, numbers: Array) -> Array:
-        """Return the rows of these numbers (n,), in their order."""
-        found = np.empty((len(numbers), self.shape[1]), self.dtype)
-        for place, number in enumerate(numbers):
-            found[place] = self.read(int(number), int(number) + 1)[0]
-        return found
-
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -75,7 +68,10 @@ class Points(ABC):
             first, last, step = rows.indices(len(self))
             assert step == 1
             return self.read(first, max(first, last))
-        return self.rows(np.asarray(rows))
+        chosen = np.empty((len(rows), self.shape[1]), self.dtype)
+        for place, number in enumerate(rows):
+            chosen[place] = self.read(int(number), int(number) + 1)[0]
+        return chosen
 
 
 def blocks_of(x: Rows) -> Iterator[tuple[slice, Array]]:

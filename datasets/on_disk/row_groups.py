@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from normbench.datasets import columns
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.labels import TARGETS, kind_of, label_dataset
+from normbench.datasets.entries import targets_of
+from normbench.datasets.labels import label_dataset
 from normbench.datasets.on_disk.files_on_disk import FilePoints, damage_refused, stamp_of
-from normbench.datasets.on_disk.points import BLOCK_BYTES
+from normbench.datasets.on_disk.points import BLOCK_BYTES, Array
 from normbench.datasets.values import NUMBER, SHARE, UserError, available, refuse_larger, switch
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-Array = NDArray[Any]
 SHOWN = 8  # columns that a message names
 MEMORY = "leave them out, or make the file small enough to be held in memory"
 
@@ -49,10 +49,6 @@ class RowGroups(FilePoints):
         self.features = features
         self._last, self._decoding = threading.local(), threading.Lock()
         super().__init__(setting, path)
-
-    def again(self) -> "RowGroups":
-        """Return the points of the file as it is now."""
-        return RowGroups(self.setting, self.path, self.features)
 
     def open(self) -> Opened:
         """Open the file and read what it says of itself."""
@@ -192,7 +188,4 @@ def _target(points: RowGroups, name: str) -> Array:
     column = points.opened.file.read([name]).column(name)
     if types.is_string(column.type) or types.is_large_string(column.type):
         column = column.dictionary_encode()
-    targets = columns.plain(column.to_pandas())
-    if kind_of(targets):
-        raise UserError(f"dataset.target={name}: is a column of {kind_of(targets)}; {TARGETS}")
-    return np.asarray(targets)
+    return targets_of(name, column.to_pandas())

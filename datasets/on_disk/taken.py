@@ -1,15 +1,12 @@
 """Some of the rows of points that are not in memory: none of them is copied."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.files_on_disk import BESIDE
-from normbench.datasets.on_disk.points import Points, Rows
+from normbench.datasets.on_disk.points import Array, Points, Rows
 from normbench.datasets.values import SHARE, available
 
-Array = NDArray[Any]
 STRIDE = 4096  # rows of the file: before each of so many, those that are taken are counted
 PIECE = 1 << 20  # bytes that are read at once: they stay in a cache until the rows are picked
 
@@ -69,24 +66,16 @@ class Taken(Points):
         return stride * STRIDE + int(rows[number - self._before[stride]])
 
 
-def taken(x: Rows, mask: NDArray[np.bool_]) -> Rows:
+def taken(x: Rows, mask: NDArray[np.bool_], beside: bool = False) -> Rows:
     """Return the rows of points that a mask (P,) says, in their order.
 
     Of points that are not in memory, an array where they take at most a quarter of it, unless they
-    were to be read by blocks in any case.
+    were to be read by blocks in any case. beside: of a test part, at most a sixteenth.
     """
-    return _held(x, mask, 0 if isinstance(x, Points) and x.stays else SHARE)
-
-
-def taken_beside(x: Rows, mask: NDArray[np.bool_]) -> Rows:
-    """Return the rows that a mask says as a test part: an array up to a sixteenth of the memory."""
-    return _held(x, mask, BESIDE)
-
-
-def _held(x: Rows, mask: NDArray[np.bool_], share: float) -> Rows:
     if not isinstance(x, Points):
         return x[mask]
     made = Taken(x, mask)
+    share = BESIDE if beside else SHARE * (not x.stays)
     return made[:] if made.size * made.itemsize <= share * available() else made
 
 

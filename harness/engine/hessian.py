@@ -238,11 +238,10 @@ def with_penalty(matrix: Array, l2: float | Array, shape: tuple[int, ...]) -> Ar
     l2: one number, one a feature `(N,)`, or a matrix `(N, N)`, the same for every class.
     """
     classes, width = shape
-    if np.ndim(l2) < 2:
-        curved = np.broadcast_to(2 * np.asarray(l2, dtype=np.float64), (width - 1,))
-        matrix.flat[:: classes * width + 1] += np.tile(np.r_[0.0, curved], classes)
-        return matrix
+    curved = 2 * np.asarray(l2, dtype=np.float64)
+    if curved.ndim < 2:
+        curved = np.diag(np.broadcast_to(curved, (width - 1,)))
     for first in range(1, classes * width, width):
         slopes = slice(first, first + width - 1)
-        matrix[slopes, slopes] += 2 * np.asarray(l2, dtype=np.float64)
+        matrix[slopes, slopes] += curved
     return matrix

@@ -70,12 +70,11 @@ def take(
     """
     found: list[tuple[Measure, Findings]] = []
     arrays: dict[str, Mapping[str, Any]] = {}
-    seconds = {"theory": 0.0, "asked": 0.0}
+    seconds = {False: 0.0, True: 0.0}  # of measures by whether they were asked for
     for measure in _wanted(made, settings, budget):
         tick = time.perf_counter()
         part = measure.take(made.shown_points if measure.record else made)
-        asked = measure.asked or bool(measure.record)
-        seconds["asked" if asked else "theory"] += time.perf_counter() - tick
+        seconds[measure.on_request] += time.perf_counter() - tick
         found.append((measure, part))
         if part.arrays:
             name = measure.record or names.KEPT
@@ -99,22 +98,26 @@ def _wanted(made: Finished, settings: Settings, budget: Budget | None) -> Iterat
 
 def _affords(budget: Budget | None, measure: Measure, made: Finished) -> bool:
     """Return whether there is enough left for a measure: memory alone for one that is asked for."""
-    asked = measure.asked or bool(measure.record)
     if not measure.what or budget is None:
-        return asked or not measure.what
+        return measure.on_request or not measure.what
     work = measure.work(made)
-    return budget.affords(measure.what, Work(memory=work.memory) if asked else work)
+    return budget.affords(measure.what, Work(memory=work.memory) if measure.on_request else work)
 
 
 def _merged(
     taken: list[tuple[Measure, Findings]],
     made: Finished,
     budget: Budget | None,
-    seconds: Mapping[str, float],
+    seconds: Mapping[bool, float],
 ) -> Findings:
     """Return findings put together, with the tags that are made from all of them."""
     parts = [part for _, part in taken]
-    follows = {name: measure.follows for measure, part in taken for name in _named(measure, part)}
+    follows = {
+        name: measure.follows
+        for measure, part in taken
+        for name in (*part.metrics, *part.tags, *part.series, measure.record)
+        if name
+    }
     metrics = {key: value for part in parts for key, value in part.metrics.items()}
     tags = {key: value for part in parts for key, value in part.tags.items()}
     if made.descended is not None:
@@ -131,8 +134,8 @@ def _merged(
         {key: value for part in parts for key, value in part.series.items()},
         of_steps={key: value for part in parts for key, value in part.of_steps.items()},
         follows=follows,
-        seconds=seconds["theory"],
-        search_seconds=seconds["asked"],
+        seconds=seconds[False],
+        search_seconds=seconds[True],
     )
 
 
@@ -153,10 +156,3 @@ def explained(
         own = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
     found = reasons.Found(metrics, {**tags, **own})
     return sentences.paragraph(reasons.of_scheme(found))
-
-
-def _named(measure: Measure, part: Findings) -> Iterator[str]:
-    """Yield the names of what a measure found of the scheme, and the word that asked for it."""
-    yield from (*part.metrics, *part.tags, *part.series)
-    if measure.record:
-        yield measure.record

@@ -1,11 +1,7 @@
 """A linear autoencoder of the points under the scheme: a small descent, and the plane it finds."""
 
-from typing import Any
-
 import numpy as np
 
-from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import principal
 
@@ -14,17 +10,6 @@ STARTS, SCALE = 100, 0.1  # drawn, and how large
 STEP = 0.1  # over the largest eigenvalue of the points' second moments
 ITERATIONS = 500
 NEAR = 0.01  # of the start's excess: there it counts as converged
-MOST_FEATURES = 256
-
-
-def check(dataset: Dataset, scheme: Any) -> None:
-    """Raise `UserError` for too many features."""
-    features = dataset.x.shape[1]
-    if features > MOST_FEATURES:
-        raise UserError(
-            f"record=autoencoder: is for {MOST_FEATURES} features at most; {dataset.name} has "
-            f"{features}; leave autoencoder out"
-        )
 
 
 def take(made: Finished) -> Findings:
@@ -89,4 +74,4 @@ def _gradient(moments: Array, weights: Array) -> Array:
     return np.asarray(-4 * image + 2 * (image @ (turned @ weights) + weights @ (turned @ image)))
 
 
-MEASURE = Measure(take, record="autoencoder", of_descent=False, check=check)
+MEASURE = Measure(take, record="autoencoder", of_descent=False, most_features=256)

@@ -3,9 +3,15 @@
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.inputs import names_of, principal, refuse_wide, some
+from normbench.measures.inputs import (
+    MOST_FEATURES,
+    has_plane,
+    names_of,
+    principal,
+    some,
+    targets_of,
+)
 from normbench.normalizers.decomposition import Surrogate, fix_signs, mean_and_covariance
 
 LONGEST = 60  # arrows that are kept
@@ -32,7 +38,6 @@ def take(made: Finished) -> Findings:
     loadings = directions[:2].T * deviations
     kept = some(len(z))
     longest = np.sort(np.argsort(-np.hypot(*loadings.T), kind="stable")[:LONGEST])
-    target = dataset.y if len(dataset.y) else np.zeros(len(z))
     return Findings(
         arrays={
             "points": scores[kept] / np.where(deviations > 0, deviations, 1.0),
@@ -42,8 +47,7 @@ def take(made: Finished) -> Findings:
             "correlation": _correlation(surrogate.features(longest)),
             "names": np.array(names_of(made), dtype=np.str_)[longest],
             "shares": deviations**2 / (total or 1.0),
-            "target": target[kept],
-            "class_names": np.array(dataset.class_names, dtype=np.str_),
+            **targets_of(dataset, kept),
         }
     )
 
@@ -56,16 +60,12 @@ def _correlation(z: Surrogate) -> Array:
     return np.asarray(covariance / scale / scale[:, None])
 
 
-def _check(dataset: Dataset, scheme: object) -> None:
-    if dataset.x.shape[1] < 2:
-        raise UserError(
-            f"record=biplot: is of two features and more; {dataset.name} has one; leave biplot out"
-        )
-    refuse_wide("biplot", dataset)
+def _unfit(dataset: Dataset) -> str:
+    if dataset.x.shape[1] > 1:
+        return ""
+    return f"is of two features and more; {dataset.name} has one"
 
 
-def _applies(made: Finished) -> bool:
-    return bool(made.z.shape[1] > 1)
-
-
-MEASURE = Measure(take, record="biplot", of_descent=False, check=_check, applies=_applies)
+MEASURE = Measure(
+    take, "biplot", of_descent=False, applies=has_plane, most_features=MOST_FEATURES, unfit=_unfit
+)

@@ -4,7 +4,6 @@ import numpy as np
 
 from normbench.datasets import Dataset
 from normbench.datasets.augment import KINDS, spread
-from normbench.datasets.values import UserError
 from normbench.measures.contract import Findings, Finished, Measure
 
 COPIES = 12
@@ -12,13 +11,11 @@ NOISE = 0.2  # times the root of the eigenvalue
 LONGEST = 160  # pixels of a side that is kept
 
 
-def check(dataset: Dataset, scheme: object) -> None:
-    """Raise `UserError` for points that are not all pixels of a picture."""
-    if dataset.picture is None or len(dataset.x) != np.prod(dataset.picture):
-        raise UserError(
-            f"record=colours: is of all pixels of a picture, as dataset=china; {dataset.name} has "
-            f"{len(dataset.x)} points; leave colours out"
-        )
+def _unfit(dataset: Dataset) -> str:
+    if dataset.picture is not None and len(dataset.x) == np.prod(dataset.picture):
+        return ""
+    picture = "is of all pixels of a picture, as dataset=china"
+    return f"{picture}; {dataset.name} has {len(dataset.x)} points"
 
 
 def take(made: Finished) -> Findings:
@@ -37,4 +34,4 @@ def take(made: Finished) -> Findings:
     return Findings(arrays={"picture": picture, **shifts})
 
 
-MEASURE = Measure(take, record="colours", of_descent=False, check=check)
+MEASURE = Measure(take, record="colours", of_descent=False, unfit=_unfit)

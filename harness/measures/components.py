@@ -4,23 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.inputs import refuse_wide
+from normbench.measures.inputs import MOST_FEATURES
 
 MOST_COMPONENTS = 64
 MOST_POINTS = 8  # that are kept whole
-
-
-def check(dataset: Dataset, scheme: Any) -> None:
-    """Raise `UserError` unless the scheme has an inverse, on features that are not too many."""
-    refuse_wide("components", dataset)
-    if not hasattr(scheme, "inverse_transform"):
-        raise UserError(
-            f"record=components: normalizer {type(scheme).__name__} has no inverse_transform to "
-            "turn a component into an image with; leave components out or choose another scheme"
-        )
 
 
 def take(made: Finished) -> Findings:
@@ -72,4 +60,10 @@ def _back(scheme: Any, coordinates: Array) -> Array:
     return np.asarray(scheme.inverse_transform(coordinates), dtype=np.float64)
 
 
-MEASURE = Measure(take, record="components", of_descent=False, check=check)
+MEASURE = Measure(
+    take,
+    record="components",
+    of_descent=False,
+    most_features=MOST_FEATURES,
+    inverse=" to turn a component into an image with",
+)

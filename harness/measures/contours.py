@@ -55,11 +55,10 @@ def take(made: Finished) -> Findings:
     that `points` returns, their `target` and `class_names`. Of at most 3 weights also what `_paths`
     returns.
     """
-    here = made.descended
-    assert here is not None
-    walk, best = here.walk, here.best_step
-    if walk is None or best is None:
+    here = made.descent
+    if here.best is None:
         return Findings()
+    walk = here.walk
     weights = walk.weights.reshape(len(walk.weights), -1).astype(np.float64)
     minimum = least_weights(here)
     at = weights[-1] if minimum is None else minimum
@@ -86,7 +85,7 @@ def take(made: Finished) -> Findings:
             "names": np.array(plane.names),
             "held": np.array(plane.held),
             "through": np.array(END if minimum is None else LEAST),
-            "step_size": np.array(best.step_size),
+            "step_size": np.array(here.best_step.step_size),
             **(_paths(here, plane, minimum) if weights.shape[1] <= FEW else {}),
         }
     )
@@ -178,7 +177,6 @@ def _done(here: Descended, slopes: list[Array]) -> bool:
 
     slopes: the gradients at the start and at the end.
     """
-    assert here.walk is not None
     if not here.least.reached:
         return bool(np.linalg.norm(slopes[1]) <= ZERO * np.linalg.norm(slopes[0]))
     began, left = here.walk.cost[[0, -1]] - here.bench.minimum
@@ -268,9 +266,8 @@ def _evaluated(here: Descended, weights: Array) -> Array:
 
 
 def _work(made: Finished) -> Work:
-    assert made.descended is not None
-    work = curvature_work(made.descended.train)
-    size = min(int(np.prod(made.descended.train.shape)), DENSE)
+    work = curvature_work(made.descent.train)
+    size = min(int(np.prod(made.descent.train.shape)), DENSE)
     return work._replace(memory=work.memory + 24.0 * size**2)
 
 

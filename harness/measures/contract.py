@@ -1,5 +1,6 @@
 """What is found out about a finished job: the contract of a measure, and what it gets and gives."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.datasets import Dataset
+from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Rows
 from normbench.engine.descent import Histories, Observe, descend
 from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
-from normbench.engine.scheme.under import Under
 from normbench.engine.settings import Settings
 from normbench.normalizers.decomposition import Surrogate
 from normbench.optimizers import Optimizer
@@ -103,15 +103,15 @@ class Descended:
         return self.optimizer.plain and self.train.full_batch
 
     @property
-    def best_step(self) -> Step | None:
-        """The step that stands for the scheme."""
-        return None if self.best is None else self.steps[self.best]
+    def best_step(self) -> Step:
+        """The step that stands for the scheme, where there is one."""
+        assert self.best is not None
+        return self.steps[self.best]
 
     @property
-    def best_weights(self) -> Array | None:
+    def best_weights(self) -> Array:
         """The last weights of the best step's first start, in the problem's shape."""
-        if self.best is None:
-            return None
+        assert self.best is not None
         return np.asarray(self.histories.weights[self.best * len(self.start)])
 
     def again(
@@ -137,14 +137,11 @@ class Descended:
         return steps, histories.cost.reshape(len(step_sizes), len(self.start), -1)
 
     @cached_property
-    def walk(self) -> Walk | None:
-        """The way of the best step, for the measures that need it; None without a best step.
+    def walk(self) -> Walk:
+        """The way of the best step, for the measures that need it.
 
         Iterations are thinned evenly, first and last kept, where all would be more than 4 MB.
         """
-        best = self.best_step
-        if best is None:
-            return None
         start, last = self.start[:1], self.settings.iterations
         room = max(2, PATH_NUMBERS // start.size)
         kept = np.unique(np.linspace(0, last, room).round().astype(int))
@@ -154,7 +151,7 @@ class Descended:
             if k in wanted and len(alive):
                 seen.append((k, weights[0].copy()))
 
-        histories = self.again([best.step_size], start, observe)
+        histories = self.again([self.best_step.step_size], start, observe)
         iteration = np.array([k for k, _ in seen])
         return Walk(iteration, np.array([w for _, w in seen]), histories.cost[0, iteration])
 
@@ -180,13 +177,20 @@ class Finished:
     pair: tuple[Surrogate, Surrogate] | None = None
 
     @property
+    def descent(self) -> Descended:
+        """What the descent came to, for the measures that are of one."""
+        assert self.descended is not None
+        return self.descended
+
+    @property
     def surrogates(self) -> tuple[Surrogate, Surrogate]:
         """Points of the means and covariances of those before and under the scheme."""
         if self.pair is not None:
             return self.pair
-        if isinstance(self.z, Under):
-            return self.z.pair
-        return Surrogate(self.dataset.x, whole=True), Surrogate(self.z, whole=True)
+        if isinstance(self.z, np.ndarray):
+            return Surrogate(self.dataset.x, whole=True), Surrogate(self.z, whole=True)
+        before, after = self.z.pair
+        return before, after
 
     @cached_property
     def shown_points(self) -> "Finished":
@@ -194,15 +198,15 @@ class Finished:
 
         The point that is built up is among them.
         """
-        if not isinstance(self.z, Under):
+        if isinstance(self.z, np.ndarray):
             return self
         data, count = self.dataset, len(self.z)
+        if isinstance(data.x, np.ndarray):
+            return replace(self, z=self.z.transform(data.x), pair=self.surrogates)
         kept = np.arange(count)
-        if not isinstance(data.x, np.ndarray) and count > MOST_SHOWN:
+        if count > MOST_SHOWN:
             drawn = np.random.default_rng(0).choice(count, MOST_SHOWN, replace=False)
             kept = np.unique(np.r_[drawn, self.shown])
-        if len(kept) == count and isinstance(data.x, np.ndarray):
-            return replace(self, z=self.z.transform(data.x), pair=self.surrogates)
         x, y = data.x[kept], data.y[kept] if len(data.y) else data.y
         return replace(
             self,
@@ -213,31 +217,20 @@ class Finished:
         )
 
 
-def _always(made: Finished) -> bool:
-    return True
-
-
-def _nothing(made: Finished) -> Work:
-    return Work()
-
-
-def _refuse_nothing(dataset: Dataset, scheme: Any) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class Measure:
     """One thing to find out about a finished job: one file of this room, found without a list.
 
     take: finds it. record: the word in the setting `record` that asks for it; without one it is
     always taken. asked: only a setting asks for it, and its seconds are counted apart. of_descent:
-    it needs a descent, and so `made.descended`. what, work: its name in theory's notes, and its
+    it needs a descent, and so `made.descent`. what, work: its name in theory's notes, and its
     work, which theory's budget must allow (only its memory, where it is asked for); without a name
     it costs next to nothing. follows: what its findings depend on. When a recorded job is judged by
     other rules, findings that follow `VERDICTS` are made again; those that follow `BEST` or `RULES`
     need another descent if the best step or the rules changed; all others stay true. applies:
-    whether there is anything to find. check: raises `UserError` where it cannot be taken of a data
-    set under a scheme that is not yet fitted.
+    whether there is anything to find. most_features: of a data set that it can be taken of. unfit:
+    why it cannot be taken of a data set, empty where it can. inverse: what it needs the scheme's
+    inverse for, empty where the message need not say it; None where it needs none.
     """
 
     take: Callable[[Finished], Findings]
@@ -245,10 +238,32 @@ class Measure:
     asked: bool = False
     of_descent: bool = True
     what: str = ""
-    work: Callable[[Finished], Work] = _nothing
+    work: Callable[[Finished], Work] = lambda made: Work()
     follows: str = ""
-    applies: Callable[[Finished], bool] = _always
-    check: Callable[[Dataset, Any], None] = _refuse_nothing
+    applies: Callable[[Finished], bool] = lambda made: True
+    most_features: float = math.inf
+    unfit: Callable[[Dataset], str] = lambda dataset: ""
+    inverse: str | None = None
+
+    @property
+    def on_request(self) -> bool:
+        """Whether a setting asks for it."""
+        return self.asked or bool(self.record)
+
+    def check(self, dataset: Dataset, scheme: Any) -> None:
+        """Raise `UserError` where it cannot be taken of a data set under a scheme, not yet fitted.
+
+        The remedy is to leave its word in `record` out.
+        """
+        features, remedy = dataset.x.shape[1], f"leave {self.record} out"
+        reason = self.unfit(dataset)
+        if features > self.most_features:
+            reason = f"is for {self.most_features} features at most; {dataset.name} has {features}"
+        elif not reason and self.inverse is not None and not hasattr(scheme, "inverse_transform"):
+            reason = f"normalizer {type(scheme).__name__} has no inverse_transform{self.inverse}"
+            remedy += " or choose another scheme"
+        if reason:
+            raise UserError(f"record={self.record}: {reason}; {remedy}")
 
 
 def named(histories: Histories) -> dict[str, NDArray[np.float64]]:

@@ -13,7 +13,6 @@ from normbench.theory.analysis import facts_work
 from normbench.theory.budget import Work
 from normbench.theory.shared import Facts
 
-Array = NDArray[np.float64]
 UNTOUCHED = 0.99  # a direction that keeps this share of its variance is not touched by the ridge
 MOST = 1000  # directions of a series
 
@@ -68,16 +67,11 @@ def _lost(facts: Facts, scheme: Any) -> int:
 
 
 def _applies(made: Finished) -> bool:
-    return (
-        made.descended is not None
-        and made.descended.theory.more
-        and made.dataset.x.shape[1] < spectra.MOST_FEATURES
-    )
+    return made.descent.theory.more and made.dataset.x.shape[1] < spectra.MOST_FEATURES
 
 
 def _work(made: Finished) -> Work:
-    assert made.descended is not None
-    return facts_work(made.descended.train, made.dataset.x)
+    return facts_work(made.descent.train, made.dataset.x)
 
 
 MEASURE = Measure(take, what="the covariance's spectrum", work=_work, applies=_applies)

@@ -1,26 +1,19 @@
 """Points that stand for the plane of two components: those nearest to a grid of its quantiles."""
 
-from typing import Any
-
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.inputs import refuse_wide, some
+from normbench.measures.inputs import MOST_FEATURES, has_plane, some
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def check(dataset: Dataset, scheme: Any) -> None:
-    """Raise `UserError` for too few points or features, or too many features."""
-    refuse_wide("exemplars", dataset)
-    points, features = dataset.x.shape
-    if points < len(QUANTILES) ** 2 or features < 2:
-        raise UserError(
-            f"record=exemplars: takes {len(QUANTILES) ** 2} points of 2 features at least; "
-            f"{dataset.name} has {points} of {features}; leave exemplars out"
-        )
+def _unfit(dataset: Dataset) -> str:
+    (points, features), least = dataset.x.shape, len(QUANTILES) ** 2
+    if points >= least and features > 1:
+        return ""
+    return f"takes {least} points of 2 features at least; {dataset.name} has {points} of {features}"
 
 
 def take(made: Finished) -> Findings:
@@ -65,8 +58,11 @@ def _nearest(points: Array, wanted: Array) -> Array:
     return np.array(taken)
 
 
-def _applies(made: Finished) -> bool:
-    return bool(made.z.shape[1] > 1)
-
-
-MEASURE = Measure(take, record="exemplars", of_descent=False, check=check, applies=_applies)
+MEASURE = Measure(
+    take,
+    "exemplars",
+    of_descent=False,
+    applies=has_plane,
+    most_features=MOST_FEATURES,
+    unfit=_unfit,
+)

@@ -5,13 +5,19 @@ from typing import NamedTuple
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.engine.problem import Linear, Workspace
 from normbench.engine.scheme.probed import Probed, probe
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.inputs import least_weights, names_of, principal, some
+from normbench.measures.inputs import (
+    least_weights,
+    names_of,
+    principal,
+    some,
+    targets_of,
+    work_of_curvature,
+)
 from normbench.normalizers.morph import Frames, frames
-from normbench.theory.analysis import Theory, curvature_work, theorize
+from normbench.theory.analysis import Theory, theorize
 from normbench.theory.budget import Budget, Work
 from normbench.theory.spectra import gram
 
@@ -54,31 +60,6 @@ class Scene(NamedTuple):
         return float(lowest), float(level)
 
 
-class Descents(NamedTuple):
-    """Descents in every frame: paths `(F, n, 3)`, the scheme's weights, at iterations `(n,)`.
-
-    cost `(F, n)`. reached `(F,)`: the iterations to the target, -1 for more than were made.
-    """
-
-    iteration: Array
-    path: Array
-    cost: Array
-    reached: Array
-
-
-class Plane(NamedTuple):
-    """The cost over a plane of weights, `(g, g)`, the second coordinate by rows.
-
-    A place y, of coordinates out of `along` (g,), is the scheme's weights `origin + y directions`;
-    origin `(3,)`, directions `(2, 3)`.
-    """
-
-    along: Array
-    cost: Array
-    origin: Array
-    directions: Array
-
-
 def take(made: Finished) -> Findings:
     """Return the film, in which the points, the cost and the descent move through F frames.
 
@@ -109,14 +90,15 @@ def take(made: Finished) -> Findings:
     began = float(scene.costs(scene.start[None])[0])
     target = here.bench.minimum + TARGET * (began - here.bench.minimum)
     lipschitz = np.array([2 / (theory.threshold or np.nan) for theory in scene.theories])
-    descents = _descended(scene, 1 / lipschitz, target)
+    iteration, path, cost, reached = _descended(scene, 1 / lipschitz, target)
     known = least_weights(here)
-    plane = _plane(scene, descents.path, descents.path[-1, -1] if known is None else known)
+    origin = path[-1, -1] if known is None else known
+    along, directions, costs = _plane(scene, path, origin)
     back = np.linalg.inv(scene.maps)
     kept = some(len(made.z))
     features = made.dataset.feature_names
     labels = [DIRECTIONS if mixed else features for mixed in film.mixed[:-1]]
-    lowest, level = scene.ends(plane.origin)
+    lowest, level = scene.ends(origin)
     return Findings(
         arrays={
             "centre": made.dataset.x.mean(axis=0, dtype=np.float64),
@@ -127,20 +109,19 @@ def take(made: Finished) -> Findings:
             "words": np.array(film.words),
             "names": np.array([*labels, names_of(made)], dtype=np.str_),
             "points": made.dataset.x[kept].astype(np.float64),
-            "target": made.dataset.y[kept],
-            "class_names": np.array(made.dataset.class_names, dtype=np.str_),
+            **targets_of(made.dataset, kept),
             "lipschitz": lipschitz,
             "condition": np.array([_condition(theory) for theory in scene.theories]),
-            "path": descents.path @ back,
-            "iteration": descents.iteration,
-            "path_cost": descents.cost,
-            "iterations": descents.reached,
+            "path": path @ back,
+            "iteration": iteration,
+            "path_cost": cost,
+            "iterations": reached,
             "most": np.array(_most(scene)),
             "through": np.array("the end of the last path" if known is None else "the least cost"),
-            "origin": (plane.origin @ back)[:, 1:],
-            "basis": (plane.directions @ back)[:, :, 1:],
-            "along": plane.along,
-            "cost": plane.cost,
+            "origin": (origin @ back)[:, 1:],
+            "basis": (directions @ back)[:, :, 1:],
+            "along": along,
+            "cost": costs,
             "lowest": np.array(lowest),
             "level": np.array(level),
         }
@@ -149,8 +130,7 @@ def take(made: Finished) -> Findings:
 
 def _scene(made: Finished) -> Scene | str:
     """Return what the film is of, or why there is none."""
-    here = made.descended
-    assert here is not None
+    here = made.descent
     train, x = here.train, made.dataset.x
     if train.linear is None or train.shape[0] > 1:
         return "it is of costs of one score a point, and here each class has a score"
@@ -222,8 +202,11 @@ def _most(scene: Scene) -> int:
     return int(np.clip(SCORES / (len(scene.problem.points) * len(scene.maps)), *MOST))
 
 
-def _descended(scene: Scene, steps: Array, target: float) -> Descents:
+def _descended(scene: Scene, steps: Array, target: float) -> tuple[Array, Array, Array, Array]:
     """Return plain descents of every frame, at step sizes (F,), all in the scheme's weights.
+
+    Iterations `(n,)`, the weights there `(F, n, 3)`, the costs `(F, n)`, and the iterations to the
+    target `(F,)`, -1 for more than were made.
 
     `v <- v - s g T'` of a frame's weights v, with the scheme's gradient g, is `u <- u - s g T' T`
     of its weights `u = v T`: so the cost that is descended is one, and only the way differs.
@@ -246,14 +229,17 @@ def _descended(scene: Scene, steps: Array, target: float) -> Descents:
             left = np.flatnonzero(reached < 0)
             if not len(left):
                 break
-    return Descents(iteration, path, cost, reached)
+    return iteration, path, cost, reached
 
 
-def _plane(scene: Scene, paths: Array, origin: Array) -> Plane:
+def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Array]:
     """Return the cost over the plane of the scheme's two weights, through weights (3,).
 
-    In units in which the points have the Gram matrix I, so that a few cells are enough for long
-    valleys, too. The grid holds all paths (F, n, 3), and the contours around them if they close.
+    A place y, of coordinates out of the first array (g,), is the scheme's weights `origin + y
+    directions`, directions `(2, 3)` the second; the third are the costs `(g, g)`, by rows of the
+    second coordinate. In units in which the points have the Gram matrix I, so that a few cells are
+    enough for long valleys, too. The grid holds all paths (F, n, 3), and the contours around them
+    if they close.
     """
     values, vectors = np.linalg.eigh(gram(scene.problem.points)[1:, 1:])
     basis = (vectors / np.sqrt(values)).T
@@ -273,20 +259,14 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> Plane:
     costs = np.concatenate(
         [scene.costs(part) for part in np.array_split(origin + grid @ directions, side)]
     )
-    return Plane(along, costs.reshape(side, side), origin, directions)
+    return along, directions, costs.reshape(side, side)
 
 
-def _check(dataset: Dataset, scheme: object) -> None:
-    if dataset.x.shape[1] != 2:
-        raise UserError(
-            f"record=film: is of two features, which a picture can show; {dataset.name} has "
-            f"{dataset.x.shape[1]}; leave film out"
-        )
+def _unfit(dataset: Dataset) -> str:
+    if dataset.x.shape[1] == 2:
+        return ""
+    picture = "is of two features, which a picture can show"
+    return f"{picture}; {dataset.name} has {dataset.x.shape[1]}"
 
 
-def _work(made: Finished) -> Work:
-    assert made.descended is not None
-    return curvature_work(made.descended.train)
-
-
-MEASURE = Measure(take, record="film", what="film", work=_work, check=_check)
+MEASURE = Measure(take, record="film", what="film", work=work_of_curvature, unfit=_unfit)

@@ -3,7 +3,6 @@
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.measures.contract import BEST, Findings, Finished, Measure
 from normbench.measures.inputs import some
 
@@ -11,15 +10,15 @@ CURVE = 400  # points of the curve
 MARGIN = 0.05  # share of the inputs' range that the curve goes beyond them
 
 
-def check(dataset: Dataset, scheme: object) -> None:
-    """Raise `UserError` unless a fitted curve can be drawn: one feature, real targets or two."""
+def _unfit(dataset: Dataset) -> str:
     features = dataset.x.shape[1]
-    if features != 1 or dataset.classes > 2:
-        classes = f" and {dataset.classes} classes" if dataset.classes else ""
-        raise UserError(
-            f"record=fit: is a curve over one feature, of real targets or two classes; "
-            f"{dataset.name} has {features} features{classes}; leave fit out"
-        )
+    if features == 1 and dataset.classes <= 2:
+        return ""
+    classes = f" and {dataset.classes} classes" if dataset.classes else ""
+    return (
+        "is a curve over one feature, of real targets or two classes; "
+        f"{dataset.name} has {features} features{classes}"
+    )
 
 
 def take(made: Finished) -> Findings:
@@ -29,9 +28,8 @@ def take(made: Finished) -> Findings:
     the mean label `tanh(s / 2) = 2 sigma(s) - 1` that the softmax cost's model has at a difference
     s of scores. `points` (p, 2): inputs and targets in the same units, at most 2,000.
     """
-    dataset, here = made.dataset, made.descended
-    assert here is not None
-    if here.walk is None:
+    dataset, here = made.dataset, made.descent
+    if here.best is None:
         return Findings()
     low, high = float(dataset.x.min()), float(dataset.x.max())
     beyond = MARGIN * (high - low)
@@ -48,4 +46,4 @@ def take(made: Finished) -> Findings:
     return Findings(arrays={"x": x, "prediction": prediction, "points": points})
 
 
-MEASURE = Measure(take, record="fit", check=check, follows=BEST)
+MEASURE = Measure(take, record="fit", unfit=_unfit, follows=BEST)

@@ -1,13 +1,10 @@
 """Cross-validation: the error on points that were held out, each point once a seed."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench import names
 from normbench.datasets import fold
 from normbench.measures.contract import BEST, Findings, Finished, Measure
-
-Array = NDArray[np.float64]
 
 
 def take(made: Finished) -> Findings:
@@ -20,17 +17,14 @@ def take(made: Finished) -> Findings:
     error is that of all points, each as the descent left it that did not see it. The folds of one
     seed share their data, so that a seed is one value. Of several starts the mean.
     """
-    here = made.descended
-    assert here is not None
-    best = here.best_step
-    assert best is not None
+    step_size = made.descent.best_step.step_size
     assert made.elsewhere is not None
     data = made.dataset
     wrong, cost, train = np.zeros((3, len(data.folds)))
     for seed, numbers in enumerate(data.folds):
         for number in range(numbers.max() + 1):
             there = fold(data, seed, number)
-            found = made.elsewhere(there, best.step_size)
+            found = made.elsewhere(there, step_size)
             assert found.test_cost is not None
             train[seed] += found.cost[:, -1].mean() / (numbers.max() + 1)
             cost[seed] += len(there.x_test) * found.test_cost[:, -1].mean()
@@ -48,9 +42,7 @@ def take(made: Finished) -> Findings:
 
 
 def _applies(made: Finished) -> bool:
-    return (
-        bool(made.dataset.folds) and made.descended is not None and made.descended.best is not None
-    )
+    return bool(made.dataset.folds) and made.descent.best is not None
 
 
 MEASURE = Measure(take, asked=True, applies=_applies, follows=BEST)

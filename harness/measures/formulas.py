@@ -1,33 +1,20 @@
 """What three ways to standardize and to sphere make of the same points, in their own precision."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.normalizers.formulas import FORMULAS, Formula
 
 MOST_ITERATIONS = 1000
 NEAR = 0.01  # of the start's excess: there a descent counts as converged
-MOST_FEATURES = 256
 QUANTITIES = ("finite", "mean", "off", "entry", "iterations")
 
 
-def check(dataset: Dataset, scheme: Any) -> None:
-    """Raise `UserError` for too many features, and where there are no targets to descend on."""
-    features = dataset.x.shape[1]
-    if features > MOST_FEATURES:
-        raise UserError(
-            f"record=formulas: is for {MOST_FEATURES} features at most; {dataset.name} has "
-            f"{features}; leave formulas out"
-        )
-    if not len(dataset.y):
-        raise UserError(
-            f"record=formulas: descends on targets, and {dataset.name} has none; leave formulas out"
-        )
+def _unfit(dataset: Dataset) -> str:
+    return "" if len(dataset.y) else f"descends on targets, and {dataset.name} has none"
 
 
 def take(made: Finished) -> Findings:
@@ -93,4 +80,4 @@ def _iterations(z: Array, y: Array, excess: float) -> float:
     return float(near[0]) if len(near) else float(MOST_ITERATIONS)
 
 
-MEASURE = Measure(take, record="formulas", of_descent=False, check=check)
+MEASURE = Measure(take, record="formulas", of_descent=False, most_features=256, unfit=_unfit)

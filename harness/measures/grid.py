@@ -15,8 +15,7 @@ def take(made: Finished) -> Findings:
 
     And the tag `step_chosen` where `shown_step` chose the run that stands for its scheme.
     """
-    assert made.descended is not None
-    return largest(made.descended.steps, made.descended.chosen)
+    return largest(made.descent.steps, made.descent.chosen)
 
 
 def largest(steps: Sequence[Step], chosen: bool) -> Findings:

@@ -1,11 +1,9 @@
 """The condition number of the cost's second derivatives at the start and at the minimum."""
 
-from typing import Any
-
 import numpy as np
 
 from normbench import names
-from normbench.datasets import Dataset, UserError
+from normbench.datasets import Dataset
 from normbench.engine.hessian import Hessian
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.theory import spectra
@@ -14,14 +12,12 @@ from normbench.theory.minimum import weights_of
 MOST = 2000  # weights: the eigenvalues then take seconds
 
 
-def check(dataset: Dataset, scheme: Any) -> None:
-    """Raise `UserError` for too many weights."""
+def _unfit(dataset: Dataset) -> str:
     size = (dataset.x.shape[1] + 1) * max(dataset.classes, 1)
-    if size > MOST:
-        raise UserError(
-            f"record=hessian: {dataset.name} has up to {size} weights, and a matrix of more than "
-            f"{MOST} takes minutes; leave hessian out"
-        )
+    if size <= MOST:
+        return ""
+    matrix = f"a matrix of more than {MOST} takes minutes"
+    return f"{dataset.name} has up to {size} weights, and {matrix}"
 
 
 def take(made: Finished) -> Findings:
@@ -31,18 +27,16 @@ def take(made: Finished) -> Findings:
     empty where no weights attain it, or none were solved for. The numbers
     `theory/condition_start` and `theory/condition_minimum`: the largest over the smallest.
     """
-    here = made.descended
-    assert here is not None
+    here = made.descent
     found = {"start": _values(here.train.hessian(here.start[0]))}
     found["minimum"] = np.empty(0)
     linear, scores = here.train.linear, here.least.scores
     if linear is not None and scores is not None and not here.least.at_infinity:
         weights = weights_of(scores, linear.surrogate.moment_rows)
         found["minimum"] = _values(linear.hessian(weights))
-    named = {"start": names.CONDITION_START, "minimum": names.CONDITION_MINIMUM}
     metrics = {
-        named[place].key: float(values[0] / values[-1]) if len(values) else float("nan")
-        for place, values in found.items()
+        names.CONDITION_START.key: spectra.Spectrum(found["start"]).condition_number,
+        names.CONDITION_MINIMUM.key: spectra.Spectrum(found["minimum"]).condition_number,
     }
     return Findings(metrics, arrays=found)
 
@@ -53,7 +47,7 @@ def _values(hessian: Hessian) -> Array:
 
 
 def _applies(made: Finished) -> bool:
-    return made.descended is not None and made.descended.train.linear is not None
+    return made.descent.train.linear is not None
 
 
-MEASURE = Measure(take, record="hessian", check=check, applies=_applies)
+MEASURE = Measure(take, record="hessian", unfit=_unfit, applies=_applies)

@@ -1,19 +1,17 @@
 """What several measures need: names of coordinates, few points, directions, the least cost."""
 
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
-from normbench.measures.contract import Descended, Finished
+from normbench.measures.contract import Array, Descended, Finished
 from normbench.names import ATTAINED
 from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
+from normbench.theory.analysis import curvature_work
+from normbench.theory.budget import Work
 from normbench.theory.minimum import weights_of
 
-Array = NDArray[Any]
 MOST_POINTS = 2000
 MOST_FEATURES = 4096  # of an image, or of a spectrum
 
@@ -35,6 +33,14 @@ def some(count: int) -> Array:
     return np.sort(np.random.default_rng(0).choice(count, MOST_POINTS, replace=False))
 
 
+def targets_of(dataset: Dataset, kept: Array) -> dict[str, Array]:
+    """Return `target` (p,) of the points kept, zeros without targets, and `class_names` (C,)."""
+    return {
+        "target": dataset.y[kept] if len(dataset.y) else np.zeros(len(kept)),
+        "class_names": np.array(dataset.class_names, dtype=np.str_),
+    }
+
+
 def principal(points: Array | Surrogate) -> tuple[Array, Array]:
     """Return the standard deviations (N,), decreasing, along the principal directions (N, N), rows.
 
@@ -54,11 +60,16 @@ def least_weights(here: Descended) -> Array | None:
     return weights_of(found.scores, linear.surrogate.moment_rows).ravel()
 
 
-def refuse_wide(record: str, dataset: Dataset) -> None:
-    """Raise `UserError` for more features than a record keeps numbers of."""
-    features = dataset.x.shape[1]
-    if features > MOST_FEATURES:
-        raise UserError(
-            f"record={record}: is for {MOST_FEATURES} features at most; {dataset.name} has "
-            f"{features}; leave {record} out"
-        )
+def has_plane(made: Finished) -> bool:
+    """Return whether the scheme gives two coordinates or more."""
+    return bool(made.z.shape[1] > 1)
+
+
+def has_best(made: Finished) -> bool:
+    """Return whether a step stands for the scheme."""
+    return made.descent.best is not None
+
+
+def work_of_curvature(made: Finished) -> Work:
+    """Return the work of one largest curvature."""
+    return curvature_work(made.descent.train)

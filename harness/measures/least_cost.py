@@ -7,8 +7,7 @@ from normbench.verdicts.convergence import targets
 
 def take(made: Finished) -> Findings:
     """Return the least cost, its gradient norm and source, and the targets."""
-    assert made.descended is not None
-    least, bench = made.descended.least, made.descended.bench
+    least, bench = made.descent.least, made.descent.bench
     metrics = {names.MINIMUM.key: least.value, names.MINIMUM_GRADIENT.key: least.gradient_norm}
     goals = bench.targets if bench.points else targets(least.value, bench.reference)
     metrics |= {names.target(name).key: goal for name, goal in goals.items()}

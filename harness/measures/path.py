@@ -7,11 +7,11 @@ from normbench.measures.contract import BEST, Findings, Finished, Measure
 
 def take(made: Finished) -> Findings:
     """Return `iteration` (k,), `weights` (k, C, N + 1), `cost` (k,) and `step_size` ()."""
-    assert made.descended is not None
-    walk, best = made.descended.walk, made.descended.best_step
-    if walk is None or best is None:
+    here = made.descent
+    if here.best is None:
         return Findings()
-    return Findings(arrays={**walk._asdict(), "step_size": np.array(best.step_size)})
+    step_size = np.array(here.best_step.step_size)
+    return Findings(arrays={**here.walk._asdict(), "step_size": step_size})
 
 
 MEASURE = Measure(take, record="path", follows=BEST)

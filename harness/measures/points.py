@@ -4,7 +4,7 @@ import numpy as np
 
 from normbench import names
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.measures.inputs import names_of, principal, some
+from normbench.measures.inputs import names_of, principal, some, targets_of
 from normbench.normalizers.decomposition import Surrogate
 from normbench.theory import spectra
 
@@ -21,12 +21,13 @@ def take(made: Finished) -> Findings:
     """
     dataset, z = made.dataset, made.z
     kept = some(len(z))
-    target = dataset.y if len(dataset.y) else np.zeros(len(z))
     labels = list(names_of(made))
     whole = made.surrogates[1]  # of all points, where z is some of them
     spread, axes_of_all = principal(whole)
     if z.shape[1] == 1:
-        flat = np.column_stack([z[:, 0], target]).astype(np.float64)
+        flat = np.column_stack([z[:, 0], dataset.y if len(dataset.y) else np.zeros(len(z))]).astype(
+            np.float64
+        )
         whole = Surrogate(flat)
         labels += ["target" if len(dataset.y) else ""]
     elif z.shape[1] == 2:
@@ -38,16 +39,14 @@ def take(made: Finished) -> Findings:
     deviations, directions = principal(whole)
     axes = deviations[:, None] * directions
     variances = spectra.live((spread / (spread[0] or 1.0)) ** 2, len(spread))
-    condition = float(variances[0] / variances[-1]) if len(variances) else float("nan")
     return Findings(
-        {names.COVARIANCE_CONDITION.key: condition},
+        {names.COVARIANCE_CONDITION.key: spectra.Spectrum(variances).condition_number},
         arrays={
             "points": flat[kept],
             "names": np.array(labels),
             "mean": whole.mean,
             "axes": axes if z.shape[1] > 1 else axes[:0],
-            "target": target[kept],
-            "class_names": np.array(dataset.class_names, dtype=np.str_),
+            **targets_of(dataset, kept),
         },
     )
 

@@ -1,14 +1,11 @@
 """The histories that theory predicts of plain descent on a quadratic, below `2/L`."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench import names
-from normbench.measures.contract import Descended, Findings, Finished, Measure, OfStep
+from normbench.measures.contract import Array, Descended, Findings, Finished, Measure, OfStep
 from normbench.theory import spectra
 from normbench.verdicts.judging import Step
-
-Array = NDArray[np.float64]
 
 
 def take(made: Finished) -> Findings:
@@ -17,8 +14,7 @@ def take(made: Finished) -> Findings:
     And what they are made from: `eigenvalues` (n,) of the Hessian, those that are not rounding, and
     `excess` (starts, n), how much of each start's excess over the least cost lies along each.
     """
-    here = made.descended
-    assert here is not None
+    here = made.descent
     assert here.theory.threshold is not None
     problems = _problems(here)
     return Findings(
@@ -77,10 +73,9 @@ def _error(predicted: Array, measured: Array) -> float | None:
 
 
 def _applies(made: Finished) -> bool:
-    here = made.descended
+    here = made.descent
     return (
-        here is not None
-        and here.theory.exact
+        here.theory.exact
         and here.plain
         and bool(here.theory.threshold)
         and here.theory.spectrum is not None

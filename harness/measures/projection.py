@@ -1,31 +1,20 @@
 """Points of 2 or 3 features, and what is left of them after the scheme."""
 
-from typing import Any
-
 import numpy as np
 
 from normbench import names
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.measures.inputs import some
+from normbench.measures.inputs import some, targets_of
 
 MOST_AXES = 3  # of a picture of points
 
 
-def check(dataset: Dataset, scheme: Any) -> None:
-    """Raise `UserError` unless points and their images under the scheme can be drawn."""
+def _unfit(dataset: Dataset) -> str:
     features = dataset.x.shape[1]
-    if not 2 <= features <= MOST_AXES:
-        raise UserError(
-            f"record=projection: is a picture of 2 or 3 features; {dataset.name} has {features}; "
-            "leave projection out"
-        )
-    if not hasattr(scheme, "inverse_transform"):
-        raise UserError(
-            f"record=projection: normalizer {type(scheme).__name__} has no inverse_transform; "
-            "leave projection out or choose another scheme"
-        )
+    if 2 <= features <= MOST_AXES:
+        return ""
+    return f"is a picture of 2 or 3 features; {dataset.name} has {features}"
 
 
 def take(made: Finished) -> Findings:
@@ -41,7 +30,6 @@ def take(made: Finished) -> Findings:
     spread = float(np.sum((x - x.mean(axis=0)) ** 2))
     lost = float(np.sum((x - back) ** 2)) / spread if spread else 0.0
     kept = some(len(x))
-    target = dataset.y if len(dataset.y) else np.zeros(len(x))
     return Findings(
         {names.VARIANCE_LOST.key: lost},
         arrays={
@@ -49,11 +37,10 @@ def take(made: Finished) -> Findings:
             "back": back[kept],
             "kept": np.array(made.z.shape[1]),
             "lost": np.array(lost),
-            "target": target[kept],
-            "class_names": np.array(dataset.class_names, dtype=np.str_),
+            **targets_of(dataset, kept),
             "names": np.array(dataset.feature_names),
         },
     )
 
 
-MEASURE = Measure(take, record="projection", of_descent=False, check=check)
+MEASURE = Measure(take, record="projection", of_descent=False, unfit=_unfit, inverse="")

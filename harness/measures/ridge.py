@@ -3,15 +3,11 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench import names
-from normbench.measures.contract import Findings, Finished, Measure
+from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.covariance import MOST, UNTOUCHED
 from normbench.theory import spectra
-
-Array = NDArray[np.float64]
-NOTHING = float("nan")
 
 
 def take(made: Finished) -> Findings:
@@ -22,7 +18,7 @@ def take(made: Finished) -> Findings:
     largest = float(np.max(made.scheme.eigenvalues_))
     metrics = {
         names.RIDGE.key: float(made.scheme.ridge),
-        names.RIDGE_SHARE.key: float(made.scheme.ridge) / largest if largest > 0 else NOTHING,
+        names.RIDGE_SHARE.key: float(made.scheme.ridge) / largest if largest > 0 else np.nan,
         names.LIVE_DIRECTIONS.key: float(len(after)),
         names.RIDGE_TOUCHED.key: float(np.count_nonzero(after < UNTOUCHED)),
         names.RIDGE_SMALLEST.key: float(after.min()),

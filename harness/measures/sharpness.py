@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.measures.contract import BEST, Array, Descended, Findings, Finished, Measure
-from normbench.theory.analysis import curvature_work, largest_curvature
-from normbench.theory.budget import Work, allowance
+from normbench.measures.inputs import has_best, work_of_curvature
+from normbench.theory.analysis import largest_curvature
+from normbench.theory.budget import allowance
 
 TOGETHER = 3  # consecutive iterations: of a run that jumps to and fro, every second is one side
 STRETCHES = 7  # of so many iterations, at least
@@ -18,10 +19,8 @@ def take(made: Finished) -> Findings:
     Below 1 a step lowers the cost. A path that stays near 1 has come to where the curvature just
     allows its step size.
     """
-    here = made.descended
-    assert here is not None
-    best = here.best_step
-    assert best is not None
+    here = made.descent
+    step_size = here.best_step.step_size
     wanted = set(_sampled(here, len(made.z)).tolist())
     path: dict[int, float] = {}
 
@@ -29,9 +28,9 @@ def take(made: Finished) -> Findings:
         if k in wanted and len(alive):
             curved, _ = largest_curvature(here.train, weights[0])
             if curved is not None:
-                path[k] = best.step_size * curved / 2
+                path[k] = step_size * curved / 2
 
-    here.again([best.step_size], here.start[:1], observe)
+    here.again([step_size], here.start[:1], observe)
     if not path:
         return Findings()
     return Findings(series={names.SHARPNESS.key: (np.array([*path]), np.array([*path.values()]))})
@@ -50,15 +49,11 @@ def _sampled(here: Descended, points: int) -> NDArray[np.int64]:
     return np.unique(first.round().astype(int)[:, None] + np.arange(TOGETHER))
 
 
-def _applies(made: Finished) -> bool:
-    return made.descended is not None and made.descended.best is not None
-
-
-def _work(made: Finished) -> Work:
-    assert made.descended is not None
-    return curvature_work(made.descended.train)
-
-
 MEASURE = Measure(
-    take, record="sharpness", what="sharpness", work=_work, applies=_applies, follows=BEST
+    take,
+    record="sharpness",
+    what="sharpness",
+    work=work_of_curvature,
+    applies=has_best,
+    follows=BEST,
 )

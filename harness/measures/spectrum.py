@@ -1,19 +1,11 @@
 """The eigenvalues of the covariance, before and after the scheme."""
 
-from typing import Any
-
 import numpy as np
 
 from normbench import names
-from normbench.datasets import Dataset
 from normbench.measures.contract import Array, Findings, Finished, Measure
-from normbench.measures.inputs import principal, refuse_wide
+from normbench.measures.inputs import MOST_FEATURES, principal
 from normbench.normalizers.decomposition import Surrogate, mean_and_covariance
-
-
-def check(dataset: Dataset, scheme: Any) -> None:
-    """Raise `UserError` for too many features."""
-    refuse_wide("spectrum", dataset)
 
 
 def take(made: Finished) -> Findings:
@@ -55,4 +47,4 @@ def _eigenvalues(points: Surrogate) -> Array:
         return np.asarray(principal(points)[0] ** 2)
 
 
-MEASURE = Measure(take, record="spectrum", of_descent=False, check=check)
+MEASURE = Measure(take, record="spectrum", of_descent=False, most_features=MOST_FEATURES)

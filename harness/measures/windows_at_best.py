@@ -10,19 +10,16 @@ from normbench.theory.budget import Work
 
 def take(made: Finished) -> Findings:
     """Return the live eigenvalues of the Hessian there (n,), decreasing; of the first start."""
-    here = made.descended
-    assert here is not None
-    assert here.best_weights is not None
+    here = made.descent
     matrix = here.train.hessian(here.best_weights).matrix()
     values = spectra.live(np.linalg.eigvalsh(matrix).astype(np.float64), len(matrix))
     return Findings(arrays={"window_best": values})
 
 
 def _applies(made: Finished) -> bool:
-    here = made.descended
+    here = made.descent
     return (
-        here is not None
-        and here.plain
+        here.plain
         and here.best is not None
         and here.theory.threshold is not None
         and not here.theory.exact
@@ -31,9 +28,8 @@ def _applies(made: Finished) -> bool:
 
 
 def _work(made: Finished) -> Work:
-    assert made.descended is not None
-    effort = made.descended.train.effort
-    size = int(np.prod(made.descended.train.shape))
+    effort = made.descent.train.effort
+    size = int(np.prod(made.descent.train.shape))
     solved = decomposition(size, made)
     passes = effort.made + size * effort.product + solved.passes
     return Work(passes, effort.memory + solved.memory)

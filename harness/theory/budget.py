@@ -5,10 +5,9 @@ points, each of one run's gradient, so that two runs of one sweep decide alike; 
 says so, and `theory=full` asks for it.
 """
 
-import os
 from typing import NamedTuple
 
-from normbench.datasets.values import memory_limit
+from normbench.datasets.values import machine_memory, memory_limit
 
 SMALL = 1e8  # multiplications, some tenth of a second: so many are always allowed
 SHARE = 1 / 4  # of the machine's memory
@@ -33,14 +32,6 @@ def allowance(asked: str, made: int, points: int, weights: int) -> Work:
         return Work(float("inf"), float("inf"))
     memory = SHARE * min(machine_memory(), memory_limit())
     return Work(max(made / 2, SMALL / (4 * points * weights)), memory)
-
-
-def machine_memory() -> float:
-    """Return the bytes of the machine's memory; infinite where it does not say."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # no such call, as on Windows
-        return float("inf")
 
 
 class Budget:

@@ -6,19 +6,16 @@ is sought once, where the problem is best conditioned.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from normbench.engine.hessian import Hessian
-from normbench.engine.problem import Linear
+from normbench.engine.problem import Array, Linear
 from normbench.names import PARTLY, STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import blocks, mean_and_covariance, mean_of
 from normbench.theory.separability import separates
 
-Array = NDArray[np.float64]
 TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
 SMALL_STEP = 1e-4  # of Newton's step relative to the weights: at infinity it does not shrink
 STOPPED = "damped Newton, stopped: more work than the descent; theory=full finishes it"
@@ -56,7 +53,7 @@ def zero_at_infinity(gradient_norm: float = float("nan")) -> Minimum:
     return Minimum(0.0, gradient_norm, source, True, STRICTLY)
 
 
-def sphere(x: NDArray[Any]) -> tuple[Array, Array]:
+def sphere(x: Array) -> tuple[Array, Array]:
     """Return points `(P, r)` that span what centred x (P, N) spans, each of variance 1; and d.
 
     d `(r,)`: the variances, decreasing, of the directions that are not rounding.
@@ -72,7 +69,7 @@ def sphere(x: NDArray[Any]) -> tuple[Array, Array]:
     return basis, values
 
 
-def penalty_of_basis(l2: float | Array, x: NDArray[Any], basis: Array, variances: Array) -> Array:
+def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array) -> Array:
     """Return the l2 of weights b on a basis of points x (P, N), from `sphere`, of weights w on x.
 
     One number becomes `l2 / d` `(r,)`. A matrix, or one number a feature, becomes a matrix: that of
@@ -105,7 +102,7 @@ def sphered(problem: Linear) -> Linear:
     return problem.on(problem.points.mapped((axes / np.sqrt(variances)).T, mean), l2)
 
 
-def spans_the_same(basis: Array, z: NDArray[Any]) -> bool:
+def spans_the_same(basis: Array, z: Array) -> bool:
     """Return whether normalized points z (P, M) and the data have the same affine scores.
 
     basis: the data's, from `sphere`. True under every invertible affine scheme and under no other:
@@ -123,7 +120,7 @@ def spans_the_same(basis: Array, z: NDArray[Any]) -> bool:
     return int(np.count_nonzero(values > bound)) == basis.shape[1]
 
 
-def _products(basis: Array, x: NDArray[Any], mean: Array) -> Array:
+def _products(basis: Array, x: Array, mean: Array) -> Array:
     """Return `basis' (x - mean) / P` `(r, N)` of points x (P, N), in float64, block by block."""
     products = np.zeros((basis.shape[1], len(mean)))
     for block in blocks(len(x)):
@@ -146,7 +143,7 @@ def minimum(problem: Linear, classes: int, allowance: float = np.inf) -> Minimum
     return replace(found, scores=problem.scores(weights, problem.surrogate.moment_rows))
 
 
-def weights_of(scores: Array, z: NDArray[Any]) -> Array:
+def weights_of(scores: Array, z: Array) -> Array:
     """Return the weights `(C, M + 1)`, bias first, under which rows z (n, M) have scores (C, n).
 
     The scores are affine in z; of several such weights, the shortest.

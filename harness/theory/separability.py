@@ -22,14 +22,12 @@ margin that some direction makes positive.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import blocks_of
-from normbench.engine.problem import Linear
+from normbench.engine.problem import Array, Linear
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.budget import Work
 
-Array = NDArray[np.float64]
 MOST_ROWS = 20_000  # margins: beyond, the program takes minutes and more
 LARGEST = 1e6  # weight, of points sphered: a gap below a millionth of their spread is not told
 CLEAR = 1e-3  # t is 0 below it, and 1 from 1 minus it on; between, the program has not decided
@@ -49,7 +47,7 @@ def by_rule(problem: Linear) -> str:
     return UNDECIDED
 
 
-def _penalizes_all(l2: float | NDArray[Any]) -> bool:
+def _penalizes_all(l2: float | Array) -> bool:
     """Return whether a penalty grows in every direction of the slopes, beyond rounding."""
     if np.ndim(l2) < 2:
         return bool(np.all(np.asarray(l2) > 0))
@@ -68,7 +66,7 @@ def separates(problem: Linear, weights: Array) -> bool:
     return all(_separates(problem, weights, x, problem.targets[rows]) for rows, x in every)
 
 
-def _separates(problem: Linear, weights: Array, x: Array, targets: NDArray[Any]) -> bool:
+def _separates(problem: Linear, weights: Array, x: Array, targets: Array) -> bool:
     """Return whether the margins of points x (p, M) are above what rounding can make of 0."""
     scores = problem.scores(weights, x).astype(np.float64)
     largest = np.maximum(x.max(axis=0), -x.min(axis=0))
@@ -125,22 +123,15 @@ def _margins(problem: Linear) -> Any:
 
     A number added to all scores changes no margin, so the weights of class 0 are left at 0.
     """
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array, hstack
 
     targets, points = problem.targets, len(problem.targets)
     x = np.column_stack([np.ones(points), problem.points[:]])
-    classes, width = problem.shape
+    classes = problem.shape[0]
     if classes == 1:
         return csr_array(x * targets[:, None])
     others = np.arange(classes - 1) + (np.arange(classes - 1) >= targets[:, None])  # (P, C - 1)
-    row = np.arange(others.size).repeat(width)
-    entries, columns = [], []
-    for sign, who in ((1.0, np.repeat(targets, classes - 1)), (-1.0, others.ravel())):
-        kept = who > 0
-        values = np.where(kept[:, None], sign * np.repeat(x, classes - 1, axis=0), 0.0)
-        entries.append(values.ravel())
-        columns.append(((np.maximum(who, 1) - 1)[:, None] * width + np.arange(width)).ravel())
-    shape = (others.size, (classes - 1) * width)
-    found = csr_array((np.concatenate(entries), (np.tile(row, 2), np.concatenate(columns))), shape)
-    found.eliminate_zeros()
-    return found
+    own, other = np.repeat(targets, classes - 1), others.ravel()
+    x = np.repeat(x, classes - 1, axis=0)
+    signs = ((own == k).astype(float) - (other == k) for k in range(1, classes))
+    return hstack([csr_array(x * sign[:, None]) for sign in signs], format="csr")

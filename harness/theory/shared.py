@@ -4,6 +4,7 @@ Whoever runs several jobs makes one `Shared` and passes it to each.
 """
 
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,16 +49,12 @@ class OfPoints:
     def __init__(self, x: Rows) -> None:
         self.x = x
         self.decompositions = Decompositions(x)
-        self._facts: Facts | None = None
-        self._basis: Array | None = None
         self._found: dict[Hashable, Any] = {}
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """The points' own facts."""
-        if self._facts is None:
-            self._facts = _facts(self.surrogate)
-        return self._facts
+        return _facts(self.surrogate)
 
     @property
     def surrogate(self) -> Surrogate:
@@ -66,22 +63,16 @@ class OfPoints:
             return Surrogate(self.x, whole=True)
         return self.decompositions.surrogate
 
-    @property
+    @cached_property
     def basis(self) -> Array:
         """The points sphered, `(P, r)`."""
-        if self._basis is None:
-            self._basis = sphere(self.x)[0]
-        return self._basis
+        return sphere(self.x)[0]
 
     def once(self, key: Hashable, find: Callable[[], Any]) -> Any:
         """Return what is found under a key, which says all that it follows from; found once."""
         if key not in self._found:
             self._found[key] = find()
         return self._found[key]
-
-    def forget_basis(self) -> None:
-        """Give the memory of the sphered points back."""
-        self._basis = None
 
 
 class Shared:
@@ -97,7 +88,7 @@ class Shared:
         if len(self._held) > DATA_SETS:
             del self._held[next(iter(self._held))]
         for old in list(self._held.values())[:-BASES]:
-            old.forget_basis()
+            vars(old).pop("basis", None)  # gives the memory of the sphered points back
         return found
 
 

@@ -5,6 +5,7 @@ most `bound` times it, and that of least squares is exactly 2 times it, wherever
 """
 
 import math
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 SEEN = 1e-15  # of the largest singular value: one below that is rounding
 LIMIT = 1e15  # over N + 1: the condition number that can be told from a matrix's eigenvalues
 PREDICTED = 1e24  # condition number: beyond, the rounding of a gradient is felt in a prediction
+FOR_EVER = 1 << 60  # iterations
 MOST_FEATURES = 2000  # of a spectrum, which then takes seconds; beyond, Lanczos finds L alone
 
 
@@ -290,27 +292,19 @@ def _logarithms(problem: Quadratic, step_size: float) -> Array:
 def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> float:
     """Return the first step at which the gap to the minimum is at most `gap`; infinite for never.
 
-    Below `2/L` the gap shrinks at every step, so that doubling and halving find it.
+    Below `2/L` the gap shrinks at every step, so that bisection finds it.
     """
     rates = _logarithms(problem, step_size)
 
-    def left(k: int) -> float:
-        return float(problem.shares @ np.exp(2 * k * rates)) if k else float(problem.shares.sum())
+    def is_left(k: int) -> bool:
+        return bool(problem.shares @ np.exp(2 * k * rates) <= gap)
 
-    if left(0) <= gap:
+    if problem.shares.sum() <= gap:
         return 0.0
     if rates.max() >= 0:
         return float("inf")
-    upper = 1
-    while left(upper) > gap:
-        upper *= 2
-        if upper > 1 << 60:
-            return float("inf")
-    lower = upper // 2
-    while upper - lower > 1:
-        middle = (lower + upper) // 2
-        lower, upper = (lower, middle) if left(middle) <= gap else (middle, upper)
-    return float(upper)
+    first = bisect_left(range(FOR_EVER), True, lo=1, key=is_left)
+    return float(first) if first < FOR_EVER else float("inf")
 
 
 def effective_rank(values: Array) -> float:

@@ -148,7 +148,7 @@ def test_labels_of_many_points_are_those_of_few_at_a_time(monkeypatch):
     for y in map(np.asarray, (*targets, np.array([1, "b", None][:2] * 40, dtype=object))):
         values, numbers = np.unique(y.astype(str) if y.dtype == object else y, return_inverse=True)
         for block in (1 << 18, 7):
-            monkeypatch.setattr("normbench.datasets.labels.BLOCK", block)
+            monkeypatch.setattr("normbench.datasets.entries.BLOCK", block)
             found, names = encode("made", y)
             assert np.array_equal(found, numbers)
             assert len(names) == len(values)

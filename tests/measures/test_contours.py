@@ -212,7 +212,7 @@ def test_eigenvectors_of_many_weights_are_not_made_and_take_no_memory():
     sizes = (30, 60, 3000, 4000)
     trains = (SimpleNamespace(effort=effort, shape=(size,)) for size in sizes)
     memory = [
-        MEASURE.work(SimpleNamespace(descended=SimpleNamespace(train=train))).memory - 100
+        MEASURE.work(SimpleNamespace(descent=SimpleNamespace(train=train))).memory - 100
         for train in trains
     ]
     assert memory[1] == 4 * memory[0] > 0

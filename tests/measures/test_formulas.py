@@ -104,7 +104,9 @@ def test_the_figure_says_what_the_measure_counts():
 
 
 def test_as_many_features_as_are_allowed_are_judged():
-    formulas.check(make_dataset("made", np.ones((2, 256)), np.arange(2.0), source="-"), None)
+    formulas.MEASURE.check(
+        make_dataset("made", np.ones((2, 256)), np.arange(2.0), source="-"), None
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ that the loop calls.
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from autograd.core import make_vjp
@@ -19,7 +19,8 @@ from normbench.datasets.on_disk.points import Rows, rows_a_block
 from normbench.datasets.values import SHARE, available
 from normbench.engine.fast import products, threads
 from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
-from normbench.engine.fast.reading import reading
+from normbench.engine.fast.packed import Packed
+from normbench.engine.fast.reading import buffer_of, reading
 from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import (
     QUIET,
@@ -32,7 +33,7 @@ from normbench.engine.problem import (
     cast_targets,
     linear_hessian,
 )
-from normbench.engine.scheme.under import Centred, Fold, Under
+from normbench.engine.scheme.under import Centred, Under
 from normbench.normalizers.decomposition import Surrogate
 
 # The points and scores of a block, in bytes. Measured at 784 features: smaller blocks slow the
@@ -45,6 +46,7 @@ ARRAYS = 8  # as large as a run's weights, that a pass over the points works in,
 SMALL_STACK = 1 << 26  # bytes of them: more are compared with the memory that is free
 
 Part = tuple[int, slice]  # of the points: its number, and where they are
+Factors = products.Plain | Packed  # a block of points, as the two products of a step take it
 
 
 class _Sums(NamedTuple):
@@ -56,16 +58,6 @@ class _Sums(NamedTuple):
     costs: Array
     gradient: Array
     counts: Counts
-
-
-class Factors(Protocol):
-    """A block of points, as the two products of a step take it."""
-
-    def scores(self, weights: Array, out: Array) -> None:
-        """Write the scores under weights `(k, N + 1)` to out `(k, p)`."""
-
-    def gradient(self, derivative: Array, out: Array, scratch: Array, begun: bool) -> None:
-        """Write a derivative `(k, p)` times `[1 x]` to out `(k, N + 1)`; begun: add it."""
 
 
 @dataclass(frozen=True)
@@ -186,13 +178,11 @@ class Blocked(Objective):
             self.evaluate(weights[first : first + most], with_gradient, memory)
             for first in range(0, len(weights), most)
         ]
-        gradients = [part.gradient for part in parts if part.gradient is not None]
-        counts = [part.misclassifications for part in parts if part.misclassifications is not None]
-        return Evaluation(
-            np.concatenate([part.costs for part in parts]),
-            np.concatenate(gradients) if gradients else None,
-            np.concatenate(counts) if counts else None,
-        )
+        fields: Any = zip(*parts)
+        stacks: list[Any] = [
+            None if field[0] is None else np.concatenate(field) for field in fields
+        ]
+        return Evaluation(*stacks)
 
     def _sum(
         self,
@@ -205,13 +195,13 @@ class Blocked(Objective):
         """Return sums over a part of the points; models: runs and classes."""
         runs, count, every = models[0], len(rows), models[0] * models[1]
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
-        buffer = _buffer(memory, ("gradient", part[0]), 2 * rows.size, rows.dtype)
+        buffer = buffer_of(memory, ("gradient", part[0]), 2 * rows.size, rows.dtype)
         gradient, scratch = buffer.reshape(2, *rows.shape)
         begun = False
         with QUIET():  # a thread does not inherit the caller's setting
             for span, block in self.factors(count, every, part, memory):
                 size = every * (span.stop - span.start)
-                scores = _buffer(memory, ("scores", part[0]), size, rows.dtype)
+                scores = buffer_of(memory, ("scores", part[0]), size, rows.dtype)
                 scores = scores.reshape(every, -1)
                 block.scores(rows, scores[:count])
                 scores[count:] = 0
@@ -345,15 +335,7 @@ def on_points(cost: Cost, points: Rows, *parts: Any) -> Blocked:
     if np.any(centre) or x.dtype != points.dtype:
         x = Centred(x, centre, points.dtype)
     inner = replace(problem, x=x, l2=0.0)
-    return Folded.around(inner, x=points, l2=problem.l2, columns=Fold(points.fold))
-
-
-def _buffer(memory: Workspace, key: tuple[str, int], size: int, dtype: Any) -> Array:
-    """Return memory of this size, kept from block to block and step to step."""
-    kept = memory.get(key)
-    if kept is None or len(kept) < size or kept.dtype != dtype:
-        kept = memory[key] = np.empty(size, dtype=dtype)
-    return kept[:size]
+    return Folded.around(inner, x=points, l2=problem.l2, columns=points.fold)
 
 
 def spans_of(part: Part, most: int) -> list[slice]:

@@ -5,7 +5,6 @@ zeros of a sphered rank-deficient data set: features whose columns are equal hav
 and the scores see only the sum of their weights.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -74,7 +73,7 @@ def different(x: Array) -> Columns:
     """Return the different columns of points x (P, N); equal ones agree in every bit."""
     features = x.shape[1]
     equal_to = np.zeros(features, dtype=np.intp)  # the first feature that is so far the same
-    for block in _compared(len(x)):
+    for block in (slice(0, FEW), *blocks(len(x))):  # a short one first
         shared = np.bincount(equal_to, minlength=features)[equal_to] > 1
         if not shared.any():
             break
@@ -84,9 +83,3 @@ def different(x: Array) -> Columns:
             equal_to[feature] = seen.setdefault(key, int(feature))
     first, place = np.unique(equal_to, return_inverse=True)
     return Columns(first, place)
-
-
-def _compared(points: int) -> Iterator[slice]:
-    """Yield the blocks of points in which columns are compared, a short one first."""
-    yield slice(0, FEW)
-    yield from blocks(points)

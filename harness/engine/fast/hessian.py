@@ -2,41 +2,28 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows, blocks_of
+from normbench.datasets.on_disk.points import Array, Rows, blocks_of
+from normbench.engine.fast.columns import Columns
 from normbench.engine.hessian import (
     Effort,
     Hessian,
     LinearHessian,
-    blocks,
     linear_effort,
     weighted,
     with_penalty,
 )
+from normbench.engine.problem import linear_hessian
+from normbench.engine.scheme.probed import Probed
 
-Array = NDArray[Any]
 KEPT_BYTES = 1 << 26  # of the points' second derivatives in their scores
 
 
-class WeightMap(Protocol):
-    """Weights of features `(.., N + 1)` as weights of other columns `(.., M + 1)`, bias first."""
-
-    @property
-    def features(self) -> int:
-        """The number of features N."""
-
-    def fold(self, weights: Array) -> Array:
-        """Return weights `(.., N + 1)` as `(.., M + 1)`."""
-
-    def unfold(self, rows: Array) -> Array:
-        """Return derivatives `(.., M + 1)` in the columns' weights as those in the features'."""
-
-    def spread(self, hessian: Array, classes: int) -> Array:
-        """Return second derivatives in the weights of the columns as those of the features."""
+# Weights of features `(.., N + 1)` as weights of other columns `(.., M + 1)`, bias first.
+WeightMap = Columns | Probed
 
 
 @dataclass(frozen=True)
@@ -115,18 +102,14 @@ class ReadHessian(Hessian):
 
     def _parts(self) -> Iterator[LinearHessian]:
         for rows, x in blocks_of(self.x):
-            points = x.astype(np.float64, copy=False)
             second = self._kept.get(rows.start)
             if second is None:
-                second = self._second(rows, points)
+                part = linear_hessian(self.cost, x, self.targets[rows], self.weights, 0.0)
+            else:
+                part = LinearHessian(x.astype(np.float64, copy=False), second)
             if kept(len(self.x), len(self.weights)):
-                self._kept[rows.start] = second
-            yield LinearHessian(points, second)
-
-    def _second(self, rows: slice, points: Array) -> Array:
-        weights = self.weights.astype(np.float64, copy=False)
-        scores = weights[:, 1:] @ points.T + weights[:, :1]
-        return blocks(self.cost, scores, self.targets[rows])
+                self._kept[rows.start] = part.second
+            yield part
 
 
 def kept(points: int, classes: int) -> bool:

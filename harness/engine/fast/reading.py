@@ -1,11 +1,20 @@
 """Rows of points, block after block: of points that are not in memory, the next is on its way."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Rows
 from normbench.engine.problem import Workspace
+
+
+def buffer_of(memory: Workspace, key: tuple[str, int], size: int, dtype: Any) -> Array:
+    """Return memory of this size, kept from block to block and step to step."""
+    kept = memory.get(key)
+    if kept is None or len(kept) < size or kept.dtype != dtype:
+        kept = memory[key] = np.empty(size, dtype=dtype)
+    return kept[:size]
 
 
 def reading(
@@ -22,9 +31,8 @@ def reading(
             yield span, x[span]
         return
     size = max((span.stop - span.start for span in spans), default=0)
-    buffer = memory.get(("rows", number))
-    if buffer is None or len(buffer) < size:
-        buffer = memory["rows", number] = np.empty((size, x.shape[1]), x.dtype)
+    buffer = buffer_of(memory, ("rows", number), size * x.shape[1], x.dtype)
+    buffer = buffer.reshape(size, x.shape[1])
     for place, span in enumerate(spans):
         for following in spans[place + 1 : place + 2]:
             x.ahead(following.start, following.stop)

@@ -5,13 +5,12 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.points import Rows
+from normbench.datasets.on_disk.points import Array, Rows
 from normbench.datasets.values import UserError, refuse_larger
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import learn
-from normbench.engine.scheme.probed import CHECKED, Probed
+from normbench.engine.scheme.probed import Probed
 from normbench.engine.scheme.under import Under, to_fold
 from normbench.normalizers.affine import affine, learns_by_blocks, parts
 from normbench.normalizers.decomposition import (
@@ -22,7 +21,6 @@ from normbench.normalizers.decomposition import (
     surrogate_rows,
 )
 
-Array = NDArray[Any]
 FEWER = "choose options that give fewer features"
 FEW = 256  # points that become float64 at a time: 1.6 MB at 784 features
 
@@ -96,7 +94,8 @@ def normalize(
             if fold or not isinstance(x, np.ndarray):
                 return _under(scheme, given[0], given[1], dtype, decompositions)
             _fit(scheme, given[0], decompositions)
-            z, z_test = (_transform(scheme, part, dtype) for part in given)
+            z = _transform(scheme, given[0], dtype)
+            z_test = _transform(scheme, given[1], dtype) if len(x_test) else z[:0]
     except UserError:
         raise
     except MemoryError as error:
@@ -107,9 +106,6 @@ def normalize(
     except ValueError as error:
         name = type(scheme).__name__
         raise UserError(f"normalizer {name}: {' '.join(str(error).split())}") from error
-    assert z is not None
-    if z_test is None:
-        return z, z[:0]
     if z_test.shape[1] != z.shape[1]:
         raise UserError(
             f"normalizer {type(scheme).__name__}: gives {z.shape[1]} features for the training "
@@ -149,7 +145,7 @@ def _under(
         given = scheme.transform(rows.astype(np.float64, copy=False))
         return _points(name, given, len(rows), dtype)
 
-    tried = x[np.unique(np.linspace(0, len(x) - 1, CHECKED).astype(int))].astype(np.float64)
+    tried = x[probed.few(len(x))].astype(np.float64)
     z = _points(name, scheme.transform(tried), len(tried), np.float64)
     found = _map(scheme, tried, z, known)
     fold = None if found is None else to_fold(found, tried, dtype)
@@ -159,8 +155,7 @@ def _under(
         if found is None:
             return before, Surrogate(surrogate_rows(whole, mean := mean_of(whole)) + mean)
         moved = known.centred_rows + (known.mean - found.centre)
-        turned = moved * found.matrix if found.matrix.ndim == 1 else moved @ found.matrix.T
-        return before, Surrogate(turned + found.image)
+        return before, Surrogate(found.forth(moved) + found.image)
 
     whole = Under(x, transform, z.shape[1], dtype, found, fold, pair)
     if not len(x_test):
@@ -184,18 +179,16 @@ def _map(scheme: Any, x: Array, z: Array, known: Decompositions) -> Probed | Non
     return Probed(told.matrix, centre, scheme.transform(centre[None])[0])
 
 
-def _transform(scheme: Any, x: Array, dtype: Any) -> Array | None:
-    """Return points x (P, N) transformed, None where there are none; x itself if unchanged."""
-    if not len(x):
-        return None
+def _transform(scheme: Any, x: Array, dtype: Any) -> Array:
+    """Return points x (P, N) transformed; x itself if unchanged."""
     name = type(scheme).__name__
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
         return _points(name, scheme.transform(x), len(x), dtype)
-    z = None
+    z = np.empty((0, 0))
     for block in blocks(len(x), FEW):
         part = scheme.transform(x[block].astype(np.float64, copy=False))
         part = _points(name, part, block.stop - block.start, dtype)
-        if z is None:
+        if not len(z):
             shape = (len(x), part.shape[1])
             size = np.dtype(dtype).itemsize * shape[0] * shape[1]
             refuse_larger(f"normalizer {name}", size, FEWER)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from normbench.datasets.on_disk.points import Rows
 from normbench.normalizers.decomposition import deviations_of, mean_of
 
 Array = NDArray[np.float64]
@@ -19,12 +20,49 @@ class Probed(NamedTuple):
     """The map `z = A (x - centre) + image`. matrix: A `(M, N)`; centre `(N,)`; image `(M,)`.
 
     Or one factor a feature, `(N,)`. The centre is the points' mean, so that no digits are lost to
-    an offset.
+    an offset. Weights on z are folded into those on `x - centre`, both with the bias first.
     """
 
     matrix: Array
     centre: Array
     image: Array
+
+    @property
+    def features(self) -> int:
+        """The number of features M of z."""
+        return len(self.image)
+
+    def forth(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return `rows A'`, `(.., M)`, of rows `(.., N)`."""
+        return rows * self.matrix if self.matrix.ndim == 1 else rows @ self.matrix.T
+
+    def back(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return `rows A`, `(.., N)`, of rows `(.., M)`."""
+        return rows * self.matrix if self.matrix.ndim == 1 else rows @ self.matrix
+
+    def fold(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """Return weights `(.., M + 1)` on z as `(.., N + 1)` on `x - centre`."""
+        slopes = weights[..., 1:].astype(np.float64, copy=False)
+        inner = self.back(slopes)
+        folded = np.empty((*inner.shape[:-1], inner.shape[-1] + 1), weights.dtype)
+        folded[..., 0] = weights[..., 0] + slopes @ self.image
+        folded[..., 1:] = inner
+        return folded
+
+    def unfold(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return derivatives `(.., N + 1)` in `x - centre` as those in z, `(.., M + 1)`."""
+        slopes, bias = rows[..., 1:], rows[..., :1]
+        outer = self.forth(slopes) + bias * self.image
+        return np.concatenate([bias, outer], axis=-1, dtype=rows.dtype)
+
+    def spread(self, hessian: Array, classes: int) -> Array:
+        """Return second derivatives in weights on `x - centre`, `(D, D)`, as those on z."""
+        turn = np.zeros((len(hessian) // classes, self.features + 1))
+        turn[0] = np.r_[1.0, self.image]
+        turn[1:, 1:] = np.diag(self.matrix) if self.matrix.ndim == 1 else self.matrix.T
+        parts = hessian.reshape(classes, len(turn), classes, len(turn))
+        spread = np.einsum("ai,cadb,bj->cidj", turn, parts, turn, optimize=True)
+        return spread.reshape(classes * turn.shape[1], -1)
 
 
 class Effects(NamedTuple):
@@ -36,15 +74,24 @@ class Effects(NamedTuple):
     rotates: bool
 
 
-def probe(scheme: Any, x: NDArray[Any], z: NDArray[Any]) -> Probed | None:
+def few(count: int) -> NDArray[np.intp]:
+    """Return the numbers of the points that a map is tried on, of so many."""
+    return np.unique(np.linspace(0, count - 1, CHECKED).astype(int))
+
+
+def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
     """Return a fitted scheme's map, None where it is not affine; x (P, N) gave z (P, M).
 
-    The scheme transforms the mean, and the mean moved along each feature by that feature's standard
-    deviation. The map that follows must then give z for some of the points.
+    Points under a scheme of which no copy is made know it. Else the scheme transforms the mean, and
+    the mean moved along each feature by that feature's standard deviation. The map that follows
+    must then give z for some of the points.
     """
+    if not isinstance(z, np.ndarray):
+        known: Probed | None = z.map
+        return known
     centre = mean_of(x)
     steps = deviations_of(x, centre)
-    some = np.unique(np.linspace(0, len(x) - 1, CHECKED).astype(int))
+    some = few(len(x))
     return tried(scheme, centre, steps, x[some], z[some], float(max(-z.min(), z.max())))
 
 
@@ -74,8 +121,9 @@ def tried(
     return Probed(matrix, centre, found[0]) if np.all(error <= close * size) else None
 
 
-def effects(found: Probed, z: NDArray[Any]) -> Effects:
+def effects(found: Probed, z: Rows) -> Effects:
     """Return what a map does, up to rounding; z (P, M): the points under it."""
+    z = z if isinstance(z, np.ndarray) else z[few(len(z))]
     if found.matrix.ndim == 1:
         found = found._replace(matrix=np.diag(found.matrix))
     size = np.abs(found.matrix).max(initial=0.0)

@@ -7,7 +7,6 @@ Any other scheme is applied to a block whenever the block is read.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -74,12 +73,11 @@ class Under(Points):
         (before, after), found = self.pair, self.map
         x, composed = (self, Probed(matrix, mean, np.zeros(len(matrix))))
         if found is not None:
-            whole = matrix * found.matrix if found.matrix.ndim == 1 else matrix @ found.matrix
             image = matrix @ (found.image - mean)
-            x, composed = self.x, Probed(whole, found.centre, image)
+            x, composed = self.x, Probed(found.back(matrix), found.centre, image)
         return Under(
             x,
-            lambda rows: (rows - composed.centre) @ composed.matrix.T + composed.image,
+            lambda rows: composed.forth(rows - composed.centre) + composed.image,
             len(matrix),
             np.float64,
             composed,
@@ -115,48 +113,6 @@ class Centred(Points):
         return out
 
 
-@dataclass(frozen=True)
-class Fold:
-    """Weights on points z (P, M), and those on `x - m` (P, N) that give the same scores.
-
-    map: z's. Both kinds of weights have the bias first.
-    """
-
-    map: Probed
-
-    @property
-    def features(self) -> int:
-        """The number of features M of z."""
-        return len(self.map.image)
-
-    def fold(self, weights: Array) -> Array:
-        """Return weights `(.., M + 1)` on z as `(.., N + 1)` on `x - m`."""
-        matrix, image = self.map.matrix, self.map.image
-        slopes = weights[..., 1:].astype(np.float64, copy=False)
-        inner = slopes * matrix if matrix.ndim == 1 else slopes @ matrix
-        folded = np.empty((*inner.shape[:-1], inner.shape[-1] + 1), weights.dtype)
-        folded[..., 0] = weights[..., 0] + slopes @ image
-        folded[..., 1:] = inner
-        return folded
-
-    def unfold(self, rows: Array) -> Array:
-        """Return derivatives `(.., N + 1)` in `x - m`, bias first, as those in z, `(.., M + 1)`."""
-        matrix, image = self.map.matrix, self.map.image
-        slopes, bias = rows[..., 1:], rows[..., :1]
-        outer = slopes * matrix if matrix.ndim == 1 else slopes @ matrix.T
-        return np.concatenate([bias, outer + bias * image], axis=-1, dtype=rows.dtype)
-
-    def spread(self, hessian: Array, classes: int) -> Array:
-        """Return second derivatives in weights on `x - m`, `(D, D)`, as those in weights on z."""
-        matrix, image = self.map.matrix, self.map.image
-        turn = np.zeros((len(hessian) // classes, len(image) + 1))
-        turn[0] = np.r_[1.0, image]
-        turn[1:, 1:] = np.diag(matrix) if matrix.ndim == 1 else matrix.T
-        parts = hessian.reshape(classes, len(turn), classes, len(turn))
-        spread = np.einsum("ai,cadb,bj->cidj", turn, parts, turn, optimize=True)
-        return spread.reshape(classes * turn.shape[1], -1)
-
-
 def to_fold(found: Probed, x: Array, dtype: Any) -> Probed | None:
     """Return a map as it is folded, about 0 or about its centre; None where both lose digits.
 
@@ -164,9 +120,8 @@ def to_fold(found: Probed, x: Array, dtype: Any) -> Probed | None:
     up as their squares do. So the root of `A^2 (x - m)^2 + c^2` is compared with the coordinates
     `A (x - m) + c`.
     """
-    matrix, kind = found.matrix, np.dtype(dtype)
-    moved = found.centre * matrix if matrix.ndim == 1 else matrix @ found.centre
-    about_zero = Probed(matrix, np.zeros_like(found.centre), found.image - moved)
+    kind, moved = np.dtype(dtype), found.forth(found.centre)
+    about_zero = Probed(found.matrix, np.zeros_like(found.centre), found.image - moved)
     for one in (about_zero, found):
         if np.finfo(kind).eps * _amplified(one, x) <= LOST[kind]:
             return one
@@ -175,11 +130,8 @@ def to_fold(found: Probed, x: Array, dtype: Any) -> Probed | None:
 
 def _amplified(found: Probed, x: Array) -> float:
     """Return how much larger than a coordinate the terms are that make it, at most; 0 of none."""
-    moved, matrix = x - found.centre, found.matrix
-    if matrix.ndim == 1:
-        made, squares = moved * matrix, (moved * matrix) ** 2
-    else:
-        made, squares = moved @ matrix.T, moved**2 @ (matrix**2).T
+    moved = x - found.centre
+    made, squares = found.forth(moved), found._replace(matrix=found.matrix**2).forth(moved**2)
     terms = np.sqrt(np.mean(squares + found.image**2, axis=0))
     sizes = np.sqrt(np.mean((made + found.image) ** 2, axis=0))
     return float(np.divide(terms, sizes, out=np.zeros_like(terms), where=terms > 0).max())

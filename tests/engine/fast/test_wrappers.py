@@ -11,7 +11,6 @@ from normbench.engine.fast import blocked, packed, wrappers
 from normbench.engine.fast.blocked import Blocked, Folded
 from normbench.engine.problem import Objective
 from normbench.engine.scheme.applying import normalize
-from normbench.engine.scheme.under import Fold
 from normbench.normalizers import PCASphere
 
 POINTS, CLASSES, RUNS = 200, 3, 4
@@ -65,8 +64,8 @@ def wrapped(subset, dtype, l2, rng):
     quick = wrappers.merge(inner) if columns else inner
     if under:
         z, _ = normalize(PCASphere(), x, x[:0], dtype, fold=True)
-        made = Fold(z.fold)
-        x = x - made.map.centre.astype(dtype)
+        made = z.fold
+        x = x - made.centre.astype(dtype)
         inner = replace(inner, x=x, l2=0.0)
         inner = wrappers.merge(inner) if columns else inner
         quick = Folded.around(inner, x=z, l2=l2, columns=made)
