@@ -131,7 +131,7 @@ class _Work:
 
         Otherwise as it was judged then.
         """
-        if self.writer.has_member(row["experiment"], self.sweep_id, number):
+        if self.writer.ended_member(row["experiment"], self.sweep_id, number):
             return
         run = Recorded(self.old, row["run_id"])
         place = self._place(run, number, parent)

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from normbench.datasets.values import UserError, typed
 from normbench.recording.store.places import own_place, try_folder
@@ -28,6 +26,7 @@ ABANDONED = 3600.0  # seconds after which the process that drafted a database ha
 GRAIN = 0.5  # seconds by which the time of a file may be behind the clock
 LONGEST_PAUSE = 5.0
 FEW = 4  # and at least so many times
+RETRIES = 1  # of MLflow's own for a request
 BATCH = 500  # runs that are asked for at once
 SIDE_BY_SIDE = 8  # requests to a server
 TABLES = (
@@ -152,7 +151,7 @@ class Tables:
     def begin(self) -> None:
         """Begin to make them, where there is more than one core and the libraries are not here."""
         if len(os.sched_getaffinity(0)) > 1 and not mlflows_own.is_ready():
-            _settle_mlflow()
+            mlflows_own.settle(RETRIES)
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", TABLES],
                 stdin=subprocess.DEVNULL,
@@ -247,10 +246,8 @@ class Store:
             return ""
 
     def _open(self) -> Any:
-        """Return MlflowClient, which makes the tables where there are none, once it answers."""
-        from mlflow import MlflowClient
-
-        client = MlflowClient(tracking_uri=self.uri)
+        """Return MLflow's client, which makes the tables where there are none, once it answers."""
+        client = mlflows_own.make_client(self.uri)
         client.search_experiments(max_results=1)
         return client
 
@@ -260,7 +257,7 @@ class Store:
             return
         try:
             if self.artifacts.startswith("file:"):
-                try_folder(Path(url2pathname(urlsplit(self.artifacts).path)))
+                try_folder(uris.path_of(self.artifacts))
             else:
                 from mlflow.store.artifact.artifact_repository_registry import (
                     get_artifact_repository,
@@ -282,15 +279,7 @@ class Store:
     @cached_property
     def client(self) -> Any:
         """MLflow's client, with patience. Raises `UserError` where the store cannot be opened."""
-        _settle_mlflow()
-        import logging
-
-        import mlflow
-
-        # What MLflow would log of a failed call, with its traceback, we say in one line. Its
-        # import sets levels of its own.
-        for name in (mlflow.__name__, "alembic"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        mlflows_own.settle(RETRIES)
         self._check_artifacts()
         try:
             if self.database:
@@ -309,16 +298,6 @@ class Store:
             raise UserError(
                 f"tracking.uri={self.shown}: the store cannot be opened ({why}); {remedy}"
             ) from error
-
-
-def _settle_mlflow() -> None:
-    """Set what MLflow reads from the environment, where the user has not."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_ENABLE_ASYNC_LOGGING", "false")
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # of every run
-    # Our own patience is told of and bounded; MLflow's would come on top of it.
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 
 
 def _knock(uri: str) -> None:

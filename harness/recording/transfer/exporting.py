@@ -21,7 +21,7 @@ from normbench.recording.transfer.copies import (
 from normbench.results.pages import view
 from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean
-from normbench.results.store import mlflows_own, stores
+from normbench.results.store import dataset_inputs, mlflows_own, stores
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import of_sweep, sweeps, whole
 
@@ -146,7 +146,6 @@ def read(
     for name in artifacts:
         with TemporaryDirectory() as folder:
             found[name] = keep(name, stores.artifact(client, store, run.info.run_id, name, folder))
-    given = run.inputs.dataset_inputs if run.inputs else []
     points = mlflows_own.last_points(run)
     ended = run.info.end_time or run.info.start_time
     return RunCopy(
@@ -160,8 +159,11 @@ def read(
         dict(run.data.params),
         {key: _history(client, run, key, last) for key, last in points.items()},
         [
-            {"input": _told(entry.dataset), "tags": {t.key: t.value for t in entry.tags}}
-            for entry in given
+            {
+                "input": dataset_inputs.entries(entry.dataset),
+                "tags": {tag.key: tag.value for tag in entry.tags},
+            }
+            for entry in dataset_inputs.of_run(run)
         ],
         found,
     )
@@ -173,10 +175,6 @@ def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
         return [last]
     points = client.get_metric_history(run.info.run_id, key)
     return sorted((point.step, point.value, point.timestamp) for point in points)
-
-
-def _told(dataset: Any) -> dict[str, str]:
-    return {key: str(value) for key, value in dict(dataset).items() if value is not None}
 
 
 def digest(name: str, file: Path) -> str:

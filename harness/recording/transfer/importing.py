@@ -183,7 +183,7 @@ class Import:
             members = {f"{copies.MEMBER}{key}": text for key, text in runs[0].members.items()}
             new = {key: text for key, text in members.items() if key not in there.data.tags}
             if new:
-                self.writer.tag_run(there.info.run_id, new)
+                self.writer.tag(there.info.run_id, new)
             self.jobs[origin] = there.info.run_id
             self.known += 1
             return
@@ -279,4 +279,4 @@ class Import:
                 continue
             if description.SIGNED in note:
                 told = {names.DESCRIPTION.key: description.of_scheme(row)}
-                self.writer.tag_run(row["run_id"], told)
+                self.writer.tag(row["run_id"], told)

@@ -87,7 +87,8 @@ class Store:
 
     def half(self, sweep_id, parent):
         """Leave a job as it is while it is written: a step of it is there, and it has no end."""
-        experiment = self.writer.run(parent).info.experiment_id
+        experiment_id = self.writer.run(parent).info.experiment_id
+        experiment = self.writer.client.get_experiment(experiment_id).name
         tags = {names.SWEEP_ID.key: sweep_id, names.NORMALIZER.key: "identity"}
         tags[names.membership(sweep_id).key] = "2"
         scheme = self.writer._create(experiment, RunRecord("x", tags), names.SCHEME, parent)
