@@ -8,11 +8,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from normbench.datasets.values import (
     UserError,
     did_you_mean,
+    listed,
     memory_size,
     number,
     one_of,
@@ -219,9 +221,8 @@ def _start(name: str, value: Any) -> Any:
 
 
 def _record(name: str, values: Any) -> tuple[str, ...]:
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise UserError(f"{name}={values}: must be a list, such as record=[path,points]")
-    return tuple(str(value) for value in values)  # which words there are, the measures say
+    # Which words there are, the measures say.
+    return tuple(map(str, listed(name, values, "a list, such as record=[path,points]")))
 
 
 def _checkpoint(name: str, value: Any) -> Any:
@@ -229,18 +230,6 @@ def _checkpoint(name: str, value: Any) -> Any:
         return value if value is None else number(name, value, above=0)
     except UserError as error:
         raise UserError(f"{error}, of seconds, or null for never") from None
-
-
-def _whole(least: int) -> Check:
-    return lambda name, value: whole(name, value, least)
-
-
-def _number(**bounds: float) -> Check:
-    return lambda name, value: number(name, value, **bounds)
-
-
-def _one_of(*choices: str) -> Check:
-    return lambda name, value: one_of(name, value, choices)
 
 
 def _shown_step(name: str, value: Any) -> float | None:
@@ -264,10 +253,12 @@ PROBLEM, SCHEME, DESCENT, REPETITION = Role.PROBLEM, Role.SCHEME, Role.DESCENT, 
 JUDGING, DRAWING, PLACE = Role.JUDGING, Role.DRAWING, Role.PLACE
 OF_OPTIONS = ...  # the default of a row for options: the option's own file has it
 CACHE = "${oc.env:NORMBENCH_DATA,${oc.env:XDG_CACHE_HOME,${oc.env:HOME,.}/.cache}/normbench}"
-POSITIVE, SHARE, NATURAL, COUNT = _number(above=0), _number(above=0, below=1), _whole(0), _whole(1)
+POSITIVE, SHARE = partial(number, above=0), partial(number, above=0, below=1)
+NATURAL, COUNT = partial(whole, least=0), partial(whole, least=1)
 COMMAND: Any = {"recorded": False, "python": False}  # of the command alone
 FOLDS: Any = {"used": _is_folded, "folds": True}
 THEORY, L2_IN = ("auto", "full", "none"), ("transformed", "features")
+PRECISIONS = ("float64", "float32")
 
 TABLE = (
     Setting("dataset", PROBLEM, "breast_cancer", "the data", same_problem=True, python=False),
@@ -303,7 +294,7 @@ TABLE = (
         "start_scale", PROBLEM, 0.1, "standard deviation of a drawn start", POSITIVE, _is_drawn
     ),
     Setting("starts", PROBLEM, 1, "how many starts, of a start that is drawn", COUNT),
-    Setting("precision", DESCENT, "float64", "or float32", _one_of("float64", "float32")),
+    Setting("precision", DESCENT, "float64", "or float32", partial(one_of, choices=PRECISIONS)),
     Setting(
         "reuse", PLACE, True, "take equal, finished jobs from what is recorded", switch, **COMMAND
     ),
@@ -333,7 +324,7 @@ TABLE = (
         THEORY[0],
         "auto: what costs no more than the descent, and at most a quarter of the memory; full: "
         "whatever it costs; none: no theory",
-        _one_of(*THEORY),
+        partial(one_of, choices=THEORY),
     ),
     Setting(
         "memory", PLACE, None, "the most that a process takes: 1GiB, 500MB", _memory, recorded=False
@@ -350,7 +341,7 @@ TABLE = (
         PROBLEM,
         0.0,
         "share held out, class by class",
-        _number(least=0, below=1),
+        partial(number, least=0, below=1),
     ),
     Setting("dataset.folds", PROBLEM, None, "cross-validation: parts, each held out once", **FOLDS),
     Setting("dataset.repeats", PROBLEM, 1, "of it, each of a seed of its own", COUNT, **FOLDS),
@@ -370,13 +361,15 @@ TABLE = (
         used=lambda params: params.get("dataset.fit_on") == "all",
     ),
     Setting("cost.*", PROBLEM, OF_OPTIONS, "options of a cost"),
-    Setting("cost.l2", PROBLEM, 0.0, "adds l2 * |weights|^2, not on the bias", _number(least=0)),
+    Setting(
+        "cost.l2", PROBLEM, 0.0, "adds l2 * |weights|^2, not on the bias", partial(number, least=0)
+    ),
     Setting(
         "cost.l2_in",
         PROBLEM,
         L2_IN[0],
         "whose weights; features: of the untransformed ones, the same for all schemes",
-        _one_of(*L2_IN),
+        partial(one_of, choices=L2_IN),
         lambda params: bool(float(params.get("cost.l2") or 0)),
     ),
     Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
@@ -395,7 +388,7 @@ TABLE = (
         JUDGING,
         0.2,
         "a cycling run rises and finds no new low in this last share of the run",
-        _number(above=0, below=0.5),
+        partial(number, above=0, below=0.5),
     ),
     Setting("search.critical", DRAWING, False, "find the critical step size by bisection", switch),
     Setting(
@@ -403,7 +396,7 @@ TABLE = (
         DRAWING,
         0.01,
         "of the bisection, relative",
-        _number(least=1e-9, below=1),
+        partial(number, least=1e-9, below=1),
         lambda params: str(params.get("search.critical")) == "True",
     ),
     Setting("study.*", PLACE, OF_OPTIONS, "what a study says of its source"),

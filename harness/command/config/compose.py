@@ -16,7 +16,7 @@ from normbench.choices import allowing, build, locate
 from normbench.command.config.errors import reading
 from normbench.command.config.grid import Grid
 from normbench.datasets import Dataset, Drawn, UserError
-from normbench.datasets.values import limit_memory, one_of, typed, whole
+from normbench.datasets.values import limit_memory, listed, one_of, typed, whole
 from normbench.engine.settings import Settings
 from normbench.recording.reuse.identity import identity
 from normbench.recording.store.connection import Store, Tables
@@ -294,9 +294,8 @@ def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
     wanted = config["figures"]
     if wanted is None:
         return tuple(NAMES)
-    if isinstance(wanted, str) or not hasattr(wanted, "__iter__"):
-        raise UserError(f"figures={wanted}: must be a list, such as figures=[histories], or null")
-    named = [one_of("figures", name, tuple(NAMES)) for name in wanted]
+    rule = "a list, such as figures=[histories], or null"
+    named = [one_of("figures", name, tuple(NAMES)) for name in listed("figures", wanted, rule)]
     return tuple(name for name in NAMES if name in named)
 
 

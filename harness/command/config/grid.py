@@ -192,7 +192,10 @@ class Grid:
         names = self._names(group)
         has = [name for name in names if _has(self._option(group, name), part.key)]
         if not has:
-            known = {key for name in names for key in _keys(self._option(group, name), group)}
+            options = [self._option(group, name)[group] for name in names]
+            known = {f"{group}.{key}" for option in options for key in option} - {
+                f"{group}._target_"
+            }
             raise UserError(
                 f"{part.key}: no such setting of {', '.join(names)}{_remedy(part.key, known)}"
             )
@@ -275,7 +278,3 @@ def _has(config: DictConfig, key: str) -> bool:
             return False
         node = node._get_node(name)
     return True
-
-
-def _keys(config: DictConfig, group: str) -> list[str]:
-    return [f"{group}.{key}" for key in config[group] if key != "_target_"]

@@ -93,15 +93,9 @@ def _found(writer: Writer, sweeps: Sequence[str]) -> Found:
             )
         for run in own:
             runs[run.data.tags[names.ROLE.key]].append(run)
-        guests += [
-            run
-            for run in writer.members(sweep)
-            if run.data.tags.get(names.SWEEP_ID.key) not in sweeps
-        ]
-    for run in runs[names.SWEEP]:
-        if leftovers.at_work(run):
-            sweep = run.data.tags[names.SWEEP_ID.key]
-            raise ResultsError(f"sweep {clean.line(sweep)}: is at work; stop it, or wait for it")
+        members = writer.search(names.membership(sweep).exists)
+        guests += [run for run in members if run.data.tags.get(names.SWEEP_ID.key) not in sweeps]
+    leftovers.refuse_at_work(runs[names.SWEEP])
     known: dict[str, dict[str, str]] = {}
     heirs: dict[str, tuple[str, str]] = {}
     for job in runs[names.SCHEME]:

@@ -114,7 +114,8 @@ def tidy(folders: Path) -> None:
     """Remove the files that are so old that nobody comes back to them."""
     for file in _place(folders, "").parent.glob("*"):
         with suppress(OSError):
-            if OURS.fullmatch(file.name) and _age(file) > OLDEST[file.suffix]:
+            age = time.time() - file.lstat().st_mtime
+            if OURS.fullmatch(file.name) and age > OLDEST[file.suffix]:
                 file.unlink()
 
 
@@ -126,10 +127,6 @@ def code() -> str:
         for file in sorted(Path(str(files_of(room))).rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-def _age(file: Path) -> float:
-    return time.time() - file.lstat().st_mtime
 
 
 def _place(folders: Path, descent: str) -> Path:

@@ -208,10 +208,6 @@ class Writer:
         """Return the runs that a sweep wrote: its own, its jobs', their step sizes'."""
         return self.search(names.SWEEP_ID.equals(sweep_id))
 
-    def members(self, sweep_id: str) -> list[Any]:
-        """Return the runs of a sweep's jobs, its own and those that it took in."""
-        return self.search(names.membership(sweep_id).exists)
-
     def untag(self, run_id: str, keys: Iterable[str]) -> None:
         """Take tags from a run."""
         for key in keys:

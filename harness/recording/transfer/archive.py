@@ -12,11 +12,11 @@ import re
 import shutil
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from normbench.datasets.values import UserError, gigabytes
@@ -53,8 +53,12 @@ class Pack:
             file.open("rb") as content,
             self._archive.open(_checked(name), "w", force_zip64=True) as member,
         ):
-            digest, size = copied(content, member.write)
-        return self._note(name, digest, size)
+            digest, size = hashlib.sha256(), 0
+            while block := content.read(BLOCK):
+                digest.update(block)
+                size += len(block)
+                member.write(block)
+        return self._note(name, digest.hexdigest(), size)
 
     def _note(self, name: str, digest: str, size: int) -> str:
         self.members[name] = {"sha256": digest, "bytes": size}
@@ -211,7 +215,8 @@ def _check(archive: ZipFile, members: Mapping[str, Mapping[str, Any]], size: int
             raise ValueError(f"{clean.line(info.filename)} is of another size")
     for info in infos:
         with archive.open(info) as member:
-            if copied(member)[0] != members[info.filename]["sha256"]:
+            digest = hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
+            if digest != members[info.filename]["sha256"]:
                 raise ValueError(f"{clean.line(info.filename)} has another checksum")
 
 
@@ -229,13 +234,3 @@ def _checked(name: str) -> str:
     if not all(PART.fullmatch(part) for part in name.split("/")):
         raise UserError(f"{clean.line(name)}: is no name that a file may have in an export")
     return name
-
-
-def copied(source: IO[bytes], write: Callable[[bytes], Any] = len) -> tuple[str, int]:
-    """Write all that a stream holds; return its SHA-256 and its size."""
-    digest, size = hashlib.sha256(), 0
-    while block := source.read(BLOCK):
-        digest.update(block)
-        size += len(block)
-        write(block)
-    return digest.hexdigest(), size
