@@ -25,16 +25,23 @@ def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
         describe(writer, sweep, experiment, parent)
 
 
-def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]) -> None:
-    """Put a description, and the figure of step-size windows, on each scheme's run of a sweep.
+def attach(
+    writer: Writer,
+    sweep: "Sweep",
+    written: Mapping[str, Sequence[Path]],
+    parents: Mapping[str, str],
+) -> None:
+    """Put the figures on a sweep's runs, and on each scheme's a description and its windows.
 
-    written: the figures' files by experiment. Runs that the sweep took in have their own, and those
-    that failed have their traceback.
+    written: the figures' files by experiment; parents: likewise the sweep's runs. Runs that the
+    sweep took in have their own, and those that failed have their traceback.
     """
     from normbench.results.figures import drawing
     from normbench.results.pages import description
 
     for experiment, files in written.items():
+        for file in files:
+            writer.log_file(parents[experiment], file)
         if drawing.crowded(sweep, experiment):
             continue  # some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)

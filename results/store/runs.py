@@ -191,11 +191,6 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
     return ids[0], ids[0]
 
 
-def last_sweep_id(store: str) -> str:
-    """Return the id of the last sweep that holds a job, as `last_sweep_ids`."""
-    return last_sweep_ids(store)[1]
-
-
 def _holds_job(client: Any, sweep_id: str) -> bool:
     """Return whether a job of a sweep is recorded: one that it ran, or one that it took in."""
     job = f"{names.ROLE.equals(names.SCHEME)} and attributes.status != 'RUNNING'"

@@ -185,29 +185,24 @@ def wrong_settings(grid: Grid) -> set[str]:
         return wrong
     plain = first.plain
     for word, key, value in grid.settings():
-        try:
-            check_settings(plain, {key: value})
-        except UserError:
-            if not any(_pass(plain, changes) for changes in grid.beside(word)):
-                raise
+        mistake = _mistake(plain, {key: value})
+        if mistake and all(_mistake(plain, changes) for changes in grid.beside(word)):
+            raise mistake
+        if mistake:
             wrong.add(word)
     return wrong
 
 
-def _pass(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
-    try:
-        check_settings(plain, changes)
-    except UserError:
-        return False
-    return True
-
-
-def check_settings(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    """Raise `UserError` where some settings of otherwise plain settings break their rules."""
+def _mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError | None:
+    """Return how some settings of otherwise plain settings break their rules, None if not."""
     if "${" not in str(changes):  # else checked with the job itself
         changed = replaced(plain, changes)
-        _check(changed)
-        _settings(changed)
+        try:
+            _check(changed)
+            _settings(changed)
+        except UserError as error:
+            return error
+    return None
 
 
 def replaced(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
@@ -274,25 +275,22 @@ class Sweep(Sweeper):
         try:
             found = load(self.writer.store.uri, self.sweep_id)
             publish(self.writer, found, self.parents)
-            drawn = known.copied()
+            show = partial(present, found, self.folder, drawn=known.copied(), wanted=self.figures)
             try:
-                written = present(found, self.folder, drawn=drawn, wanted=self.figures)
+                written = show()
                 print(end="", flush=True)
             except OSError as error:  # as in `normbench | head`: the figures are still due
                 unsaid = output.lost(error)
                 if unsaid is None:
                     raise
-                written = present(found, self.folder, drawn=drawn, wanted=self.figures)
+                written = show()
         except ResultsError as error:
             self._check_stands(outcomes)
             words = str(error.args[0]).removeprefix("--out ")
             raise SweepError(
                 f"{words}; every job is recorded: normbench results draws them"
             ) from error
-        for experiment, files in written.items():
-            for file in files:
-                self.writer.log_file(self.parents[experiment], file)
-        attach(self.writer, found, written)
+        attach(self.writer, found, written, self.parents)
         known.remember(written)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():

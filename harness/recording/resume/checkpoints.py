@@ -53,8 +53,8 @@ class DescentFile:
     def save(self, parts: Mapping[str, Array]) -> None:
         """Write what a descent goes on from; where that fails, say so once and leave it."""
         tick = time.monotonic()
-        own = {names.DESCENT.key: np.array(self.descent), "seconds": np.array(self._seconds())}
-        own["code"] = np.array(code())
+        own = {names.DESCENT.key: np.array(self.descent), "code": np.array(code())}
+        own["seconds"] = np.array(self.spent + tick - self._began)
         size = sum(part.nbytes for part in parts.values())
         # What only pickle could write is not read again, nor is what is too large.
         if size < files.LARGEST and not any(part.dtype.hasobject for part in parts.values()):
@@ -93,9 +93,6 @@ class DescentFile:
     def _begin(self) -> None:
         self._began = time.monotonic()
         self._next = self._began + self.seconds
-
-    def _seconds(self) -> float:
-        return self.spent + time.monotonic() - self._began
 
     def _tell(self, words: str) -> None:
         print(f"{self.file}: {words}", file=sys.stderr)

@@ -1,6 +1,7 @@
 """The store: opened safely, and called with patience."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -34,37 +35,17 @@ TABLES = (
     "sys.stdout.buffer.write(tables()); sys.stdout.flush(); os._exit(0)"  # to tidy up takes 0.5 s
 )
 # What passes by itself, and what does not, in the words of the databases and of MLflow's client.
-PASSING = (
-    "database is locked",
-    "disk is full",
-    "no space left",
-    "disk i/o error",
-    "connection refused",
-    "connection reset",
-    "connection aborted",
-    "could not connect",
-    "max retries exceeded",
-    "server closed the connection",
-    "error code 5",
-    "temporarily unavailable",
-    "timed out",
-    "too many clients",
-    "starting up",
-    "shutting down",
-    "terminating connection",
+PASSING = re.compile(
+    "database is locked|disk is full|no space left|disk i/o error|could not connect"
+    "|connection (refused|reset|aborted)|max retries exceeded|server closed the connection"
+    "|error code 5|temporarily unavailable|timed out|too many clients|starting up|shutting down"
+    "|terminating connection"
 )
 # Two were the first: to open an empty database, or to log one data set.
-RACES = ("already exists", "duplicate key", "unique constraint")
-LASTING = (
-    "readonly",
-    "read-only",
-    "malformed",
-    "not a database",
-    "no such table",
-    "no such column",
-    "permission denied",
-    "password authentication",
-    stores.UNKNOWN,
+RACES = re.compile(f"{PASSING.pattern}|already exists|duplicate key|unique constraint")
+LASTING = re.compile(
+    "readonly|read-only|malformed|not a database|no such (table|column)|permission denied"
+    f"|password authentication|{stores.UNKNOWN}"
 )
 
 
@@ -83,8 +64,7 @@ class Patient:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._client, name)
-
-        passing = PASSING + RACES if name == "log_inputs" else PASSING
+        passing = RACES if name == "log_inputs" else PASSING
 
         def repeated(*arguments: Any, **named: Any) -> Any:
             try:
@@ -102,12 +82,12 @@ def patiently(
     call: Callable[[], Any],
     uri: str,
     seconds: float,
-    passing: Sequence[str] = PASSING,
+    passing: re.Pattern[str] = PASSING,
     few: int = FEW,
 ) -> Any:
     """Return what a call gives, repeated while the store of a URI is away for the moment.
 
-    passing: words of the errors that waiting can help with. few: how often it is called at least,
+    passing: finds the errors that waiting can help with. few: how often it is called at least,
     for a call may itself take longer than the patience. Raises `StoreLostError` where the store
     stays away, or where waiting cannot help.
     """
@@ -119,25 +99,18 @@ def patiently(
             return call()
         except Exception as error:
             again = tries < few and seconds > 0
-            kind, waited = trouble(error, passing), time.monotonic() - started
-            if kind is None:
+            waited, text = time.monotonic() - started, f"{error} {error.__cause__ or ''}".lower()
+            lasting = LASTING.search(text)
+            if not lasting and not passing.search(text):
                 raise
             words = clean.first_line(error)
-            if kind == "lasting" or (waited + pause > seconds and not again):
+            if lasting or (waited + pause > seconds and not again):
                 raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
         if waited > SILENT and not told and seconds > AT_FIRST:  # else the end is near
             print(f"{shown}: {words}; trying for {seconds:.0f} s", file=sys.stderr, flush=True)
             told = True
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def trouble(error: Exception, passing: Sequence[str] = PASSING) -> str | None:
-    """Return `passing` or `lasting` for an error of the store, None for any other."""
-    words = f"{error} {error.__cause__ or ''}".lower()
-    if any(word in words for word in LASTING):
-        return "lasting"
-    return "passing" if any(word in words for word in passing) else None
 
 
 class Tables:
@@ -259,11 +232,9 @@ class Store:
             if self.artifacts.startswith("file:"):
                 try_folder(uris.path_of(self.artifacts))
             else:
-                from mlflow.store.artifact.artifact_repository_registry import (
-                    get_artifact_repository,
-                )
+                from mlflow.store.artifact import artifact_repository_registry as repositories
 
-                get_artifact_repository(self.artifacts, self.uri)
+                repositories.get_artifact_repository(self.artifacts, self.uri)
         except Exception as error:  # whatever the library of a kind of place raises
             raise UserError(
                 f"tracking.artifacts={secrets.blot_places(self.artifacts)}: cannot be written "
@@ -288,8 +259,7 @@ class Store:
                 followed = partial(mlflows_own.follow, self.database)
                 patiently(followed, self.uri, AT_FIRST)
             patiently(lambda: _knock(self.uri), self.uri, KNOCK, few=1)
-            client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)
-            return Patient(client, self.uri, PATIENCE)
+            return Patient(patiently(self._open, self.uri, AT_FIRST, RACES), self.uri)
         except Exception as error:  # whatever a database's driver raises
             cause = (isinstance(error, StoreLostError) and error.__cause__) or error
             place = f"tracking.uri={uris.of_file(own_place('mlflow.db'))}"

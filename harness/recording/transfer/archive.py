@@ -33,6 +33,7 @@ PART = re.compile(r"(?!\.{1,2}\Z)[^/\\\x00-\x1f\x7f]{1,255}")  # of a member's n
 STRANGE: tuple[type[Exception], ...] = (BadZipFile, zlib.error, ValueError, KeyError, TypeError)
 STRANGE += (AttributeError, EOFError, NotImplementedError, RuntimeError, RecursionError)
 ENCRYPTED = 1  # a member's flag
+Members = Mapping[str, Mapping[str, Any]]  # sha256 and bytes of each, by its name
 
 
 class Pack:
@@ -121,17 +122,10 @@ def _unwritable(file: Path, error: OSError) -> UserError:
 
 
 class Unpacked:
-    """A file that `packed` wrote: its manifest, and members that have their checksums."""
+    """A file that `packed` wrote, and its members, which have their checksums."""
 
-    def __init__(self, file: Path, archive: ZipFile, manifest: dict[str, Any]) -> None:
-        self.file, self.manifest = file, manifest
-        self._archive = archive
-
-    @property
-    def members(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the manifest says of each member, by its name: sha256, bytes."""
-        members: Mapping[str, Mapping[str, Any]] = self.manifest["members"]
-        return members
+    def __init__(self, file: Path, archive: ZipFile, members: Members) -> None:
+        self.file, self.members, self._archive = file, members, archive
 
     def content(self, name: str) -> bytes:
         """Return what a member holds."""
@@ -167,7 +161,7 @@ def unpacked(file: Path) -> Iterator[Unpacked]:
             archive = ZipFile(stream)
         with archive:
             with strange(file):
-                checked = Unpacked(file, archive, _manifest(file, archive))
+                checked = Unpacked(file, archive, _members(file, archive))
                 _check(archive, checked.members, os.fstat(stream.fileno()).st_size)
             yield checked
 
@@ -186,7 +180,8 @@ def strange(file: Path) -> Iterator[None]:
         ) from error
 
 
-def _manifest(file: Path, archive: ZipFile) -> dict[str, Any]:
+def _members(file: Path, archive: ZipFile) -> Members:
+    """Return what the manifest says of the members; raise `UserError` for one of a newer format."""
     if archive.getinfo(MANIFEST).file_size > LONGEST_MANIFEST:
         raise ValueError("its manifest is too long")
     found = json.loads(archive.read(MANIFEST))
@@ -198,10 +193,11 @@ def _manifest(file: Path, archive: ZipFile) -> dict[str, Any]:
             f"{file}: is of format {found['format']}, by normbench {made}, and this normbench "
             f"reads up to {FORMAT}; import it with a newer normbench"
         )
-    return found
+    members: Members = found["members"]
+    return members
 
 
-def _check(archive: ZipFile, members: Mapping[str, Mapping[str, Any]], size: int) -> None:
+def _check(archive: ZipFile, members: Members, size: int) -> None:
     """Raise ValueError unless the file holds what its manifest says, with the same checksums."""
     infos = [info for info in archive.infolist() if info.filename != MANIFEST]
     if len(infos) != len(members) or {info.filename for info in infos} != members.keys():

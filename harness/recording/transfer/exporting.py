@@ -11,14 +11,7 @@ from normbench import names
 from normbench.recording.resume import leftovers
 from normbench.recording.transfer import copies
 from normbench.recording.transfer.archive import Pack, packed
-from normbench.recording.transfer.copies import (
-    COUNTED,
-    JOBS_FILE,
-    OF_A_STORE,
-    JobCopy,
-    RunCopy,
-    Value,
-)
+from normbench.recording.transfer.copies import OF_A_STORE, JobCopy, RunCopy, Value
 from normbench.results.pages import view
 from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean
@@ -65,7 +58,7 @@ class Export:
 
     def write(self, file: Path, overwrite: bool, tell: Tell) -> dict[str, int]:
         """Write the file; return what is in it, counted. Raises `UserError`, ResultsError."""
-        counts = dict.fromkeys(COUNTED, 0)
+        counts = dict.fromkeys(copies.COUNTED, 0)
         about = {"sweeps": self.sweeps, "counts": counts}
         with packed(file, overwrite, about) as pack:
             tags = {entry.name: self._tags(entry) for entry in self.experiments.values()}
@@ -89,7 +82,7 @@ class Export:
         folder = f"{ARTIFACTS}{origin(run)}/"
 
         def keep(name: str, file: Path) -> str:
-            if name == JOBS_FILE and _role(run) == names.SWEEP:
+            if name == copies.JOBS_FILE and _role(run) == names.SWEEP:
                 origins = {job.info.run_id: origin(job) for job in self.jobs}
                 return pack.add(f"{folder}{name}", copies.renamed(file.read_bytes(), origins))
             return pack.add_file(f"{folder}{name}", file)

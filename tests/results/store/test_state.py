@@ -343,7 +343,7 @@ def test_a_comparison_that_lacks_a_step_is_judged_again(store, capsys):
         capsys, "rejudge", "new", "rules.tail=0.5", "--out", "again", "--store", store.uri
     )
     assert code == 0, err
-    again = runs.load(store.uri, runs.last_sweep_id(store.uri))
+    again = runs.load(store.uri, runs.last_sweep_ids(store.uri)[1])
     assert again.sweep_id.startswith("new.")
     assert len(again.of_role(names.STEP)) == 6  # from what the jobs keep
     # Only the job that lacks what theory predicts of a step cannot be reused.
