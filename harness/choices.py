@@ -16,6 +16,7 @@ from typing import Any
 
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.values import UserError, did_you_mean, listed, spelled
+from normbench.optimizers import Optimizer
 
 CONF = Path(str(files("normbench.conf")))
 TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
@@ -55,12 +56,6 @@ def _makes_a_scheme(found: Any) -> bool:
     return _transforms(found) if isinstance(found, type) else callable(found)
 
 
-def _is_optimizer(found: Any) -> bool:
-    from normbench.optimizers import Optimizer
-
-    return isinstance(found, Optimizer)
-
-
 PLACES = {
     "cost": Place(
         "cost: a function of scores and targets", "normbench.costs.softmax", _is_cost, _is_cost
@@ -82,7 +77,7 @@ PLACES = {
         "function that gives a normbench.optimizers.Optimizer",
         "normbench.optimizers.momentum",
         callable,
-        _is_optimizer,
+        lambda found: isinstance(found, Optimizer),
     ),
 }
 _named: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())

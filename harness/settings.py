@@ -128,12 +128,6 @@ def makes_problem(name: str) -> bool:
     return row is None or (row.role in apart and not row.same_problem)
 
 
-def is_recorded(name: str) -> bool:
-    """Return whether a setting is a parameter of a job."""
-    row = find(name)
-    return row is not None and row.recorded
-
-
 def arguments() -> Iterator[tuple[str, Setting]]:
     """Yield the settings that `compare()` takes, each with its name there."""
     for row in TABLE:

@@ -109,7 +109,8 @@ class JobSpec:
         every = {**self.tags, **flattened(self.plain)}
         if every["start"] is None:
             every["start"] = _first_start(self.plain)
-        return {name: value for name, value in every.items() if settings.is_recorded(name)}
+        rows = {name: settings.find(name) for name in every}
+        return {name: every[name] for name, row in rows.items() if row and row.recorded}
 
     def settle(self, params: dict[str, Any], tags: dict[str, str], made: "Job") -> None:
         """Put into parameters and tags what a made job tells: its start, and its identity."""
@@ -123,10 +124,9 @@ class JobSpec:
     def begin_tables(self) -> Tables:
         """Return the tables of the store, in the making where there is no such store yet."""
         try:
-            self._store.begin()
+            return self._store.begin()
         except Exception:  # whatever stands there instead of a place; told when it is opened
             return Tables()
-        return self._store.tables
 
     def writer(self) -> Writer:
         """Return the writer to the store; opened once a process."""

@@ -362,10 +362,8 @@ def _commit() -> dict[str, str]:
     """Return the commit of the code and whether the tree was dirty; nothing outside a checkout."""
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
+        words, quiet = ["git", *arguments], subprocess.DEVNULL
+        return subprocess.check_output(words, cwd=CHECKOUT, stderr=quiet, text=True).strip()
 
     try:
         # Installed in an environment inside the user's own repository, git would tell of that one.

@@ -134,9 +134,15 @@ def tidy(writer: Writer, folders: Path) -> int:
     writer.end_abandoned(lambda tags: owner.is_alive(tags) is False)  # finished or not
     written = 0
     for folder in sorted(entry for entry in folders.iterdir() if _has_records(entry)):
-        with _claimed(folder) as claimed:
-            if claimed:
-                written += sum(_recover(writer, file, folders) for file in _waiting(folder))
+        try:
+            held = hold(folder)
+        except UserError:  # that sweep lives
+            continue
+        except OSError as error:
+            print(f"{folder}: its records are left as they are ({error})", file=sys.stderr)
+            continue
+        with held:  # nobody waits for it: `only_one` keeps a job from being run and written at once
+            written += sum(_recover(writer, file, folders) for file in _waiting(folder))
     return written
 
 
@@ -147,25 +153,6 @@ def _has_records(folder: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(kinds[0]) and stat.S_ISDIR(kinds[1]) and stat.S_ISREG(kinds[2])
-
-
-@contextmanager
-def _claimed(folder: Path) -> Iterator[bool]:
-    """Hold the folder of a sweep that has ended; False where the sweep lives.
-
-    Nobody waits for it: a job is kept from being run and written at once by `only_one`.
-    """
-    try:
-        file = hold(folder)
-    except UserError:
-        yield False
-        return
-    except OSError as error:
-        print(f"{folder}: its records are left as they are ({error})", file=sys.stderr)
-        yield False
-        return
-    with file:
-        yield True
 
 
 def _waiting(folder: Path) -> list[Path]:

@@ -242,10 +242,11 @@ class Store:
                 f"tracking.artifacts={own_place('mlartifacts')}"
             ) from error
 
-    def begin(self) -> None:
-        """Begin to make the tables of a SQLite store that is not there."""
+    def begin(self) -> Tables:
+        """Begin to make the tables of a SQLite store that is not there; return them."""
         if self.database and not self.database.exists() and self.database.parent.is_dir():
             self.tables.begin()
+        return self.tables
 
     @cached_property
     def client(self) -> Any:
