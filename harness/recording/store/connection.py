@@ -28,7 +28,6 @@ GRAIN = 0.5  # seconds by which the time of a file may be behind the clock
 LONGEST_PAUSE = 5.0
 FEW = 4  # and at least so many times
 RETRIES = 1  # of MLflow's own for a request
-BATCH = 500  # runs that are asked for at once
 SIDE_BY_SIDE = 8  # requests to a server
 TABLES = (
     "import gc, os, sys; gc.disable(); from normbench.results.store.mlflows_own import tables; "
@@ -201,10 +200,8 @@ class Store:
         found: dict[str, str] = {}
         with suppress(StoreLostError, sqlite3.Error):
             if self.database:
-                for first in range(0, len(runs), BATCH):
-                    some = runs[first : first + BATCH]
-                    asked = partial(mlflows_own.statuses, self.database, some)
-                    found |= patiently(asked, self.uri, PATIENCE)
+                asked = partial(mlflows_own.statuses, self.database, runs)
+                found = patiently(asked, self.uri, PATIENCE)
             else:
                 with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
                     found = dict(zip(runs, pool.map(self._of_client, runs)))
