@@ -148,9 +148,8 @@ def reference() -> str:
     """Return the reference page of the settings, in Markdown: a table for each role."""
     text = "# Settings\n\nWritten by `python -m normbench.settings` from the table of settings.\n"
     for role in Role:
-        text += (
-            f"\n## Of the {role.value}\n\n| setting | default | meaning |\n| --- | --- | --- |\n"
-        )
+        text += f"\n## Of the {role.value}\n\n"
+        text += "| setting | default | meaning |\n| --- | --- | --- |\n"
         for row in TABLE:
             shown = "the option's own" if row.default is OF_OPTIONS else f"`{typed(row.default)}`"
             if row.role is role:

@@ -70,10 +70,8 @@ class Sweep:
     @property
     def command(self) -> str:
         """The command that made the runs, without a password; of several, each on its own."""
-        commands = (
-            self.of_role(names.SWEEP).get(names.COMMAND.column, pd.Series(dtype=str)).dropna()
-        )
-        return "; ".join(dict.fromkeys(commands))
+        commands = self.of_role(names.SWEEP).get(names.COMMAND.column, pd.Series(dtype=str))
+        return "; ".join(dict.fromkeys(commands.dropna()))
 
     def which_step(self, experiment: str | None = None) -> str:
         """Return which step stands for a scheme: its `best`, or, where one was chosen, `shown`."""

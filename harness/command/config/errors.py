@@ -33,10 +33,8 @@ def reading(word: str = "the command") -> Iterator[None]:
         reason = str(error).partition("See https://hydra.cc")[0].strip()
         mark = getattr(error, "problem_mark", None)  # of a YAML file
         if mark:
-            said = (
-                f"{mark.name}, line {mark.line + 1}: is no YAML ({getattr(error, 'problem', '')})"
-            )
-            raise UserError(f"{said}; correct the file") from error
+            said = f"is no YAML ({getattr(error, 'problem', '')}); correct the file"
+            raise UserError(f"{mark.name}, line {mark.line + 1}: {said}") from error
         if isinstance(error, OverrideParseException):
             raise UserError(_plain(f"{word}: {_unread(word, reason)}")) from error
         told = one_line(error) or _plain(f"{word}: cannot be read ({reason}); {HELP}")

@@ -262,10 +262,8 @@ def _remedy(key: str, known: set[str]) -> str:
     others = [name for name in choices.names(group) if option in choices.options(group, name)]
     if others:
         return f"; it is a setting of {group}={', '.join(others)}"
-    listed = (
-        f"; choose of {', '.join(sorted(known))}" if known else "; there are none: leave it out"
-    )
-    return did_you_mean(option, [one.split(".")[1] for one in known], f"{group}.") or listed
+    choose = f"choose of {', '.join(sorted(known))}" if known else "there are none: leave it out"
+    return did_you_mean(option, [one.split(".")[1] for one in known], f"{group}.") or f"; {choose}"
 
 
 def _is_setting(key: str) -> bool:

@@ -105,7 +105,13 @@ class Import:
         Raises `UserError`, after which nothing new stays, and `StoreLostError`, after which the
         same import finishes it.
         """
-        self._refuse_full()
+        database = self.writer.store.database
+        wanted = sum(member["bytes"] for member in self.file.members.values())
+        if database and wanted > (free := shutil.disk_usage(database.parent).free):
+            raise UserError(
+                f"{self.file.file}: takes {gigabytes(wanted)} of the disk, where "
+                f"{gigabytes(free)} are free; make room, or name another store"
+            )
         try:
             with refused(f"{self.file.file}: the store refuses what it holds"):
                 every = f"{names.ORIGIN.exists} and {names.ROLE.column} != '{names.STEP}'"
@@ -128,15 +134,6 @@ class Import:
     def renamed(self) -> dict[str, str]:
         """The sweeps that have another id here, since another sweep has theirs."""
         return {sweep: new for sweep, new in self.sweeps.items() if sweep != new}
-
-    def _refuse_full(self) -> None:
-        database = self.writer.store.database
-        wanted = sum(member["bytes"] for member in self.file.members.values())
-        if database and wanted > (free := shutil.disk_usage(database.parent).free):
-            raise UserError(
-                f"{self.file.file}: takes {gigabytes(wanted)} of the disk, where "
-                f"{gigabytes(free)} are free; make room, or name another store"
-            )
 
     def _find(self, origin: str) -> Any:
         """Return the run here that has an origin: a copy, or that very run; else None."""
