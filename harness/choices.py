@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.values import UserError, did_you_mean, spelled
+from normbench.datasets.values import UserError, did_you_mean, listed, spelled
+from normbench.optimizers import Optimizer
 
 CONF = Path(str(files("normbench.conf")))
 TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
@@ -55,12 +56,6 @@ def _makes_a_scheme(found: Any) -> bool:
     return _transforms(found) if isinstance(found, type) else callable(found)
 
 
-def _is_optimizer(found: Any) -> bool:
-    from normbench.optimizers import Optimizer
-
-    return isinstance(found, Optimizer)
-
-
 PLACES = {
     "cost": Place(
         "cost: a function of scores and targets", "normbench.costs.softmax", _is_cost, _is_cost
@@ -82,7 +77,7 @@ PLACES = {
         "function that gives a normbench.optimizers.Optimizer",
         "normbench.optimizers.momentum",
         callable,
-        _is_optimizer,
+        lambda found: isinstance(found, Optimizer),
     ),
 }
 _named: ContextVar[tuple[str, ...]] = ContextVar("packages", default=())
@@ -121,13 +116,10 @@ def allowing(packages: Any) -> Iterator[None]:
     packages: a list of top-level names. Raises `UserError` where it is anything else, or where
     there is no package of a name.
     """
-    names = [] if isinstance(packages, str) or not hasattr(packages, "__iter__") else list(packages)
-    if not all(isinstance(name, str) and name.isidentifier() for name in names) or (
-        not names and packages not in ([], ())
-    ):
-        raise UserError(
-            f"packages={packages}: must be a list of packages' names, such as packages=[mypackage]"
-        )
+    rule = "a list of packages' names, such as packages=[mypackage]"
+    names = listed("packages", packages, rule)
+    if not all(isinstance(name, str) and name.isidentifier() for name in names):
+        raise UserError(f"packages={packages}: must be {rule}")
     for name in names:
         if name not in sys.modules and find_spec(name) is None:
             raise UserError(
@@ -157,8 +149,12 @@ def locate(group: str, target: Any) -> Any:
     target = str(target)
     module_name, _, attribute = target.rpartition(".")
     package = target.split(".")[0]
-    if package == "normbench":
-        _refuse_undeclared(group, target)
+    if package == "normbench":  # the files under `conf` are the declaration
+        if target not in _declared(group):
+            raise UserError(
+                f"{group}._target_={target}: is named by no option of this project; "
+                f"write {group}= and one of {', '.join(names(group))}"
+            )
     elif package == "sklearn":
         _refuse_inside(group, target)
     elif package not in _named.get():
@@ -178,15 +174,6 @@ def locate(group: str, target: Any) -> Any:
     if not PLACES[group].takes(found) or (package == "sklearn" and not _is_scheme_class(found)):
         raise UserError(f"{group}._target_={target}: is no {PLACES[group].rule}")
     return found
-
-
-def _refuse_undeclared(group: str, target: str) -> None:
-    """Refuse what no option of this project names: the files under `conf` are the declaration."""
-    if target not in _declared(group):
-        raise UserError(
-            f"{group}._target_={target}: is named by no option of this project; "
-            f"write {group}= and one of {', '.join(names(group))}"
-        )
 
 
 @cache
@@ -230,8 +217,9 @@ def build(group: str, choice: Mapping[str, Any]) -> Any:
     An option that the function does not take, or that it refuses with a ValueError, is a user's
     mistake; so is a function that gives another kind of thing.
     """
-    take = _range if group == "normalizer" else _as_it_is
-    arguments = {key: take(value) for key, value in choice.items() if key != "_target_"}
+    arguments = {key: value for key, value in choice.items() if key != "_target_"}
+    if group == "normalizer":
+        arguments = {key: _range(value) for key, value in arguments.items()}
     target = choice.get("_target_")
     made = locate(group, target)
     if str(target).startswith("sklearn.") and arguments.get("memory") is not None:
@@ -283,10 +271,6 @@ def _link(entry: Any) -> Any:
     ((name, settings),) = named.items()
     known = {"_target_": name} if "." in str(name) else options("normalizer", name)
     return build("normalizer", known | dict(settings))
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def _range(value: Any) -> Any:

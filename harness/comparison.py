@@ -24,6 +24,7 @@ from normbench.results.store import memory as recorded
 from normbench.results.store.job_records import JobRecord
 from normbench.verdicts.convergence import Rules
 
+PLAIN = (bool, int, float, str, type(None))
 ARGUMENTS = dict(settings.arguments())  # by their names in Python
 COST, OPTIMIZER, STEP_SIZES, ITERATIONS = map(
     settings.default, ("cost", "optimizer", "step_sizes", "iterations")
@@ -77,15 +78,13 @@ def compare(
         descent = Settings(**own, draws=(drawn.split_seed if drawn.test_fraction else 0, 0))
         data = drawn.of(_dataset(name, x, y, function, Options(drop, encode, fill, missing)))
         for normalizer in normalizers:
-            scheme = (
-                build("normalizer", options("normalizer", normalizer))
-                if isinstance(normalizer, str)
-                else _clone(normalizer)
-            )
+            from_conf = isinstance(normalizer, str)
             job = Job(
                 dataset=data,
                 cost=function,
-                normalizer=scheme,
+                normalizer=build("normalizer", options("normalizer", normalizer))
+                if from_conf
+                else _clone(normalizer),
                 optimizer=build("optimizer", options("optimizer", optimizer)),
                 settings=descent,
                 l2=values["l2"],
@@ -93,9 +92,13 @@ def compare(
                 rules=rules or Rules(),
             )
             job = with_default_start(job) if values["start"] is None else job
-            called = normalizer if isinstance(normalizer, str) else type(normalizer).__name__
-            words = (called, cost if named else _name(cost), optimizer)
-            place = _place(job, len(records), values, *words)
+            choices = {
+                "dataset": data.name,
+                "cost": cost if named else getattr(cost, "__name__", type(cost).__name__),
+                "normalizer": normalizer if from_conf else type(normalizer).__name__,
+                "optimizer": optimizer,
+            }
+            place = _place(job, len(records), values, choices)
             records.append(of_outcome(place, data, run(job, shared=shared)))
     if not records:
         raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")
@@ -120,46 +123,25 @@ compare.__doc__ = f"{compare.__doc__}\n" + "".join(
 )
 
 
-def _name(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _place(
-    job: Job,
-    number: int,
-    values: Mapping[str, Any],
-    normalizer: str,
-    cost: str,
-    optimizer: str,
-) -> Place:
+def _place(job: Job, number: int, values: Mapping[str, Any], choices: Mapping[str, str]) -> Place:
     """Return what is known of a job, by the names that the command line records it under."""
     own = job.normalizer.get_params() if hasattr(job.normalizer, "get_params") else {}
     params = {
-        "dataset": job.dataset.name,
-        "cost": cost,
-        "normalizer": normalizer,
-        **{f"normalizer.{key}": value for key, value in own.items() if _is_plain(value)},
-        "optimizer": optimizer,
+        **choices,
+        **{f"normalizer.{key}": value for key, value in own.items() if isinstance(value, PLAIN)},
         **{row.name: values[key] for key, row in ARGUMENTS.items() if row.recorded},
         "start": job.settings.start,
         "step_sizes": list(job.settings.step_sizes),
         "record": list(job.settings.record),
     }
     tags = {
-        names.DATASET.key: job.dataset.name,
-        names.COST.key: cost,
-        names.NORMALIZER.key: normalizer,
-        names.OPTIMIZER.key: optimizer,
+        **choices,
         names.SWEEP_ID.key: recorded.SWEEP,
         names.membership(recorded.SWEEP).key: str(number),
     }
     if values["start"] is None and job.settings.start == "normal":
         tags[names.STANDS_IN.key] = "true"
-    return Place(recorded.STORE, f"{job.dataset.name}-{cost}", "", params, tags)
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str))
+    return Place(recorded.STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags)
 
 
 def _clone(normalizer: Any) -> Any:

@@ -8,11 +8,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from normbench.datasets.values import (
     UserError,
     did_you_mean,
+    listed,
     memory_size,
     number,
     one_of,
@@ -126,12 +128,6 @@ def makes_problem(name: str) -> bool:
     return row is None or (row.role in apart and not row.same_problem)
 
 
-def is_recorded(name: str) -> bool:
-    """Return whether a setting is a parameter of a job."""
-    row = find(name)
-    return row is not None and row.recorded
-
-
 def arguments() -> Iterator[tuple[str, Setting]]:
     """Yield the settings that `compare()` takes, each with its name there."""
     for row in TABLE:
@@ -152,9 +148,8 @@ def reference() -> str:
     """Return the reference page of the settings, in Markdown: a table for each role."""
     text = "# Settings\n\nWritten by `python -m normbench.settings` from the table of settings.\n"
     for role in Role:
-        text += (
-            f"\n## Of the {role.value}\n\n| setting | default | meaning |\n| --- | --- | --- |\n"
-        )
+        text += f"\n## Of the {role.value}\n\n"
+        text += "| setting | default | meaning |\n| --- | --- | --- |\n"
         for row in TABLE:
             shown = "the option's own" if row.default is OF_OPTIONS else f"`{typed(row.default)}`"
             if row.role is role:
@@ -219,9 +214,8 @@ def _start(name: str, value: Any) -> Any:
 
 
 def _record(name: str, values: Any) -> tuple[str, ...]:
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise UserError(f"{name}={values}: must be a list, such as record=[path,points]")
-    return tuple(str(value) for value in values)  # which words there are, the measures say
+    # Which words there are, the measures say.
+    return tuple(map(str, listed(name, values, "a list, such as record=[path,points]")))
 
 
 def _checkpoint(name: str, value: Any) -> Any:
@@ -229,18 +223,6 @@ def _checkpoint(name: str, value: Any) -> Any:
         return value if value is None else number(name, value, above=0)
     except UserError as error:
         raise UserError(f"{error}, of seconds, or null for never") from None
-
-
-def _whole(least: int) -> Check:
-    return lambda name, value: whole(name, value, least)
-
-
-def _number(**bounds: float) -> Check:
-    return lambda name, value: number(name, value, **bounds)
-
-
-def _one_of(*choices: str) -> Check:
-    return lambda name, value: one_of(name, value, choices)
 
 
 def _refine(name: str, value: Any) -> Any:
@@ -268,10 +250,12 @@ PROBLEM, SCHEME, DESCENT, REPETITION = Role.PROBLEM, Role.SCHEME, Role.DESCENT, 
 JUDGING, DRAWING, PLACE = Role.JUDGING, Role.DRAWING, Role.PLACE
 OF_OPTIONS = ...  # the default of a row for options: the option's own file has it
 CACHE = "${oc.env:NORMBENCH_DATA,${oc.env:XDG_CACHE_HOME,${oc.env:HOME,.}/.cache}/normbench}"
-POSITIVE, SHARE, NATURAL, COUNT = _number(above=0), _number(above=0, below=1), _whole(0), _whole(1)
+POSITIVE, SHARE = partial(number, above=0), partial(number, above=0, below=1)
+NATURAL, COUNT = partial(whole, least=0), partial(whole, least=1)
 COMMAND: Any = {"recorded": False, "python": False}  # of the command alone
 FOLDS: Any = {"used": _is_folded, "folds": True}
 THEORY, L2_IN = ("auto", "full", "none"), ("transformed", "features")
+PRECISIONS = ("float64", "float32")
 
 TABLE = (
     Setting("dataset", PROBLEM, "breast_cancer", "the data", same_problem=True, python=False),
@@ -322,7 +306,7 @@ TABLE = (
         "that costs no more than the grid",
         _refine,
     ),
-    Setting("precision", DESCENT, "float64", "or float32", _one_of("float64", "float32")),
+    Setting("precision", DESCENT, "float64", "or float32", partial(one_of, choices=PRECISIONS)),
     Setting(
         "reuse", PLACE, True, "take equal, finished jobs from what is recorded", switch, **COMMAND
     ),
@@ -352,7 +336,7 @@ TABLE = (
         THEORY[0],
         "auto: what costs no more than the descent, and at most a quarter of the memory; full: "
         "whatever it costs; none: no theory",
-        _one_of(*THEORY),
+        partial(one_of, choices=THEORY),
     ),
     Setting(
         "memory", PLACE, None, "the most that a process takes: 1GiB, 500MB", _memory, recorded=False
@@ -369,7 +353,7 @@ TABLE = (
         PROBLEM,
         0.0,
         "share held out, class by class",
-        _number(least=0, below=1),
+        partial(number, least=0, below=1),
     ),
     Setting("dataset.folds", PROBLEM, None, "cross-validation: parts, each held out once", **FOLDS),
     Setting("dataset.repeats", PROBLEM, 1, "of it, each of a seed of its own", COUNT, **FOLDS),
@@ -389,13 +373,15 @@ TABLE = (
         used=lambda params: params.get("dataset.fit_on") == "all",
     ),
     Setting("cost.*", PROBLEM, OF_OPTIONS, "options of a cost"),
-    Setting("cost.l2", PROBLEM, 0.0, "adds l2 * |weights|^2, not on the bias", _number(least=0)),
+    Setting(
+        "cost.l2", PROBLEM, 0.0, "adds l2 * |weights|^2, not on the bias", partial(number, least=0)
+    ),
     Setting(
         "cost.l2_in",
         PROBLEM,
         L2_IN[0],
         "whose weights; features: of the untransformed ones, the same for all schemes",
-        _one_of(*L2_IN),
+        partial(one_of, choices=L2_IN),
         lambda params: bool(float(params.get("cost.l2") or 0)),
     ),
     Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
@@ -414,14 +400,14 @@ TABLE = (
         JUDGING,
         0.2,
         "a cycling run rises and finds no new low in this last share of the run",
-        _number(above=0, below=0.5),
+        partial(number, above=0, below=0.5),
     ),
     Setting(
         "rules.diverged",
         JUDGING,
         10.0,
         "a run that ends with more than so many times the start's excess has diverged",
-        _number(least=1),
+        partial(number, least=1),
     ),
     Setting("search.critical", DRAWING, False, "find the critical step size by bisection", switch),
     Setting(
@@ -429,7 +415,7 @@ TABLE = (
         DRAWING,
         0.01,
         "of the bisection, relative",
-        _number(least=1e-9, below=1),
+        partial(number, least=1e-9, below=1),
         lambda params: str(params.get("search.critical")) == "True",
     ),
     Setting("study.*", PLACE, OF_OPTIONS, "what a study says of its source"),

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from normbench.results.pages import dashboard, description
-from normbench.results.store.runs import Sweep, last_sweep_id, load
+from normbench.results.store.runs import Sweep, last_sweep_ids, load
 from tests.conftest import SCREENSHOTS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -78,7 +78,7 @@ def served(tmp_path_factory):
         _wait(f"http://127.0.0.1:{port}/health", log)
         link = log.read_text().splitlines()[0].split(": ", 1)[1]
         store = f"sqlite:///{folder}/mlflow.db"
-        sweep = load(store, last_sweep_id(store))
+        sweep = load(store, last_sweep_ids(store)[1])
         yield SimpleNamespace(link=link, base=f"http://127.0.0.1:{port}/", sweep=sweep)
     finally:
         server.terminate()

@@ -16,7 +16,7 @@ def test_cross_validation_is_told_by_scheme_with_an_interval_from_six_seeds_on(c
     assert done.returncode == 0, done.stderr
     assert "cross-validation, at the end" in done.stdout
     store = f"sqlite:///{tmp_path}/mlflow.db"
-    sweep = runs.load(store, runs.last_sweep_id(store))
+    sweep = runs.load(store, runs.last_sweep_ids(store)[1])
     assert set(sweep.of_role(names.SCHEME)["train_points"]) == {60}
     five, six = heldout.cross_validated(sweep).to_dict("records")
     assert (five["seeds"], six["seeds"]) == (5, 6)
@@ -37,7 +37,7 @@ def test_statistics_of_all_points_are_said_wherever_they_show(command, tmp_path)
     (page,) = tmp_path.glob("outputs/*/report.html")
     assert "standard (fitted on all)" in page.read_text()
     store = f"sqlite:///{tmp_path}/mlflow.db"
-    labels = runs.load(store, runs.last_sweep_id(store)).of_role(names.SCHEME)["label"]
+    labels = runs.load(store, runs.last_sweep_ids(store)[1]).of_role(names.SCHEME)["label"]
     assert list(labels) == ["standard", "standard (fitted on all)"]
 
 

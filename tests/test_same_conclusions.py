@@ -50,7 +50,7 @@ def concluded(folder, kernel, threads):
     )
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{folder}/mlflow.db"
-    sweep = runs.load(store, runs.last_sweep_id(store))
+    sweep = runs.load(store, runs.last_sweep_ids(store)[1])
     found = {"summary": tables.summary(sweep).drop(columns=CLOCKS)}
     found["theory"] = theory.predictions(sweep)
     for target in comparisons.TARGETS:

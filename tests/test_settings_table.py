@@ -61,7 +61,7 @@ def test_what_follows_from_the_role_of_a_new_setting(role, monkeypatch):
 def test_a_setting_that_is_in_no_row_cannot_be_set(monkeypatch):
     with pytest.raises(UserError, match="batch: no such setting"):
         settings.check("batch", 1)
-    assert not settings.is_recorded("batch")
+    assert settings.find("batch") is None
     with pytest.raises(UserError, match=r"rules\.most: no such setting"):
         settings.check("rules.most", 1)
 

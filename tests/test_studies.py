@@ -62,7 +62,7 @@ def test_a_study_shows_the_steps_of_the_source_and_its_own_start(command, tmp_pa
     done = command("experiment=textbook/one_feature_classification", f"data_dir={folder}")
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{tmp_path}/mlflow.db"
-    sweep = runs.load(store, runs.last_sweep_id(store))
+    sweep = runs.load(store, runs.last_sweep_ids(store)[1])
     schemes = sweep.of_role("scheme").set_index("label")
     assert schemes["tags.step_size"].to_dict() == {"identity": "1", "standard": "10"}
     lengths = sweep.histories(sweep.of_role("scheme")).groupby("label")["iteration"].max()
@@ -87,7 +87,7 @@ def test_each_scheme_has_its_own_value(command, tmp_path):
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("outputs/*/histories.png"))
     store = f"sqlite:///{tmp_path}/mlflow.db"
-    steps = runs.load(store, runs.last_sweep_id(store)).of_role("step")
+    steps = runs.load(store, runs.last_sweep_ids(store)[1]).of_role("step")
     found = sorted(zip(steps["normalizer"], steps["tags.step_size"]))
     assert found == [("identity", "0.01"), ("standard", "1"), ("standard", "2")]
 
@@ -102,7 +102,7 @@ def test_each_optimizer_has_its_own_value(command, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{tmp_path}/mlflow.db"
-    schemes = runs.load(store, runs.last_sweep_id(store)).of_role("scheme")
+    schemes = runs.load(store, runs.last_sweep_ids(store)[1]).of_role("scheme")
     assert dict(zip(schemes["label"], schemes["params.iterations"])) == {
         "standard, optimizer=gradient_descent": "6",
         "standard, optimizer=newton": "4",

@@ -17,7 +17,7 @@ from normbench.optimizers import gradient_descent
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, reached
-from normbench.results.store.runs import Sweep, last_sweep_id, load
+from normbench.results.store.runs import Sweep, last_sweep_ids, load
 from normbench.settings import decades
 from tests import forks
 
@@ -48,7 +48,7 @@ def sweep(tmp_path_factory, empty_store):
     )
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{folder}/mlflow.db"
-    return folder, done, load(store, last_sweep_id(store))
+    return folder, done, load(store, last_sweep_ids(store)[1])
 
 
 def of_the_job(row):
@@ -165,7 +165,7 @@ def test_two_sweeps_give_the_same_verdicts_to_the_last_digit(tmp_path):
         done = run(tmp_path, "step_sizes=[0.1,1,10]", "iterations=40", "reuse=false")
         assert done.returncode == 0, done.stderr
         store = f"sqlite:///{tmp_path}/mlflow.db"
-        runs = load(store, last_sweep_id(store)).runs
+        runs = load(store, last_sweep_ids(store)[1]).runs
         runs = runs[runs["role"] != "sweep"]
         same = [
             name
@@ -202,7 +202,7 @@ def test_python_and_the_command_line_agree_on_the_verdicts(tmp_path):
     done = run(tmp_path, "step_sizes=[0.001,1,100]", "iterations=60")
     assert done.returncode == 0, done.stderr
     store = f"sqlite:///{tmp_path}/mlflow.db"
-    steps = load(store, last_sweep_id(store)).of_role("step")
+    steps = load(store, last_sweep_ids(store)[1]).of_role("step")
     logged = {(row.normalizer, row._asdict()["verdict"]) for row in steps.itertuples()}
     x, y = load_breast_cancer(return_X_y=True)
     frame = compare(x, y, step_sizes=[0.001, 1, 100], iterations=60)

@@ -26,11 +26,10 @@ def run(words: Sequence[str]) -> int:
         sys.path.append(folder)  # last: a user's own package is found, and hides nothing
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
-        code = told(lambda: _run(words))
+        return told(lambda: _run(words))
     except KeyboardInterrupt:
         print("normbench: stopped; the same command runs what is not recorded", file=sys.stderr)
         return 130
-    return code
 
 
 def _run(words: Sequence[str]) -> int:
@@ -39,10 +38,6 @@ def _run(words: Sequence[str]) -> int:
         from normbench.command.results import commands as results
 
         return results.main(words[1:] if words[0] == "results" else words)
-    return _compare(words)
-
-
-def _compare(words: Sequence[str]) -> int:
     from normbench.command.startup import kernels
 
     kernels.choose()

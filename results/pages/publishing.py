@@ -25,23 +25,30 @@ def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
         describe(writer, sweep, experiment, parent)
 
 
-def attach(writer: Writer, sweep: "Sweep", written: Mapping[str, Sequence[Path]]) -> None:
-    """Put a description, and the figure of step-size windows, on each scheme's run of a sweep.
+def attach(
+    writer: Writer,
+    sweep: "Sweep",
+    written: Mapping[str, Sequence[Path]],
+    parents: Mapping[str, str],
+) -> None:
+    """Put the figures on a sweep's runs, and on each scheme's a description and its windows.
 
-    written: the figures' files by experiment. Runs that the sweep took in have their own, and those
-    that failed have their traceback.
+    written: the figures' files by experiment; parents: likewise the sweep's runs. Runs that the
+    sweep took in have their own, and those that failed have their traceback.
     """
     from normbench.results.figures import drawing
     from normbench.results.pages import description
 
     for experiment, files in written.items():
+        for file in files:
+            writer.log_file(parents[experiment], file)
         if drawing.crowded(sweep, experiment):
             continue  # some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
         own = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
         own = own[own[names.VERDICT.key] != names.FAILED]
         for row in as_rows(own):
-            writer.tag_run(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
+            writer.tag(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
             for file in files:
                 if file.name.startswith(WINDOWS) and file.suffix == ".png":
                     writer.log_file(row["run_id"], file)
@@ -55,7 +62,7 @@ def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
     known = rows.get(names.COLOR.column, rows[names.ROLE.column])
     for run_id, color in view.colors(sweep, experiment).items():
         if known[run_id] != color:
-            writer.tag_run(run_id, {names.COLOR.key: color})
+            writer.tag(run_id, {names.COLOR.key: color})
 
 
 def describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> None:
@@ -64,7 +71,7 @@ def describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> No
 
     writer.tag_experiment(experiment, view.tags(sweep, experiment))
     text = description.write(sweep, experiment)
-    writer.tag_run(parent, {names.DESCRIPTION.key: text})
+    writer.tag(parent, {names.DESCRIPTION.key: text})
     before = writer.experiment_tags(experiment).get(names.DESCRIPTION.key, "")
     if not before or description.SIGNED in before:
         writer.tag_experiment(experiment, {names.DESCRIPTION.key: text})

@@ -11,9 +11,6 @@ class Writer(Protocol):
     """Tags and files of runs and experiments; see `normbench.recording.store.writer`."""
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Put tags on a run."""
-
-    def tag_run(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags of a run that is there, ended or not."""
 
     def tags_of(self, experiment: str, tag: names.Tag, text: str) -> dict[str, str] | None:

@@ -6,11 +6,20 @@ from typing import Any
 SIZES = ("train_points", "test_points", "features")
 
 
+def of_run(run: Any) -> list[Any]:
+    """Return MLflow's dataset inputs of a run."""
+    return list(run.inputs.dataset_inputs) if run.inputs else []
+
+
+def entries(dataset: Any) -> dict[str, str]:
+    """Return what MLflow keeps of a data set, as text."""
+    return {key: str(value) for key, value in dict(dataset).items() if value is not None}
+
+
 def data(run: Any) -> str:
     """Return the data set that a run was given, with its size and fingerprint; empty for none."""
-    inputs = run.inputs.dataset_inputs if run.inputs else []
     words = []
-    for dataset in (entry.dataset for entry in inputs):
+    for dataset in (entry.dataset for entry in of_run(run)):
         profile = _profile(dataset.profile)
         size = ", ".join(
             f"{profile[key]} {key.replace('_', ' ')}" for key in SIZES if key in profile
@@ -21,7 +30,7 @@ def data(run: Any) -> str:
 
 def sizes(run: Any) -> dict[str, int]:
     """Return how many points and features the run's data set has, as far as it is recorded."""
-    inputs = run.inputs.dataset_inputs if run.inputs else []
+    inputs = of_run(run)
     profile = _profile(inputs[0].dataset.profile) if inputs else {}
     return {key: profile[key] for key in SIZES if isinstance(profile.get(key), int)}
 

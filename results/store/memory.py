@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,20 +16,13 @@ STORE = "memory"
 SWEEP = "compare"  # stands for the id of a sweep
 
 
-class Point(NamedTuple):
-    """A metric's value, as MLflow's client gives it."""
-
-    step: int
-    value: float
-
-
 class Held:
     """What the reader asks of MLflow's client, answered from jobs' records of one experiment."""
 
     def __init__(self, records: Sequence[JobRecord], tags: Mapping[str, str]) -> None:
         self.experiment = records[0].experiment
         self.runs: list[Any] = []
-        self._series: dict[tuple[str, str], list[Point]] = {}
+        self._series: dict[tuple[str, str], list[Any]] = {}
         self._arrays: dict[str, Mapping[str, Mapping[str, Any]]] = {}
         sweep = self._add(RunRecord(SWEEP, {**tags, names.SWEEP_ID.key: SWEEP}), names.SWEEP)
         for record in records:
@@ -45,7 +38,9 @@ class Held:
         run_id = str(len(self.runs))
         last: dict[str, float] = {}
         for key, value, step in run.metrics:
-            self._series.setdefault((run_id, key), []).append(Point(step, value))
+            self._series.setdefault((run_id, key), []).append(
+                SimpleNamespace(step=step, value=value)
+            )
             last[key] = value
         tags = {**run.tags, names.ROLE.key: role} | ({names.PARENT.key: parent} if parent else {})
         now = int(time.time() * 1000)
@@ -70,7 +65,7 @@ class Held:
         """Return the one experiment."""
         return [SimpleNamespace(experiment_id=self.experiment, name=self.experiment)]
 
-    def get_metric_history(self, run_id: str, key: str) -> list[Point]:
+    def get_metric_history(self, run_id: str, key: str) -> list[Any]:
         """Return a metric of a run, by its steps; empty for none of that name."""
         return self._series.get((run_id, key), [])
 

@@ -7,6 +7,8 @@ opens one. `results` reads by them; the two functions that write are called by `
 
 import base64
 import json
+import logging
+import os
 import sqlite3
 import sys
 import zlib
@@ -16,14 +18,42 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
-from urllib.request import url2pathname
 from weakref import WeakSet
+
+from normbench.results.store.uris import path_of
 
 TABLE = "experiments"  # that every database of MLflow's has
 OF_EXPERIMENT, OF_RUN = 2, 4  # parts of an artifacts' path: mlartifacts/EXPERIMENT/RUN/artifacts
 VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its experiment
 _places: WeakSet[Any] = WeakSet()  # of SQLite's connections in SQLAlchemy's pools
 LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
+ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",  # of every run
+}
+
+
+def settle(retries: int) -> None:
+    """Set what MLflow reads from the environment, where the user has not.
+
+    retries: of a request to a server. MLflow's own patience is minutes, and comes on top of ours.
+    """
+    for name, value in {**ENVIRONMENT, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": str(retries)}.items():
+        os.environ.setdefault(name, value)
+
+
+def make_client(uri: str) -> Any:
+    """Return MLflow's client for a store. What it would log of a failed call, we say in one line.
+
+    Loading MLflow sets levels of its own.
+    """
+    from mlflow import MlflowClient
+
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return MlflowClient(tracking_uri=uri)
 
 
 def get_ready() -> None:
@@ -73,7 +103,7 @@ def beside(database: Path, artifacts: str, parts: int) -> Path | None:
     """
     if urlsplit(artifacts).scheme not in ("", "file"):
         return None
-    told = Path(url2pathname(urlsplit(artifacts).path))
+    told = path_of(artifacts)
     here = database.parent.absolute().joinpath(*told.parts[-parts:])
     moved = here.is_dir() and not (told.is_dir() and told.samefile(here))
     return here if moved else None
@@ -96,8 +126,7 @@ def follow(database: Path) -> None:
             runs = "select run_uuid, artifact_uri from runs where experiment_id = ?"
             for run, uri in connection.execute(runs, [experiment]).fetchall():
                 old, _, own = uri.rpartition(f"/{run}/")
-                stays = Path(url2pathname(urlsplit(uri).path)).is_dir()
-                if old == told and (not stays or beside(database, uri, OF_RUN)):
+                if old == told and (not path_of(uri).is_dir() or beside(database, uri, OF_RUN)):
                     new = "update runs set artifact_uri = ? where run_uuid = ?"
                     connection.execute(new, [f"{now.as_uri()}/{run}/{own}", run])
         connection.commit()
@@ -132,11 +161,11 @@ def close_connections() -> None:
 
 def statuses(database: Path, runs: Sequence[str]) -> dict[str, str]:
     """Return the status of each of some runs in a SQLite file, by its id; makes no file."""
-    places = ",".join("?" * len(runs))
-    query = f"select run_uuid, status from runs where run_uuid in ({places})"
+    chosen = "select value from json_each(?)"  # any number of them
     address = f"file:{quote(str(database))}?mode=rw"
     with closing(sqlite3.connect(address, uri=True)) as connection:
-        return dict(connection.execute(query, list(runs)).fetchall())
+        query = f"select run_uuid, status from runs where run_uuid in ({chosen})"
+        return dict(connection.execute(query, [json.dumps(list(runs))]).fetchall())
 
 
 def last_points(run: Any) -> dict[str, tuple[int, float, int]]:
@@ -156,12 +185,6 @@ def packed(state: dict[str, Any]) -> str:
     """Return a view's state as MLflow stores it: compressed JSON."""
     text = json.dumps(state, separators=(",", ":"), sort_keys=True)
     return f"deflate;{base64.b64encode(zlib.compress(text.encode(), 9)).decode()}"
-
-
-def unpacked(text: str) -> dict[str, Any]:
-    """Return the state that `packed` was given."""
-    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text.split(";", 1)[1])))
-    return found
 
 
 def state(

@@ -36,26 +36,18 @@ def table(
         if whole:
             series[row["run_id"]] = whole
         wanted += [(row["run_id"], name) for name in there if name not in whole]
-    _read(client, [pair for pair in wanted if pair not in known], known)
+    unread = [pair for pair in wanted if pair not in known]
+    # One call a run and metric is the only way that every store supports: several at a time.
+    with ThreadPoolExecutor(8) as pool:
+        found = pool.map(lambda pair: client.get_metric_history(*pair), unread)
+        for pair, points in zip(unread, found):
+            known[pair] = pd.Series({point.step: point.value for point in points})
     for run_id, metric in wanted:
         series.setdefault(run_id, {})[metric] = known[run_id, metric]
     frames = [_frame(row, series[row["run_id"]]) for row in rows if row["run_id"] in series]
     if not frames:
         return pd.DataFrame(columns=[*ABOUT, "iteration"])
     return pd.concat(frames, ignore_index=True)
-
-
-def _read(
-    client: Any, wanted: Sequence[tuple[str, str]], known: dict[tuple[str, str], pd.Series]
-) -> None:
-    """Add histories to those that are known, by run and metric."""
-    if not wanted:
-        return
-    # One call a run and metric is the only way that every store supports: several at a time.
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda pair: client.get_metric_history(*pair), wanted))
-    for pair, points in zip(wanted, found):
-        known[pair] = pd.Series({point.step: point.value for point in points})
 
 
 def _whole(row: Mapping[Any, Any], metrics: Sequence[str], descent: Descent) -> Series:

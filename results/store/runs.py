@@ -19,7 +19,7 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.filters import remedy
 from normbench.results.store.rows import as_rows, as_table
 from normbench.results.store.run_labels import labels
-from normbench.results.store.stores import absolute, artifact, connect
+from normbench.results.store.stores import absolute, artifact, connect, search
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(
@@ -50,15 +50,10 @@ class Sweep:
 
         They are taken out once: figures, tables and verdicts ask for the same ones again.
         """
-        if (role, experiment) not in self._of_role:
-            rows = self.runs if experiment is None else self.of_role(role)
-            column, wanted = ("role", role) if experiment is None else ("experiment", experiment)
-            self._of_role[role, experiment] = rows[rows[column] == wanted]
-        return self._of_role[role, experiment]
-
-    @cached_property
-    def _of_role(self) -> dict[tuple[str, str | None], pd.DataFrame]:
-        return {}
+        if experiment is None:
+            return self.once(("role", role), lambda: self.runs[self.runs["role"] == role])
+        rows = self.of_role(role)
+        return self.once(("role", role, experiment), lambda: rows[rows["experiment"] == experiment])
 
     @property
     def is_query(self) -> bool:
@@ -75,10 +70,8 @@ class Sweep:
     @property
     def command(self) -> str:
         """The command that made the runs, without a password; of several, each on its own."""
-        commands = (
-            self.of_role(names.SWEEP).get(names.COMMAND.column, pd.Series(dtype=str)).dropna()
-        )
-        return "; ".join(dict.fromkeys(commands))
+        commands = self.of_role(names.SWEEP).get(names.COMMAND.column, pd.Series(dtype=str))
+        return "; ".join(dict.fromkeys(commands.dropna()))
 
     def which_step(self, experiment: str | None = None) -> str:
         """Return which step stands for a scheme: its `best`, or, where one was chosen, `shown`."""
@@ -186,7 +179,7 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
     client = connect(store)
     query = f"{names.ROLE.equals(names.SWEEP)} and {OURS}"
     for most in (1, None):  # nearly always the first one holds a job
-        found = _search(client, query, most)
+        found = search(client, query, most)
         if not found:
             raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
         ids = list(dict.fromkeys(str(run.data.tags[names.SWEEP_ID.key]) for run in found))
@@ -196,17 +189,12 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
     return ids[0], ids[0]
 
 
-def last_sweep_id(store: str) -> str:
-    """Return the id of the last sweep that holds a job, as `last_sweep_ids`."""
-    return last_sweep_ids(store)[1]
-
-
 def _holds_job(client: Any, sweep_id: str) -> bool:
     """Return whether a job of a sweep is recorded: one that it ran, or one that it took in."""
     job = f"{names.ROLE.equals(names.SCHEME)} and attributes.status != 'RUNNING'"
     job += " and attributes.status != 'KILLED'"
     members = (names.SWEEP_ID.equals(sweep_id), names.membership(sweep_id).exists)
-    return any(_search(client, f"{job} and {member}", most=1) for member in members)
+    return any(search(client, f"{job} and {member}", most=1) for member in members)
 
 
 def load(store: str, *sweeps: str) -> Sweep:
@@ -229,7 +217,7 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
     """
     found: list[Any] = []
     if not {"'", "`"} & set(sweep_id):  # which no query can name
-        found = [*_search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
+        found = [*search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
     if not found:
         raise ResultsError(
             f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows them"
@@ -239,14 +227,15 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
     """Return the scheme runs that a sweep took from others, and the step runs below them."""
-    members = _search(client, names.membership(sweep_id).exists)
+    members = search(client, names.membership(sweep_id).exists)
     taken = {
         run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
     }
     found = list(taken.values())
     for other in sorted({run.data.tags.get(names.SWEEP_ID.key, "") for run in found}):
-        own = f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other)}"
-        steps = _search(client, own)
+        steps = search(
+            client, f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other)}"
+        )
         found += [run for run in steps if run.data.tags.get(names.PARENT.key) in taken]
     return found
 
@@ -275,20 +264,21 @@ def query(store: str, where: str) -> Sweep:
     ResultsError for a filter that MLflow refuses or that finds nothing.
     """
     client = connect(store)
-    schemes = _search(
-        client,
-        f"{names.ROLE.equals(names.SCHEME)} and {OURS} and {where}",
-        name=f"--where {where}",
-    )
+    every = f"{names.ROLE.equals(names.SCHEME)} and {OURS}"
+    try:
+        schemes = search(client, f"{every} and {where}")
+    except ResultsError as error:  # of the store, or of the filter, which the user wrote
+        reason = clean.first_line(error.__cause__ or error)
+        raise ResultsError(f"--where {where}: {reason}") from error
     if not schemes:
-        others = _search(client, f"{names.ROLE.equals(names.SCHEME)} and {OURS}", most=1000)
+        others = search(client, every, most=1000)
         said = remedy(where, ({"params": run.data.params, "tags": run.data.tags} for run in others))
         raise ResultsError(clean.line(f"--where {where}: finds no scheme run in {store}; {said}"))
     known = {run.info.run_id for run in schemes}
     parents = {run.data.tags.get(names.PARENT.key) for run in schemes}
     runs = list(schemes)
     for sweep_id in sorted({run.data.tags[names.SWEEP_ID.key] for run in schemes}):
-        for run in _search(client, names.SWEEP_ID.equals(sweep_id)):
+        for run in search(client, names.SWEEP_ID.equals(sweep_id)):
             of_scheme = run.data.tags.get(names.PARENT.key) in known
             if of_scheme or run.info.run_id in parents:
                 runs.append(run)
@@ -303,7 +293,7 @@ def held(client: Any, found: Sequence[Any], store: str, sweep_id: str) -> Sweep:
 def scheme(store: str, run_id: str) -> Sweep:
     """Return one scheme run and its step runs, by the scheme run's id."""
     client = connect(store)
-    runs = [client.get_run(run_id), *_search(client, names.PARENT.equals(run_id))]
+    runs = [client.get_run(run_id), *search(client, names.PARENT.equals(run_id))]
     return Sweep(absolute(store), QUERY, _table(client, runs))
 
 
@@ -326,7 +316,7 @@ def sweeps(store: str) -> pd.DataFrame:
     not recorded; its command, given again, runs them), command.
     """
     client = connect(store)
-    found = _search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}")
+    found = search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}")
     called = {entry.experiment_id: entry.name for entry in client.search_experiments()}
     rows = [
         {
@@ -364,36 +354,9 @@ def _lacks(client: Any, sweep: Any) -> str:
     if sweep.info.status == "FINISHED" or not jobs.isdigit():
         return ""
     member = names.membership(sweep.data.tags[names.SWEEP_ID.key]).exists
-    schemes = _search(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
+    schemes = search(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
     there = [run for run in schemes if run.info.status in ("FINISHED", "FAILED")]
     return str(int(jobs) - len(there))
-
-
-def _search(client: Any, query: str, most: int | None = None, name: str = "") -> list[Any]:
-    """Return the runs of a query, the latest first; raises ResultsError where MLflow refuses.
-
-    name: of a filter that the user wrote, whose fault that is.
-    """
-    runs: list[Any] = []
-    token = None
-    try:
-        ids = [found.experiment_id for found in client.search_experiments()]
-        while True:
-            page = client.search_runs(
-                ids,
-                query,
-                max_results=min(most or 1000, 1000),
-                order_by=["attributes.start_time DESC"],
-                page_token=token,
-            )
-            runs += page
-            token = page.token
-            if not token or (most and len(runs) >= most):
-                return runs[:most]
-    except ResultsError as error:
-        if name and error.__cause__:
-            raise ResultsError(f"{name}: {clean.first_line(error.__cause__)}") from error
-        raise
 
 
 def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any]:

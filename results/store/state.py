@@ -16,27 +16,21 @@ from normbench.results.store.runs import Sweep
 
 
 class Phase(Enum):
-    """What a comparison is doing. UNKNOWN: another machine runs it, or did."""
+    """What a comparison is doing, in words. Of one that ended there is nothing to tell."""
 
-    RUNNING = "running"
-    STOPPED = "stopped"
-    UNKNOWN = "unknown"
-    IMPORTED = "imported"  # and has no end here
-    EMPTIED = "emptied"  # it ended, and its jobs were deleted
-    ENDED = "ended"
+    RUNNING = "is still running ({count} done)"
+    STOPPED = "was stopped ({count} done); the same command runs the rest"
+    UNKNOWN = (  # another machine runs it, or did
+        "has not ended ({count} done): whether it still runs on {host} cannot be told from here"
+    )
+    IMPORTED = (  # and has no end here
+        "is not complete in this store ({count}); if its import was cut off, the same import "
+        "finishes it"
+    )
+    EMPTIED = "has no jobs in this store any more: they were deleted"
+    ENDED = ""
 
 
-# What a comparison does, by its phase. Of one that ended there is nothing to tell.
-PREDICATES = {
-    Phase.RUNNING: "is still running ({count} done)",
-    Phase.STOPPED: "was stopped ({count} done); the same command runs the rest",
-    Phase.UNKNOWN: "has not ended ({count} done): whether it still runs on {host} cannot be told "
-    "from here",
-    Phase.IMPORTED: "is not complete in this store ({count}); if its import was cut off, the same "
-    "import finishes it",
-    Phase.EMPTIED: "has no jobs in this store any more: they were deleted",
-    Phase.ENDED: "",
-}
 COMPLETE = "was stopped after its last job: every job is recorded, and nothing runs again"
 
 
@@ -58,7 +52,7 @@ class State:
         number = self.done if self.jobs is None else self.jobs
         of = "" if self.jobs is None else f"{self.done} of "
         count = f"{of}{number} job{'s' * (number != 1)}"
-        return PREDICATES[self.phase].format(count=count, host=self.host or "another machine")
+        return self.phase.value.format(count=count, host=self.host or "another machine")
 
     @property
     def sentence(self) -> str:

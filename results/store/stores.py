@@ -4,7 +4,6 @@ MLflow would make its tables in another program's database, and wait minutes for
 nothing.
 """
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -26,10 +25,7 @@ PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
 
 def connect(store: str) -> Any:
     """Return MLflow's client for a store that exists; raises ResultsError where it does not."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    # A server that is not there is told of after seconds; MLflow's own patience is minutes.
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")
+    mlflows_own.settle(retries=2)
     store = absolute(store)
     try:
         database = uris.database(store)
@@ -38,7 +34,7 @@ def connect(store: str) -> Any:
             mlflows_own.mind_connections()
         elif uris.is_server(store):
             knock(store)
-        return _Told(_client(store), store)
+        return _Told(mlflows_own.make_client(store), store)
     except ResultsError:
         raise
     except Exception as error:  # whatever a driver raises
@@ -57,6 +53,20 @@ def absolute(store: str) -> str:
         return uris.absolute(store, Path.cwd())
     except ValueError as error:
         raise ResultsError(f"--store {secrets.blot_places(store)}: {error}") from None
+
+
+def search(client: Any, query: str, most: int | None = None) -> list[Any]:
+    """Return the runs of a query in all experiments, the latest first."""
+    ids = [entry.experiment_id for entry in client.search_experiments()]
+    runs: list[Any] = []
+    token = None
+    while True:
+        size = min(most or 1000, 1000)
+        page = client.search_runs(ids, query, max_results=size, page_token=token)
+        runs += page
+        token = page.token
+        if not token or (most and len(runs) >= most):
+            return runs[:most]
 
 
 def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Path:
@@ -147,16 +157,6 @@ def _reason(error: Exception) -> str:
         if words in text:
             return words.lower()
     return " ".join(text.split())[:200]
-
-
-def _client(store: str) -> Any:
-    import logging
-
-    from mlflow import MlflowClient
-
-    for name in ("mlflow", "alembic"):  # what it would log of a failed call, we say in one line
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    return MlflowClient(tracking_uri=store)
 
 
 class _Told:

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 EXAMPLE = "sqlite:///mlflow.db"
 LONGEST_TIMEOUT = 1e6  # seconds; SQLite counts milliseconds in 32 bits
@@ -77,6 +78,11 @@ def database(uri: str) -> Path | None:
     from sqlalchemy.engine import make_url
 
     return Path(str(make_url(uri).database))
+
+
+def path_of(uri: str) -> Path:
+    """Return the path of a URI such as `file:///folder`, or of a plain path."""
+    return Path(unquote(urlsplit(uri).path))
 
 
 def _is_timeout(text: object) -> bool:

@@ -18,6 +18,7 @@ from normbench.engine.fast import processor
 kernels.choose()
 
 import numpy as np  # noqa: E402  (after the kernels are chosen)
+from threadpoolctl import threadpool_info  # noqa: E402
 
 from normbench.engine.fast import packed, products  # noqa: E402
 from tests.benchmarks import sides  # noqa: E402
@@ -63,7 +64,8 @@ def main() -> int:
     options = parser.parse_args()
     machine = {"processor": processor.described("model name"), "blas": kernels.in_use()}
     print("; ".join(filter(None, machine.values())), file=sys.stderr)
-    ran = kernels.names()
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    ran = "; ".join(sorted({pool.get("architecture", pool["internal_api"]) for pool in pools}))
     rows = []
     groups = (step_rows, combination_rows, framework_rows, small_rows, short_rows, size_rows)
     for group in (*groups, large_rows, command_rows):

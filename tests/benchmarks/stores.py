@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from normbench.recording.store.connection import _settle_mlflow
+from normbench.results.store import mlflows_own
 from tests.benchmarks.writing import Written, prepared, write
 from tests.servers.mlflows import Server, serving
 from tests.servers.network import delayed
@@ -95,7 +95,7 @@ def main() -> int:
     parser.add_argument("--connections", type=int, default=100, help="that PostgreSQL allows")
     parser.add_argument("--setting", action="append", default=[], help="NAME=VALUE of the server")
     told = parser.parse_args()
-    _settle_mlflow()
+    mlflows_own.settle(retries=1)
     made = prepared()
     entries = sum(len(run.metrics) for run in (made.scheme, *made.steps))
     cores = len(os.sched_getaffinity(0))

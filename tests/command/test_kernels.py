@@ -15,8 +15,6 @@ def test_what_ran_is_told():
 
     assert np.ones((2, 2)) @ np.ones(2) == pytest.approx([2, 2])
     assert "threads" in kernels.in_use()
-    assert kernels.names()
-    assert set(kernels.names().split("; ")) <= set(kernels.in_use().replace(",", "").split())
 
 
 @pytest.fixture

@@ -205,12 +205,12 @@ def test_a_lock_is_lost_with_its_folder(pending):
     ],
 )
 def test_a_sweep_without_its_folder_lives_as_long_as_its_process(tags, gone):
-    assert leftovers._abandoned(tags) is gone
+    assert (owner.is_alive(tags) is False) is gone
 
 
 def test_a_sweeps_lock_that_another_user_put_there_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / owner.LOCK)
-    assert not leftovers._abandoned({"folder": str(tmp_path), "host": "another"})
+    assert owner.is_alive({"folder": str(tmp_path), "host": "another"}) is None
 
 
 def remove(database):

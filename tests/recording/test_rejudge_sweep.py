@@ -17,7 +17,7 @@ from normbench.optimizers import gradient_descent
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
-from normbench.results.store.runs import last_sweep_id, load, sweeps
+from normbench.results.store.runs import last_sweep_ids, load, sweeps
 from normbench.verdicts.convergence import Rules
 
 NAME = "two-softmax"
@@ -86,8 +86,8 @@ def finals(sweep):
 
 def test_a_sweep_is_judged_as_a_fresh_one_is(store, recorded, capsys):
     assert main(["rejudge", "--store", store, *WORDS]) == 0
-    assert last_sweep_id(store) != "old"
-    new, old = load(store, last_sweep_id(store)), load(store, "old")
+    assert last_sweep_ids(store)[1] != "old"
+    new, old = load(store, last_sweep_ids(store)[1]), load(store, "old")
     assert list(new.of_role("scheme")["label"]) == list(old.of_role("scheme")["label"])
     found = finals(new)
     assert (found["verdict"] != finals(old)["verdict"]).any()
@@ -106,9 +106,9 @@ def test_a_sweep_is_judged_as_a_fresh_one_is(store, recorded, capsys):
 
 def test_the_first_rules_again_are_the_first_sweep_again(store, undrawn):
     assert main(["rejudge", "--store", store, "old", *WORDS]) == 0
-    there = last_sweep_id(store)
+    there = last_sweep_ids(store)[1]
     assert main(["rejudge", "--store", store, there, "rules.tail=0.1", "rules.variation=0.01"]) == 0
-    back = last_sweep_id(store)
+    back = last_sweep_ids(store)[1]
     assert len({"old", there, back}) == 3
     first, again = load(store, "old"), load(store, back)
     ids = [set(sweep.of_role("scheme")["run_id"]) for sweep in (first, again)]
@@ -130,7 +130,7 @@ def test_what_is_cut_off_is_finished_by_the_same_command(store, monkeypatch, und
         patch.setattr(Writer, "_log_arrays", cut)
         assert main(command) == 130
     assert main(command) == 0
-    whole = load(store, last_sweep_id(store))
+    whole = load(store, last_sweep_ids(store)[1])
     schemes = whole.of_role("scheme")
     assert list(schemes["place"]) == [0, 1, 2, 3]
     assert list(whole.of_role("step").groupby("parent").size()) == [3, 3, 3]

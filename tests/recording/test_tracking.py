@@ -15,7 +15,7 @@ def writer(tmp_path, with_store):
 def test_a_job_cut_off_is_killed_and_not_taken_for_written(writer):
     sweep = writer.start_sweep("data-cost", "s1", {})
     job = RunRecord("standard", {"job": "s1/0", "sweep_id": "s1"})
-    scheme = writer._create(writer._experiment("data-cost"), job, "scheme", sweep)
+    scheme = writer._create("data-cost", job, "scheme", sweep)
     assert writer.end_abandoned(lambda tags: tags["sweep_id"] == "s1", "FAILED") == 2
     status = {run: writer.client.get_run(run).info.status for run in (sweep, scheme)}
     assert status == {sweep: "FAILED", scheme: "KILLED"}

@@ -12,20 +12,25 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, Node, OmegaConf
 
 from normbench import names, settings
+from normbench.choices import allowing, build, locate
+from normbench.command.config.errors import reading
 from normbench.command.config.grid import Grid
+from normbench.datasets import Dataset, Drawn, UserError
+from normbench.datasets.values import limit_memory, listed, one_of, typed, whole
+from normbench.engine.settings import Settings
+from normbench.recording.reuse.identity import identity
+from normbench.recording.store.connection import Store, Tables
+from normbench.recording.store.writer import Writer
+from normbench.results.figures import NAMES
 from normbench.results.safe import clean
 from normbench.settings import CHOICES
+from normbench.verdicts.convergence import Rules
+from normbench.verdicts.search import Search
+
+if TYPE_CHECKING:  # it loads scipy and scikit-learn
+    from normbench.job import Job
 
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
-
-if TYPE_CHECKING:
-    from normbench.datasets import Dataset
-    from normbench.engine.settings import Settings
-    from normbench.job import Job
-    from normbench.recording.store.connection import Store, Tables
-    from normbench.recording.store.writer import Writer
-    from normbench.verdicts.convergence import Rules
-    from normbench.verdicts.search import Search
 
 
 @dataclass(frozen=True)
@@ -104,12 +109,11 @@ class JobSpec:
         every = {**self.tags, **flattened(self.plain)}
         if every["start"] is None:
             every["start"] = _first_start(self.plain)
-        return {name: value for name, value in every.items() if settings.is_recorded(name)}
+        rows = {name: settings.find(name) for name in every}
+        return {name: every[name] for name, row in rows.items() if row and row.recorded}
 
     def settle(self, params: dict[str, Any], tags: dict[str, str], made: "Job") -> None:
         """Put into parameters and tags what a made job tells: its start, and its identity."""
-        from normbench.recording.reuse.identity import identity
-
         if self.plain["start"] is None:
             params["start"] = made.settings.start
             if made.settings.start == "normal":
@@ -117,24 +121,21 @@ class JobSpec:
         known = identity(params, made.dataset, (made.cost, made.normalizer, made.optimizer))
         tags |= {names.FINGERPRINT.key: known.job, names.DESCENT.key: known.descent}
 
-    def begin_tables(self) -> "Tables":
+    def begin_tables(self) -> Tables:
         """Return the tables of the store, in the making where there is no such store yet."""
-        from normbench.recording.store.connection import Tables
-
         try:
-            store = _store(*self._tracking)
-            store.begin()
+            return self._store.begin()
         except Exception:  # whatever stands there instead of a place; told when it is opened
             return Tables()
-        return store.tables
 
-    def writer(self) -> "Writer":
+    def writer(self) -> Writer:
         """Return the writer to the store; opened once a process."""
-        return _open(*self._tracking)
+        return _open(self._store)
 
-    @property
-    def _tracking(self) -> tuple[str, str]:
-        return json.dumps(self.plain["tracking"]), str(Path.cwd())
+    @cached_property
+    def _store(self) -> Store:
+        tracking = self.plain["tracking"]
+        return Store.at(tracking["uri"], tracking["artifacts"], Path.cwd())
 
 
 def hydra_of(config: DictConfig) -> Any:
@@ -144,8 +145,6 @@ def hydra_of(config: DictConfig) -> Any:
 
 def _resolved(config: DictConfig) -> tuple[dict[str, Any], ValueError | None]:
     """Return settings as plain values, and the first mistake in one that cannot be resolved."""
-    from normbench.command.config.errors import reading
-
     mistake: ValueError | None = None
     plain: dict[str, Any] = {}
     for key in [str(key) for key in config if key != "hydra"]:
@@ -167,21 +166,12 @@ def _plain(value: Any, resolve: bool) -> Any:
 
 def job(plain: Mapping[str, Any]) -> "Job":
     """Return the job of some plain settings; raise `UserError` on a mistake in them."""
-    from normbench.choices import allowing
-
     _check(plain)
-    _limit_memory(plain["memory"])
+    if plain["memory"] is not None:
+        import normbench.job  # noqa: F401 - so that what the program itself takes is counted
+    limit_memory(plain["memory"])
     with allowing(plain["packages"]):
         return _job(plain)
-
-
-def _limit_memory(value: Any) -> None:
-    """Set what this process may hold; raise `UserError` where the program alone takes it."""
-    from normbench.datasets.values import limit_memory
-
-    if value is not None:
-        import normbench.job  # noqa: F401 - so that what the program itself takes is counted
-    limit_memory(value)
 
 
 def wrong_settings(grid: Grid) -> set[str]:
@@ -189,39 +179,30 @@ def wrong_settings(grid: Grid) -> set[str]:
 
     Raises `UserError` for one that is a mistake in every job that has it.
     """
-    from normbench.datasets import UserError
-
     wrong: set[str] = set()
     first = JobSpec.of(grid.config(grid.jobs[0]))
     if first.mistake:  # told with the job itself
         return wrong
     plain = first.plain
     for word, key, value in grid.settings():
-        try:
-            check_settings(plain, {key: value})
-        except UserError:
-            if not any(_pass(plain, changes) for changes in grid.beside(word)):
-                raise
+        mistake = _mistake(plain, {key: value})
+        if mistake and all(_mistake(plain, changes) for changes in grid.beside(word)):
+            raise mistake
+        if mistake:
             wrong.add(word)
     return wrong
 
 
-def _pass(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
-    from normbench.datasets import UserError
-
-    try:
-        check_settings(plain, changes)
-    except UserError:
-        return False
-    return True
-
-
-def check_settings(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    """Raise `UserError` where some settings of otherwise plain settings break their rules."""
+def _mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError | None:
+    """Return how some settings of otherwise plain settings break their rules, None if not."""
     if "${" not in str(changes):  # else checked with the job itself
         changed = replaced(plain, changes)
-        _check(changed)
-        _settings(changed)
+        try:
+            _check(changed)
+            _settings(changed)
+        except UserError as error:
+            return error
+    return None
 
 
 def replaced(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,9 +222,6 @@ def replaced(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
 
 def _check(plain: Mapping[str, Any]) -> None:
     """Raise `UserError` where a setting breaks its own rule, or where there is no such setting."""
-    from normbench.datasets import UserError
-    from normbench.datasets.values import typed
-
     for part in (*CHOICES, "tracking", "rules", "search"):
         if not isinstance(plain[part], dict):
             raise UserError(
@@ -266,11 +244,7 @@ def flattened(plain: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
-    from normbench.engine.settings import Settings
-    from normbench.verdicts.convergence import Rules
-    from normbench.verdicts.search import Search
-
+def _settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
     given = {field.name: plain[field.name] for field in fields(Settings) if field.name in plain}
     if given["start"] is None:
         given["start"] = "normal"  # several may follow from null
@@ -280,16 +254,12 @@ def _settings(plain: Mapping[str, Any]) -> tuple["Settings", "Rules", "Search"]:
 
 def _draws(dataset: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the seeds that drew a job's data: of the points held out, and of points made."""
-    from normbench.datasets.values import whole
-
     split = dataset["split_seed"] if dataset["test_fraction"] else 0
     seeds = {"dataset.split_seed": split, "dataset.seed": dataset.get("seed", 0)}
     return tuple(whole(name, seed, 0) for name, seed in seeds.items())
 
 
 def _job(plain: Mapping[str, Any]) -> "Job":
-    from normbench.choices import build, locate
-
     descent, rules, search = _settings(plain)
     cost = dict(plain["cost"])
     l2, l2_in = (settings.check(f"cost.{name}", cost.pop(name)) for name in ("l2", "l2_in"))
@@ -316,20 +286,15 @@ def _job(plain: Mapping[str, Any]) -> "Job":
 
 def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the figures that a sweep ends in, in their order; raise `UserError` on a mistake."""
-    from normbench.datasets import UserError
-    from normbench.datasets.values import one_of
-    from normbench.results.figures import NAMES
-
     wanted = config["figures"]
     if wanted is None:
         return tuple(NAMES)
-    if isinstance(wanted, str) or not hasattr(wanted, "__iter__"):
-        raise UserError(f"figures={wanted}: must be a list, such as figures=[histories], or null")
-    named = [one_of("figures", name, tuple(NAMES)) for name in wanted]
+    rule = "a list, such as figures=[histories], or null"
+    named = [one_of("figures", name, tuple(NAMES)) for name in listed("figures", wanted, rule)]
     return tuple(name for name in NAMES if name in named)
 
 
-def _dataset(described: str, packages: str) -> "Dataset":
+def _dataset(described: str, packages: str) -> Dataset:
     """Return a data set, loaded once a process; a mistake in it is not looked for again either."""
     found = _load(described, packages)
     if isinstance(found, ValueError):
@@ -338,10 +303,7 @@ def _dataset(described: str, packages: str) -> "Dataset":
 
 
 @lru_cache(maxsize=4)
-def _load(described: str, packages: str) -> "Dataset | ValueError":
-    from normbench.choices import build, locate
-    from normbench.datasets import Drawn, UserError
-
+def _load(described: str, packages: str) -> Dataset | ValueError:
     choice = json.loads(described)
     drawn = Drawn(**{each.name: choice.pop(each.name) for each in fields(Drawn)})
     try:
@@ -354,24 +316,12 @@ def _load(described: str, packages: str) -> "Dataset | ValueError":
 
 
 @lru_cache(maxsize=4)
-def _store(tracking: str, folder: str) -> "Store":
-    from normbench.recording.store.connection import Store
-
-    places = json.loads(tracking)
-    return Store.at(places["uri"], places["artifacts"], Path(folder))
-
-
-@lru_cache(maxsize=4)
-def _open(tracking: str, folder: str) -> "Writer":
-    from normbench.recording.store.writer import Writer
-
-    return Writer(_store(tracking, folder))
+def _open(store: Store) -> Writer:
+    return Writer(store)
 
 
 def _first_start(plain: Mapping[str, Any]) -> str:
     """Return what `start=null` stands for before the scheme is asked."""
-    from normbench.choices import allowing, locate
-    from normbench.datasets import UserError
     from normbench.job import first_start
 
     try:

@@ -19,14 +19,6 @@ class SweepError(RuntimeError):
     """What ends a sweep and is nobody's mistake: one line, exit code 1."""
 
 
-def chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what it came from, step by step."""
-    link: BaseException | None = error
-    while link is not None:
-        yield link
-        link = link.__cause__ or link.__context__
-
-
 @contextmanager
 def reading(word: str = "the command") -> Iterator[None]:
     """Turn whatever Hydra and OmegaConf raise over the words of a command into a `UserError`.
@@ -41,10 +33,8 @@ def reading(word: str = "the command") -> Iterator[None]:
         reason = str(error).partition("See https://hydra.cc")[0].strip()
         mark = getattr(error, "problem_mark", None)  # of a YAML file
         if mark:
-            said = (
-                f"{mark.name}, line {mark.line + 1}: is no YAML ({getattr(error, 'problem', '')})"
-            )
-            raise UserError(f"{said}; correct the file") from error
+            said = f"is no YAML ({getattr(error, 'problem', '')}); correct the file"
+            raise UserError(f"{mark.name}, line {mark.line + 1}: {said}") from error
         if isinstance(error, OverrideParseException):
             raise UserError(_plain(f"{word}: {_unread(word, reason)}")) from error
         told = one_line(error) or _plain(f"{word}: cannot be read ({reason}); {HELP}")
@@ -87,9 +77,11 @@ def _settings() -> list[str]:
 
 def one_line(error: BaseException) -> str | None:
     """Return what a user's mistake was, in one line; None for an error that is a bug."""
-    for link in chain(error):
+    link: BaseException | None = error
+    while link is not None:
         if isinstance(link, UserError):
-            return _short(" ".join(str(link).split()))
+            return _plain(str(link))
+        link = link.__cause__ or link.__context__
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
         return None
     text = str(error)
@@ -118,10 +110,5 @@ def one_line(error: BaseException) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text that repeats what was typed as one line."""
-    return _short(" ".join(text.split()))
-
-
-def _short(line: str) -> str:
-    """Return a line with its longest words cut, so that rule and remedy are seen."""
-    return re.sub(rf"(\S{{{SHOWN}}})\S{{{SHOWN},}}", r"\1...", line)
+    """Return a text as one line with its longest words cut, so that rule and remedy are seen."""
+    return re.sub(rf"(\S{{{SHOWN}}})\S{{{SHOWN},}}", r"\1...", " ".join(text.split()))

@@ -52,6 +52,11 @@ class Part:
     values: Words
 
     @property
+    def group(self) -> str:
+        """The group of an option, or the key itself."""
+        return self.key.split(".")[0]
+
+    @property
     def words(self) -> list[str]:
         """Each value as an override."""
         return [f"{self.key}={value}" for value in self.values]
@@ -138,8 +143,8 @@ class Grid:
         """Return a line for each option that some of the choices have and others have not."""
         told = []
         for part in self.options:
-            group, has = part.key.split(".")[0], self._having(part)
-            others = [name for name in self._names(group) if name not in has]
+            has = self._having(part)
+            others = [name for name in self._names(part.group) if name not in has]
             if others:
                 told.append(f"{part.key}: for {', '.join(has)}; not for {', '.join(others)}")
         return told
@@ -188,11 +193,13 @@ class Grid:
 
     def _having(self, part: Part) -> list[str]:
         """Return the swept options that have a key; raise `UserError` where none has it."""
-        group = part.key.split(".")[0]
-        names = self._names(group)
+        group, names = part.group, self._names(part.group)
         has = [name for name in names if _has(self._option(group, name), part.key)]
         if not has:
-            known = {key for name in names for key in _keys(self._option(group, name), group)}
+            options = [self._option(group, name)[group] for name in names]
+            known = {f"{group}.{key}" for option in options for key in option} - {
+                f"{group}._target_"
+            }
             raise UserError(
                 f"{part.key}: no such setting of {', '.join(names)}{_remedy(part.key, known)}"
             )
@@ -207,13 +214,13 @@ class Grid:
         having = {part.key: self._having(part) for part in self.options}
         for words in product(*(part.words for part in self.parts)):
             chosen = dict(word.split("=", 1) for word in words)
-            mine = [part for part in self.options if self._is_for(part, chosen, having)]
+            mine = [
+                part
+                for part in self.options
+                if chosen.get(part.group, self._names(part.group)[0]) in having[part.key]
+            ]
             for options in product(*(part.words for part in mine)):
                 yield (*words, *options)
-
-    def _is_for(self, part: Part, chosen: dict[str, str], having: dict[str, list[str]]) -> bool:
-        group = part.key.split(".")[0]
-        return chosen.get(group, self._names(group)[0]) in having[part.key]
 
 
 def _last(overrides: Sequence[Override]) -> list[Part]:
@@ -255,10 +262,8 @@ def _remedy(key: str, known: set[str]) -> str:
     others = [name for name in choices.names(group) if option in choices.options(group, name)]
     if others:
         return f"; it is a setting of {group}={', '.join(others)}"
-    listed = (
-        f"; choose of {', '.join(sorted(known))}" if known else "; there are none: leave it out"
-    )
-    return did_you_mean(option, [one.split(".")[1] for one in known], f"{group}.") or listed
+    choose = f"choose of {', '.join(sorted(known))}" if known else "there are none: leave it out"
+    return did_you_mean(option, [one.split(".")[1] for one in known], f"{group}.") or f"; {choose}"
 
 
 def _is_setting(key: str) -> bool:
@@ -275,7 +280,3 @@ def _has(config: DictConfig, key: str) -> bool:
             return False
         node = node._get_node(name)
     return True
-
-
-def _keys(config: DictConfig, group: str) -> list[str]:
-    return [f"{group}.{key}" for key in config[group] if key != "_target_"]

@@ -76,24 +76,18 @@ def _check_launcher(launcher: Any) -> None:
         return
     from hydra_plugins.hydra_joblib_launcher.config import JobLibLauncherConf
 
+    cores = len(os.sched_getaffinity(0))
     for key, value in launcher.items():
-        if key == "n_jobs":
-            _check_side_by_side(value)
-        elif value != getattr(JobLibLauncherConf, key, value):
+        if key == "n_jobs" and value != -1:
+            try:
+                whole("hydra.launcher.n_jobs", value, 1, max(SIDE_BY_SIDE, cores))
+            except UserError as error:
+                raise UserError(f"{error}, or -1 for a job a core") from error
+        elif key != "n_jobs" and value != getattr(JobLibLauncherConf, key, value):
             raise UserError(
                 f"hydra.launcher.{key}={_shown(value)}: cannot be set; "
                 "of a launcher's settings a comparison takes hydra.launcher.n_jobs"
             )
-
-
-def _check_side_by_side(value: Any) -> None:
-    most = max(SIDE_BY_SIDE, len(os.sched_getaffinity(0)))
-    if value != -1:
-        name = "hydra.launcher.n_jobs"
-        try:
-            whole(name, value, 1, most)
-        except UserError as error:
-            raise UserError(f"{error}, or -1 for a job a core") from error
 
 
 def _check_queue(launcher: Mapping[Any, Any], folder: str) -> None:

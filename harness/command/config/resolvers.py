@@ -7,6 +7,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from normbench import settings
 from normbench.command.config.compose import hydra_of
+from normbench.datasets import UserError
 
 PER_CHOICE = {"per_scheme": "normalizer", "per_optimizer": "optimizer"}
 
@@ -20,8 +21,6 @@ def register() -> None:
 
 def _per_choice(word: str, group: str, values: Any, *, _root_: DictConfig) -> Any:
     """Return the value of the job's choice: `${per_scheme:{identity:1,standard:2}}`."""
-    from normbench.datasets import UserError
-
     name = str(hydra_of(_root_).runtime.choices[group])
     if name not in values:
         raise UserError(

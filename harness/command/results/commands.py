@@ -6,8 +6,8 @@ Heavy libraries are loaded where a command needs them, so that `--help` is quick
 import argparse
 import sqlite3
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command not in OF_RUNS:
             collect_seldom()
         return int(COMMANDS[options.command](options))
-    except ResultsError as error:
+    except (LookupError, ValueError) as error:
+        from normbench.datasets.values import UserError  # it loads numpy
+
+        if not isinstance(error, (ResultsError, UserError)):
+            raise
         print(f"normbench: {error.args[0]}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -193,17 +197,6 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
-@contextmanager
-def _told() -> Iterator[None]:
-    """Tell of a mistake in a setting as of one in a word; the settings are loaded only here."""
-    from normbench.datasets.values import UserError
-
-    try:
-        yield
-    except UserError as error:
-        raise ResultsError(str(error)) from error
-
-
 def _rejudge(options: argparse.Namespace) -> int:
     from normbench.command.results import rejudge
 
@@ -211,10 +204,9 @@ def _rejudge(options: argparse.Namespace) -> int:
     if sweep and "=" in sweep:
         sweep, rules = None, [sweep, *rules]
     folder = Path(options.out).absolute() if options.out else None
-    with _told():
-        told = rejudge.rules_of(rules)
-        old = _read(options.store, [sweep] if sweep else ())
-        return rejudge.run(options.store, old, told, folder)
+    told = rejudge.rules_of(rules)
+    old = _read(options.store, [sweep] if sweep else ())
+    return rejudge.run(options.store, old, told, folder)
 
 
 def _delete(options: argparse.Namespace) -> int:
@@ -226,8 +218,7 @@ def _delete(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from normbench.command.results import moving
 
-    with _told():
-        return moving.leave(options.store, options.sweep, options.all, options.overwrite)
+    return moving.leave(options.store, options.sweep, options.all, options.overwrite)
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -235,8 +226,7 @@ def _import(options: argparse.Namespace) -> int:
     from normbench.recording.store.connection import StoreLostError
 
     try:
-        with _told():
-            return moving.come(options.store, options.artifacts, options.file)
+        return moving.come(options.store, options.artifacts, options.file)
     except StoreLostError as error:
         print(f"normbench: {error}; the same command finishes it", file=sys.stderr)
         return 1

@@ -69,7 +69,12 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
     for run in (*found.guests, *found.jobs, *found.steps):
         if run.info.run_id not in going:
             writer.untag(run.info.run_id, own & set(run.data.tags))
-    _hand_on(writer, found)
+    for job, (sweep, run) in found.heirs.items():  # with its step sizes it is the heir's
+        writer.tag(job, {names.SWEEP_ID.key: sweep, names.PARENT.key: run})
+    for step in found.steps:
+        heir = found.heirs.get(step.data.tags[names.PARENT.key])
+        if heir:
+            writer.tag(step.info.run_id, {names.SWEEP_ID.key: heir[0]})
     every = writer.search(names.ROLE.equals(names.SWEEP))
     others = [run.data.tags for run in every if run.info.run_id not in going]
     for sweep in found.sweeps:  # before what says which files are theirs
@@ -93,15 +98,9 @@ def _found(writer: Writer, sweeps: Sequence[str]) -> Found:
             )
         for run in own:
             runs[run.data.tags[names.ROLE.key]].append(run)
-        guests += [
-            run
-            for run in writer.members(sweep)
-            if run.data.tags.get(names.SWEEP_ID.key) not in sweeps
-        ]
-    for run in runs[names.SWEEP]:
-        if leftovers.at_work(run):
-            sweep = run.data.tags[names.SWEEP_ID.key]
-            raise ResultsError(f"sweep {clean.line(sweep)}: is at work; stop it, or wait for it")
+        members = writer.search(names.membership(sweep).exists)
+        guests += [run for run in members if run.data.tags.get(names.SWEEP_ID.key) not in sweeps]
+    leftovers.refuse_at_work(runs[names.SWEEP])
     known: dict[str, dict[str, str]] = {}
     heirs: dict[str, tuple[str, str]] = {}
     for job in runs[names.SCHEME]:
@@ -118,16 +117,6 @@ def _agreed(question: str) -> bool:
     if not sys.stdin.isatty():
         raise ResultsError(f"{question}: nobody can be asked here; add --yes")
     return input(f"{question}? [y/N] ").strip().lower() in ("y", "yes")
-
-
-def _hand_on(writer: Writer, found: Found) -> None:
-    """Make jobs that stay those of the sweep that shares them, with their step sizes."""
-    for job, (sweep, run) in found.heirs.items():
-        writer.tag(job, {names.SWEEP_ID.key: sweep, names.PARENT.key: run})
-    for step in found.steps:
-        heir = found.heirs.get(step.data.tags[names.PARENT.key])
-        if heir:
-            writer.tag(step.info.run_id, {names.SWEEP_ID.key: heir[0]})
 
 
 def _take_away(tags: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> None:

@@ -54,10 +54,8 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
         found = load(store, work.sweep_id)
         publish(work.writer, found, parents)
         written = present(found, folder)
-        attach(work.writer, found, written)
-        for experiment, parent in parents.items():
-            for file in written.get(experiment, ()):
-                work.writer.log_file(parent, file)
+        attach(work.writer, found, written, parents)
+        for parent in parents.values():
             work.writer.finish(parent)
     return 0
 
@@ -131,7 +129,7 @@ class _Work:
 
         Otherwise as it was judged then.
         """
-        if self.writer.has_member(row["experiment"], self.sweep_id, number):
+        if self.writer.ended_member(row["experiment"], self.sweep_id, number):
             return
         run = Recorded(self.old, row["run_id"])
         place = self._place(run, number, parent)

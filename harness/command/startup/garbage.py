@@ -7,9 +7,8 @@ them again and again, and once more at the end, took a third of a short command.
 import atexit
 import gc
 
-OBJECTS = (
-    50_000  # made since the last collection, that call for the next; Python's own: 700 to 2000
-)
+# Objects made since the last collection that call for the next; Python's own: 700 to 2000.
+OBJECTS = 50_000
 
 
 def collect_nothing_yet() -> None:

@@ -9,9 +9,7 @@ import ctypes
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from normbench.engine.fast import processor
 
@@ -41,31 +39,18 @@ def in_use() -> str:
 
     And `mkl 2026.2.0 for packed points` where it is used.
     """
-    from normbench.engine.fast.packed import version
-
-    return _told(
-        lambda pool: (
-            f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}, "
-            f"{pool['num_threads']} threads"
-        ),
-        f"mkl {version()} for packed points",
-    )
-
-
-def names() -> str:
-    """Return the names of the kernels alone, such as `SkylakeX`."""
-    return _told(lambda pool: str(pool.get("architecture", pool["internal_api"])), "mkl")
-
-
-def _told(words: Callable[[dict[str, Any]], str], of_packed: str) -> str:
-    """Return words of each library of matrix products, each once, and of that of packed points."""
     from threadpoolctl import threadpool_info
 
-    from normbench.engine.fast.packed import path, used
+    from normbench.engine.fast import packed
 
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    others = {words(pool) for pool in pools if Path(pool["filepath"]) != path()}
-    return "; ".join([*sorted(others), *([of_packed] if used() else [])])
+    libraries = {
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}, "
+        f"{pool['num_threads']} threads"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas" and Path(pool["filepath"]) != packed.path()
+    }
+    of_packed = [f"mkl {packed.version()} for packed points"] if packed.used() else []
+    return "; ".join([*sorted(libraries), *of_packed])
 
 
 def _has_avx512() -> bool:
@@ -82,7 +67,7 @@ def _chosen() -> str | None:
         return None
     folder = Path(spec.origin).parent.parent / "numpy.libs"
     library = next(iter(sorted(folder.glob("libscipy_openblas64_*.so"))), None)
-    if library is None or not hasattr(os, "fork"):
+    if library is None:
         return None
     reading, writing = os.pipe()
     child = os.fork()

@@ -8,9 +8,10 @@ namespace package, and a launcher asks its `hydra_context` for the config of eac
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 from hydra._internal.config_search_path_impl import ConfigSearchPathImpl
 from hydra._internal.hydra import Hydra
@@ -94,20 +95,7 @@ def hand_configs(launcher: Any, grid: Grid) -> None:
     """
     if not str(launcher.config.hydra.launcher.get("_target_")).endswith(".BasicLauncher"):
         return
-    context = cast(HydraContext, launcher.hydra_context)
-    loader = cast(Any, _FromGrid(context.config_loader, grid))
+    context = launcher.hydra_context
+    loader = copy(context.config_loader)  # the grid has the original
+    loader.load_sweep_config = lambda master, words: grid.config(tuple(words))
     launcher.hydra_context = HydraContext(config_loader=loader, callbacks=context.callbacks)
-
-
-class _FromGrid:
-    """Hydra's loader, except that the configs of jobs come from a grid."""
-
-    def __init__(self, loader: Any, grid: Grid) -> None:
-        self._loader, self._grid = loader, grid
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def load_sweep_config(self, master: DictConfig, overrides: list[str]) -> DictConfig:
-        """Return a job's config."""
-        return self._grid.config(tuple(overrides))

@@ -64,11 +64,8 @@ def _refuse_flags(words: Sequence[str]) -> None:
     for word in words:
         flag = word.partition("=")[0]
         if flag.startswith("-") and flag.strip("-") and flag not in _Parser.flags:
-            raise UserError(f"{word}: there is no such flag; {HELP}{_near(flag)}")
-
-
-def _near(flag: str) -> str:
-    return did_you_mean(flag, [known for known in _Parser.flags if known.startswith("--")])
+            near = did_you_mean(flag, [known for known in _Parser.flags if known.startswith("--")])
+            raise UserError(f"{word}: there is no such flag; {HELP}{near}")
 
 
 def _parser() -> _Parser:

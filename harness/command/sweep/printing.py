@@ -53,8 +53,6 @@ def lost(error: OSError) -> str | None:
 
 def _reader_left() -> bool:
     """Return whether the standard output is a pipe that nobody reads."""
-    if not hasattr(select, "poll"):  # as on Windows
-        return True
     asked = select.poll()  # to write nothing into such a pipe is no error
     asked.register(sys.stdout.fileno(), select.POLLOUT)
     return any(event & select.POLLERR for _, event in asked.poll(0))

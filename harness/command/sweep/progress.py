@@ -3,12 +3,12 @@
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from normbench.datasets import Dataset
+from normbench.datasets.on_disk.points import Points
+from normbench.datasets.values import gigabytes
 from normbench.results.safe import clean
-
-if TYPE_CHECKING:
-    from normbench.datasets import Dataset
 
 QUIET_SECONDS = 10.0  # between two lines in a pipe
 MINUTE, HOUR = 60, 3600
@@ -82,14 +82,11 @@ class Progress:
         print(f"{self.title}: {words}", file=sys.stderr, flush=True)
 
 
-def reading(dataset: "Dataset") -> Callable[[], str] | None:
+def reading(dataset: Dataset) -> Callable[[], str] | None:
     """Return what says how much of a data set's files was read since now, and how fast.
 
     None where all points are in memory.
     """
-    from normbench.datasets.on_disk.points import Points
-    from normbench.datasets.values import gigabytes
-
     parts = [part.source for part in (dataset.x, dataset.x_test) if isinstance(part, Points)]
     sources = {id(source): source for source in parts}.values()  # both parts may be of one file
 

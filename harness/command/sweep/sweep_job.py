@@ -12,14 +12,18 @@ from normbench import names
 from normbench.command.config import resolvers
 from normbench.command.config.compose import JobSpec
 from normbench.command.sweep import task
+from normbench.command.sweep.progress import Progress, reading
+from normbench.datasets import UserError
+from normbench.recording.resume import checkpoints, leftovers
+from normbench.recording.store.connection import StoreLostError
+from normbench.recording.store.writer import Writer
 from normbench.results.safe import clean
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.job_records import JobRecord
 
-if TYPE_CHECKING:
-    from normbench.command.sweep.progress import Progress
+if TYPE_CHECKING:  # they load scipy and scikit-learn
     from normbench.job import Shared
     from normbench.recording.store.records import Place
-    from normbench.recording.store.writer import Writer
-    from normbench.results.store.job_records import JobRecord
 
 
 def run_job(config: DictConfig) -> dict[str, Any]:
@@ -28,9 +32,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`);
     `run_id` and `experiment` are those of the scheme's run; `reused` says that it was there.
     """
-    from normbench.command.sweep.progress import Progress
     from normbench.recording.resume import recovery
-    from normbench.recording.resume.leftovers import LEDGER
 
     resolvers.register()  # a launcher's process of its own knows nothing of them, or of secrets
     spec = JobSpec.of(config)
@@ -38,7 +40,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     folder = spec.folder
     outcome = {"experiment": spec.experiment, "reused": False}
     try:
-        ledger = recovery.read_ledger(folder / LEDGER)
+        ledger = recovery.read_ledger(folder / leftovers.LEDGER)
     except OSError:
         reason = f"hydra.sweep.dir={folder}: was removed while the sweep was at work"
         return outcome | {"failure": "store", "reason": reason, "run_id": ""}
@@ -68,12 +70,10 @@ def run_job(config: DictConfig) -> dict[str, Any]:
 
 def _let_go(place: "Place", folder: Path) -> None:
     """Remove what is kept of a descent that is recorded."""
-    from normbench.recording.resume import checkpoints
-
     checkpoints.remove(folder.parent, place.tags[names.DESCENT.key])
 
 
-def _place(spec: JobSpec, writer: "Writer", ledger: dict[str, Any]) -> "Place":
+def _place(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "Place":
     """Return where a job's runs belong, and the tags that they share."""
     from normbench.recording.store.records import Place
 
@@ -91,20 +91,17 @@ def _place(spec: JobSpec, writer: "Writer", ledger: dict[str, Any]) -> "Place":
 
 def _result(
     spec: JobSpec,
-    writer: "Writer",
+    writer: Writer,
     place: "Place",
-    progress: "Progress",
+    progress: Progress,
     others_wait: ExitStack,
-) -> tuple[str, str, "JobRecord | None"]:
+) -> tuple[str, str, JobRecord | None]:
     """Return the id of a recorded job that holds this one, the kind of failure, the new record.
 
     While others_wait is open, a job of the same descent in another process waits, to take this
     one's result.
     """
-    from normbench.command.sweep.progress import reading
-    from normbench.datasets import UserError
     from normbench.job import run
-    from normbench.recording.resume import checkpoints, leftovers
     from normbench.recording.store import records
 
     try:
@@ -137,15 +134,13 @@ def _shared() -> "Shared":
     return Shared()
 
 
-def _recorded(writer: "Writer", place: "Place") -> tuple[str, "JobRecord | None"]:
+def _recorded(writer: Writer, place: "Place") -> tuple[str, JobRecord | None]:
     """Return the id of a finished job that holds this one, now of the sweep, or else this one.
 
     That is: from a descent that is recorded, judged by the job's own rules. Neither without a
     store: what the job finds is kept on disk.
     """
     from normbench.recording.reuse import lookup as reuse
-    from normbench.recording.store.connection import StoreLostError
-    from normbench.results.store.errors import ResultsError
 
     try:
         found = reuse.of_descent(writer, place)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
@@ -24,14 +25,22 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
-from normbench import names
+from normbench import CHECKOUT, names
 from normbench.command.config import compose, resolvers, study
 from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError, reading
 from normbench.command.config.grid import Grid, hold_back, overridden
+from normbench.command.startup.garbage import collect_seldom
+from normbench.command.startup.kernels import in_use
 from normbench.command.sweep import hydras_own
 from normbench.command.sweep import printing as output
 from normbench.command.sweep.queues import LOST, Queue, lost
+from normbench.datasets import UserError
+from normbench.recording.resume import leftovers
+from normbench.recording.store.places import own_place
+from normbench.results.safe import clean
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.owner import LOCK
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -93,7 +102,6 @@ class Sweep(Sweeper):
         not fit one another those jobs fail, and the others run.
         """
         from normbench.command.sweep.rehearsal import rehearse
-        from normbench.datasets import UserError
 
         experiments: dict[str, None] = {}
         notes: dict[str, None] = {}
@@ -135,11 +143,6 @@ class Sweep(Sweeper):
 
     def _start(self, experiments: Sequence[str], jobs: int) -> None:
         """Open the store, make a sweep run in each experiment, and write the ledger."""
-        from normbench.datasets import UserError
-        from normbench.recording.resume import leftovers
-        from normbench.recording.store.places import own_place
-        from normbench.results.safe import clean
-
         assert self.config is not None
         try:
             self.made = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
@@ -183,9 +186,6 @@ class Sweep(Sweeper):
 
         Raises `SweepError` where a launcher's process was killed.
         """
-        from normbench.command.startup.garbage import collect_seldom
-        from normbench.recording.resume.leftovers import PENDING
-
         collect_seldom()
         hydras_own.hand_configs(self.launcher, grid)
         assert self.launcher is not None
@@ -212,7 +212,7 @@ class Sweep(Sweeper):
             if outcome["failure"] == LOST:
                 outcome |= self._found(number)
         with suppress(OSError):  # not empty: what waits there is the next command's
-            (self.folder / PENDING).rmdir()
+            (self.folder / leftovers.PENDING).rmdir()
         return outcomes
 
     def _found(self, number: int) -> dict[str, Any]:
@@ -236,8 +236,6 @@ class Sweep(Sweeper):
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
         self.tables.cancel()
         if not self.parents:  # nothing is recorded: nothing stays
-            from normbench.results.store.owner import LOCK
-
             with suppress(OSError):
                 if self.made:
                     (self.folder / LOCK).unlink(missing_ok=True)
@@ -253,14 +251,12 @@ class Sweep(Sweeper):
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
-        from normbench.recording.resume.leftovers import is_held
         from normbench.results.pages.drawn import Known
         from normbench.results.pages.publishing import attach, publish
         from normbench.results.report.terminal import present
-        from normbench.results.store.errors import ResultsError
         from normbench.results.store.runs import load
 
-        if self.lock and not is_held(self.lock, self.folder):
+        if self.lock and not leftovers.is_held(self.lock, self.folder):
             print(f"{self.folder}: was removed while the sweep was at work", file=sys.stderr)
         self._check_stands(outcomes)
         failures = [outcome for outcome in outcomes if outcome["failure"]]
@@ -279,25 +275,22 @@ class Sweep(Sweeper):
         try:
             found = load(self.writer.store.uri, self.sweep_id)
             publish(self.writer, found, self.parents)
-            drawn = known.copied()
+            show = partial(present, found, self.folder, drawn=known.copied(), wanted=self.figures)
             try:
-                written = present(found, self.folder, drawn=drawn, wanted=self.figures)
+                written = show()
                 print(end="", flush=True)
             except OSError as error:  # as in `normbench | head`: the figures are still due
                 unsaid = output.lost(error)
                 if unsaid is None:
                     raise
-                written = present(found, self.folder, drawn=drawn, wanted=self.figures)
+                written = show()
         except ResultsError as error:
             self._check_stands(outcomes)
             words = str(error.args[0]).removeprefix("--out ")
             raise SweepError(
                 f"{words}; every job is recorded: normbench results draws them"
             ) from error
-        for experiment, files in written.items():
-            for file in files:
-                self.writer.log_file(self.parents[experiment], file)
-        attach(self.writer, found, written)
+        attach(self.writer, found, written, self.parents)
         known.remember(written)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
@@ -312,8 +305,6 @@ class Sweep(Sweeper):
 
     def _check_stands(self, outcomes: Sequence[dict[str, Any]]) -> None:
         """Raise `SweepError`, with what is true of every job, unless all are in the store."""
-        from normbench.recording.resume.leftovers import PENDING
-
         runs = [outcome["run_id"] for outcome in outcomes if outcome["run_id"]]
         standing = self.writer.store.statuses(list(dict.fromkeys(runs)))
         missing = [
@@ -324,7 +315,9 @@ class Sweep(Sweeper):
         reasons = [outcome["reason"] for outcome in outcomes if outcome["failure"] == "store"]
         gone = f"tracking.uri={self.writer.store.shown}: what was recorded is there no more"
         jobs, words = len(outcomes), [lost(outcomes) or (reasons[0] if reasons else gone)]
-        kept = sum((self.folder / PENDING / f"{number}.npz").is_file() for number in missing)
+        kept = sum(
+            (self.folder / leftovers.PENDING / f"{number}.npz").is_file() for number in missing
+        )
         if kept:
             words.append(
                 f"{kept} of {jobs} jobs are kept in {self.folder} and logged by the next command"
@@ -360,8 +353,6 @@ def _share_threads(config: DictConfig) -> None:
 
 
 def _versions() -> dict[str, str]:
-    from normbench.command.startup.kernels import in_use
-
     found = {names.version(name).key: version(name) for name in LIBRARIES}
     python = {names.version("python").key: sys.version.split()[0]}
     return {**python, **found, names.BLAS.key: in_use()}
@@ -369,13 +360,10 @@ def _versions() -> dict[str, str]:
 
 def _commit() -> dict[str, str]:
     """Return the commit of the code and whether the tree was dirty; nothing outside a checkout."""
-    from normbench import CHECKOUT
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
+        words, quiet = ["git", *arguments], subprocess.DEVNULL
+        return subprocess.check_output(words, cwd=CHECKOUT, stderr=quiet, text=True).strip()
 
     try:
         # Installed in an environment inside the user's own repository, git would tell of that one.

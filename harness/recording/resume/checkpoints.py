@@ -53,8 +53,8 @@ class DescentFile:
     def save(self, parts: Mapping[str, Array]) -> None:
         """Write what a descent goes on from; where that fails, say so once and leave it."""
         tick = time.monotonic()
-        own = {names.DESCENT.key: np.array(self.descent), "seconds": np.array(self._seconds())}
-        own["code"] = np.array(code())
+        own = {names.DESCENT.key: np.array(self.descent), "code": np.array(code())}
+        own["seconds"] = np.array(self.spent + tick - self._began)
         size = sum(part.nbytes for part in parts.values())
         # What only pickle could write is not read again, nor is what is too large.
         if size < files.LARGEST and not any(part.dtype.hasobject for part in parts.values()):
@@ -94,9 +94,6 @@ class DescentFile:
         self._began = time.monotonic()
         self._next = self._began + self.seconds
 
-    def _seconds(self) -> float:
-        return self.spent + time.monotonic() - self._began
-
     def _tell(self, words: str) -> None:
         print(f"{self.file}: {words}", file=sys.stderr)
 
@@ -114,7 +111,8 @@ def tidy(folders: Path) -> None:
     """Remove the files that are so old that nobody comes back to them."""
     for file in _place(folders, "").parent.glob("*"):
         with suppress(OSError):
-            if OURS.fullmatch(file.name) and _age(file) > OLDEST[file.suffix]:
+            age = time.time() - file.lstat().st_mtime
+            if OURS.fullmatch(file.name) and age > OLDEST[file.suffix]:
                 file.unlink()
 
 
@@ -126,10 +124,6 @@ def code() -> str:
         for file in sorted(Path(str(files_of(room))).rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()
-
-
-def _age(file: Path) -> float:
-    return time.time() - file.lstat().st_mtime
 
 
 def _place(folders: Path, descent: str) -> Path:

@@ -6,7 +6,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +18,7 @@ from normbench.recording.store.connection import StoreLostError
 from normbench.recording.store.writer import Writer
 from normbench.results.safe import clean, files
 from normbench.results.store import owner
+from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
@@ -85,10 +86,13 @@ def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
         folder.rmdir()
 
 
-def at_work(run: Any) -> bool:
-    """Return whether the sweep of a sweep's run is still at work."""
-    folder = Path(run.data.tags.get(names.FOLDER.key, ""))
-    return run.info.status == "RUNNING" and bool(owner.lives(folder))
+def refuse_at_work(sweeps: Iterable[Any]) -> None:
+    """Raise ResultsError where one of some sweeps, by their own runs, is still at work."""
+    for run in sweeps:
+        folder = Path(run.data.tags.get(names.FOLDER.key, ""))
+        if run.info.status == "RUNNING" and owner.lives(folder):
+            sweep = clean.line(run.data.tags[names.SWEEP_ID.key])
+            raise ResultsError(f"sweep {sweep}: is at work; stop it, or wait for it")
 
 
 def home(folder: Path) -> dict[str, str]:
@@ -127,12 +131,18 @@ def tidy(writer: Writer, folders: Path) -> int:
     """
     folders.mkdir(parents=True, exist_ok=True)
     checkpoints.tidy(folders)
-    writer.end_abandoned(_abandoned)
+    writer.end_abandoned(lambda tags: owner.is_alive(tags) is False)  # finished or not
     written = 0
     for folder in sorted(entry for entry in folders.iterdir() if _has_records(entry)):
-        with _claimed(folder) as claimed:
-            if claimed:
-                written += sum(_recover(writer, file, folders) for file in _waiting(folder))
+        try:
+            held = hold(folder)
+        except UserError:  # that sweep lives
+            continue
+        except OSError as error:
+            print(f"{folder}: its records are left as they are ({error})", file=sys.stderr)
+            continue
+        with held:  # nobody waits for it: `only_one` keeps a job from being run and written at once
+            written += sum(_recover(writer, file, folders) for file in _waiting(folder))
     return written
 
 
@@ -143,25 +153,6 @@ def _has_records(folder: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(kinds[0]) and stat.S_ISDIR(kinds[1]) and stat.S_ISREG(kinds[2])
-
-
-@contextmanager
-def _claimed(folder: Path) -> Iterator[bool]:
-    """Hold the folder of a sweep that has ended; False where the sweep lives.
-
-    Nobody waits for it: a job is kept from being run and written at once by `only_one`.
-    """
-    try:
-        file = hold(folder)
-    except UserError:
-        yield False
-        return
-    except OSError as error:
-        print(f"{folder}: its records are left as they are ({error})", file=sys.stderr)
-        yield False
-        return
-    with file:
-        yield True
 
 
 def _waiting(folder: Path) -> list[Path]:
@@ -190,23 +181,15 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
     except StoreLostError:
         raise
     except Exception as error:  # it must not stop the commands to come
-        words = clean.first_line(error)
-        print(
-            f"{_set_aside(file)}: could not be logged and is set aside ({words})", file=sys.stderr
-        )
+        aside, words = file.with_suffix(REFUSED), clean.first_line(error)
+        with suppress(OSError):  # in a folder that we may not write to it stays
+            file = file.replace(aside)
+        print(f"{file}: could not be logged and is set aside ({words})", file=sys.stderr)
         return False
     with suppress(OSError):
         file.unlink()
         file.parent.rmdir()
     return not done
-
-
-def _set_aside(file: Path) -> Path:
-    aside = file.with_suffix(REFUSED)
-    try:
-        return file.replace(aside)
-    except OSError:  # a folder that we may not write to
-        return file
 
 
 def _is_written(writer: Writer, record: JobRecord) -> bool:
@@ -223,8 +206,3 @@ def _is_written(writer: Writer, record: JobRecord) -> bool:
     if equal:
         writer.adopt(equal, tags[names.JOB.key])
     return equal is not None
-
-
-def _abandoned(tags: Mapping[str, str]) -> bool:
-    """Return whether a sweep has ended, finished or not."""
-    return owner.is_alive(tags) is False

@@ -82,8 +82,10 @@ def _findings(
     row = run.row
     again = largest(steps, chosen)
     holds = [name for name, what in left.items() if what != VERDICTS]
-    metrics = {name: row[f"{names.METRICS}{name}"] for name in holds if _is_number(run, name)}
-    tags = {name: row[f"{names.TAGS}{name}"] for name in holds if f"{names.TAGS}{name}" in row}
+    metrics, tags = (
+        {name: row[f"{kind}{name}"] for name in holds if f"{kind}{name}" in row}
+        for kind in (names.METRICS, names.TAGS)
+    )
     series = {name: run.series(name) for name in metrics if names.axis_of(name)}
     metrics = {name: value for name, value in metrics.items() if name not in series}
     metrics, tags = {**metrics, **again.metrics}, {**tags, **again.tags}
@@ -94,10 +96,6 @@ def _findings(
         seconds=row[names.THEORY_SECONDS.column],
         search_seconds=row.get(names.SEARCH_SECONDS.column, 0.0),
     )
-
-
-def _is_number(run: Recorded, name: str) -> bool:
-    return f"{names.METRICS}{name}" in run.row
 
 
 def _with_theory(run: Recorded, step: Step) -> Step:

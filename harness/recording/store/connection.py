@@ -1,6 +1,7 @@
 """The store: opened safely, and called with patience."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -12,8 +13,6 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from normbench.datasets.values import UserError, typed
 from normbench.recording.store.places import own_place, try_folder
@@ -28,44 +27,24 @@ ABANDONED = 3600.0  # seconds after which the process that drafted a database ha
 GRAIN = 0.5  # seconds by which the time of a file may be behind the clock
 LONGEST_PAUSE = 5.0
 FEW = 4  # and at least so many times
-BATCH = 500  # runs that are asked for at once
+RETRIES = 1  # of MLflow's own for a request
 SIDE_BY_SIDE = 8  # requests to a server
 TABLES = (
     "import gc, os, sys; gc.disable(); from normbench.results.store.mlflows_own import tables; "
     "sys.stdout.buffer.write(tables()); sys.stdout.flush(); os._exit(0)"  # to tidy up takes 0.5 s
 )
 # What passes by itself, and what does not, in the words of the databases and of MLflow's client.
-PASSING = (
-    "database is locked",
-    "disk is full",
-    "no space left",
-    "disk i/o error",
-    "connection refused",
-    "connection reset",
-    "connection aborted",
-    "could not connect",
-    "max retries exceeded",
-    "server closed the connection",
-    "error code 5",
-    "temporarily unavailable",
-    "timed out",
-    "too many clients",
-    "starting up",
-    "shutting down",
-    "terminating connection",
+PASSING = re.compile(
+    "database is locked|disk is full|no space left|disk i/o error|could not connect"
+    "|connection (refused|reset|aborted)|max retries exceeded|server closed the connection"
+    "|error code 5|temporarily unavailable|timed out|too many clients|starting up|shutting down"
+    "|terminating connection"
 )
 # Two were the first: to open an empty database, or to log one data set.
-RACES = ("already exists", "duplicate key", "unique constraint")
-LASTING = (
-    "readonly",
-    "read-only",
-    "malformed",
-    "not a database",
-    "no such table",
-    "no such column",
-    "permission denied",
-    "password authentication",
-    stores.UNKNOWN,
+RACES = re.compile(f"{PASSING.pattern}|already exists|duplicate key|unique constraint")
+LASTING = re.compile(
+    "readonly|read-only|malformed|not a database|no such (table|column)|permission denied"
+    f"|password authentication|{stores.UNKNOWN}"
 )
 
 
@@ -84,8 +63,7 @@ class Patient:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._client, name)
-
-        passing = PASSING + RACES if name == "log_inputs" else PASSING
+        passing = RACES if name == "log_inputs" else PASSING
 
         def repeated(*arguments: Any, **named: Any) -> Any:
             try:
@@ -103,12 +81,12 @@ def patiently(
     call: Callable[[], Any],
     uri: str,
     seconds: float,
-    passing: Sequence[str] = PASSING,
+    passing: re.Pattern[str] = PASSING,
     few: int = FEW,
 ) -> Any:
     """Return what a call gives, repeated while the store of a URI is away for the moment.
 
-    passing: words of the errors that waiting can help with. few: how often it is called at least,
+    passing: finds the errors that waiting can help with. few: how often it is called at least,
     for a call may itself take longer than the patience. Raises `StoreLostError` where the store
     stays away, or where waiting cannot help.
     """
@@ -120,25 +98,18 @@ def patiently(
             return call()
         except Exception as error:
             again = tries < few and seconds > 0
-            kind, waited = trouble(error, passing), time.monotonic() - started
-            if kind is None:
+            waited, text = time.monotonic() - started, f"{error} {error.__cause__ or ''}".lower()
+            lasting = LASTING.search(text)
+            if not lasting and not passing.search(text):
                 raise
             words = clean.first_line(error)
-            if kind == "lasting" or (waited + pause > seconds and not again):
+            if lasting or (waited + pause > seconds and not again):
                 raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
         if waited > SILENT and not told and seconds > AT_FIRST:  # else the end is near
             print(f"{shown}: {words}; trying for {seconds:.0f} s", file=sys.stderr, flush=True)
             told = True
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def trouble(error: Exception, passing: Sequence[str] = PASSING) -> str | None:
-    """Return `passing` or `lasting` for an error of the store, None for any other."""
-    words = f"{error} {error.__cause__ or ''}".lower()
-    if any(word in words for word in LASTING):
-        return "lasting"
-    return "passing" if any(word in words for word in passing) else None
 
 
 class Tables:
@@ -152,7 +123,7 @@ class Tables:
     def begin(self) -> None:
         """Begin to make them, where there is more than one core and the libraries are not here."""
         if len(os.sched_getaffinity(0)) > 1 and not mlflows_own.is_ready():
-            _settle_mlflow()
+            mlflows_own.settle(RETRIES)
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", TABLES],
                 stdin=subprocess.DEVNULL,
@@ -229,10 +200,8 @@ class Store:
         found: dict[str, str] = {}
         with suppress(StoreLostError, sqlite3.Error):
             if self.database:
-                for first in range(0, len(runs), BATCH):
-                    some = runs[first : first + BATCH]
-                    asked = partial(mlflows_own.statuses, self.database, some)
-                    found |= patiently(asked, self.uri, PATIENCE)
+                asked = partial(mlflows_own.statuses, self.database, runs)
+                found = patiently(asked, self.uri, PATIENCE)
             else:
                 with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
                     found = dict(zip(runs, pool.map(self._of_client, runs)))
@@ -247,10 +216,8 @@ class Store:
             return ""
 
     def _open(self) -> Any:
-        """Return MlflowClient, which makes the tables where there are none, once it answers."""
-        from mlflow import MlflowClient
-
-        client = MlflowClient(tracking_uri=self.uri)
+        """Return MLflow's client, which makes the tables where there are none, once it answers."""
+        client = mlflows_own.make_client(self.uri)
         client.search_experiments(max_results=1)
         return client
 
@@ -260,13 +227,11 @@ class Store:
             return
         try:
             if self.artifacts.startswith("file:"):
-                try_folder(Path(url2pathname(urlsplit(self.artifacts).path)))
+                try_folder(uris.path_of(self.artifacts))
             else:
-                from mlflow.store.artifact.artifact_repository_registry import (
-                    get_artifact_repository,
-                )
+                from mlflow.store.artifact import artifact_repository_registry as repositories
 
-                get_artifact_repository(self.artifacts, self.uri)
+                repositories.get_artifact_repository(self.artifacts, self.uri)
         except Exception as error:  # whatever the library of a kind of place raises
             raise UserError(
                 f"tracking.artifacts={secrets.blot_places(self.artifacts)}: cannot be written "
@@ -274,23 +239,16 @@ class Store:
                 f"tracking.artifacts={own_place('mlartifacts')}"
             ) from error
 
-    def begin(self) -> None:
-        """Begin to make the tables of a SQLite store that is not there."""
+    def begin(self) -> Tables:
+        """Begin to make the tables of a SQLite store that is not there; return them."""
         if self.database and not self.database.exists() and self.database.parent.is_dir():
             self.tables.begin()
+        return self.tables
 
     @cached_property
     def client(self) -> Any:
         """MLflow's client, with patience. Raises `UserError` where the store cannot be opened."""
-        _settle_mlflow()
-        import logging
-
-        import mlflow
-
-        # What MLflow would log of a failed call, with its traceback, we say in one line. Its
-        # import sets levels of its own.
-        for name in (mlflow.__name__, "alembic"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        mlflows_own.settle(RETRIES)
         self._check_artifacts()
         try:
             if self.database:
@@ -299,8 +257,7 @@ class Store:
                 followed = partial(mlflows_own.follow, self.database)
                 patiently(followed, self.uri, AT_FIRST)
             patiently(lambda: _knock(self.uri), self.uri, KNOCK, few=1)
-            client = patiently(self._open, self.uri, AT_FIRST, PASSING + RACES)
-            return Patient(client, self.uri, PATIENCE)
+            return Patient(patiently(self._open, self.uri, AT_FIRST, RACES), self.uri)
         except Exception as error:  # whatever a database's driver raises
             cause = (isinstance(error, StoreLostError) and error.__cause__) or error
             place = f"tracking.uri={uris.of_file(own_place('mlflow.db'))}"
@@ -309,16 +266,6 @@ class Store:
             raise UserError(
                 f"tracking.uri={self.shown}: the store cannot be opened ({why}); {remedy}"
             ) from error
-
-
-def _settle_mlflow() -> None:
-    """Set what MLflow reads from the environment, where the user has not."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("MLFLOW_ENABLE_ASYNC_LOGGING", "false")
-    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")  # of every run
-    # Our own patience is told of and bounded; MLflow's would come on top of it.
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
 
 
 def _knock(uri: str) -> None:

@@ -3,8 +3,6 @@
 import os
 import tempfile
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from normbench.datasets import UserError
 from normbench.results.store import uris
@@ -29,10 +27,9 @@ def refuse_left(store: str, experiment: str, artifacts: str) -> None:
 
     store: the database's URI, to be shown. The folder may be another user's, or another machine's.
     """
-    parts = urlsplit(artifacts)
-    if parts.scheme != "file":
+    if not artifacts.startswith("file:"):
         return
-    folder = Path(url2pathname(parts.path))
+    folder = uris.path_of(artifacts)
     try:
         try_folder(folder)
     except OSError as error:

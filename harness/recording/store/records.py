@@ -149,7 +149,8 @@ def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunReco
     # What makes a run the job's own is its scheme's alone.
     own_alone = (names.FINGERPRINT.key, names.DESCENT.key, names.JOB.key)
     shared = {key: text for key, text in tags.items() if key not in own_alone}
-    metrics = [(names.STEP_SIZE.key, step.step_size, 0), *_metrics(step), *_starts(step)]
+    metrics = [(names.STEP_SIZE.key, step.step_size, 0), *_metrics(step)]
+    metrics += _points(step.starts) if len(step.verdicts) > 1 else []  # of each, by its number
     return RunRecord(f"{name}, step {size}", {**shared, **own}, metrics)
 
 
@@ -161,21 +162,19 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
         "task": dataset.task,
         "classes": list(dataset.class_names),
     }
+    columns = [
+        {"type": "double", "name": clean.shown(name), "required": True}
+        for name in dataset.feature_names
+    ]
+    schema = json.dumps({"mlflow_colspec": columns})
     return {
         "name": dataset.name,
         "digest": dataset.fingerprint[:36],
         "source_type": "normbench",
         "source": json.dumps({"source": clean.shown(dataset.source)}),
         "profile": json.dumps(profile),
-        **_schema(dataset.feature_names),
+        **({"schema": schema} if len(schema) <= LONGEST_SCHEMA else {}),
     }
-
-
-def _schema(features: Sequence[str]) -> dict[str, str]:
-    """Return the names of features as MLflow's pages show them; nothing for too many of them."""
-    columns = [{"type": "double", "name": clean.shown(name), "required": True} for name in features]
-    text = json.dumps({"mlflow_colspec": columns})
-    return {"schema": text} if len(text) <= LONGEST_SCHEMA else {}
 
 
 def _metrics(step: Step) -> list[Entry]:
@@ -208,13 +207,6 @@ def _grid(steps: Sequence[Step]) -> list[Entry]:
                 for value in step.histories.get(metric.key, [])[-1:]:
                     entries.append((names.grid(metric).key, float(value), number))
     return _finite(entries)
-
-
-def _starts(step: Step) -> list[Entry]:
-    """Return what each of several starts came to, numbered by the start."""
-    if len(step.verdicts) < 2:
-        return []
-    return list(_points(step.starts))
 
 
 def _findings(found: Findings) -> list[Entry]:

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +17,7 @@ from normbench.datasets import UserError
 from normbench.recording.store import places
 from normbench.recording.store.connection import Store, StoreLostError
 from normbench.results.safe import clean
-from normbench.results.store import uris
+from normbench.results.store import dataset_inputs, stores, uris
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.results.store.looks import look
 
@@ -29,7 +28,8 @@ FREE = (
     "uri = os.environ['STORE']; "
     "gc(['--backend-store-uri', uri, '--tracking-uri', uri, '--run-ids', sys.argv[1]])"
 )
-FEW = 100  # parameters a call, likewise
+FEW = 100  # parameters and tags a call, likewise
+FINISHED, NOT_KILLED = "attributes.status = 'FINISHED'", "attributes.status != 'KILLED'"
 
 
 class Writer:
@@ -38,11 +38,12 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.client = store.client
+        self._experiments: dict[str, str] = {}  # their ids by their names
 
     def start_sweep(self, experiment: str, sweep_id: str, tags: Mapping[str, str]) -> str:
         """Return the id of a new sweep run."""
         run = RunRecord(f"sweep {sweep_id}", {**tags, names.SWEEP_ID.key: sweep_id})
-        return self._create(self._experiment(experiment), run, names.SWEEP)
+        return self._create(experiment, run, names.SWEEP)
 
     def free_id(self, wanted: str) -> str:
         """Return an id that no sweep of the store has: the one that is wanted, or numbered."""
@@ -52,14 +53,15 @@ class Writer:
             tried = f"{wanted}.{number}"
         return tried
 
-    def begin(self, experiment: str, name: str, tags: Mapping[str, str], started: int) -> str:
-        """Return the id of a new run, which began at a time in ms."""
-        place, first = self._experiment(experiment), dict(list(tags.items())[:FEW])
-        run_id = str(self.client.create_run(place, started, first, name).info.run_id)
-        rest = list(tags.items())[FEW:]
-        for number in range(0, len(rest), FEW):
-            self.tag_run(run_id, dict(rest[number : number + FEW]))
-        return run_id
+    def begin(
+        self, experiment: str, name: str, tags: Mapping[str, str], started: int | None = None
+    ) -> str:
+        """Return the id of a new run, which begins now or began at a time in ms."""
+        entries, place = list(tags.items()), self._experiment(experiment)
+        run = self.client.create_run(place, started, dict(entries[:FEW]), name)
+        for first in range(FEW, len(entries), FEW):
+            self.tag(run.info.run_id, dict(entries[first : first + FEW]))
+        return str(run.info.run_id)
 
     def finish(self, run_id: str, status: str = "FINISHED", ended: int | None = None) -> None:
         """End a run, now or at a time in ms."""
@@ -71,14 +73,13 @@ class Writer:
         The scheme's run is finished last, so that a job that is not whole is not FINISHED. Raises
         `StoreLostError` where what was written cannot be read back.
         """
-        experiment = self._experiment(record.experiment)
-        scheme = self._create(experiment, record.scheme, names.SCHEME, record.parent)
+        scheme = self._create(record.experiment, record.scheme, names.SCHEME, record.parent)
         self.log_params(scheme, record.params)
         if record.dataset:
             self.log_input(scheme, record.dataset, {"mlflow.data.context": "training"})
         written = {}
         for step in record.steps:
-            run_id = self._create(experiment, step, names.STEP, scheme)
+            run_id = self._create(record.experiment, step, names.STEP, scheme)
             self._log(run_id, step.metrics)
             self.finish(run_id)
             written[run_id] = "FINISHED"
@@ -105,27 +106,22 @@ class Writer:
 
     def find(self, experiment: str, fingerprint: str) -> str | None:
         """Return the id of a finished scheme run of a fingerprint, None where there is none."""
-        return self._find(
-            experiment,
-            f"{names.FINGERPRINT.equals(fingerprint)} and attributes.status = 'FINISHED'",
-        )
+        run = self._first(experiment, names.FINGERPRINT.equals(fingerprint), FINISHED)
+        return str(run.info.run_id) if run else None
 
     def of_descent(self, experiment: str, descent: str) -> list[Any]:
         """Return the finished scheme runs of a descent, the latest first."""
-        query = f"{names.DESCENT.equals(descent)} and attributes.status = 'FINISHED'"
+        query = f"{names.DESCENT.equals(descent)} and {FINISHED}"
         return list(self.client.search_runs([self._experiment(experiment)], query))
 
     def holds(self, experiment: str, job: str) -> bool:
         """Return whether a job of a sweep, `<sweep>/<number>`, is written, finished or failed."""
-        wanted = f"{names.JOB.equals(job)} and {names.ROLE.equals(names.SCHEME)}"
-        query = f"{wanted} and attributes.status != 'KILLED'"
-        return self._find(experiment, query) is not None
+        terms = (names.JOB.equals(job), names.ROLE.equals(names.SCHEME), NOT_KILLED)
+        return self._first(experiment, *terms) is not None
 
-    def _find(self, experiment: str, query: str) -> str | None:
-        found = self._first(experiment, query)
-        return str(found.info.run_id) if found else None
-
-    def _first(self, experiment: str, query: str) -> Any:
+    def _first(self, experiment: str, *terms: str) -> Any:
+        """Return the latest run of an experiment for which all terms hold, None without one."""
+        query = " and ".join(terms)
         found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
         return found[0] if found else None
 
@@ -133,35 +129,20 @@ class Writer:
         """Return the ids of a sweep's own runs by the ids of their experiments."""
         return {run.info.experiment_id: run.info.run_id for run in self._sweeps(sweep_id)}
 
-    def has_member(self, experiment: str, sweep_id: str, number: int) -> bool:
-        """Return whether a sweep has a job of a number, its own or one that it took in."""
-        return self._member(experiment, sweep_id, number, "KILLED") is not None
-
     def ended_member(self, experiment: str, sweep_id: str, number: int) -> Any:
         """Return the run of a sweep's job, its own or one that it took in; None unless it ended."""
-        return self._member(experiment, sweep_id, number, "KILLED", "RUNNING")
-
-    def _member(self, experiment: str, sweep_id: str, number: int, *but: str) -> Any:
-        terms = [names.membership(sweep_id).equals(str(number)), names.ROLE.equals(names.SCHEME)]
-        terms += [f"attributes.status != '{status}'" for status in but]
-        return self._first(experiment, " and ".join(terms))
+        terms = (names.membership(sweep_id).equals(str(number)), names.ROLE.equals(names.SCHEME))
+        return self._first(experiment, *terms, NOT_KILLED, "attributes.status != 'RUNNING'")
 
     def adopt(self, scheme: str, job: str) -> None:
         """Make a recorded job one of a sweep's: `<sweep>/<number>`."""
         sweep_id, _, number = job.rpartition("/")
-        self.client.set_tag(scheme, names.membership(sweep_id).key, number)
-
-    def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Put tags on a run."""
-        for key, text in tags.items():
-            self.client.set_tag(run_id, key, text)
+        self.tag(scheme, {names.membership(sweep_id).key: number})
 
     def tags_of(self, experiment: str, tag: names.Tag, text: str) -> dict[str, str] | None:
         """Return the tags of an experiment's finished sweep run that has a tag, else None."""
-        wanted = f"{tag.equals(text)} and {names.ROLE.equals(names.SWEEP)}"
-        query = f"{wanted} and attributes.status = 'FINISHED'"
-        found = self.client.search_runs([self._experiment(experiment)], query, max_results=1)
-        return dict(found[0].data.tags) if found else None
+        run = self._first(experiment, tag.equals(text), names.ROLE.equals(names.SWEEP), FINISHED)
+        return dict(run.data.tags) if run else None
 
     def run(self, run_id: str) -> Any:
         """Return a run of the store."""
@@ -169,13 +150,7 @@ class Writer:
 
     def knows(self, run_id: str) -> bool:
         """Return whether the store has a run of that id."""
-        from mlflow.exceptions import MlflowException
-
-        try:
-            self.client.get_run(run_id)
-        except MlflowException:
-            return False
-        return True
+        return bool(self.store.statuses([run_id]))
 
     def end_abandoned(
         self, abandoned: Callable[[Mapping[str, str]], bool], status: str = "KILLED"
@@ -188,11 +163,8 @@ class Writer:
         """
         running = self.search("attributes.status = 'RUNNING'")
         ids = {run.data.tags.get(names.SWEEP_ID.key, "") for run in running} - {""}
-        gone = set()
-        for sweep_id in ids:
-            sweeps = self._sweeps(sweep_id)
-            if sweeps and abandoned(sweeps[0].data.tags):
-                gone.add(sweep_id)
+        tags = {sweep_id: [run.data.tags for run in self._sweeps(sweep_id)] for sweep_id in ids}
+        gone = {sweep_id for sweep_id, of_runs in tags.items() if of_runs and abandoned(of_runs[0])}
         left = [run for run in running if run.data.tags.get(names.SWEEP_ID.key) in gone]
         for run in left:
             role = run.data.tags.get(names.ROLE.key)
@@ -203,8 +175,7 @@ class Writer:
 
     def _end_steps(self, scheme: str) -> None:
         """Let no step of a job that was cut off pass for one of a job that is whole."""
-        query = f"{names.PARENT.equals(scheme)} and attributes.status = 'FINISHED'"
-        for step in self.search(query):
+        for step in self.search(f"{names.PARENT.equals(scheme)} and {FINISHED}"):
             self.finish(step.info.run_id, "KILLED")
 
     def log_file(self, run_id: str, path: Path, folder: str = "") -> None:
@@ -215,7 +186,7 @@ class Writer:
         """Log a value as a JSON artifact of a run."""
         self.client.log_dict(run_id, value, name)
 
-    def tag_run(self, run_id: str, tags: Mapping[str, str]) -> None:
+    def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags of a run that is there, ended or not."""
         from mlflow.entities import RunTag
 
@@ -236,10 +207,6 @@ class Writer:
     def of_sweep(self, sweep_id: str) -> list[Any]:
         """Return the runs that a sweep wrote: its own, its jobs', their step sizes'."""
         return self.search(names.SWEEP_ID.equals(sweep_id))
-
-    def members(self, sweep_id: str) -> list[Any]:
-        """Return the runs of a sweep's jobs, its own and those that it took in."""
-        return self.search(names.membership(sweep_id).exists)
 
     def untag(self, run_id: str, keys: Iterable[str]) -> None:
         """Take tags from a run."""
@@ -298,10 +265,6 @@ class Writer:
         self._experiments[name] = str(found.experiment_id)
         return self._experiments[name]
 
-    @cached_property
-    def _experiments(self) -> dict[str, str]:
-        return {}
-
     def _sweeps(self, sweep_id: str) -> list[Any]:
         return self.search(
             f"{names.ROLE.equals(names.SWEEP)} and {names.SWEEP_ID.equals(sweep_id)}"
@@ -309,15 +272,7 @@ class Writer:
 
     def search(self, query: str) -> list[Any]:
         """Return the runs of a query."""
-        ids = [found.experiment_id for found in self.client.search_experiments()]
-        runs: list[Any] = []
-        token = None
-        while True:
-            page = self.client.search_runs(ids, query, max_results=1000, page_token=token)
-            runs += page
-            token = page.token
-            if not token:
-                return runs
+        return stores.search(self.client, query)
 
     def _create(self, experiment: str, run: RunRecord, role: str, parent: str = "") -> str:
         own = {names.ROLE: role, names.RUN_NAME: run.name, names.USER: _user()}
@@ -326,8 +281,7 @@ class Writer:
             tags[names.COLOR.key] = look(tags[names.NORMALIZER.key]).color
         if parent:
             tags[names.PARENT.key] = parent
-        made = self.client.create_run(experiment, tags=tags, run_name=run.name)
-        return str(made.info.run_id)
+        return self.begin(experiment, run.name, tags)
 
     def _log(self, run_id: str, metrics: Sequence[Entry]) -> None:
         now = int(time.time() * 1000)
@@ -379,9 +333,8 @@ def refused(words: str) -> Iterator[None]:
 
 def input_of(run: Any) -> dict[str, str]:
     """Return the entries of the data set that a run of MLflow's was given; empty without one."""
-    inputs = run.inputs.dataset_inputs if run.inputs else []
-    told = dict(inputs[0].dataset) if inputs else {}
-    return {key: str(value) for key, value in told.items() if value is not None}
+    inputs = dataset_inputs.of_run(run)
+    return dataset_inputs.entries(inputs[0].dataset) if inputs else {}
 
 
 def _user() -> str:

@@ -12,11 +12,11 @@ import re
 import shutil
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from normbench.datasets.values import UserError, gigabytes
@@ -33,6 +33,7 @@ PART = re.compile(r"(?!\.{1,2}\Z)[^/\\\x00-\x1f\x7f]{1,255}")  # of a member's n
 STRANGE: tuple[type[Exception], ...] = (BadZipFile, zlib.error, ValueError, KeyError, TypeError)
 STRANGE += (AttributeError, EOFError, NotImplementedError, RuntimeError, RecursionError)
 ENCRYPTED = 1  # a member's flag
+Members = Mapping[str, Mapping[str, Any]]  # sha256 and bytes of each, by its name
 
 
 class Pack:
@@ -53,8 +54,12 @@ class Pack:
             file.open("rb") as content,
             self._archive.open(_checked(name), "w", force_zip64=True) as member,
         ):
-            digest, size = copied(content, member.write)
-        return self._note(name, digest, size)
+            digest, size = hashlib.sha256(), 0
+            while block := content.read(BLOCK):
+                digest.update(block)
+                size += len(block)
+                member.write(block)
+        return self._note(name, digest.hexdigest(), size)
 
     def _note(self, name: str, digest: str, size: int) -> str:
         self.members[name] = {"sha256": digest, "bytes": size}
@@ -117,17 +122,10 @@ def _unwritable(file: Path, error: OSError) -> UserError:
 
 
 class Unpacked:
-    """A file that `packed` wrote: its manifest, and members that have their checksums."""
+    """A file that `packed` wrote, and its members, which have their checksums."""
 
-    def __init__(self, file: Path, archive: ZipFile, manifest: dict[str, Any]) -> None:
-        self.file, self.manifest = file, manifest
-        self._archive = archive
-
-    @property
-    def members(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the manifest says of each member, by its name: sha256, bytes."""
-        members: Mapping[str, Mapping[str, Any]] = self.manifest["members"]
-        return members
+    def __init__(self, file: Path, archive: ZipFile, members: Members) -> None:
+        self.file, self.members, self._archive = file, members, archive
 
     def content(self, name: str) -> bytes:
         """Return what a member holds."""
@@ -163,7 +161,7 @@ def unpacked(file: Path) -> Iterator[Unpacked]:
             archive = ZipFile(stream)
         with archive:
             with strange(file):
-                checked = Unpacked(file, archive, _manifest(file, archive))
+                checked = Unpacked(file, archive, _members(file, archive))
                 _check(archive, checked.members, os.fstat(stream.fileno()).st_size)
             yield checked
 
@@ -182,7 +180,8 @@ def strange(file: Path) -> Iterator[None]:
         ) from error
 
 
-def _manifest(file: Path, archive: ZipFile) -> dict[str, Any]:
+def _members(file: Path, archive: ZipFile) -> Members:
+    """Return what the manifest says of the members; raise `UserError` for one of a newer format."""
     if archive.getinfo(MANIFEST).file_size > LONGEST_MANIFEST:
         raise ValueError("its manifest is too long")
     found = json.loads(archive.read(MANIFEST))
@@ -194,10 +193,11 @@ def _manifest(file: Path, archive: ZipFile) -> dict[str, Any]:
             f"{file}: is of format {found['format']}, by normbench {made}, and this normbench "
             f"reads up to {FORMAT}; import it with a newer normbench"
         )
-    return found
+    members: Members = found["members"]
+    return members
 
 
-def _check(archive: ZipFile, members: Mapping[str, Mapping[str, Any]], size: int) -> None:
+def _check(archive: ZipFile, members: Members, size: int) -> None:
     """Raise ValueError unless the file holds what its manifest says, with the same checksums."""
     infos = [info for info in archive.infolist() if info.filename != MANIFEST]
     if len(infos) != len(members) or {info.filename for info in infos} != members.keys():
@@ -211,7 +211,8 @@ def _check(archive: ZipFile, members: Mapping[str, Mapping[str, Any]], size: int
             raise ValueError(f"{clean.line(info.filename)} is of another size")
     for info in infos:
         with archive.open(info) as member:
-            if copied(member)[0] != members[info.filename]["sha256"]:
+            digest = hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type]
+            if digest != members[info.filename]["sha256"]:
                 raise ValueError(f"{clean.line(info.filename)} has another checksum")
 
 
@@ -229,13 +230,3 @@ def _checked(name: str) -> str:
     if not all(PART.fullmatch(part) for part in name.split("/")):
         raise UserError(f"{clean.line(name)}: is no name that a file may have in an export")
     return name
-
-
-def copied(source: IO[bytes], write: Callable[[bytes], Any] = len) -> tuple[str, int]:
-    """Write all that a stream holds; return its SHA-256 and its size."""
-    digest, size = hashlib.sha256(), 0
-    while block := source.read(BLOCK):
-        digest.update(block)
-        size += len(block)
-        write(block)
-    return digest.hexdigest(), size

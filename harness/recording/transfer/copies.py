@@ -71,12 +71,10 @@ class RunCopy:
 
     def called(self, sweeps: Mapping[str, str]) -> "RunCopy":
         """Return a run whose sweeps have other ids, by those that they had."""
-        tags, own = dict(self.tags), self.sweep
+        own = self.sweep
+        tags = {key: text for key, text in self.tags.items() if not key.startswith(MEMBER)}
+        tags |= {f"{MEMBER}{sweeps[sweep]}": number for sweep, number in self.members.items()}
         tags[names.SWEEP_ID.key] = sweeps[own]
-        for sweep in self.members:
-            del tags[f"{MEMBER}{sweep}"]
-        for sweep, number in self.members.items():
-            tags[f"{MEMBER}{sweeps[sweep]}"] = number
         if names.JOB.key in tags:
             number = tags[names.JOB.key].rpartition("/")[2]
             tags[names.JOB.key] = f"{sweeps[own]}/{number}"

@@ -1,5 +1,6 @@
 """Sweeps leave a store: their runs, histories and artifacts go into one file."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,19 +10,12 @@ from typing import Any
 from normbench import names
 from normbench.recording.resume import leftovers
 from normbench.recording.transfer import copies
-from normbench.recording.transfer.archive import Pack, copied, packed
-from normbench.recording.transfer.copies import (
-    COUNTED,
-    JOBS_FILE,
-    OF_A_STORE,
-    JobCopy,
-    RunCopy,
-    Value,
-)
+from normbench.recording.transfer.archive import Pack, packed
+from normbench.recording.transfer.copies import OF_A_STORE, JobCopy, RunCopy, Value
 from normbench.results.pages import view
 from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean
-from normbench.results.store import mlflows_own, stores
+from normbench.results.store import dataset_inputs, mlflows_own, stores
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import of_sweep, sweeps, whole
 
@@ -53,10 +47,7 @@ class Export:
         for sweep in self.sweeps:
             runs |= {run.info.run_id: run for run in of_sweep(self.client, store, sweep)}
         self.own = [run for run in runs.values() if _role(run) == names.SWEEP]
-        for run in self.own:
-            if leftovers.at_work(run):
-                sweep = clean.line(run.data.tags[names.SWEEP_ID.key])
-                raise ResultsError(f"sweep {sweep}: is at work; stop it, or wait for it")
+        leftovers.refuse_at_work(self.own)
         found = whole(list(runs.values()))
         self.jobs = [run for run in found if _role(run) == names.SCHEME]
         self.steps: dict[str, list[Any]] = {run.info.run_id: [] for run in self.jobs}
@@ -67,13 +58,14 @@ class Export:
 
     def write(self, file: Path, overwrite: bool, tell: Tell) -> dict[str, int]:
         """Write the file; return what is in it, counted. Raises `UserError`, ResultsError."""
-        counts = dict.fromkeys(COUNTED, 0)
+        counts = dict.fromkeys(copies.COUNTED, 0)
         about = {"sweeps": self.sweeps, "counts": counts}
         with packed(file, overwrite, about) as pack:
             tags = {entry.name: self._tags(entry) for entry in self.experiments.values()}
             pack.add(EXPERIMENTS, copies.text(tags))
             for number, run in enumerate(self.jobs):
-                job = JobCopy(self._run(run, pack), [self._run(s, pack) for s in self._below(run)])
+                steps = sorted(self.steps[run.info.run_id], key=lambda step: step.info.start_time)
+                job = JobCopy(self._run(run, pack), [self._run(step, pack) for step in steps])
                 job = job.of(self.sweeps)
                 pack.add(f"{JOBS}{job.scheme.origin}.json", copies.text(job))
                 count(counts, job.runs)
@@ -86,15 +78,13 @@ class Export:
             counts["sweeps"] = len(self.sweeps)
         return counts
 
-    def _below(self, run: Any) -> list[Any]:
-        return sorted(self.steps[run.info.run_id], key=lambda step: step.info.start_time)
-
     def _run(self, run: Any, pack: Pack) -> RunCopy:
         folder = f"{ARTIFACTS}{origin(run)}/"
 
         def keep(name: str, file: Path) -> str:
-            if name == JOBS_FILE and _role(run) == names.SWEEP:
-                return pack.add(f"{folder}{name}", copies.renamed(file.read_bytes(), self._origins))
+            if name == copies.JOBS_FILE and _role(run) == names.SWEEP:
+                origins = {job.info.run_id: origin(job) for job in self.jobs}
+                return pack.add(f"{folder}{name}", copies.renamed(file.read_bytes(), origins))
             return pack.add_file(f"{folder}{name}", file)
 
         recorded = str(run.data.tags.get(names.RECORDED.key, "")).split(",")
@@ -102,10 +92,6 @@ class Export:
         every = dict.fromkeys([*stores.artifacts(self.client, self.store, run), *due])
         experiment = self.experiments[run.info.experiment_id].name
         return read(self.client, self.store, run, experiment, every, keep)
-
-    @cached_property
-    def _origins(self) -> dict[str, str]:
-        return {run.info.run_id: origin(run) for run in self.jobs}
 
     def _tags(self, experiment: Any) -> dict[str, str]:
         """Return an experiment's tags but those that are made anew: of sweeps, and signed notes."""
@@ -146,22 +132,23 @@ def read(
     for name in artifacts:
         with TemporaryDirectory() as folder:
             found[name] = keep(name, stores.artifact(client, store, run.info.run_id, name, folder))
-    given = run.inputs.dataset_inputs if run.inputs else []
     points = mlflows_own.last_points(run)
-    ended = run.info.end_time or run.info.start_time
     return RunCopy(
         origin(run),
         experiment,
         run.info.run_name,
         run.info.status if run.info.status in ("FINISHED", "FAILED") else "KILLED",
         run.info.start_time,
-        ended,
+        run.info.end_time or run.info.start_time,
         {key: text for key, text in run.data.tags.items() if key not in OF_A_STORE},
         dict(run.data.params),
         {key: _history(client, run, key, last) for key, last in points.items()},
         [
-            {"input": _told(entry.dataset), "tags": {t.key: t.value for t in entry.tags}}
-            for entry in given
+            {
+                "input": dataset_inputs.entries(entry.dataset),
+                "tags": {tag.key: tag.value for tag in entry.tags},
+            }
+            for entry in dataset_inputs.of_run(run)
         ],
         found,
     )
@@ -175,14 +162,10 @@ def _history(client: Any, run: Any, key: str, last: Value) -> list[Value]:
     return sorted((point.step, point.value, point.timestamp) for point in points)
 
 
-def _told(dataset: Any) -> dict[str, str]:
-    return {key: str(value) for key, value in dict(dataset).items() if value is not None}
-
-
 def digest(name: str, file: Path) -> str:
     """Return the SHA-256 of an artifact, which is not kept."""
     with file.open("rb") as content:
-        return copied(content)[0]
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _role(run: Any) -> str:

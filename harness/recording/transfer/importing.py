@@ -37,7 +37,6 @@ class Contents:
         self.file, self.used = file, {EXPERIMENTS}
         self.sweeps: list[RunCopy] = []
         self.jobs: list[str] = []  # the names of their members
-        self.origins: dict[str, str] = {}  # of jobs and sweeps, by their members
         with strange(file.file):
             self.experiments = copies.experiments_of(file.content(EXPERIMENTS))
             runs: set[str] = set()
@@ -75,7 +74,6 @@ class Contents:
         self.used.add(name)
         if Path(name).stem != found[0].origin:
             raise ValueError("a run stands under another's name")
-        self.origins[name] = found[0].origin
         for run in found:
             if run.origin in runs or run.experiment not in self.experiments:
                 raise ValueError("a run is there twice, or of no experiment")
@@ -107,10 +105,18 @@ class Import:
         Raises `UserError`, after which nothing new stays, and `StoreLostError`, after which the
         same import finishes it.
         """
-        self._refuse_full()
+        database = self.writer.store.database
+        wanted = sum(member["bytes"] for member in self.file.members.values())
+        if database and wanted > (free := shutil.disk_usage(database.parent).free):
+            raise UserError(
+                f"{self.file.file}: takes {gigabytes(wanted)} of the disk, where "
+                f"{gigabytes(free)} are free; make room, or name another store"
+            )
         try:
             with refused(f"{self.file.file}: the store refuses what it holds"):
-                self._there = self._copies_there()
+                every = f"{names.ORIGIN.exists} and {names.ROLE.column} != '{names.STEP}'"
+                # The jobs' and sweeps' runs here that are copies, by what they are copies of.
+                self._there = {exporting.origin(run): run for run in self.writer.search(every)}
                 self.sweeps = {sweep: self._id(sweep) for sweep in sorted(self.contents.ids)}
                 self._begin()
                 for number, name in enumerate(self.contents.jobs):
@@ -128,22 +134,6 @@ class Import:
     def renamed(self) -> dict[str, str]:
         """The sweeps that have another id here, since another sweep has theirs."""
         return {sweep: new for sweep, new in self.sweeps.items() if sweep != new}
-
-    def _refuse_full(self) -> None:
-        database = self.writer.store.database
-        wanted = sum(member["bytes"] for member in self.file.members.values())
-        if database and wanted > (free := shutil.disk_usage(database.parent).free):
-            raise UserError(
-                f"{self.file.file}: takes {gigabytes(wanted)} of the disk, where "
-                f"{gigabytes(free)} are free; make room, or name another store"
-            )
-
-    def _copies_there(self) -> dict[str, Any]:
-        """Return the jobs' and sweeps' runs here that are copies, by what they are copies of."""
-        found = self.writer.search(
-            f"{names.ORIGIN.exists} and {names.ROLE.column} != '{names.STEP}'"
-        )
-        return {exporting.origin(run): run for run in found}
 
     def _find(self, origin: str) -> Any:
         """Return the run here that has an origin: a copy, or that very run; else None."""
@@ -175,15 +165,14 @@ class Import:
 
     def _bring(self, name: str) -> None:
         """Write a job, unless it is there, and then make it one of the file's sweeps."""
-        origin = self.contents.origins[name]
-        there, job = self._find(origin), self.contents.job(name)
-        runs = [run.called(self.sweeps) for run in job.runs]
-        copy_here = origin in self._there
-        if there and (there.info.status in WHOLE or not copy_here):
+        runs = [run.called(self.sweeps) for run in self.contents.job(name).runs]
+        origin = runs[0].origin
+        there = self._find(origin)
+        if there and (there.info.status in WHOLE or origin not in self._there):
             members = {f"{copies.MEMBER}{key}": text for key, text in runs[0].members.items()}
             new = {key: text for key, text in members.items() if key not in there.data.tags}
             if new:
-                self.writer.tag_run(there.info.run_id, new)
+                self.writer.tag(there.info.run_id, new)
             self.jobs[origin] = there.info.run_id
             self.known += 1
             return
@@ -217,16 +206,11 @@ class Import:
 
     def _fill(self, run: RunCopy, run_id: str) -> RunCopy:
         """Write what a run holds beside its tags; return it with the artifacts it has here."""
-        artifacts = {}
+        artifacts, entries = {}, list[tuple[str, float, int, int]]()
         self.writer.log_params(run_id, run.params)
-        self.writer.log_points(
-            run_id,
-            [
-                (key, value, logged, step)
-                for key, points in run.metrics.items()
-                for step, value, logged in points
-            ],
-        )
+        for key, points in run.metrics.items():
+            entries.extend((key, value, logged, step) for step, value, logged in points)
+        self.writer.log_points(run_id, entries)
         for given in run.inputs:
             self.writer.log_input(run_id, given["input"], given["tags"])
         for name in run.artifacts:
@@ -257,11 +241,10 @@ class Import:
         """Fill a sweep's run, make the pages of one that was concluded, and end it."""
         called = sweep.called(self.sweeps)
         run_id = self.parents[called.sweep, sweep.experiment]
-        called = self._fill(called, run_id)
-        if description.SIGNED in called.tags.get(names.DESCRIPTION.key, ""):
+        called, note = self._fill(called, run_id), names.DESCRIPTION.key
+        if description.SIGNED in called.tags.get(note, ""):
             self._describe(called, run_id)
-            note = self.writer.run(run_id).data.tags[names.DESCRIPTION.key]
-            called.tags[names.DESCRIPTION.key] = note
+            called.tags[note] = self.writer.run(run_id).data.tags[note]
         self.writer.finish(run_id, called.status, called.ended)
         self.writer.store.settle()
         self._compare(called, run_id, self.reader.get_run(run_id))
@@ -279,4 +262,4 @@ class Import:
                 continue
             if description.SIGNED in note:
                 told = {names.DESCRIPTION.key: description.of_scheme(row)}
-                self.writer.tag_run(row["run_id"], told)
+                self.writer.tag(row["run_id"], told)

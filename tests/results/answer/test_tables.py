@@ -237,7 +237,7 @@ def test_runs_of_others_in_a_store_are_left_alone(three):
     experiment = client.get_experiment_by_name(three.name).experiment_id
     others = [client.create_run(experiment, tags={"role": role}) for role in ("sweep", "scheme")]
     try:
-        assert runs.last_sweep_id(three.uri) == "sweep-1"
+        assert runs.last_sweep_ids(three.uri)[1] == "sweep-1"
         assert list(runs.sweeps(three.uri)["sweep"]) == ["sweep-1"]
         found = runs.query(three.uri, "attributes.run_name LIKE '%'")
         assert len(found.of_role("scheme")) == 3

@@ -87,7 +87,8 @@ class Store:
 
     def half(self, sweep_id, parent):
         """Leave a job as it is while it is written: a step of it is there, and it has no end."""
-        experiment = self.writer.run(parent).info.experiment_id
+        experiment_id = self.writer.run(parent).info.experiment_id
+        experiment = self.writer.client.get_experiment(experiment_id).name
         tags = {names.SWEEP_ID.key: sweep_id, names.NORMALIZER.key: "identity"}
         tags[names.membership(sweep_id).key] = "2"
         scheme = self.writer._create(experiment, RunRecord("x", tags), names.SCHEME, parent)
@@ -342,7 +343,7 @@ def test_a_comparison_that_lacks_a_step_is_judged_again(store, capsys):
         capsys, "rejudge", "new", "rules.tail=0.5", "--out", "again", "--store", store.uri
     )
     assert code == 0, err
-    again = runs.load(store.uri, runs.last_sweep_id(store.uri))
+    again = runs.load(store.uri, runs.last_sweep_ids(store.uri)[1])
     assert again.sweep_id.startswith("new.")
     assert len(again.of_role(names.STEP)) == 6  # from what the jobs keep
     # Only the job that lacks what theory predicts of a step cannot be reused.
