@@ -1,7 +1,7 @@
 """The question that a comparison asks, and its answer in sentences."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ import pandas as pd
 from normbench import names
 from normbench.results.compare import comparisons, evidence, heldout, problems
 from normbench.results.compare.merging import REPEATS, merged, whole
-from normbench.results.compare.reached import counts, excess_left, reached
+from normbench.results.compare.reached import counts, excess_left, reached, start_excess
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import PARTS, Said, paragraph, said
+from normbench.results.words.sentences import PARTS, Said, listed, paragraph, said
 from normbench.settings import Role, has_role
 
 COST = names.FINAL_COST.column
@@ -22,26 +22,8 @@ FEWEST = "fewest misclassified points"
 MOST = 4  # so many names are read in a sentence
 # Under another setting, such as the optimizer's, the costs of schemes are compared.
 PROBLEM = (Role.PROBLEM, Role.REPETITION)
-ASKED = (
-    "1e-2",
-    "1e-1",
-)  # the targets by which the fastest descent is chosen, the first that is met
-
-
-@dataclass(frozen=True)
-class Compared:
-    """What a whole sweep is compared by, made once for all who tell of it.
-
-    pairs: from `comparisons.repeated`; splits: the test points, from `heldout.by_split`.
-    """
-
-    pairs: pd.DataFrame
-    splits: pd.DataFrame
-
-
-def compared(sweep: Sweep) -> Compared:
-    """Return the pairs of a sweep, and how its schemes do on test points."""
-    return Compared(comparisons.repeated(sweep), heldout.by_split(sweep))
+# The targets by which the fastest descent is chosen, the first that is met.
+ASKED = ("1e-2", "1e-1")
 
 
 def question(sweep: Sweep, experiment: str) -> str:
@@ -198,7 +180,7 @@ def _ranked(known: pd.DataFrame, by: str = "") -> list[list[Mapping[Any, Any]]]:
     elif by == "excess" and np.isfinite(left).all():
         places = evidence.tied(left, names.TIED)
     else:
-        start = float(np.nanmin([_start(row) for row in rows] + [np.inf]))
+        start = float(np.nanmin([start_excess(row) for row in rows] + [np.inf]))
         least = start if np.isfinite(start) else abs(float(costs.min()))
         places = evidence.tied(costs, names.TIED * least)
     return [
@@ -209,12 +191,6 @@ def _ranked(known: pd.DataFrame, by: str = "") -> list[list[Mapping[Any, Any]]]:
 
 def _labels(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     return [row["label"] for row in rows]
-
-
-def _start(row: Mapping[Any, Any]) -> float:
-    """Return the start's excess over the least cost; NaN where it is not known."""
-    minimum, tenth = (row.get(m.column, np.nan) for m in (names.MINIMUM, names.target("1e-1")))
-    return float((tenth - minimum) * 10)
 
 
 def _counted(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | None = None) -> str:
@@ -228,23 +204,22 @@ def _counted(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | Non
         if known.empty:
             continue
         compared += 1
-        place = 1
-        for number, equal in enumerate(_ranked(known)):
-            for label in _labels(equal):
-                wins[label] += number == 0
-                ranks[label].append(place + (len(equal) - 1) / 2)
-            place += len(equal)
-        for label in set(rows["label"]) - set(known["label"]):
-            ranks[label].append(place + (len(rows) - len(known) - 1) / 2)
+        equals = [_labels(equal) for equal in _ranked(known)]
+        for label in equals[0]:
+            wins[label] += 1
+        above = 0
+        for equal in (*equals, {*rows["label"]} - {*known["label"]}):
+            for label in equal:
+                ranks[label].append(above + (len(equal) + 1) / 2)
+            above += len(equal)
     if not compared:
         return _nothing(sweep, experiment)
-    means = {label: float(np.mean(own)) for label, own in ranks.items() if own}
+    means = {label: round(float(np.mean(own)), 9) for label, own in ranks.items() if own}
     order = sorted(means, key=lambda label: (means[label], -wins[label]))
-    same = [(wins[label], round(means[label], 9)) for label in order]
-    parts = []
-    for won, mean in dict.fromkeys(same):
-        alike = [label for label, own in zip(order, same) if own == (won, mean)]
-        parts.append(f"{' = '.join(alike)} {won} ({mean:.3g})")
+    parts = [
+        f"{' = '.join(alike)} {won} ({mean:.3g})"
+        for (won, mean), alike in groupby(order, key=lambda label: (wins[label], means[label]))
+    ]
     by = counts(pd.concat(groups))
     lowest = "lowest cost" if not by.any() else FEWEST if by.all() else f"lowest cost or {FEWEST}"
     which = sweep.which_step()
@@ -296,11 +271,6 @@ def _lost(sweep: Sweep, experiment: str | None) -> list[Said]:
     return found + ([said("some_failed", failed=failed, jobs=len(jobs))] if failed else [])
 
 
-def listed(words: Sequence[str]) -> str:
-    """Return words as a sentence lists them: a, b and c."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 def _which(labels: Sequence[str]) -> str:
     return listed(labels) if len(labels) <= MOST else f"{len(labels)} schemes"
 
@@ -318,7 +288,7 @@ def _own_least(known: pd.DataFrame) -> bool:
     rows = as_rows(known)
     solved = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
     least = [row[names.MINIMUM.column] for row in solved]
-    return len(least) > 1 and max(least) - min(least) > 1e-3 * max(map(_start, solved))
+    return len(least) > 1 and max(least) - min(least) > 1e-3 * max(map(start_excess, solved))
 
 
 def _place(rows: Sequence[Mapping[Any, Any]], by: str, whose: str) -> str:
@@ -340,7 +310,7 @@ def _place(rows: Sequence[Mapping[Any, Any]], by: str, whose: str) -> str:
         return PARTS[by].format(**about, left=rest)
     if solved:
         about["told"] = f"{verdicts}, {share(left)} of {whose} excess left"
-    cost, told_apart = rows[0][COST], names.TIED * _start(rows[0])
+    cost, told_apart = rows[0][COST], names.TIED * start_excess(rows[0])
     name = "low" if abs(cost) < told_apart else by
     return PARTS[name].format(**about, cost=told_apart if name == "low" else cost)
 

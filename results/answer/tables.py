@@ -1,6 +1,5 @@
 """Tables: a sweep's summary and its histories, as text, Markdown, CSV, LaTeX and Parquet."""
 
-import io
 from collections.abc import Callable
 from typing import Any
 
@@ -122,11 +121,6 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def csv(table: pd.DataFrame) -> str:
-    """Return a table as comma-separated values, numbers in full, nothing for nothing."""
-    return table.to_csv(index=False).rstrip("\n")
-
-
 def latex(table: pd.DataFrame) -> str:
     """Return a table as a LaTeX `tabular` with plain rules: no package is needed."""
     written = cells(table)
@@ -139,20 +133,13 @@ def latex(table: pd.DataFrame) -> str:
     )
 
 
-def parquet(table: pd.DataFrame) -> bytes:
-    """Return a table as a Parquet file's bytes."""
-    buffer = io.BytesIO()
-    table.to_parquet(buffer, index=False)
-    return buffer.getvalue()
-
-
 # What `--format` of a table chooses from; Parquet is bytes, all others are text.
 FORMATS: dict[str, Callable[[pd.DataFrame], str | bytes]] = {
     "text": text,
     "markdown": markdown,
-    "csv": csv,
+    "csv": lambda table: table.to_csv(index=False).rstrip("\n"),
     "latex": latex,
-    "parquet": parquet,
+    "parquet": lambda table: table.to_parquet(index=False),
 }
 
 

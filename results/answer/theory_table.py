@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.answer import verdict_counts as judged
 from normbench.results.compare import problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left, step_size
@@ -116,16 +115,26 @@ def explanation(sweep: Sweep, experiment: str) -> str:
         return sentences.said("no_step").text
     known = [(row["label"], reasons.Found.of_row(row)) for row in as_rows(schemes)]
     said = sentences.paragraph(reasons.of_comparison(known))
-    return " ".join([said, *_notes(schemes), *judged.told(sweep, experiment)])
+    return " ".join(
+        [said, *_notes(schemes), *_judged_again(sweep.of_role(names.SCHEME, experiment))]
+    )
 
 
 def _notes(schemes: pd.DataFrame) -> list[str]:
     """Return what theory could not say, and of which schemes where it is not of all."""
-    if NOTE not in schemes:
-        return []
-    known = schemes[schemes[NOTE].notna()]
     said = []
-    for note, rows in known.groupby(NOTE, sort=False):
+    for note, rows in schemes.groupby(NOTE, sort=False) if NOTE in schemes else ():
         of = "" if len(rows) == len(schemes) else f"{'; '.join(rows['label'])}: "
         said.append(sentences.said("note", of=of, note=note).text)
+    return said
+
+
+def _judged_again(schemes: pd.DataFrame) -> list[str]:
+    """Return what schemes that were judged by other rules lost with their best step."""
+    again = names.AGAIN.column
+    said = []
+    for words, rows in schemes.groupby(again) if again in schemes else ():
+        labels = dict.fromkeys(names.label_of(word) for word in str(words).split(","))
+        values = {"schemes": "; ".join(rows["label"]), "what": ", ".join(labels)}
+        said.append(sentences.said("judged_again", **values).text)
     return said

@@ -19,7 +19,6 @@ from normbench.results.store.runs import Sweep
 
 Array = NDArray[np.float64]
 TARGETS = tuple(names.TARGETS)
-MEASURES = names.MEASURES
 FASTER, SLOWER, OPEN, NEITHER = "faster", "slower", "none", "neither reached it"
 CONCLUSIONS = {1: FASTER, -1: SLOWER, 0: OPEN}
 
@@ -118,7 +117,7 @@ def _ends_lower(row: dict[str, Any], excess: Array) -> str | None:
 
 def repeated(sweep: Sweep) -> pd.DataFrame:
     """Return the pairs of a sweep, by iterations to 1e-2, that several splits make."""
-    return paired(reached([sweep]), least=2)
+    return sweep.once("repeated", lambda: paired(reached([sweep]), least=2))
 
 
 def not_told_apart(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:

@@ -29,14 +29,6 @@ class Conclusions(NamedTuple):
     high: Array
 
 
-def collapse(values: Array) -> Array:
-    """Return the median over the last axis, the upper one of an even number of values.
-
-    An order statistic, so that an unreached (infinite) value is not averaged with a reached one.
-    """
-    return np.sort(values, axis=-1)[..., values.shape[-1] // 2]
-
-
 def log_ratios(first: Array, second: Array) -> Array:
     """Return `log(second / first)`: above 0 where the first is faster.
 

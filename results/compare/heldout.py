@@ -27,8 +27,12 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
     Each scheme stands at its best step size, the same for all splits; of several seeds a split
     has the median. cost, rate: at the end; best cost, best rate: the lowest over the iterations,
     and `at`: where the cost was lowest; rates are shares of misclassified points, NaN of real
-    targets. start: the test cost at the start. Empty without test points.
+    targets. start: the test cost at the start. Empty without test points. Not to be changed.
     """
+    return sweep.once("by_split", lambda: _by_split(sweep))
+
+
+def _by_split(sweep: Sweep) -> pd.DataFrame:
     runs, source = merged(sweep), whole(sweep)
     split_of = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
     rows = []
@@ -99,22 +103,22 @@ def summary(splits: pd.DataFrame) -> pd.DataFrame:
     `best` is the lowest over the iterations, chosen on the test points themselves: better than
     what one would get on others.
     """
-    rows = []
-    for (experiment, scheme), part in splits.groupby(["experiment", "scheme"], sort=False):
-        row: dict[str, Any] = {"experiment": experiment, "scheme": scheme, "splits": len(part)}
-        row |= {
-            "test cost": part["cost"].median(),
-            "best test cost": part["best cost"].median(),
-            "at iteration": part["at"].median(),
-            "train error, %": 100 * part["train rate"].median(),
-            "test error, %": 100 * part["rate"].median(),
-            "q1": 100 * part["rate"].quantile(0.25),
-            "q3": 100 * part["rate"].quantile(0.75),
-            "best test error, %": 100 * part["best rate"].median(),
+    groups = splits.groupby(["experiment", "scheme"], sort=False)
+    middles = groups[list(COLUMNS)].median()
+    table = pd.DataFrame(
+        {
+            "splits": groups.size(),
+            "test cost": middles["cost"],
+            "best test cost": middles["best cost"],
+            "at iteration": middles["at"],
+            "train error, %": 100 * middles["train rate"],
+            "test error, %": 100 * middles["rate"],
+            "q1": 100 * groups["rate"].agg(pd.Series.quantile, 0.25),
+            "q3": 100 * groups["rate"].agg(pd.Series.quantile, 0.75),
+            "best test error, %": 100 * middles["best rate"],
         }
-        rows.append(row)
-    table = pd.DataFrame(rows)
-    if len(table) and table["splits"].max() == 1:
+    ).reset_index()
+    if table["splits"].max() == 1:
         table = table.drop(columns=["splits", "q1", "q3"])
     return table.dropna(axis="columns", how="all")
 

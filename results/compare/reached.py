@@ -8,7 +8,6 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import problems
-from normbench.results.compare.evidence import collapse
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.verdicts.best_step import best_step
@@ -67,14 +66,9 @@ def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
             continue
         for _, same in rows.groupby("split"):
             lowest = own[same.index].min()
-            if not np.isfinite(lowest):
-                continue
-            lowered = own[same.index] - lowest > 1e-6 * abs(lowest)
-            found.loc[lowered.index[lowered], "lowered"] = True
-            at = own[same.index].idxmin()
-            found.loc[same.index, "goal"] = lowest
-            found.loc[same.index, "minimum"] = minimum[at]
-            found.loc[same.index, "start"] = found.loc[at, "start"]
+            if np.isfinite(lowest):
+                found.loc[same.index] = found.loc[own[same.index].idxmin()].to_numpy()
+                found.loc[same.index, "lowered"] = own[same.index] - lowest > 1e-6 * abs(lowest)
     return found
 
 
@@ -105,15 +99,17 @@ def _at_each_step(
     ]
     every = pd.concat([every, pd.DataFrame(lost, columns=columns)], ignore_index=True)
     every = every.astype(dict.fromkeys(columns[4:], float))
-    keys = columns[:5]
-    if not every.duplicated(keys).any():
+    if not every.duplicated(columns[:5]).any():
         return every
-    return every.groupby(keys, sort=False, dropna=False, as_index=False).agg(_middle)
+    return _middles(every.groupby(columns[:5], sort=False, dropna=False)).reset_index()
 
 
-def _middle(values: "pd.Series[float]") -> float:
-    known = values.dropna().to_numpy(dtype=float)
-    return float(collapse(known)) if len(known) else float("nan")
+def _middles(groups: Any) -> pd.DataFrame:
+    """Return medians; the upper of two: an order statistic, for an infinite one has no mean."""
+    middles: pd.DataFrame = groups[["iterations", "value", "excess"]].quantile(
+        0.5, interpolation="higher"
+    )
+    return middles
 
 
 def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
@@ -156,9 +152,15 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
     run: a step run, or the scheme's own, which has its best step's costs; infinite where it
     diverged, NaN where no least cost is recorded.
     """
+    counted = compared(scheme) is not names.TRAIN_COST
+    scheme = {**scheme, names.MINIMUM.column: 0.0} if counted else scheme
+    return _left(run, scheme, scheme.get(names.MINIMUM.column, np.nan), start_excess(scheme))
+
+
+def start_excess(scheme: Mapping[Any, Any]) -> float:
+    """Return the start's excess over the least cost; NaN where it is not known."""
     minimum, tenth = (scheme.get(m.column, np.nan) for m in (names.MINIMUM, names.target("1e-1")))
-    minimum = minimum if compared(scheme) is names.TRAIN_COST else 0.0
-    return _left(run, scheme, minimum, (tenth - minimum) * 10)
+    return float((tenth - minimum) * 10)
 
 
 def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:
@@ -228,20 +230,15 @@ def _at_best(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one scheme's rows on one problem at its best step size, with the range over ties."""
     if rows["step"].isna().all():  # no job of it ran
         return rows.assign(least=np.inf, most=np.inf)
-    known = rows.dropna(subset="step").sort_values("step", kind="stable")
-    each = dict(list(known.groupby("step")))
-    middles = {
-        name: pd.Series({size: _middle(same[name]) for size, same in each.items()})
-        for name in ("iterations", "excess", "value")
-    }
-    unreached = pd.Series({s: int(np.isinf(same["iterations"]).sum()) for s, same in each.items()})
-    sizes = [*each]
-    number = best_step(sizes, middles["iterations"], unreached, middles["excess"])
+    middles = _middles(rows.groupby("step"))
+    unreached = np.isinf(rows["iterations"]).groupby(rows["step"]).sum()
+    number = best_step([*middles.index], middles["iterations"], unreached, middles["excess"])
     assert number is not None
-    best = sizes[number]
-    tied = (middles["excess"] - middles["excess"][best]).abs() <= names.TIED
-    values = [*middles["value"][tied], middles["value"][best]]
-    return each[best].assign(least=np.min(values), most=np.max(values))
+    best = middles.iloc[number]
+    tied = (middles["excess"] - best["excess"]).abs() <= names.TIED
+    values = [*middles["value"][tied], best["value"]]
+    at_best = rows[rows["step"] == middles.index[number]]
+    return at_best.assign(least=np.min(values), most=np.max(values))
 
 
 def thresholds_that_hold(schemes: pd.DataFrame) -> pd.DataFrame:

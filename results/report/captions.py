@@ -15,7 +15,7 @@ from normbench.results.figures import components, film, overview, reconstruction
 from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.reasons import EQUAL
+from normbench.results.words.reasons import EQUAL, extremes
 from normbench.results.words.sentences import Said, paragraph, said
 
 MOST = 4  # schemes that have a sentence each; of more, the first and the last
@@ -187,11 +187,7 @@ def _range(what: str, labels: Iterable[str], values: Iterable[float]) -> list[Sa
     ]
     if not known:
         return []
-    least, most = min(known)[0], max(known)[0]
-    low, high = (
-        " = ".join(label for value, label in known if abs(value - end) <= EQUAL * abs(end))
-        for end in (least, most)
-    )
+    (least, low), (most, high) = extremes(known)
     if most - least <= EQUAL * abs(most):
         return [said("is_one", what=what, value=most, schemes=high)]
     return [said("goes_from", what=what, least=least, low=low, most=most, high=high)]

@@ -14,7 +14,6 @@ from normbench import names
 from normbench.results.answer import closing as answer
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
-from normbench.results.answer.closing import Compared
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_shown
@@ -96,33 +95,32 @@ class Section:
     steps: Table | None
 
 
-def write(
-    sweep: Sweep, folder: Path, drawn: Files | None = None, compared: Compared | None = None
-) -> Path:
+def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
     """Write a sweep's report into a folder; return the file.
 
-    drawn: the figures' files by experiment, where they are drawn already; compared: from
-    `answer.compared`, where schemes are compared already. Raises ResultsError where the folder
-    cannot be written.
+    drawn: the figures' files by experiment, where they are drawn already. Raises ResultsError
+    where the folder cannot be written.
     """
     file = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(render(sweep, drawn, compared), encoding="utf-8")
+        file.write_text(render(sweep, drawn), encoding="utf-8")
     except OSError as error:
         raise unwritable(folder, error) from error
     return file
 
 
-def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None = None) -> str:
-    """Return the report of a sweep as HTML; drawn and compared as for `write`."""
+def render(sweep: Sweep, drawn: Files | None = None) -> str:
+    """Return the report of a sweep as HTML; drawn as for `write`."""
     from jinja2 import Environment, StrictUndefined
 
     if drawn is None:
         with TemporaryDirectory() as folder:
-            return render(sweep, drawing.write(sweep, Path(folder), kinds=("svg",)), compared)
-    compared = compared or answer.compared(sweep)
-    sections = _sections(sweep, drawn, compared)
+            return render(sweep, drawing.write(sweep, Path(folder), kinds=("svg",)))
+    sections = [
+        _section(f"s{number}", sweep, experiment, drawn.get(experiment, ()))
+        for number, experiment in enumerate(sweep.experiments, 1)
+    ]
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -137,7 +135,7 @@ def render(sweep: Sweep, drawn: Files | None = None, compared: Compared | None =
         state=state.of(sweep).sentence,
         overview=_overview(sweep, drawn),
         sections=sections,
-        pairs=_pairs(compared.pairs),
+        pairs=_pairs(comparisons.repeated(sweep)),
         sweep_id=sweep.sweep_id,
         which_step=sweep.which_step(),
         started=_started(sweep),
@@ -175,20 +173,11 @@ def _own(sweep: Sweep) -> pd.DataFrame:
     return own if len(own) else sweep.of_role(names.SCHEME)
 
 
-def _sections(sweep: Sweep, files: Files, compared: Compared) -> list[Section]:
-    return [
-        _section(
-            f"s{number}", sweep.only(experiment), experiment, files.get(experiment, ()), compared
-        )
-        for number, experiment in enumerate(sweep.experiments, 1)
-    ]
-
-
-def _section(
-    name: str, part: Sweep, experiment: str, files: Sequence[Path], compared: Compared
-) -> Section:
+def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) -> Section:
+    part = sweep.only(experiment)
     schemes = merged(part).of_role(names.SCHEME)
-    splits = compared.splits[compared.splits["experiment"] == experiment]
+    splits = heldout.by_split(sweep)
+    splits = splits[splits["experiment"] == experiment]
     within = problems.budget(schemes)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]

@@ -10,7 +10,6 @@ from normbench import names
 from normbench.results.answer import closing as answer
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
-from normbench.results.answer.closing import Compared
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.figures import NAMES, drawing
 from normbench.results.figures.base.material import Options
@@ -42,11 +41,11 @@ def present(
     """
     within = problems.budget(sweep.of_role(names.SCHEME))
     print(f"\n{f'{within}{NEWLINE}' if within else ''}{tables.text(tables.summary(sweep))}\n")
-    compared = answer.compared(sweep)
-    _print_comparisons(sweep, compared)
+    _print_comparisons(sweep)
+    splits = heldout.by_split(sweep)
     for name in sweep.experiments:
         print(textwrap.fill(f"{name}: {theory.explanation(sweep, name)}", 100))
-        said = [answer.sentence(sweep, name), *answer.answers(sweep, name, compared.splits)]
+        said = [answer.sentence(sweep, name), *answer.answers(sweep, name, splits)]
         print(*(textwrap.fill(line, 100) for line in said), sep="\n")
     if len(sweep.experiments) > 1:
         print(textwrap.fill(answer.overall(sweep), 100))
@@ -54,7 +53,7 @@ def present(
     _print_failures(sweep)
     if drawn is None:
         figures = drawing.write(sweep, folder, wanted, options)
-        page = report.write(sweep, folder, figures, compared)
+        page = report.write(sweep, folder, figures)
         drawn = {name: [*files, page] for name, files in figures.items()}
     for name in sweep.experiments:
         if drawing.crowded(sweep, name):
@@ -70,7 +69,7 @@ def present(
     return drawn
 
 
-def _print_comparisons(sweep: Sweep, compared: Compared) -> None:
+def _print_comparisons(sweep: Sweep) -> None:
     """Print what theory predicted, how test points fared, and pairs where there are splits."""
     for note in profile.notes([sweep]):
         print(textwrap.fill(note, 100), end="\n\n")
@@ -78,7 +77,7 @@ def _print_comparisons(sweep: Sweep, compared: Compared) -> None:
     if "2/L" in predicted:
         ratio = RATIO if "ratio" in predicted else ""
         _print_table(f"theory against observation{ratio}", predicted)
-    pairs, splits = compared.pairs, compared.splits
+    pairs, splits = comparisons.repeated(sweep), heldout.by_split(sweep)
     if not splits.empty:
         _print_table(HELD_OUT, heldout.summary(splits))
     folds = heldout.cross_validated(sweep)

@@ -1,11 +1,11 @@
 """When a sentence of theory is said: conditions on the recorded numbers and tags of schemes."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import isclose, isfinite
 from typing import Any, NamedTuple
 
 from normbench import names
-from normbench.results.words.sentences import Said, said
+from normbench.results.words.sentences import Said, listed, said
 
 EQUAL = 1e-6  # relative: two thresholds nearer than that are one
 NEAR = 0.02  # relative: two numbers nearer than that are called the same
@@ -81,7 +81,13 @@ def _at_start(found: Found) -> list[Said]:
     """Say how the curvature at the start falls short of its bound, where it does."""
     bound, start = found.number(names.LIPSCHITZ), found.number(names.LIPSCHITZ_START)
     threshold = found.number(names.THRESHOLD_START)
-    if found.exact or not bound or not start or threshold is None or _same(bound, start):
+    if (
+        found.exact
+        or not bound
+        or not start
+        or threshold is None
+        or isclose(bound, start, rel_tol=NEAR)
+    ):
         return []
     return [said("at_start", start=start, share=start / bound, threshold=threshold)]
 
@@ -108,8 +114,7 @@ def _cause(found: Found) -> list[Said]:
         return [said("untouched")]
     if not words[0].endswith("the features"):
         words[0] = words[0].replace("them", "the features")
-    parts = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-    return [said("parts", parts=parts), *_under_it(found)]
+    return [said("parts", parts=listed(words)), *_under_it(found)]
 
 
 def _under_it(found: Found) -> list[Said]:
@@ -127,7 +132,7 @@ def _under_it(found: Found) -> list[Said]:
         sentences.append(said("centring", centred=factor * centred))
     if found.says(names.ROTATES) and found.says(names.SCALES):
         sentences.append(said("scaling", standard=factor * standard))
-    if _same(here, factor):
+    if isclose(here, factor, rel_tol=NEAR):
         sentences.append(said("least_possible", here=here))
     return sentences
 
@@ -197,20 +202,14 @@ def least_cost(found: Found) -> list[Said]:
     case, reached = found.word(names.MINIMUM_CASE), found.says(names.MINIMUM_REACHED)
     if value is None:
         return []
-    known, unknown = {"minimum": value}, {"source": source}
     if found.word(names.COMPARED) == names.MISCLASSIFICATIONS:
         return [said("trivial")] if value >= 0 else []
     if case == names.STRICTLY:
         return [said("strictly")]
-    if case == names.PARTLY:
-        return [said("partly", **known) if reached else said("partly_unknown", **unknown)]
-    if case == names.ATTAINED:
-        return [said("attained", **known) if reached else said("attained_unknown", **unknown)]
     if case == names.UNDECIDED:
-        return [said("undecided", **known)]
-    if found.says(names.AT_INFINITY):  # recorded before the cases were told apart
-        return [said("least_at_infinity", **known)]
-    return [said("minimum", **known) if reached else said("minimum_unknown", **unknown)]
+        return [said("undecided", minimum=value)]
+    name = "attained" if case == names.ATTAINED else "partly"
+    return [said(name, minimum=value) if reached else said(f"{name}_unknown", source=source)]
 
 
 def of_comparison(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
@@ -223,13 +222,20 @@ def of_comparison(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     ]
 
 
-def _known(
-    schemes: Sequence[tuple[str, Found]], metric: names.Metric
-) -> list[tuple[float, str, Found]]:
-    """Return a number's values, increasing, with whose they are; those without it are left out."""
-    found = [(each.number(metric), label, each) for label, each in schemes]
-    rows = [(value, label, each) for value, label, each in found if value is not None]
-    return sorted(rows, key=lambda row: row[0])
+def _known(schemes: Sequence[tuple[str, Found]], metric: names.Metric) -> list[tuple[float, str]]:
+    """Return a number of the schemes that have it, with their labels."""
+    values = [(each.number(metric), label) for label, each in schemes]
+    return [(value, label) for value, label in values if value is not None]
+
+
+def extremes(values: Sequence[tuple[float, str]]) -> tuple[tuple[float, str], tuple[float, str]]:
+    """Return the least and the largest of values, each with the labels that have it to rounding."""
+    least, most = min(values)[0], max(values)[0]
+    low, high = (
+        " = ".join(label for value, label in values if isclose(value, end, rel_tol=EQUAL))
+        for end in (least, most)
+    )
+    return (least, low), (most, high)
 
 
 def _thresholds(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
@@ -237,14 +243,9 @@ def _thresholds(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     known = _known(plain, names.THRESHOLD)
     if len(known) < 2:
         return []
-    least, most = known[0][0], known[-1][0]
+    (least, low), (most, high) = extremes(known)
     if most <= least * (1 + NEAR):
         return [said("same_threshold", threshold=most)]
-    values = {label: value for value, label, _ in known}
-    high, low = (
-        " = ".join(label for label, _ in plain if _equal(values.get(label), value))
-        for value in (most, least)
-    )
     return [said("thresholds", high=high, most=most, ratio=most / least, low=low, least=least)]
 
 
@@ -253,7 +254,7 @@ def _convergent(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     known = _known(schemes, metric)
     if not known:
         return [said("none_convergent")]
-    most = known[-1][0]
+    most = max(known)[0]
     rows = [(label, each) for label, each in schemes if each.number(metric) == most]
     above = any(each.says(names.CENSORED) for _, each in rows)
     end = "; the grid ends before a larger one fails" if above else ""
@@ -270,16 +271,6 @@ def _least_of_all(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
 
 def _lost(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     """Say which schemes lost directions that the features, scaled, have."""
-    known = [(label, each.number(names.LOST_DIRECTIONS)) for label, each in schemes]
-    labels = [label for label, lost in known if lost]
-    most = max((lost or 0 for _, lost in known), default=0)
-    return [said("lost_by", labels="; ".join(labels), lost=most)] if labels else []
-
-
-def _equal(one: float | None, other: float) -> bool:
-    """Return whether two thresholds are equal to rounding."""
-    return one is not None and abs(one / other - 1) <= EQUAL
-
-
-def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= NEAR * max(abs(one), abs(other))
+    known = [(lost, label) for lost, label in _known(schemes, names.LOST_DIRECTIONS) if lost]
+    labels = "; ".join(label for _, label in known)
+    return [said("lost_by", labels=labels, lost=max(known)[0])] if known else []

@@ -64,9 +64,6 @@ TEMPLATES = {
     "undecided": "Whether weights attain the least cost is not decided; the lowest that is known "
     "is {minimum:.6g}.",
     "trivial": "Zero weights have a cost of 0, and no run went below it.",
-    "minimum": "The least cost is {minimum:.6g}.",
-    "least_at_infinity": "The least cost, {minimum:.6g}, lies at infinity.",
-    "minimum_unknown": "The least cost is not known ({source}).",
     # a comparison
     "same_threshold": "Theory allows the same step size under every scheme, 2/L = {threshold:.4g}.",
     "thresholds": "Theory allows the largest step size under {high} (2/L = {most:.4g}), "
@@ -158,6 +155,11 @@ class Said(NamedTuple):
 def said(name: str, /, **values: Any) -> Said:
     """Return a sentence by its template's name."""
     return Said(name, values)
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them: a, b and c."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def paragraph(sentences: Sequence[Said]) -> str:

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from normbench.results.answer import closing as answer
-from normbench.results.answer.closing import Compared
 from normbench.results.report import terminal as conclusion
 from tests.results.compare.test_heldout import splits
 from tests.results.made import runs
@@ -70,7 +69,8 @@ def test_what_theory_predicted_stands_beside_where_there_is_something(told, colu
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(told, count, monkeypatch):
     held = splits(a=[0.1, 0.1], b=[0.2, 0.2]).query("split < @count")
-    monkeypatch.setattr(answer, "compared", lambda sweep: Compared(NOTHING, held))
+    monkeypatch.setattr(conclusion.comparisons, "repeated", lambda sweep: NOTHING)
+    monkeypatch.setattr(conclusion.heldout, "by_split", lambda sweep: held)
     monkeypatch.setattr(answer, "answers", lambda *of: [])
     text = told(runs(*TWO))
     assert (conclusion.HELD_OUT in text) == (count > 0)

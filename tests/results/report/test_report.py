@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -12,8 +13,7 @@ from normbench.command.results.commands import main
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
-from normbench.results.answer import closing as answer
-from normbench.results.compare import heldout
+from normbench.results.compare import comparisons
 from normbench.results.report import captions
 from normbench.results.report import page as report
 from normbench.results.report.terminal import present
@@ -222,17 +222,16 @@ def test_the_command_line_writes_it(three, images, tmp_path, capsys):
 
 
 def test_a_sweeps_end_compares_once(three, tmp_path, monkeypatch, capsys):
-    found = []
+    compared = []
 
-    def compared(sweep):
-        found.append(sweep)
+    def paired(table, least):
+        compared.append(table)
         columns = ["scheme", "against", "splits", "wins", "ratio", "low", "high", "conclusion"]
-        pairs = pd.DataFrame([["a", "b", 2, 1.0, 4.5, None, None, "none"]], columns=columns)
-        return answer.Compared(pairs, heldout.by_split(sweep))
+        return pd.DataFrame([["a", "b", 2, 1.0, 4.5, None, None, "none"]], columns=columns)
 
-    monkeypatch.setattr(answer, "compared", compared)
-    written = present(three.sweep, tmp_path)
-    assert len(found) == 1
+    monkeypatch.setattr(comparisons, "paired", paired)
+    written = present(replace(three.sweep), tmp_path)  # of which nothing was asked before
+    assert len(compared) == 1
     told = capsys.readouterr().out
     page = Page(written[three.name][-1].read_text())
     for text in (told, page.text):

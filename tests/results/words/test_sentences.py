@@ -115,12 +115,6 @@ OF_SCHEME = {
         found(MINIMUM, REACHED, case(names.ATTAINED)),
     ),
     "trivial": (found(MINIMUM, COUNTED), found({names.MINIMUM.key: -0.1}, COUNTED)),
-    "minimum": (found(MINIMUM, REACHED), found(MINIMUM, REACHED, case(names.UNDECIDED))),
-    "least_at_infinity": (
-        found(MINIMUM, REACHED, AT_INFINITY="true"),
-        found(MINIMUM, REACHED),
-    ),
-    "minimum_unknown": (found(MINIMUM), found(MINIMUM, REACHED)),
 }
 LOW, HIGH = found(BOUND, PLAIN), found(BOUND, PLAIN, {names.THRESHOLD.key: 40.0})
 SETTLES = found({names.LARGEST_CONVERGENT.key: 0.1})
