@@ -6,6 +6,7 @@ from one data set shares its data, whatever the start. Equal results are one res
 
 import shlex
 from collections.abc import Mapping, Sequence
+from math import isclose
 from typing import Any
 
 import pandas as pd
@@ -157,9 +158,7 @@ def _draws(schemes: pd.DataFrame) -> list[tuple[str, ...]]:
 
 def results(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Return, by scheme run, what it came to: `MARKS`, and `ENDS` at each step size."""
-    found: dict[str, dict[str, float]] = {}
-    for row in as_rows(schemes):
-        found[row["run_id"]] = _numbers(row, MARKS)
+    found = {row["run_id"]: _numbers(row, MARKS) for row in as_rows(schemes)}
     for sweep in sweeps:
         steps = sweep.of_role(names.STEP)
         if steps.empty:
@@ -184,9 +183,7 @@ def equal(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
     return (
         bool(one)
         and one.keys() == other.keys()
-        and all(
-            abs(one[key] - other[key]) <= EQUAL * max(abs(one[key]), abs(other[key])) for key in one
-        )
+        and all(isclose(one[key], other[key], rel_tol=EQUAL) for key in one)
     )
 
 
