@@ -5,7 +5,6 @@ under a scheme, those points.
 """
 
 from collections.abc import Sequence
-from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -13,7 +12,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from normbench import names
 from normbench.results.figures.base import followed, style
@@ -143,22 +141,13 @@ def _panel(axis: Any, parts: Parts, shared: tuple[Any, int], last: int, shape: S
     if _is_square(parts):
         axis.set_aspect("equal")
     axis.set(box_aspect=1, xlim=(a[0], a[-1]), ylim=(b[0], b[-1]))
-    _name_axes(axis, parts["names"])
+    style.name_plane(axis, parts["names"], LETTERS)
     return dots
 
 
 def _is_square(parts: Parts) -> bool:
     """Return whether both axes of a scheme's panel have one scale."""
     return bool(np.isclose(np.ptp(parts["a"]), np.ptp(parts["b"])))
-
-
-def _name_axes(axis: Any, words: Any) -> None:
-    axis.set_xlabel(style.plain(str(words[0])), fontsize="small")
-    axis.set_ylabel(style.plain(fill(str(words[1]), LETTERS)), fontsize="small")
-    axis.grid(False)
-    for direction in (axis.xaxis, axis.yaxis):
-        direction.set_major_locator(MaxNLocator(3))
-    axis.tick_params(labelsize="small")
 
 
 def _points(axis: Any, parts: Parts, shape: Shape) -> None:
@@ -172,7 +161,8 @@ def _points(axis: Any, parts: Parts, shape: Shape) -> None:
     axis.set_box_aspect(1)
     for limits, middle in zip((axis.set_xlim, axis.set_ylim), (low + high) / 2):
         limits(middle - half, middle + half)
-    _name_axes(axis, [str(name).removeprefix("weight of ") for name in parts["names"]])
+    features = [str(name).removeprefix("weight of ") for name in parts["names"]]
+    style.name_plane(axis, features, LETTERS)
 
 
 def _notes(shown: Sequence[Drawn]) -> str:

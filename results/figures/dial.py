@@ -55,8 +55,7 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
         panels.append((error, "misclassified points, percent"))
     values = pd.to_numeric(rows[column])
     points = {TEST[1]: "test_points", TRAIN[1]: "train_points"}
-    kinds = dict(zip(rows[SCHEME], rows["normalizer"]))
-    looks = dict(zip(kinds, style.looks(list(kinds.values()))))
+    looks = style.looks_of(rows)
     with style.drawn(shape):
         columns = 1 if shape.width < 8 else len(panels)
         figure, axes = style.panels(len(panels), shape, title, 0.62, columns)

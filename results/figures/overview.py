@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from normbench import names
 from normbench.results.compare import comparisons, problems
 from normbench.results.compare.merging import merged, whole
-from normbench.results.compare.reached import counts, excess_left, reached
+from normbench.results.compare.reached import counts, excess_shown, reached
 from normbench.results.figures.base import material, style
 from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.rows import as_rows
@@ -43,13 +43,11 @@ def table(sweep: Sweep) -> pd.DataFrame:
         spread = spread.assign(setting="")
     times = spread[[*problems.SCHEME, "median", "q1", "q3"]]
     rows = rows.merge(times, on=problems.SCHEME, how="left").assign(counted=counts)
-    return rows.assign(excess=[_left(row) for row in as_rows(rows)])
-
-
-def _left(row: dict[Any, Any]) -> float:
-    solved = row["counted"] or row.get(names.MINIMUM_REACHED.column) == "true"
-    left = excess_left(row, row)
-    return left if solved and np.isfinite(left) else float("nan")
+    solved = rows["counted"]
+    if names.MINIMUM_REACHED.column in rows:
+        solved = solved | (rows[names.MINIMUM_REACHED.column] == "true")
+    left = [excess_shown(row, row) for row in as_rows(rows)]
+    return rows.assign(excess=pd.Series(left, rows.index, dtype=float).where(solved))
 
 
 def draw(
@@ -66,8 +64,7 @@ def draw(
     a scheme. What is no number stands beside the numbers, in columns of its own. which: step size
     of each scheme, `best` or `shown`.
     """
-    kinds = dict(zip(rows["scheme"], rows["normalizer"]))
-    looks = dict(zip(kinds, style.looks(list(kinds.values()))))
+    looks = style.looks_of(rows)
     bands = [(str(name), own) for name, own in rows.groupby("problem", sort=False)]
     side = shape.width / min(2, shape.columns)
     words = [style.broken(name, 0.36 * side, shape.font) for name, _ in bands]

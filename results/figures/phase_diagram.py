@@ -45,9 +45,6 @@ def draw(
     height = (len(rows) + 1) * lines * 1.05 * shape.font / 72 + 0.9 * shape.font / 10
     with style.drawn(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
-        if steps.empty or schemes.empty:
-            style.say_nothing(axis, "no step size has a verdict")
-            return figure
         sizes = np.unique(steps[STEP])
         axis.set_xscale("log")
         axis.grid(False)

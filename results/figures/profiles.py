@@ -21,9 +21,6 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     height = max(0.5 * shape.width, (len(groups) + 2) * 1.25 * shape.font / 72)
     with style.drawn(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
-        if not (table["share"] > 0).any():
-            style.say_nothing(axis, "no scheme reached the target on any problem")
-            return figure
         # A scheme's own options follow its name, and its looks are shades of the name's.
         looks = style.looks([name.split(", ")[0] for name, _ in groups])
         top = 1.1 * max(float(table["factor"].max()), 1.5)

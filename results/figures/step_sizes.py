@@ -30,15 +30,11 @@ def draw(
     `metrics.final/train_cost`). schemes: one row a panel (`label`, `normalizer`; where known
     `metrics.theory/step_threshold` and `metrics.final/largest_convergent_step`).
     """
-    count = len(schemes)
     with style.drawn(shape):
-        figure, axes = style.panels(max(count, 1), shape, title, 0.72, sharex=True, sharey=True)
-        if steps.empty or not count:
-            style.say_nothing(axes[0], "no step size has a cost")
-            return figure
+        figure, axes = style.panels(len(schemes), shape, title, 0.72, sharex=True, sharey=True)
         curves = {label: rows.sort_values(STEP) for label, rows in steps.groupby("label")}
         axes[0].set_xscale("log")
-        axes[0].set_yscale("log" if _positive(steps) else "linear")
+        axes[0].set_yscale("log" if steps[COST].min() > 0 else "linear")
         looks = style.looks(list(schemes["normalizer"]))
         roof = _limits(axes[0], steps)
         drawn: set[str] = set()
@@ -59,19 +55,14 @@ RIGHT = UP.transformed(Affine2D().rotate_deg(-90))
 ARROW: Any = {"marker": UP, "ls": "", "color": "black", "ms": 8, "clip_on": False}
 
 
-def _positive(steps: pd.DataFrame) -> bool:
-    costs = steps[COST].dropna()
-    return bool(len(costs) and costs.min() > 0)
-
-
 def _limits(axis: Any, steps: pd.DataFrame) -> float:
     """Show what lies up to ten times the start's cost; return where what is above stands."""
     finite = steps[(steps["verdict"] != names.DIVERGED) & steps[COST].notna()]
     costs = finite[COST]
     # The smallest step hardly moves: its cost is the start's.
     start = float(costs[finite[STEP] == finite[STEP].min()].median())
-    low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.1, 1.0)
-    roof = min(high, 10 * start) if start == start else high
+    low, high = float(costs.min()), float(costs.max())
+    roof = min(high, 10 * start)
     if axis.get_yscale() == "log":
         spread = max(np.log10(roof / low), 0.1) if roof > low else 0.1
         axis.set_ylim(low / 10 ** (0.08 * spread), roof * 10 ** (ABOVE * spread))

@@ -72,29 +72,6 @@ class Picture:
     narrow: Drawn
 
 
-@dataclass(frozen=True)
-class Section:
-    """What the report says of one experiment."""
-
-    id: str
-    experiment: str
-    question: str
-    answer: str
-    answers: list[str]
-    summary: Table
-    held_out: list[Table]
-    pictures: list[Picture]
-    explored: str
-    theory: str
-    explanations: list[tuple[str, str]]
-    predictions: Table | None
-    data: list[str]
-    shared: list[tuple[str, str]]
-    varied: Table | None
-    lost: Table | None
-    steps: Table | None
-
-
 def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
     """Write a sweep's report into a folder; return the file.
 
@@ -130,7 +107,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
     )
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
-        title=sections[0].question if len(sections) == 1 else _title(sweep),
+        title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
         answer=answer.overall(sweep),
         state=state.of(sweep).sentence,
         overview=_overview(sweep, drawn),
@@ -173,7 +150,8 @@ def _own(sweep: Sweep) -> pd.DataFrame:
     return own if len(own) else sweep.of_role(names.SCHEME)
 
 
-def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) -> Section:
+def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) -> dict[str, Any]:
+    """Return what the template says of one experiment, by its name there."""
     part = sweep.only(experiment)
     schemes = merged(part).of_role(names.SCHEME)
     splits = heldout.by_split(sweep)
@@ -181,28 +159,28 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
     within = problems.budget(schemes)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]
-    return Section(
-        id=name,
-        experiment=experiment,
-        question=answer.question(part, experiment),
-        answer=answer.sentence(part, experiment),
-        answers=[*profile.notes([part]), *answer.answers(part, experiment, splits)],
-        summary=Table.of(
+    return {
+        "id": name,
+        "experiment": experiment,
+        "question": answer.question(part, experiment),
+        "answer": answer.sentence(part, experiment),
+        "answers": [*profile.notes([part]), *answer.answers(part, experiment, splits)],
+        "summary": Table.of(
             ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
             tables.summary(part),
         ),
-        held_out=_held_out(splits, heldout.cross_validated(part)),
-        pictures=list(_pictures(name, part, experiment, files)),
-        explored=explorer.data(part, experiment),
-        theory=theory.explanation(part, experiment),
-        explanations=_explanations(schemes),
-        predictions=_predictions(part),
-        data=list(dict.fromkeys(data)),
-        shared=shared,
-        varied=varied,
-        lost=_lost(part),
-        steps=_steps(part),
-    )
+        "held_out": _held_out(splits, heldout.cross_validated(part)),
+        "pictures": list(_pictures(name, part, experiment, files)),
+        "explored": explorer.data(part, experiment),
+        "theory": theory.explanation(part, experiment),
+        "explanations": _explanations(schemes),
+        "predictions": _predictions(part),
+        "data": list(dict.fromkeys(data)),
+        "shared": shared,
+        "varied": varied,
+        "lost": _lost(part),
+        "steps": _steps(part),
+    }
 
 
 def _predictions(part: Sweep) -> Table | None:

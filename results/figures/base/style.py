@@ -6,8 +6,9 @@ and the one red. They are told apart by the colour-blind; markers and lines add 
 
 import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Mapping, Sequence
+from contextlib import AbstractContextManager
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -16,7 +17,6 @@ import pandas as pd
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
@@ -87,6 +87,12 @@ def looks(normalizers: Sequence[str]) -> list[Look]:
     return found
 
 
+def looks_of(rows: pd.DataFrame) -> dict[str, Look]:
+    """Return the look of each scheme of rows that have its name in `scheme`."""
+    kinds = dict(zip(rows["scheme"], rows["normalizer"]))
+    return dict(zip(kinds, looks(list(kinds.values()))))
+
+
 def _shade(first: Look, number: int, taken: set[str]) -> Look:
     share = 0.22 * ((number + 1) // 2)
     towards = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
@@ -145,13 +151,8 @@ def curve(look: Look, count: int, phase: float = 0.0) -> dict[str, Any]:
     seen.
     """
     every = max(1, count // 8)
-    line = {"color": look.color, "ls": look.line}
-    return {
-        **line,
-        "marker": look.marker,
-        "markersize": 4,
-        "markevery": (int(phase * every), every),
-    }
+    marks = {"marker": look.marker, "markersize": 4, "markevery": (int(phase * every), every)}
+    return {"color": look.color, "ls": look.line, **marks}
 
 
 def dark(color: str) -> str:
@@ -164,12 +165,9 @@ def dark(color: str) -> str:
     return str(to_hex((red, green, blue)))
 
 
-@contextmanager
-def drawn(shape: Shape) -> Iterator[None]:
+def drawn(shape: Shape) -> AbstractContextManager[None]:
     """Set matplotlib's parameters for one figure, and put them back."""
-    settings: Any = {**RC, "font.size": shape.font, "lines.linewidth": shape.line}
-    with matplotlib.rc_context(settings):
-        yield
+    return matplotlib.rc_context({**RC, "font.size": shape.font, "lines.linewidth": shape.line})
 
 
 def panels(
@@ -179,14 +177,20 @@ def panels(
     rows, columns = rows_and_columns(count, columns or shape.columns)
     words = heading(title, shape)
     head = (2.2 + 1.3 * (words.count("\n") + 1)) * shape.font / 72
-    size = (shape.width, rows * height * shape.width / columns + head)
-    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
-    figure.suptitle(words, fontsize=1.1 * shape.font)
+    figure = blank(shape, rows * height * shape.width / columns + head, words)
     pad(figure, 0.06, 0.08)
     axes = list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
     for spare in axes[count:]:
         spare.remove()
     return figure, axes[:count]
+
+
+def blank(shape: Shape, height: float, title: str) -> Figure:
+    """Return a figure without panels, so many inches high."""
+    size = (shape.width, height)
+    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
+    figure.suptitle(title, fontsize=1.1 * shape.font)
+    return figure
 
 
 def rows_and_columns(count: int, most: int) -> tuple[int, int]:
@@ -217,9 +221,7 @@ def rows_of_images(
     rows: int, columns: int, shape: Shape, title: str, height: float
 ) -> tuple[Figure, Any]:
     """Return a figure of rows of images, each `height` inches high, and their panels."""
-    size = (shape.width, rows * height + 2.5 * shape.font / 72)
-    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
-    figure.suptitle(plain(title), fontsize=1.1 * shape.font)
+    figure = blank(shape, rows * height + 2.5 * shape.font / 72, plain(title))
     grid = figure.subplots(rows, columns, squeeze=False)
     for axis in grid.flat:
         axis.set_axis_off()
@@ -228,8 +230,7 @@ def rows_of_images(
 
 def pad(figure: Figure, width: float, height: float) -> None:
     """Set how much room is left around each panel, in inches."""
-    engine = figure.get_layout_engine()
-    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine: Any = figure.get_layout_engine()
     engine.set(w_pad=width, h_pad=height)
 
 
@@ -352,6 +353,16 @@ def outer_labels(axes: Sequence[Any], x: str, y: str) -> None:
         if axis is below[-1]:
             axis.set_xlabel(x)
             axis.tick_params(labelbottom=True)  # also where the last row is not full
+
+
+def name_plane(axis: Any, words: Sequence[Any], letters: int) -> None:
+    """Name the axes of a plane, the upright one on lines of so many letters; few ticks."""
+    axis.set_xlabel(plain(str(words[0])), fontsize="small")
+    axis.set_ylabel(plain(fill(str(words[1]), letters)), fontsize="small")
+    axis.grid(False)
+    for direction in (axis.xaxis, axis.yaxis):
+        direction.set_major_locator(MaxNLocator(3))
+    axis.tick_params(labelsize="small")
 
 
 def plain(text: str) -> str:

@@ -627,12 +627,6 @@ def test_profiles_are_staircases():
     assert len(set(looks)) == 3
 
 
-def test_profiles_that_nobody_solves_say_so():
-    table = pd.DataFrame({"scheme": ["a", "b"], "factor": [1.0, 1.0], "share": [0.0, 0.0]})
-    (axis,) = profiles.draw(table, "profiles").axes
-    assert texts(axis) == ["no scheme reached the target on any problem"]
-
-
 def test_the_profile_command_draws_its_figure(three, images, tmp_path, capsys):
     arguments = ["profile", "--store", three.uri, "--out", str(tmp_path), "--format", "page"]
     assert main(arguments) == 0
