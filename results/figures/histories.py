@@ -209,17 +209,14 @@ def _curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look, phase: float
     """Draw one run: quartiles as a band, the test points' history dashed, the training points'."""
     x = rows["iteration"]
     train, test = panel
-    for metric in (test, train):
-        column = metric.key
-        if not _has(rows, metric):
-            continue
-        low, high = (names.quartile(metric, part).key for part in names.QUARTILES)
-        if metric is train and low in rows:
-            axis.fill_between(x, rows[low], rows[high], color=look.color, alpha=0.2, lw=0)
-        curve = style.curve(look, len(rows), phase)
-        if metric is test:
-            curve |= {"ls": (0, (4, 3)), "marker": "", "alpha": 0.55}
-        axis.plot(x, rows[column], label="_test", **curve)
+    curve = style.curve(look, len(rows), phase)
+    if _has(rows, test):
+        pale = {"ls": (0, (4, 3)), "marker": "", "alpha": 0.55}
+        axis.plot(x, rows[test.key], label="_test", **curve | pale)
+    low, high = (names.quartile(train, part).key for part in names.QUARTILES)
+    if low in rows:
+        axis.fill_between(x, rows[low], rows[high], color=look.color, alpha=0.2, lw=0)
+    axis.plot(x, rows[train.key], **curve)
 
 
 def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None) -> None:
@@ -247,18 +244,13 @@ def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None
     if scale == "log" or (scale is None and squashed):
         axis.set_yscale("symlog", linthresh=1, linscale=0.5)
         axis.set_ylim(bottom=0)
-        axis.set_yticks([0, *_powers(values.max())])
+        steps = [unit * 10**power for power in range(7) for unit in (1, 2, 5)]
+        axis.set_yticks([0, *(step for step in steps if step <= values.max())])
         axis.yaxis.set_minor_locator(NullLocator())
         axis.yaxis.set_major_formatter("{x:.0f}")
     else:
         whole = bool((values == np.round(values)).all())  # counts; rates are not
         axis.yaxis.set_major_locator(MaxNLocator(6, integer=whole))
-
-
-def _powers(top: float) -> list[float]:
-    """Return 1, 2, 5, 10 ... up to a number: readable ticks of counts."""
-    steps = [unit * 10**power for power in range(7) for unit in (1, 2, 5)]
-    return [float(step) for step in steps if step <= top]
 
 
 def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> str:

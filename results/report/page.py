@@ -1,7 +1,7 @@
 """The report: one HTML file that holds a whole comparison and asks nothing of any other place."""
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,24 +54,6 @@ class Table:
         return cls(caption, list(cells), [tables.is_words(name, frame) for name in cells], rows)
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A figure as an SVG element, or, of many points, as the address of embedded PNG data."""
-
-    svg: str = ""
-    png: str = ""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure: its caption, and it in words; narrow: with its panels stacked, for a phone."""
-
-    caption: str
-    words: str
-    broad: Drawn
-    narrow: Drawn
-
-
 def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
     """Write a sweep's report into a folder; return the file.
 
@@ -98,6 +80,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         _section(f"s{number}", sweep, experiment, drawn.get(experiment, ()))
         for number, experiment in enumerate(sweep.experiments, 1)
     ]
+    first = sweep.experiments[0]
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -110,7 +93,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
         answer=answer.overall(sweep),
         state=state.of(sweep).sentence,
-        overview=_overview(sweep, drawn),
+        overview=_pictures("all", sweep, first, drawn.get(first, ()), WHOLE),
         sections=sections,
         pairs=_pairs(comparisons.repeated(sweep)),
         sweep_id=sweep.sweep_id,
@@ -170,7 +153,9 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
             tables.summary(part),
         ),
         "held_out": _held_out(splits, heldout.cross_validated(part)),
-        "pictures": list(_pictures(name, part, experiment, files)),
+        "pictures": _pictures(
+            name, part, experiment, files, [name for name in NAMES if name not in WHOLE]
+        ),
         "explored": explorer.data(part, experiment),
         "theory": theory.explanation(part, experiment),
         "explanations": _explanations(schemes),
@@ -292,24 +277,20 @@ def _environment(sweep: Sweep) -> list[tuple[str, str]]:
     return found
 
 
-def _overview(sweep: Sweep, files: Files) -> list[Picture]:
-    """Return the figures of the whole sweep, which are among the files of each experiment."""
-    first = sweep.experiments[0]
-    known = {file.stem: file for file in files.get(first, ())}
-    return [_picture("all", sweep, first, name, known[name]) for name in WHOLE if name in known]
-
-
 def _pictures(
-    section: str, part: Sweep, experiment: str, files: Sequence[Path]
-) -> Iterator[Picture]:
-    """Yield the figures that have a file, in the order of their names' list."""
+    section: str, part: Sweep, experiment: str, files: Sequence[Path], wanted: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return those of the wanted figures that have a file."""
     by_name = {file.stem.removesuffix(f"-{clean.name(experiment)}"): file for file in files}
-    for name in NAMES:
-        if name in by_name and name not in WHOLE:
-            yield _picture(section, part, experiment, name, by_name[name])
+    return [
+        _picture(section, part, experiment, name, by_name[name])
+        for name in wanted
+        if name in by_name
+    ]
 
 
-def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) -> Picture:
+def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) -> dict[str, Any]:
+    """Return a figure, its caption, and it in words; narrow: its panels stacked, for a phone."""
     what = NAMES[name]
     caption = what[0].upper() + what[1:].split(" (")[0]
     found = captions.finding(part, experiment, name)
@@ -320,20 +301,23 @@ def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) 
     broad = _drawn(part, experiment, name, f"{section}-{place}-", style.SCREEN, svg)
     column = style.FORMATS["column"]._replace(dpi=240)
     narrow = _drawn(part, experiment, name, f"{section}-{place}n-", column)
-    return Picture(caption, words, broad, narrow)
+    return {"caption": caption, "words": words, "broad": broad, "narrow": narrow}
 
 
 def _drawn(
     part: Sweep, experiment: str, name: str, prefix: str, shape: style.Shape, svg: str = ""
-) -> Drawn:
-    """Return a figure for a page; svg: its file's text, where it is drawn already."""
+) -> dict[str, str]:
+    """Return a figure as an SVG element, or, of many points, as the address of PNG data.
+
+    svg: its file's text, where it is drawn already.
+    """
     if svg and len(svg) <= LARGEST:
-        return Drawn(svg=inline.element(svg, prefix))
+        return {"svg": inline.element(svg, prefix)}
     figure = drawing.figure(part, experiment, name, Options(shape=shape))
     assert figure is not None
     if not svg and len(svg := output.svg(figure)) <= LARGEST:
-        return Drawn(svg=inline.element(svg, prefix))
+        return {"svg": inline.element(svg, prefix)}
     with TemporaryDirectory() as folder:
         (file,) = output.save(figure, Path(folder) / name, {}, ("png",))
         data = base64.b64encode(file.read_bytes()).decode()
-    return Drawn(png=f"data:image/png;base64,{data}")
+    return {"png": f"data:image/png;base64,{data}"}

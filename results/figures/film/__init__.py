@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.compare.merging import merged
 from normbench.results.figures.base import style
 from normbench.results.figures.base.material import (
     Arrays,
@@ -71,7 +70,6 @@ def moving(
 
     stem: the strip's file without its suffix.
     """
-    sweep = merged(sweep)
     rows = rows_of(sweep, experiment)
     label, reel, _ = last(sweep.arrays(rows, "film"), rows)
     words, found = f"{of_first(experiment, rows)}, film of {label}", []
