@@ -97,9 +97,8 @@ def _as_rates(histories: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     about = runs.set_index("run_id")
     for metric, size in zip(PANELS[1], SIZES):
         points = histories["run_id"].map(about[size].astype(float))
-        for each in (metric, *(names.quartile(metric, part) for part in names.QUARTILES)):
-            if each.key in found:
-                found[each.key] = 100 * found[each.key] / points
+        for key in {*excess.with_quartiles(metric)} & {*found}:
+            found[key] = 100 * found[key] / points
     return found
 
 
@@ -142,9 +141,8 @@ def _as_decades(histories: pd.DataFrame) -> pd.DataFrame:
     found = histories.copy()
     cost = names.TRAIN_COST.key
     first = histories.groupby("run_id")[cost].transform("first")
-    quartiles = [names.quartile(names.TRAIN_COST, part).key for part in names.QUARTILES]
     with np.errstate(divide="ignore", invalid="ignore"):
-        for key in {cost, names.TEST_COST.key, *quartiles} & set(found):
+        for key in {names.TEST_COST.key, *excess.with_quartiles(names.TRAIN_COST)} & {*found}:
             found[key] = np.log10(histories[key]) - np.log10(first)
     return found.replace(-np.inf, np.nan)
 

@@ -9,15 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import output, style
-from normbench.results.figures.base.material import (
-    Arrays,
-    Drawn,
-    fitting,
-    of_arrays,
-    with_arrays,
-)
-from normbench.results.figures.base.material import schemes as rows_of
+from normbench.results.figures.base import material, output, style
+from normbench.results.figures.base.material import Arrays, Drawn, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.components import is_image, square
 from normbench.results.store.runs import Sweep
@@ -67,8 +60,8 @@ def moving(
     from matplotlib.animation import PillowWriter
     from PIL import Image
 
-    rows, file = rows_of(sweep, experiment), stem.with_name(f"{stem.name}.gif")
-    shown = with_arrays(rows, fitting(sweep, rows, "components", is_image))[:8]
+    rows, file = material.schemes(sweep, experiment), stem.with_name(f"{stem.name}.gif")
+    shown = with_arrays(rows, material.fitting(sweep, rows, "components", is_image))[:8]
     columns = min(len(shown) + 1, 5)
     most = max(len(scheme.parts["count"]) for scheme in shown)
     with style.drawn(SCREEN):
@@ -76,11 +69,9 @@ def moving(
         small = SCREEN._replace(width=1.6 * columns, font=8.0, dpi=100)
         figure, axes = style.panels(len(shown) + 1, small, experiment, 1.2, columns)
         writer = PillowWriter(fps=4)
-        images = [
-            _image(axis, scheme.parts["built"][0], scheme.parts["original"])
-            for axis, scheme in zip(axes, shown)
-        ]
+        images = []
         for axis, scheme in zip(axes, shown):
+            images.append(_image(axis, scheme.parts["built"][0], scheme.parts["original"]))
             axis.set_title(_caption(scheme, 0), fontsize=8)
         original = shown[0].parts["original"]
         _image(axes[-1], original, original)
@@ -113,4 +104,4 @@ def _image(axis: Any, pixels: Any, original: Any) -> Any:
     return axis.imshow(square(pixels), cmap="gray", interpolation="nearest", **limits)
 
 
-make = of_arrays("components", draw, is_image)
+make = material.of_arrays("components", draw, is_image)

@@ -136,18 +136,15 @@ def _limits_of_theory(axis: Any, scheme: Any, look: style.Look) -> set[str]:
 
 def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
     """Name what is drawn, and nothing else."""
-
-    def mark(label: str, **look: Any) -> Line2D:
-        return Line2D([], [], label=label, **look)
-
-    others = {
-        "best": mark(material.best_words(schemes), **STAR),
-        "above": mark("off the scale", **ARROW),
-        THRESHOLD: mark("2/L, predicted", color="black", ls=":", lw=1.2),
-        LARGEST: mark("largest step that levels", marker="^", color="black", ls=""),
-        TRIED: mark("levels, the largest tried", marker=RIGHT, color="black", ls=""),
+    others: dict[str, tuple[str, Any]] = {
+        "best": (material.best_words(schemes), STAR),
+        "above": ("off the scale", ARROW),
+        THRESHOLD: ("2/L, predicted", {"color": "black", "ls": ":", "lw": 1.2}),
+        LARGEST: ("largest step that levels", {"marker": "^", "color": "black", "ls": ""}),
+        TRIED: ("levels, the largest tried", {"marker": RIGHT, "color": "black", "ls": ""}),
     }
-    shown = [handle for word, handle in others.items() if word in drawn]
+    entries = [entry for word, entry in others.items() if word in drawn]
+    shown = [Line2D([], [], label=label, **look) for label, look in entries]
     style.legend(figure, shape, [*style.verdict_marks(drawn), *shown])
 
 

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,27 +30,7 @@ FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 LARGEST = 300_000  # characters: a figure of more points than that is embedded as a PNG
 Files = Mapping[str, Sequence[Path]]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table for reading: its caption, its columns, and its rows of cells, numbers rounded.
-
-    words: of each column, whether it holds words, which stand to the left. The first column
-    names its row.
-    """
-
-    caption: str
-    columns: list[str]
-    words: list[bool]
-    rows: list[list[str]]
-
-    @classmethod
-    def of(cls, caption: str, frame: pd.DataFrame) -> "Table":
-        """Return a frame as a table."""
-        cells = tables.cells(frame)
-        rows = [list(row) for row in zip(*cells.values(), strict=True)]
-        return cls(caption, list(cells), [tables.is_words(name, frame) for name in cells], rows)
+Table = dict[str, Any]  # see `_table`
 
 
 def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
@@ -148,7 +127,7 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
         "question": answer.question(part, experiment),
         "answer": answer.sentence(part, experiment),
         "answers": [*profile.notes([part]), *answer.answers(part, experiment, splits)],
-        "summary": Table.of(
+        "summary": _table(
             ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
             tables.summary(part),
         ),
@@ -168,22 +147,34 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
     }
 
 
+def _table(caption: str, frame: pd.DataFrame) -> Table:
+    """Return a table for reading: its caption, its columns, and its rows of cells, numbers rounded.
+
+    words: of each column, whether it holds words, which stand to the left. The first column
+    names its row.
+    """
+    cells = tables.cells(frame)
+    rows = list(zip(*cells.values(), strict=True))
+    words = [tables.is_words(name, frame) for name in cells]
+    return {"caption": caption, "columns": list(cells), "words": words, "rows": rows}
+
+
 def _predictions(part: Sweep) -> Table | None:
     caption, table = "What theory allows, and what was observed", theory.predictions(part)
-    return Table.of(caption, table) if "2/L" in table else None
+    return _table(caption, table) if "2/L" in table else None
 
 
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     """Return the tables of the points held out: every scheme, and pairs where there are splits."""
     if splits.empty:
         caption = "Cross-validation, at the end; low to high: the median over seeds, from 6 on"
-        return [] if folds.empty else [Table.of(caption, folds)]
+        return [] if folds.empty else [_table(caption, folds)]
     caption = "Test points, at the end; best: the lowest over the iterations, chosen on them"
     pairs = heldout.paired(splits)
-    found = [Table.of(caption, heldout.summary(splits))]
+    found = [_table(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
         caption = f"Test points at the end, in pairs; {heldout.unit(splits)}"
-        found.append(Table.of(f"{caption} ({comparisons.assurance(pairs)})", pairs))
+        found.append(_table(f"{caption} ({comparisons.assurance(pairs)})", pairs))
     return found
 
 
@@ -209,7 +200,7 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
         return shared, None
     own = own.where(own.notna(), None)
     own.insert(0, "scheme", schemes["label"])
-    return shared, Table.of("Settings that differ between the schemes", own)
+    return shared, _table("Settings that differ between the schemes", own)
 
 
 def _lost(part: Sweep) -> Table | None:
@@ -226,7 +217,7 @@ def _lost(part: Sweep) -> Table | None:
     if not rows:
         return None
     frame = pd.DataFrame(rows, columns=["scheme", "step size", "verdict", "reason"])
-    return Table.of("Failed and diverged runs", frame)
+    return _table("Failed and diverged runs", frame)
 
 
 def _steps(part: Sweep) -> Table | None:
@@ -250,14 +241,14 @@ def _steps(part: Sweep) -> Table | None:
     frame = pd.DataFrame(rows)
     diverged = frame["verdict"] == names.DIVERGED  # which have no final cost
     frame[["cost", "misclassified"]] = frame[["cost", "misclassified"]].mask(diverged)
-    return Table.of("Every step size", frame.dropna(axis="columns", how="all"))
+    return _table("Every step size", frame.dropna(axis="columns", how="all"))
 
 
 def _pairs(pairs: pd.DataFrame) -> Table | None:
     if pairs.empty:
         return None
     caption = "Iterations to 1e-2 of the excess, in pairs: ratio is how much longer the other takes"
-    return Table.of(f"{caption} ({comparisons.assurance(pairs)})", pairs)
+    return _table(f"{caption} ({comparisons.assurance(pairs)})", pairs)
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ and the one red. They are told apart by the colour-blind; markers and lines add 
 
 import math
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -22,8 +22,6 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from normbench import names
 from normbench.results.figures.base import shown
-from normbench.results.store.looks import LOOKS as LOOKS
-from normbench.results.store.looks import SPARE as SPARE
 from normbench.results.store.looks import Look as Look
 from normbench.results.store.looks import look as look
 
@@ -120,20 +118,20 @@ def by_class(parts: Mapping[str, Any], unclassed: str) -> list[tuple[Any, tuple[
 
 def class_marks(class_names: Sequence[Any]) -> list[Line2D]:
     """Return a legend's entries for classes."""
-    edge: Any = {"ls": "", "mec": EDGE, "mew": 0.5}
-    return [
-        Line2D([], [], color=color, marker=marker, label=plain(str(name)), **edge)
-        for name, (color, marker) in zip(class_names, class_looks(len(class_names)))
-    ]
+    words = [plain(str(name)) for name in class_names]
+    return _marks(zip(words, class_looks(len(words))), EDGE)
 
 
 def verdict_marks(verdicts: Container[str]) -> list[Line2D]:
     """Return a legend's entries for verdicts."""
-    edge: Any = {"ls": "", "mec": "black", "mew": 0.5}
+    return _marks(((word, VERDICTS[word]) for word in VERDICTS if word in verdicts), "black")
+
+
+def _marks(looks: Iterable[tuple[str, tuple[str, str]]], edge: str) -> list[Line2D]:
+    rim: Any = {"ls": "", "mec": edge, "mew": 0.5}
     return [
-        Line2D([], [], color=color, marker=marker, label=word, **edge)
-        for word, (color, marker) in VERDICTS.items()
-        if word in verdicts
+        Line2D([], [], color=color, marker=marker, label=label, **rim)
+        for label, (color, marker) in looks
     ]
 
 

@@ -7,14 +7,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import style
-from normbench.results.figures.base.material import (
-    Arrays,
-    of_arrays,
-    of_first,
-    with_arrays,
-)
-from normbench.results.figures.base.material import schemes as rows_of
+from normbench.results.figures.base import material, style
+from normbench.results.figures.base.material import Arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.film import playing
 from normbench.results.figures.film.frames import draw_cost, draw_points, legend, note
@@ -47,7 +41,7 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
 
 def last(arrays: Arrays, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
     """Return the label, the film and the look of the last scheme that has a film."""
-    scheme = with_arrays(schemes, arrays)[-1]
+    scheme = material.with_arrays(schemes, arrays)[-1]
     return scheme.label, Reel(scheme.parts), scheme.look
 
 
@@ -70,9 +64,9 @@ def moving(
 
     stem: the strip's file without its suffix.
     """
-    rows = rows_of(sweep, experiment)
+    rows = material.schemes(sweep, experiment)
     label, reel, _ = last(sweep.arrays(rows, "film"), rows)
-    words, found = f"{of_first(experiment, rows)}, film of {label}", []
+    words, found = f"{material.of_first(experiment, rows)}, film of {label}", []
     if "png" in kinds:
         found.append(playing.gif(reel, words, stem.with_name(f"{stem.name}.gif"), facts))
     if "svg" in kinds:
@@ -80,4 +74,4 @@ def moving(
     return found
 
 
-make = of_arrays("film", draw)
+make = material.of_arrays("film", draw)

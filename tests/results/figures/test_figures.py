@@ -32,6 +32,7 @@ from normbench.results.figures.base import material, output, style
 from normbench.results.figures.base.labels import spread
 from normbench.results.figures.base.material import Options
 from normbench.results.store.errors import ResultsError
+from normbench.results.store.looks import LOOKS
 from normbench.results.store.runs import Sweep
 
 
@@ -698,12 +699,12 @@ def test_matplotlib_is_left_as_it_was(three):
 
 
 def test_no_two_schemes_look_alike():
-    looks = style.looks(list(style.LOOKS))
-    assert len({look.marker for look in looks}) == len(looks) == len(style.LOOKS)
+    looks = style.looks(list(LOOKS))
+    assert len({look.marker for look in looks}) == len(looks) == len(LOOKS)
     assert len({look.color for look in looks}) == len(looks)
     several = style.looks(["pca_sphere"] * 12)
     assert len({(look.color, look.marker) for look in several}) == 12
-    assert several[0] == style.LOOKS["pca_sphere"]
+    assert several[0] == LOOKS["pca_sphere"]
 
 
 def test_labels_are_spread_in_order_and_no_more_than_needed():

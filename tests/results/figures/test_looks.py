@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from normbench.results.figures import NAMES, step_sizes
 from normbench.results.figures.base import material, style
+from normbench.results.store.looks import LOOKS, SPARE
 from tests.results.figures.test_figures import drawing
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
@@ -22,7 +23,7 @@ ROWS = {
 VISIONS = {name: np.array(row.split(), dtype=float).reshape(3, 3) for name, row in ROWS.items()}
 TO_XYZ = "0.4124564 0.3575761 0.1804375 0.2126729 0.7151522 0.0721750 0.0193339 0.1191920 0.9503041"
 XYZ = np.array(TO_XYZ.split(), dtype=float).reshape(3, 3)
-SCHEMES = [look.color for look in style.LOOKS.values()]
+SCHEMES = [look.color for look in LOOKS.values()]
 VERDICTS = [color for color, _ in style.VERDICTS.values()]
 
 
@@ -57,7 +58,7 @@ def test_twelve_schemes_are_told_apart(vision):
     # A difference of 2.3 is just seen; measured 13.9 at the least (tritan), and 10.6 of all 19.
     assert apart(SCHEMES[:12], vision) > 13
     assert apart(SCHEMES, vision) > 10
-    every = style.LOOKS.values()
+    every = LOOKS.values()
     for one, other in itertools.combinations(every, 2):
         if nearest([one.color], [other.color], vision) < 20:  # markers and lines help
             assert (one.marker, one.line) != (other.marker, other.line)
@@ -78,13 +79,13 @@ def test_no_colour_of_a_scheme_is_one_of_a_class(vision):
 @pytest.mark.parametrize("vision", VISIONS)
 def test_no_colour_of_a_scheme_is_one_of_a_verdict(vision):
     # Measured 9.6 at the least: zca_sphere and cycling (deutan); 24 in normal vision.
-    assert nearest([*SCHEMES, *(look.color for look in style.SPARE)], VERDICTS, vision) > 9
+    assert nearest([*SCHEMES, *(look.color for look in SPARE)], VERDICTS, vision) > 9
     assert nearest(SCHEMES, VERDICTS, "normal") > 20
 
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_a_scheme_of_the_users_own_has_no_colour_of_another(vision):
-    for look in style.SPARE:
+    for look in SPARE:
         assert nearest([look.color], SCHEMES, vision) > 9  # measured 9.8
 
 
