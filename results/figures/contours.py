@@ -14,7 +14,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import followed, style, ticks
 from normbench.results.figures.base.material import Arrays, Drawn, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 
@@ -73,7 +73,7 @@ def _panels(
 def _slice(parts: Parts) -> str:
     """Return the condition number of a scheme's slice, and what is held."""
     known = float(parts["condition"])
-    words = "" if np.isnan(known) else f", slice's condition {style.short(known)}"
+    words = "" if np.isnan(known) else f", slice's condition {ticks.short(known)}"
     return words + (f", {parts['held']}" if str(parts["held"]) else "")
 
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from normbench import names
 from normbench.results.compare.merging import repeated_over
 from normbench.results.figures import excess
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.labels import End, end_labels
 from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.errors import ResultsError
@@ -231,7 +231,7 @@ def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None
             if values.max() > 1e3 * start > 0:
                 axis.set_ylim(values[values > 0].min() / 2, 1e3 * start)
             axis.set_yscale("log", nonpositive="mask")
-            style.log_ticks(axis.yaxis)
+            ticks.log_ticks(axis.yaxis)
         elif values.max() > 3 * start > 0:
             # Both limits: the margin below would be one of the curve that leaves the panel.
             low, high = min(float(values.min()), start), 1.5 * start

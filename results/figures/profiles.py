@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import style
+from normbench.results.figures.base import style, ticks
 from normbench.results.figures.base.labels import End, end_labels
 from normbench.results.figures.base.style import SCREEN, Shape
 
@@ -36,6 +36,6 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
             ends.append(End(name, float(shares[-1]), look))
         axis.set(xscale="log", xlim=(1, top), ylim=(0, 1.03))
         axis.set(xlabel="within this factor of the best scheme", ylabel="share of the problems")
-        style.log_ticks(axis.xaxis)
+        ticks.log_ticks(axis.xaxis)
         end_labels(axis, ends, shape, height)
     return figure

@@ -11,7 +11,7 @@ from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
 from normbench import names
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows, number_in
 
@@ -71,11 +71,11 @@ def _limits(axis: Any, steps: pd.DataFrame) -> float:
         axis.set_ylim(low - 0.08 * spread, roof + ABOVE * spread)
     sizes = steps[STEP]
     axis.set_xlim(sizes.min() / 2, sizes.max() * 2)
-    style.log_ticks(axis.xaxis, most=4)  # the panels are narrow
+    ticks.log_ticks(axis.xaxis, most=4)  # the panels are narrow
     if axis.get_yscale() == "log":
-        style.log_ticks(axis.yaxis, most=5)
+        ticks.log_ticks(axis.yaxis, most=5)
     else:
-        style.even_ticks(axis.yaxis)
+        ticks.even_ticks(axis.yaxis)
     return roof
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare.reached import excess_left
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.material import Arrays, Parts, with_arrays
 from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
 from normbench.results.store.rows import as_rows, number_in
@@ -138,7 +138,7 @@ def draw(
             _lines((upper, lower), row, look)
             _name(upper, row, start, end, look)
             upper.set(xscale="log", xlim=(low, high))
-            style.log_ticks(upper.xaxis, most=5)
+            ticks.log_ticks(upper.xaxis, most=5)
         _label(axes)
         _legend(figure, shape, steps, rows, any(ends))
         guessed = [row["label"] for row in rows if row.get(names.MINIMUM_REACHED.column) == "false"]

@@ -4,7 +4,6 @@ A colour has one meaning: schemes have hues of middle lightness, classes light h
 and the one red. They are told apart by the colour-blind; markers and lines add to it.
 """
 
-import math
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,7 +17,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from normbench import names
 from normbench.results.figures.base import shown
@@ -49,7 +48,6 @@ SCREEN = FORMATS["screen"]
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 KINDS = ("png", "svg", "pdf")
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LINES = ("-", "--", "-.", ":")
 
 # Of a verdict: its colour and its marker.
@@ -232,50 +230,6 @@ def pad(figure: Figure, width: float, height: float) -> None:
     engine.set(w_pad=width, h_pad=height)
 
 
-def log_ticks(axis: Any, most: int = 8) -> None:
-    """Set readable ticks on a logarithmic axis, 3 or more, all as 0.01 or all as 10⁻².
-
-    axis: an x or y axis of a panel whose limits stand. most: of the powers of ten. The text is
-    plain: matplotlib draws a formula much more slowly.
-    """
-    low, high = sorted(axis.get_view_interval())
-    ticks = _log_places(low, high, most)
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_locator(FixedLocator(ticks))
-    powers = any(not 1e-3 <= tick < 1e4 for tick in ticks)
-    axis.set_major_formatter(lambda value, _: power_text(value) if powers else f"{value:g}")
-
-
-def _log_places(low: float, high: float, most: int) -> list[float]:
-    """Return powers of ten within limits, evenly spaced; where few, with others between."""
-    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    for every in range(max(1, -(-(last - first) // most)), 0, -1):
-        powers = [10.0**power for power in range(first, last + 1) if power % every == 0]
-        if len(powers) > 2:
-            return powers
-    for units in ((1, 3), (1, 2, 5)):
-        places = [unit * 10.0**power for power in range(first - 1, last + 1) for unit in units]
-        shown = [place for place in places if low <= place <= high]
-        if len(shown) > 2:
-            return shown
-    even = MaxNLocator(4, min_n_ticks=3).tick_values(low, high)
-    return [float(tick) for tick in even if low <= tick <= high and tick > 0]
-
-
-def even_ticks(axis: Any, most: int = 5) -> None:
-    """Set ticks in even steps on a linear axis, 3 or more."""
-    axis.set_major_locator(MaxNLocator(most, min_n_ticks=3))
-
-
-def power_text(value: float) -> str:
-    """Return a tick's number on an axis of powers: 10⁻⁵, 2·10⁶, 10⁰."""
-    if value <= 0 or f"{value:.0e}" != f"{value:.4e}".replace(".0000", ""):
-        return f"{value:g}"
-    power = math.floor(math.log10(value) + 1e-9)
-    unit, raised = round(value / 10.0**power), str(power).translate(SUPERSCRIPTS)
-    return f"10{raised}" if unit == 1 else f"{unit}·10{raised}"
-
-
 def name_panel(axis: Any, text: str, look: Look) -> None:
     """Write a scheme's name over its panel, in its colour, on several lines where it is long."""
     width = axis.figure.get_figwidth() / axis.get_subplotspec().get_gridspec().ncols
@@ -366,14 +320,6 @@ def name_plane(axis: Any, words: Sequence[Any], letters: int) -> None:
 def plain(text: str) -> str:
     """Return a user's text so that a dollar in it is a dollar, not the start of a formula."""
     return text.replace("$", r"\$")
-
-
-def short(value: float) -> str:
-    """Return a number of three digits, its power of ten raised: 4.52·10⁻⁶, but 5210."""
-    if 1e-3 <= abs(value) < 1e4 or not value:
-        return f"{float(f'{value:.3g}'):g}"
-    digits, power = f"{value:.2e}".split("e")
-    return f"{float(digits):g}·10{str(int(power)).translate(SUPERSCRIPTS)}"
 
 
 def say(axis: Any, words: str) -> None:

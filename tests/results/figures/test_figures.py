@@ -28,7 +28,7 @@ from normbench.results.figures import (
     spectrum,
     step_sizes,
 )
-from normbench.results.figures.base import material, output, style
+from normbench.results.figures.base import material, output, style, ticks
 from normbench.results.figures.base.labels import spread
 from normbench.results.figures.base.material import Options
 from normbench.results.store.errors import ResultsError
@@ -720,7 +720,7 @@ def test_labels_are_spread_in_order_and_no_more_than_needed():
     [(0.02, "2·10⁻²"), (1e-5, "10⁻⁵"), (2e6, "2·10⁶"), (1, "10⁰"), (0.025, "0.025")],
 )
 def test_ticks_are_plain_text(value, text):
-    assert style.power_text(value) == text
+    assert ticks.power_text(value) == text
 
 
 def test_a_long_name_is_broken_between_its_settings(twelve):

@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from normbench.results.figures import NAMES, step_sizes
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.store.looks import LOOKS, SPARE
 from tests.results.figures.test_figures import drawing
 
@@ -111,7 +111,7 @@ def test_a_logarithmic_axis_has_three_ticks_or_more_in_one_style(low, high, text
     axis = Figure().subplots()
     axis.set_xscale("log")
     axis.set_xlim(low, high)
-    style.log_ticks(axis.xaxis, most=9)
+    ticks.log_ticks(axis.xaxis, most=9)
     shown = [text.get_text() for text in axis.get_xticklabels()]
     assert len(shown) >= 3
     assert texts in (None, shown)
@@ -124,14 +124,14 @@ def _numbers(axis):
     """The numbered ticks of a panel that stand within it: those of names are not asked."""
     for part in (axis.xaxis, axis.yaxis):
         low, high = sorted(part.get_view_interval())
-        ticks = [
+        marks = [
             tick
             for tick, label in zip(part.get_ticklocs(), part.get_ticklabels())
             if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9) or low <= tick <= high
         ]
         words = [label.get_text() for label in part.get_ticklabels()]
-        if ticks and not any(word.replace("_", "").isalpha() for word in words):
-            yield part, ticks
+        if marks and not any(word.replace("_", "").isalpha() for word in words):
+            yield part, marks
 
 
 OWN = ("step_sizes", "phase_diagram", "data")
@@ -144,8 +144,8 @@ def test_every_axis_has_three_ticks_or_more(three, name, shape):
     figure = drawing.figure(three.sweep, three.name, name, options)
     figure.draw_without_rendering()
     for axis in figure.axes:
-        for part, ticks in _numbers(axis):
-            assert len(ticks) >= 3, (part.axis_name, ticks)
+        for part, marks in _numbers(axis):
+            assert len(marks) >= 3, (part.axis_name, marks)
 
 
 def test_costs_of_one_decade_have_three_ticks():
