@@ -137,7 +137,7 @@ def _draw(
     figure = profiles.draw(table, title, shape=shape)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = output.save(figure, folder / FILE, facts, ("png", "svg", "pdf"))
+        files = output.save(figure, folder / FILE, facts)
     except OSError as error:
         raise unwritable(folder, error) from error
     for file in files:

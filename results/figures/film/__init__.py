@@ -27,10 +27,10 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
     label, reel, look = last(arrays, schemes)
     with style.drawn(shape):
         figure, pairs = _panels(len(reel.keys), shape, f"{title}, film of {label}")
-        for frame, (upper, lower) in zip(reel.keys, pairs):
+        for frame, word, (upper, lower) in zip(reel.keys, reel.parts["words"], pairs):
             draw_points(upper, reel, frame, shape)
             draw_cost(lower, reel, frame, shape)
-            style.name_panel(upper, reel.word(frame), look)
+            style.name_panel(upper, str(word), look)
             lipschitz, condition, made = reel.counters(frame)
             told = f"L {lipschitz}\ncondition number {condition}\niterations to 1%: {made}"
             lower.set_title(told, fontsize="small")

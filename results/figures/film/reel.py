@@ -96,10 +96,6 @@ class Reel:
         """Return what the coordinates are called."""
         return [str(name) for name in self.parts["names"][self.key_of(frame)]]
 
-    def word(self, frame: int) -> str:
-        """Return what is done at a key frame."""
-        return str(self.parts["words"][self.key_of(frame)])
-
     def counters(self, frame: int) -> tuple[str, str, str]:
         """Return L, the condition number, and the iterations to one percent, in words."""
         made = int(self.parts["iterations"][frame])
