@@ -98,7 +98,7 @@ results.pages
 
 results.figures.film
     modules: normbench.results.figures.film
-    imports: results.figures results.figures.base results.compare results.store results.safe
+    imports: results.figures results.figures.base results.store results.safe
     libraries: PIL contourpy jinja2 matplotlib numpy pandas
 
 results.figures

@@ -17,21 +17,16 @@ ALL = 49  # a scheme that keeps so many or fewer is drawn with all of them
 GAP = 1  # pixels between two images
 
 
-def side(features: int) -> int | None:
-    """Return the side of the square image that has so many pixels; None where none has."""
-    root = round(features**0.5)
-    return root if root > 2 and root * root == features else None
+def is_square(features: int) -> bool:
+    """Return whether so many features can be the pixels of a square image."""
+    side = round(features**0.5)
+    return side > 2 and side * side == features
 
 
 def square(pixels: Any) -> Any:
-    """Return pixels (..., N) as square images.
-
-    Raises ValueError where N is no square.
-    """
-    width = side(pixels.shape[-1])
-    if width is None:
-        raise ValueError(f"{pixels.shape[-1]} features are not the pixels of a square image")
-    return pixels.reshape(*pixels.shape[:-1], width, width)
+    """Return pixels (..., N) as square images."""
+    side = round(pixels.shape[-1] ** 0.5)
+    return pixels.reshape(*pixels.shape[:-1], side, side)
 
 
 def draw(
@@ -106,7 +101,7 @@ def mosaic(images: Any, columns: int = 0) -> Any:
 
 def is_image(parts: Parts) -> bool:
     """Return whether a scheme's points are images: their pixels make a square."""
-    return side(len(parts["original"])) is not None
+    return is_square(len(parts["original"]))
 
 
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:

@@ -5,7 +5,6 @@ under a scheme, those points.
 """
 
 from collections.abc import Sequence
-from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -13,10 +12,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from normbench import names
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import followed, style, ticks
 from normbench.results.figures.base.material import Arrays, Drawn, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 
@@ -75,7 +73,7 @@ def _panels(
 def _slice(parts: Parts) -> str:
     """Return the condition number of a scheme's slice, and what is held."""
     known = float(parts["condition"])
-    words = "" if np.isnan(known) else f", slice's condition {style.short(known)}"
+    words = "" if np.isnan(known) else f", slice's condition {ticks.short(known)}"
     return words + (f", {parts['held']}" if str(parts["held"]) else "")
 
 
@@ -143,22 +141,13 @@ def _panel(axis: Any, parts: Parts, shared: tuple[Any, int], last: int, shape: S
     if _is_square(parts):
         axis.set_aspect("equal")
     axis.set(box_aspect=1, xlim=(a[0], a[-1]), ylim=(b[0], b[-1]))
-    _name_axes(axis, parts["names"])
+    style.name_plane(axis, parts["names"], LETTERS)
     return dots
 
 
 def _is_square(parts: Parts) -> bool:
     """Return whether both axes of a scheme's panel have one scale."""
     return bool(np.isclose(np.ptp(parts["a"]), np.ptp(parts["b"])))
-
-
-def _name_axes(axis: Any, words: Any) -> None:
-    axis.set_xlabel(style.plain(str(words[0])), fontsize="small")
-    axis.set_ylabel(style.plain(fill(str(words[1]), LETTERS)), fontsize="small")
-    axis.grid(False)
-    for direction in (axis.xaxis, axis.yaxis):
-        direction.set_major_locator(MaxNLocator(3))
-    axis.tick_params(labelsize="small")
 
 
 def _points(axis: Any, parts: Parts, shape: Shape) -> None:
@@ -172,7 +161,8 @@ def _points(axis: Any, parts: Parts, shape: Shape) -> None:
     axis.set_box_aspect(1)
     for limits, middle in zip((axis.set_xlim, axis.set_ylim), (low + high) / 2):
         limits(middle - half, middle + half)
-    _name_axes(axis, [str(name).removeprefix("weight of ") for name in parts["names"]])
+    features = [str(name).removeprefix("weight of ") for name in parts["names"]]
+    style.name_plane(axis, features, LETTERS)
 
 
 def _notes(shown: Sequence[Drawn]) -> str:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse
 
 from normbench import names
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import followed, style, ticks
 from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import number_in
@@ -59,7 +59,7 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
 def _condition(row: Mapping[Any, Any]) -> str:
     """Return how far the points are from round, where it was recorded: 1 is sphered."""
     condition = number_in(row, CONDITION)
-    return "" if np.isnan(condition) else f", condition {style.short(condition)}"
+    return "" if np.isnan(condition) else f", condition {ticks.short(condition)}"
 
 
 def _turned(first: Parts, parts: Parts) -> dict[str, Any]:
@@ -108,8 +108,8 @@ def _panel(axis: Any, parts: Parts, shape: Shape, units: str) -> Any:
         for patch in patches:
             axis.add_patch(patch).set_in_layout(False)
         axis.set_aspect("equal")
-    style.even_ticks(axis.xaxis, 4)
-    style.even_ticks(axis.yaxis)
+    ticks.even_ticks(axis.xaxis, 4)
+    ticks.even_ticks(axis.yaxis)
     for set_label, name in zip((axis.set_xlabel, axis.set_ylabel), parts["names"]):
         set_label(style.plain(f"{name}{units}"), fontsize="small")
     axis.tick_params(labelsize="small")

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare.merging import repeated_over
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
@@ -55,8 +55,7 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
         panels.append((error, "misclassified points, percent"))
     values = pd.to_numeric(rows[column])
     points = {TEST[1]: "test_points", TRAIN[1]: "train_points"}
-    kinds = dict(zip(rows[SCHEME], rows["normalizer"]))
-    looks = dict(zip(kinds, style.looks(list(kinds.values()))))
+    looks = style.looks_of(rows)
     with style.drawn(shape):
         columns = 1 if shape.width < 8 else len(panels)
         figure, axes = style.panels(len(panels), shape, title, 0.62, columns)
@@ -84,7 +83,7 @@ def _curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any) -> N
         axis.plot(own, heights[own.index], label=style.plain(name), **line)
     if 0 < values.min() <= values.max() / WIDE:
         axis.set_xscale("log")
-        style.log_ticks(axis.xaxis)
+        ticks.log_ticks(axis.xaxis)
     highest = heights.max()
     axis.set_ylim(0, ROOM * highest if highest > 0 else None)
 

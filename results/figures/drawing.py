@@ -80,7 +80,7 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
         files = output.save(drawn, folder / stem, facts, kinds)
         if hasattr(_module(name), "moving"):
-            files += _module(name).moving(sweep, experiment, folder / stem, facts, kinds)
+            files += _module(name).moving(merged(sweep), experiment, folder / stem, facts, kinds)
         return files
 
     try:

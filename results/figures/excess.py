@@ -14,13 +14,13 @@ from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 LABEL = "excess: cost minus least cost"
 SLOPE = "slope"  # column of the runs: by what the excess is multiplied at each iteration
 COST = names.TRAIN_COST.key
-COSTS = (COST, *(names.quartile(names.TRAIN_COST, part).key for part in names.QUARTILES))
-OF_TEST = (
-    names.TEST_COST.key,
-    *(names.quartile(names.TEST_COST, part).key for part in names.QUARTILES),
-)
 ROUNDING = 1e-14  # of the start's cost: an excess below is none
 BEST, START, SHARE = "window_best", "window_curvature", "window_share"
+
+
+def with_quartiles(metric: names.Metric) -> list[str]:
+    """Return the columns of a history: its own, and those of its quartiles."""
+    return [metric.key, *(names.quartile(metric, part).key for part in names.QUARTILES)]
 
 
 def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
@@ -44,11 +44,11 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
 
 def _less(found: pd.DataFrame, least: "pd.Series[float]") -> pd.DataFrame:
     """Return histories of runs, each less its own least cost."""
-    known = [column for column in COSTS if column in found]
+    known = [column for column in with_quartiles(names.TRAIN_COST) if column in found]
     costs = found[known].sub(least, axis=0)
     start = found.groupby("run_id")[COST].transform("first").abs()
     costs = costs.where(costs.gt(ROUNDING * start, axis=0))
-    kept = found.drop(columns=[column for column in OF_TEST if column in found])
+    kept = found.drop(columns=with_quartiles(names.TEST_COST), errors="ignore")
     return kept.assign(**{column: costs[column] for column in known})
 
 

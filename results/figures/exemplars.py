@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from normbench.results.figures.base import style
 from normbench.results.figures.base.material import Arrays, Parts, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
-from normbench.results.figures.components import mosaic, side
+from normbench.results.figures.components import is_square, mosaic
 
 
 def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
@@ -46,7 +46,7 @@ def _plane(axis: Any, parts: Parts, shape: Shape) -> None:
 
 
 def _are_images(parts: Parts) -> bool:
-    return side(parts["images"].shape[1]) is not None
+    return is_square(parts["images"].shape[1])
 
 
 make = of_arrays("exemplars", draw, _are_images)

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from normbench import names
 from normbench.results.compare.merging import repeated_over
 from normbench.results.figures import excess
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.labels import End, end_labels
 from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.errors import ResultsError
@@ -97,9 +97,8 @@ def _as_rates(histories: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     about = runs.set_index("run_id")
     for metric, size in zip(PANELS[1], SIZES):
         points = histories["run_id"].map(about[size].astype(float))
-        for each in (metric, *(names.quartile(metric, part) for part in names.QUARTILES)):
-            if each.key in found:
-                found[each.key] = 100 * found[each.key] / points
+        for key in {*excess.with_quartiles(metric)} & {*found}:
+            found[key] = 100 * found[key] / points
     return found
 
 
@@ -142,9 +141,8 @@ def _as_decades(histories: pd.DataFrame) -> pd.DataFrame:
     found = histories.copy()
     cost = names.TRAIN_COST.key
     first = histories.groupby("run_id")[cost].transform("first")
-    quartiles = [names.quartile(names.TRAIN_COST, part).key for part in names.QUARTILES]
     with np.errstate(divide="ignore", invalid="ignore"):
-        for key in {cost, names.TEST_COST.key, *quartiles} & set(found):
+        for key in {names.TEST_COST.key, *excess.with_quartiles(names.TRAIN_COST)} & {*found}:
             found[key] = np.log10(histories[key]) - np.log10(first)
     return found.replace(-np.inf, np.nan)
 
@@ -209,17 +207,14 @@ def _curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look, phase: float
     """Draw one run: quartiles as a band, the test points' history dashed, the training points'."""
     x = rows["iteration"]
     train, test = panel
-    for metric in (test, train):
-        column = metric.key
-        if not _has(rows, metric):
-            continue
-        low, high = (names.quartile(metric, part).key for part in names.QUARTILES)
-        if metric is train and low in rows:
-            axis.fill_between(x, rows[low], rows[high], color=look.color, alpha=0.2, lw=0)
-        curve = style.curve(look, len(rows), phase)
-        if metric is test:
-            curve |= {"ls": (0, (4, 3)), "marker": "", "alpha": 0.55}
-        axis.plot(x, rows[column], label="_test", **curve)
+    curve = style.curve(look, len(rows), phase)
+    if _has(rows, test):
+        pale = {"ls": (0, (4, 3)), "marker": "", "alpha": 0.55}
+        axis.plot(x, rows[test.key], label="_test", **curve | pale)
+    low, high = (names.quartile(train, part).key for part in names.QUARTILES)
+    if low in rows:
+        axis.fill_between(x, rows[low], rows[high], color=look.color, alpha=0.2, lw=0)
+    axis.plot(x, rows[train.key], **curve)
 
 
 def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None) -> None:
@@ -236,7 +231,7 @@ def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None
             if values.max() > 1e3 * start > 0:
                 axis.set_ylim(values[values > 0].min() / 2, 1e3 * start)
             axis.set_yscale("log", nonpositive="mask")
-            style.log_ticks(axis.yaxis)
+            ticks.log_ticks(axis.yaxis)
         elif values.max() > 3 * start > 0:
             # Both limits: the margin below would be one of the curve that leaves the panel.
             low, high = min(float(values.min()), start), 1.5 * start
@@ -247,18 +242,13 @@ def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None
     if scale == "log" or (scale is None and squashed):
         axis.set_yscale("symlog", linthresh=1, linscale=0.5)
         axis.set_ylim(bottom=0)
-        axis.set_yticks([0, *_powers(values.max())])
+        steps = [unit * 10**power for power in range(7) for unit in (1, 2, 5)]
+        axis.set_yticks([0, *(step for step in steps if step <= values.max())])
         axis.yaxis.set_minor_locator(NullLocator())
         axis.yaxis.set_major_formatter("{x:.0f}")
     else:
         whole = bool((values == np.round(values)).all())  # counts; rates are not
         axis.yaxis.set_major_locator(MaxNLocator(6, integer=whole))
-
-
-def _powers(top: float) -> list[float]:
-    """Return 1, 2, 5, 10 ... up to a number: readable ticks of counts."""
-    steps = [unit * 10**power for power in range(7) for unit in (1, 2, 5)]
-    return [float(step) for step in steps if step <= top]
 
 
 def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> str:

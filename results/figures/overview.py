@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from normbench import names
 from normbench.results.compare import comparisons, problems
 from normbench.results.compare.merging import merged, whole
-from normbench.results.compare.reached import counts, excess_left, reached
-from normbench.results.figures.base import material, style
+from normbench.results.compare.reached import counts, excess_shown, reached
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Look, Shape
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
@@ -43,13 +43,11 @@ def table(sweep: Sweep) -> pd.DataFrame:
         spread = spread.assign(setting="")
     times = spread[[*problems.SCHEME, "median", "q1", "q3"]]
     rows = rows.merge(times, on=problems.SCHEME, how="left").assign(counted=counts)
-    return rows.assign(excess=[_left(row) for row in as_rows(rows)])
-
-
-def _left(row: dict[Any, Any]) -> float:
-    solved = row["counted"] or row.get(names.MINIMUM_REACHED.column) == "true"
-    left = excess_left(row, row)
-    return left if solved and np.isfinite(left) else float("nan")
+    solved = rows["counted"]
+    if names.MINIMUM_REACHED.column in rows:
+        solved = solved | (rows[names.MINIMUM_REACHED.column] == "true")
+    left = [excess_shown(row, row) for row in as_rows(rows)]
+    return rows.assign(excess=pd.Series(left, rows.index, dtype=float).where(solved))
 
 
 def draw(
@@ -66,8 +64,7 @@ def draw(
     a scheme. What is no number stands beside the numbers, in columns of its own. which: step size
     of each scheme, `best` or `shown`.
     """
-    kinds = dict(zip(rows["scheme"], rows["normalizer"]))
-    looks = dict(zip(kinds, style.looks(list(kinds.values()))))
+    looks = style.looks_of(rows)
     bands = [(str(name), own) for name, own in rows.groupby("problem", sort=False)]
     side = shape.width / min(2, shape.columns)
     words = [style.broken(name, 0.36 * side, shape.font) for name, _ in bands]
@@ -143,7 +140,7 @@ def word(row: Mapping[Any, Any], column: str, floor: float) -> str:
         return str(row["verdict"])
     if not np.isfinite(value):
         return UNKNOWN if np.isnan(value) else UNREACHED
-    return "" if value > floor else f"under {style.power_text(floor)}" if floor else "0"
+    return "" if value > floor else f"under {ticks.power_text(floor)}" if floor else "0"
 
 
 def _scale(axis: Any, values: Any, words: Sequence[str]) -> list[float]:
@@ -154,8 +151,8 @@ def _scale(axis: Any, values: Any, words: Sequence[str]) -> list[float]:
     low, high = low / room, high * room
     axis.set_xscale("log")
     axis.set_xlim(low, high)
-    style.log_ticks(axis.xaxis, most=5)
-    ticks = list(axis.get_xticks()) if numbers else []
+    ticks.log_ticks(axis.xaxis, most=5)
+    marks = list(axis.get_xticks()) if numbers else []
     texts = [label.get_text() for label in axis.get_xticklabels()] if numbers else []
     wide = max(high / low, 10.0) ** 0.17
     right = [word for word in BEYOND if word in words]
@@ -165,10 +162,10 @@ def _scale(axis: Any, values: Any, words: Sequence[str]) -> list[float]:
     axis.set_xlim(low / wide ** len(left), high * wide ** len(right))
     near = wide**0.25  # of an edge: a number there would touch the word beyond
     ends = low * (near if left else 1), high / (near if right else 1)
-    seen = [(tick, text) for tick, text in zip(ticks, texts) if ends[0] <= tick <= ends[1]]
-    ticks, texts = map(list, zip(*seen)) if seen else ([], [])
+    seen = [(tick, text) for tick, text in zip(marks, texts) if ends[0] <= tick <= ends[1]]
+    marks, texts = map(list, zip(*seen)) if seen else ([], [])
     broken = [word.replace(" ", "\n") for word in places]
-    axis.set_xticks([*ticks, *places.values()], [*texts, *broken])
+    axis.set_xticks([*marks, *places.values()], [*texts, *broken])
     for edge in [high] * bool(right) + [low] * bool(left):
         axis.axvline(edge, color="0.6", lw=0.8, label="_edge")
     return [places.get(word, value) for value, word in zip(values, words)]

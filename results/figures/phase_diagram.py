@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from normbench import names
 from normbench.results.compare.merging import repeated_over
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from normbench.results.store.rows import as_rows, number_in
@@ -45,9 +45,6 @@ def draw(
     height = (len(rows) + 1) * lines * 1.05 * shape.font / 72 + 0.9 * shape.font / 10
     with style.drawn(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
-        if steps.empty or schemes.empty:
-            style.say_nothing(axis, "no step size has a verdict")
-            return figure
         sizes = np.unique(steps[STEP])
         axis.set_xscale("log")
         axis.grid(False)
@@ -57,7 +54,7 @@ def draw(
             drawn |= _limits(axis, place, scheme)
         axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.set_yticks(range(len(rows)), [style.plain(name) for name in words])
-        style.log_ticks(axis.xaxis)
+        ticks.log_ticks(axis.xaxis)
         axis.set_xlabel("step size")
         _legend(figure, drawn, schemes, shape)
         if over := repeated_over(schemes):
@@ -168,10 +165,10 @@ def _limits(axis: Any, place: int, scheme: Row) -> set[str]:
         drawn.add(THRESHOLD)
     elif threshold > high:
         beside = axis.get_yaxis_transform()
-        _note(axis, f"2/L = {style.short(threshold)} →", 1, place, "right", xycoords=beside)
+        _note(axis, f"2/L = {ticks.short(threshold)} →", 1, place, "right", xycoords=beside)
     elif threshold < low:
         beside = axis.get_yaxis_transform()
-        _note(axis, f"← 2/L = {style.short(threshold)}", 0, place, xycoords=beside)
+        _note(axis, f"← 2/L = {ticks.short(threshold)}", 0, place, xycoords=beside)
     if not np.isnan(largest):
         for color, line, width in (("white", "-", 3.0), ("black", ":", 1.5)):
             axis.plot([largest] * 2, span, color=color, ls=line, lw=width, label="_largest")

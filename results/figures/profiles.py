@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import style
+from normbench.results.figures.base import style, ticks
 from normbench.results.figures.base.labels import End, end_labels
 from normbench.results.figures.base.style import SCREEN, Shape
 
@@ -21,9 +21,6 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
     height = max(0.5 * shape.width, (len(groups) + 2) * 1.25 * shape.font / 72)
     with style.drawn(shape):
         figure, (axis,) = style.panels(1, shape, title, height / shape.width)
-        if not (table["share"] > 0).any():
-            style.say_nothing(axis, "no scheme reached the target on any problem")
-            return figure
         # A scheme's own options follow its name, and its looks are shades of the name's.
         looks = style.looks([name.split(", ")[0] for name, _ in groups])
         top = 1.1 * max(float(table["factor"].max()), 1.5)
@@ -39,6 +36,6 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
             ends.append(End(name, float(shares[-1]), look))
         axis.set(xscale="log", xlim=(1, top), ylim=(0, 1.03))
         axis.set(xlabel="within this factor of the best scheme", ylabel="share of the problems")
-        style.log_ticks(axis.xaxis)
+        ticks.log_ticks(axis.xaxis)
         end_labels(axis, ends, shape, height)
     return figure

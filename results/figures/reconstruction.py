@@ -9,16 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.compare.merging import merged
-from normbench.results.figures.base import output, style
-from normbench.results.figures.base.material import (
-    Arrays,
-    Drawn,
-    fitting,
-    of_arrays,
-    with_arrays,
-)
-from normbench.results.figures.base.material import schemes as rows_of
+from normbench.results.figures.base import material, output, style
+from normbench.results.figures.base.material import Arrays, Drawn, with_arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.components import is_image, square
 from normbench.results.store.runs import Sweep
@@ -56,35 +48,30 @@ def stages(count: Any) -> Any:
     return np.unique(np.linspace(0, len(count) - 1, STAGES).round().astype(int))
 
 
-def animate(
-    arrays: Arrays,
-    schemes: pd.DataFrame,
-    title: str,
-    file: Path,
-    facts: Mapping[str, str],
-    *,
-    shape: Shape = SCREEN,
-) -> Path:
-    """Write the figure's build-up as a GIF, a frame a number of coordinates; return the file.
+def moving(
+    sweep: Sweep, experiment: str, stem: Path, facts: Mapping[str, str], kinds: Sequence[str]
+) -> list[Path]:
+    """Write the build-up as a GIF beside a PNG, a frame a number of coordinates; return the files.
 
-    Takes what `draw` takes; facts stand in the file's comment. Up to 8 schemes side by side.
+    facts stand in the file's comment. Up to 8 schemes side by side.
     """
+    if "png" not in kinds:
+        return []
     from matplotlib.animation import PillowWriter
     from PIL import Image
 
-    shown = with_arrays(schemes, arrays)[:8]
+    rows, file = material.schemes(sweep, experiment), stem.with_name(f"{stem.name}.gif")
+    shown = with_arrays(rows, material.fitting(sweep, rows, "components", is_image))[:8]
     columns = min(len(shown) + 1, 5)
     most = max(len(scheme.parts["count"]) for scheme in shown)
-    with style.drawn(shape):
+    with style.drawn(SCREEN):
         # Small: a GIF holds every pixel of every frame.
-        small = shape._replace(width=1.6 * columns, font=8.0, dpi=100)
-        figure, axes = style.panels(len(shown) + 1, small, title, 1.2, columns)
+        small = SCREEN._replace(width=1.6 * columns, font=8.0, dpi=100)
+        figure, axes = style.panels(len(shown) + 1, small, experiment, 1.2, columns)
         writer = PillowWriter(fps=4)
-        images = [
-            _image(axis, scheme.parts["built"][0], scheme.parts["original"])
-            for axis, scheme in zip(axes, shown)
-        ]
+        images = []
         for axis, scheme in zip(axes, shown):
+            images.append(_image(axis, scheme.parts["built"][0], scheme.parts["original"]))
             axis.set_title(_caption(scheme, 0), fontsize=8)
         original = shown[0].parts["original"]
         _image(axes[-1], original, original)
@@ -103,7 +90,7 @@ def animate(
                 writer.grab_frame()
     with Image.open(io.BytesIO(file.read_bytes())) as picture:  # the writer takes no metadata
         picture.save(file, save_all=True, comment=output.about(facts).encode())
-    return file
+    return [file]
 
 
 def _caption(scheme: Drawn, place: int) -> str:
@@ -117,16 +104,4 @@ def _image(axis: Any, pixels: Any, original: Any) -> Any:
     return axis.imshow(square(pixels), cmap="gray", interpolation="nearest", **limits)
 
 
-def moving(
-    sweep: Sweep, experiment: str, stem: Path, facts: Mapping[str, str], kinds: Sequence[str]
-) -> list[Path]:
-    """Write the animation of an experiment beside its PNG; return the files."""
-    if "png" not in kinds:
-        return []
-    sweep = merged(sweep)
-    rows = rows_of(sweep, experiment)
-    arrays = fitting(sweep, rows, "components", is_image)
-    return [animate(arrays, rows, experiment, stem.with_name(f"{stem.name}.gif"), facts)]
-
-
-make = of_arrays("components", draw, is_image)
+make = material.of_arrays("components", draw, is_image)

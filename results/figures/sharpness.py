@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from normbench import names
 from normbench.results.compare import merging
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.labels import End, end_labels
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows
@@ -91,7 +91,7 @@ def _axes(axis: Any, scale: str | None) -> None:
     low, high = axis.get_ylim()
     axis.set_ylim(min(low, 0.8 if axis.get_yscale() == "log" else 0.0), max(high, 1.3))
     if axis.get_yscale() == "log":
-        style.log_ticks(axis.yaxis)
+        ticks.log_ticks(axis.yaxis)
     axis.axhline(1.0, color="black", lw=1.2, label="_one", zorder=1)
     style.span_iterations(axis, axis.lines[:-1])
     axis.annotate(

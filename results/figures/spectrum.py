@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results.figures.base import style
+from normbench.results.figures.base import style, ticks
 from normbench.results.figures.base.labels import End, end_labels
 from normbench.results.figures.base.material import Arrays, of_arrays, with_arrays
 from normbench.results.figures.base.style import SCREEN, Look, Shape
@@ -57,7 +57,7 @@ def _eigenvalues(axis: Any, entries: Any, ridges: set[float], shape: Shape, heig
         transform = axis.get_yaxis_transform()
         axis.text(0.02, max(ridge, floor), words, transform=transform, **look)
     axis.set(ylim=(floor, 5 * largest), ylabel="eigenvalue")
-    style.log_ticks(axis.yaxis)
+    ticks.log_ticks(axis.yaxis)
     end_labels(axis, ends, shape, height)
 
 

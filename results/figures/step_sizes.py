@@ -11,7 +11,7 @@ from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
 from normbench import names
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.store.rows import as_rows, number_in
 
@@ -30,15 +30,11 @@ def draw(
     `metrics.final/train_cost`). schemes: one row a panel (`label`, `normalizer`; where known
     `metrics.theory/step_threshold` and `metrics.final/largest_convergent_step`).
     """
-    count = len(schemes)
     with style.drawn(shape):
-        figure, axes = style.panels(max(count, 1), shape, title, 0.72, sharex=True, sharey=True)
-        if steps.empty or not count:
-            style.say_nothing(axes[0], "no step size has a cost")
-            return figure
+        figure, axes = style.panels(len(schemes), shape, title, 0.72, sharex=True, sharey=True)
         curves = {label: rows.sort_values(STEP) for label, rows in steps.groupby("label")}
         axes[0].set_xscale("log")
-        axes[0].set_yscale("log" if _positive(steps) else "linear")
+        axes[0].set_yscale("log" if steps[COST].min() > 0 else "linear")
         looks = style.looks(list(schemes["normalizer"]))
         roof = _limits(axes[0], steps)
         drawn: set[str] = set()
@@ -59,19 +55,14 @@ RIGHT = UP.transformed(Affine2D().rotate_deg(-90))
 ARROW: Any = {"marker": UP, "ls": "", "color": "black", "ms": 8, "clip_on": False}
 
 
-def _positive(steps: pd.DataFrame) -> bool:
-    costs = steps[COST].dropna()
-    return bool(len(costs) and costs.min() > 0)
-
-
 def _limits(axis: Any, steps: pd.DataFrame) -> float:
     """Show what lies up to ten times the start's cost; return where what is above stands."""
     finite = steps[(steps["verdict"] != names.DIVERGED) & steps[COST].notna()]
     costs = finite[COST]
     # The smallest step hardly moves: its cost is the start's.
     start = float(costs[finite[STEP] == finite[STEP].min()].median())
-    low, high = (float(costs.min()), float(costs.max())) if len(costs) else (0.1, 1.0)
-    roof = min(high, 10 * start) if start == start else high
+    low, high = float(costs.min()), float(costs.max())
+    roof = min(high, 10 * start)
     if axis.get_yscale() == "log":
         spread = max(np.log10(roof / low), 0.1) if roof > low else 0.1
         axis.set_ylim(low / 10 ** (0.08 * spread), roof * 10 ** (ABOVE * spread))
@@ -80,11 +71,11 @@ def _limits(axis: Any, steps: pd.DataFrame) -> float:
         axis.set_ylim(low - 0.08 * spread, roof + ABOVE * spread)
     sizes = steps[STEP]
     axis.set_xlim(sizes.min() / 2, sizes.max() * 2)
-    style.log_ticks(axis.xaxis, most=4)  # the panels are narrow
+    ticks.log_ticks(axis.xaxis, most=4)  # the panels are narrow
     if axis.get_yscale() == "log":
-        style.log_ticks(axis.yaxis, most=5)
+        ticks.log_ticks(axis.yaxis, most=5)
     else:
-        style.even_ticks(axis.yaxis)
+        ticks.even_ticks(axis.yaxis)
     return roof
 
 
@@ -145,18 +136,15 @@ def _limits_of_theory(axis: Any, scheme: Any, look: style.Look) -> set[str]:
 
 def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape) -> None:
     """Name what is drawn, and nothing else."""
-
-    def mark(label: str, **look: Any) -> Line2D:
-        return Line2D([], [], label=label, **look)
-
-    others = {
-        "best": mark(material.best_words(schemes), **STAR),
-        "above": mark("off the scale", **ARROW),
-        THRESHOLD: mark("2/L, predicted", color="black", ls=":", lw=1.2),
-        LARGEST: mark("largest step that levels", marker="^", color="black", ls=""),
-        TRIED: mark("levels, the largest tried", marker=RIGHT, color="black", ls=""),
+    others: dict[str, tuple[str, Any]] = {
+        "best": (material.best_words(schemes), STAR),
+        "above": ("off the scale", ARROW),
+        THRESHOLD: ("2/L, predicted", {"color": "black", "ls": ":", "lw": 1.2}),
+        LARGEST: ("largest step that levels", {"marker": "^", "color": "black", "ls": ""}),
+        TRIED: ("levels, the largest tried", {"marker": RIGHT, "color": "black", "ls": ""}),
     }
-    shown = [handle for word, handle in others.items() if word in drawn]
+    entries = [entry for word, entry in others.items() if word in drawn]
+    shown = [Line2D([], [], label=label, **look) for label, look in entries]
     style.legend(figure, shape, [*style.verdict_marks(drawn), *shown])
 
 

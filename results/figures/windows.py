@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare.reached import excess_left
-from normbench.results.figures.base import material, shown, style
+from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.material import Arrays, Parts, with_arrays
 from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
 from normbench.results.store.rows import as_rows, number_in
@@ -149,7 +149,7 @@ def draw(
             _lines((upper, lower), row, look)
             _name(upper, row, start, end, look)
             upper.set(xscale="log", xlim=(low, high))
-            style.log_ticks(upper.xaxis, most=5)
+            ticks.log_ticks(upper.xaxis, most=5)
         _label(axes)
         _legend(figure, shape, steps, rows, any(ends))
         guessed = [row["label"] for row in rows if row.get(names.MINIMUM_REACHED.column) == "false"]
@@ -162,12 +162,8 @@ def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[An
     """Return a figure with an upper and a lower panel for each scheme."""
     deep, wide = style.rows_and_columns(count, min(shape.columns, 3))  # a title takes a third
     height = min(1.25, 2.6 / wide * 1.25) * shape.width / wide
-    figure = shown.Figure(
-        figsize=(shape.width, deep * max(height, 3.2) + 6 * shape.font / 72),
-        dpi=shape.dpi,
-        layout="constrained",
-    )
-    figure.suptitle(style.heading(title, shape), fontsize=1.1 * shape.font)
+    inches = deep * max(height, 3.2) + 6 * shape.font / 72
+    figure = style.blank(shape, inches, style.heading(title, shape))
     style.pad(figure, 0.06, 0.05)
     grid = figure.subplots(2 * deep, wide, squeeze=False, sharex=True, height_ratios=[3, 2] * deep)
     return figure, style.in_pairs(grid, count, wide)

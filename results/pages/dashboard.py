@@ -16,13 +16,11 @@ from normbench.results.store.runs import Sweep
 HOST, PORT = "127.0.0.1", 5000
 
 
-def link(
-    sweep: Sweep, experiment: str, port: int = PORT, role: str = names.SCHEME, host: str = HOST
-) -> str:
-    """Return the address that opens MLflow's charts on the scheme or the step runs of a sweep."""
+def link(sweep: Sweep, experiment: str, port: int = PORT, host: str = HOST) -> str:
+    """Return the address that opens MLflow's charts on the scheme runs of a sweep."""
     server = secrets.without_user(sweep.store.rstrip("/"))  # which is not for the terminal
     base = server if uris.is_server(server) else f"http://{host}:{port}"
-    return f"{base}/{path(sweep, experiment, role)}"
+    return f"{base}/{path(sweep, experiment)}"
 
 
 def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:

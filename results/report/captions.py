@@ -37,12 +37,6 @@ def finding(sweep: Sweep, experiment: str, figure: str) -> str:
     return paragraph(found(made, experiment)) if found else ""
 
 
-def numbers(sweep: Sweep, experiment: str) -> list[Said]:
-    """Return what captions say of an experiment from its numbers alone, without arrays."""
-    tell = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
-    return [one for figure in tell for one in FINDINGS[figure](merged(sweep), experiment)]
-
-
 def _overview(made: Sweep, experiment: str) -> list[Said]:
     """Say the schemes' mean ranks over all problems of the sweep."""
     board = comparisons.leaderboard(reached([whole(made)], overview.TARGET))

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 from collections.abc import Mapping
 from importlib import resources
 from typing import Any
@@ -13,7 +12,7 @@ from contourpy import contour_generator
 from normbench import names
 from normbench.results.compare.merging import merged
 from normbench.results.figures import contours, windows
-from normbench.results.figures.base import material
+from normbench.results.figures.base import material, output
 from normbench.results.store.rows import number_in
 from normbench.results.store.runs import Sweep
 
@@ -51,8 +50,7 @@ def data(sweep: Sweep, experiment: str) -> str:
             scheme["plane"] = _plane(planes[label], levels)
         schemes.append(scheme)
     iterations = max(parts[COST].shape[-1] for parts in kept.values()) - 1
-    text = json.dumps({"iterations": iterations, "schemes": schemes}, separators=(",", ":"))
-    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+    return output.script_data({"iterations": iterations, "schemes": schemes})
 
 
 def _ink(color: str) -> str:

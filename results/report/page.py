@@ -1,8 +1,7 @@
 """The report: one HTML file that holds a whole comparison and asks nothing of any other place."""
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,68 +30,7 @@ FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 LARGEST = 300_000  # characters: a figure of more points than that is embedded as a PNG
 Files = Mapping[str, Sequence[Path]]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table for reading: its caption, its columns, and its rows of cells, numbers rounded.
-
-    words: of each column, whether it holds words, which stand to the left. The first column
-    names its row.
-    """
-
-    caption: str
-    columns: list[str]
-    words: list[bool]
-    rows: list[list[str]]
-
-    @classmethod
-    def of(cls, caption: str, frame: pd.DataFrame) -> "Table":
-        """Return a frame as a table."""
-        cells = tables.cells(frame)
-        rows = [list(row) for row in zip(*cells.values(), strict=True)]
-        return cls(caption, list(cells), [tables.is_words(name, frame) for name in cells], rows)
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure as an SVG element, or, of many points, as the address of embedded PNG data."""
-
-    svg: str = ""
-    png: str = ""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure: its caption, and it in words; narrow: with its panels stacked, for a phone."""
-
-    caption: str
-    words: str
-    broad: Drawn
-    narrow: Drawn
-
-
-@dataclass(frozen=True)
-class Section:
-    """What the report says of one experiment."""
-
-    id: str
-    experiment: str
-    question: str
-    answer: str
-    answers: list[str]
-    summary: Table
-    held_out: list[Table]
-    pictures: list[Picture]
-    explored: str
-    theory: str
-    explanations: list[tuple[str, str]]
-    predictions: Table | None
-    data: list[str]
-    shared: list[tuple[str, str]]
-    varied: Table | None
-    lost: Table | None
-    steps: Table | None
+Table = dict[str, Any]  # see `_table`
 
 
 def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
@@ -121,6 +59,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         _section(f"s{number}", sweep, experiment, drawn.get(experiment, ()))
         for number, experiment in enumerate(sweep.experiments, 1)
     ]
+    first = sweep.experiments[0]
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -130,10 +69,10 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
     )
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
-        title=sections[0].question if len(sections) == 1 else _title(sweep),
+        title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
         answer=answer.overall(sweep),
         state=state.of(sweep).sentence,
-        overview=_overview(sweep, drawn),
+        overview=_pictures("all", sweep, first, drawn.get(first, ()), WHOLE),
         sections=sections,
         pairs=_pairs(comparisons.repeated(sweep)),
         sweep_id=sweep.sweep_id,
@@ -173,7 +112,8 @@ def _own(sweep: Sweep) -> pd.DataFrame:
     return own if len(own) else sweep.of_role(names.SCHEME)
 
 
-def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) -> Section:
+def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) -> dict[str, Any]:
+    """Return what the template says of one experiment, by its name there."""
     part = sweep.only(experiment)
     schemes = merged(part).of_role(names.SCHEME)
     splits = heldout.by_split(sweep)
@@ -181,46 +121,60 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
     within = problems.budget(schemes)
     shared, varied = _settings(schemes)
     data = schemes["data"][schemes["data"] != ""]
-    return Section(
-        id=name,
-        experiment=experiment,
-        question=answer.question(part, experiment),
-        answer=answer.sentence(part, experiment),
-        answers=[*profile.notes([part]), *answer.answers(part, experiment, splits)],
-        summary=Table.of(
+    return {
+        "id": name,
+        "experiment": experiment,
+        "question": answer.question(part, experiment),
+        "answer": answer.sentence(part, experiment),
+        "answers": [*profile.notes([part]), *answer.answers(part, experiment, splits)],
+        "summary": _table(
             ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
             tables.summary(part),
         ),
-        held_out=_held_out(splits, heldout.cross_validated(part)),
-        pictures=list(_pictures(name, part, experiment, files)),
-        explored=explorer.data(part, experiment),
-        theory=theory.explanation(part, experiment),
-        explanations=_explanations(schemes),
-        predictions=_predictions(part),
-        data=list(dict.fromkeys(data)),
-        shared=shared,
-        varied=varied,
-        lost=_lost(part),
-        steps=_steps(part),
-    )
+        "held_out": _held_out(splits, heldout.cross_validated(part)),
+        "pictures": _pictures(
+            name, part, experiment, files, [name for name in NAMES if name not in WHOLE]
+        ),
+        "explored": explorer.data(part, experiment),
+        "theory": theory.explanation(part, experiment),
+        "explanations": _explanations(schemes),
+        "predictions": _predictions(part),
+        "data": list(dict.fromkeys(data)),
+        "shared": shared,
+        "varied": varied,
+        "lost": _lost(part),
+        "steps": _steps(part),
+    }
+
+
+def _table(caption: str, frame: pd.DataFrame) -> Table:
+    """Return a table for reading: its caption, its columns, and its rows of cells, numbers rounded.
+
+    words: of each column, whether it holds words, which stand to the left. The first column
+    names its row.
+    """
+    cells = tables.cells(frame)
+    rows = list(zip(*cells.values(), strict=True))
+    words = [tables.is_words(name, frame) for name in cells]
+    return {"caption": caption, "columns": list(cells), "words": words, "rows": rows}
 
 
 def _predictions(part: Sweep) -> Table | None:
     caption, table = "What theory allows, and what was observed", theory.predictions(part)
-    return Table.of(caption, table) if "2/L" in table else None
+    return _table(caption, table) if "2/L" in table else None
 
 
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     """Return the tables of the points held out: every scheme, and pairs where there are splits."""
     if splits.empty:
         caption = "Cross-validation, at the end; low to high: the median over seeds, from 6 on"
-        return [] if folds.empty else [Table.of(caption, folds)]
+        return [] if folds.empty else [_table(caption, folds)]
     caption = "Test points, at the end; best: the lowest over the iterations, chosen on them"
     pairs = heldout.paired(splits)
-    found = [Table.of(caption, heldout.summary(splits))]
+    found = [_table(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
         caption = f"Test points at the end, in pairs; {heldout.unit(splits)}"
-        found.append(Table.of(f"{caption} ({comparisons.assurance(pairs)})", pairs))
+        found.append(_table(f"{caption} ({comparisons.assurance(pairs)})", pairs))
     return found
 
 
@@ -246,7 +200,7 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
         return shared, None
     own = own.where(own.notna(), None)
     own.insert(0, "scheme", schemes["label"])
-    return shared, Table.of("Settings that differ between the schemes", own)
+    return shared, _table("Settings that differ between the schemes", own)
 
 
 def _lost(part: Sweep) -> Table | None:
@@ -263,7 +217,7 @@ def _lost(part: Sweep) -> Table | None:
     if not rows:
         return None
     frame = pd.DataFrame(rows, columns=["scheme", "step size", "verdict", "reason"])
-    return Table.of("Failed and diverged runs", frame)
+    return _table("Failed and diverged runs", frame)
 
 
 def _steps(part: Sweep) -> Table | None:
@@ -287,14 +241,14 @@ def _steps(part: Sweep) -> Table | None:
     frame = pd.DataFrame(rows)
     diverged = frame["verdict"] == names.DIVERGED  # which have no final cost
     frame[["cost", "misclassified"]] = frame[["cost", "misclassified"]].mask(diverged)
-    return Table.of("Every step size", frame.dropna(axis="columns", how="all"))
+    return _table("Every step size", frame.dropna(axis="columns", how="all"))
 
 
 def _pairs(pairs: pd.DataFrame) -> Table | None:
     if pairs.empty:
         return None
     caption = "Iterations to 1e-2 of the excess, in pairs: ratio is how much longer the other takes"
-    return Table.of(f"{caption} ({comparisons.assurance(pairs)})", pairs)
+    return _table(f"{caption} ({comparisons.assurance(pairs)})", pairs)
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:
@@ -314,24 +268,20 @@ def _environment(sweep: Sweep) -> list[tuple[str, str]]:
     return found
 
 
-def _overview(sweep: Sweep, files: Files) -> list[Picture]:
-    """Return the figures of the whole sweep, which are among the files of each experiment."""
-    first = sweep.experiments[0]
-    known = {file.stem: file for file in files.get(first, ())}
-    return [_picture("all", sweep, first, name, known[name]) for name in WHOLE if name in known]
-
-
 def _pictures(
-    section: str, part: Sweep, experiment: str, files: Sequence[Path]
-) -> Iterator[Picture]:
-    """Yield the figures that have a file, in the order of their names' list."""
+    section: str, part: Sweep, experiment: str, files: Sequence[Path], wanted: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return those of the wanted figures that have a file."""
     by_name = {file.stem.removesuffix(f"-{clean.name(experiment)}"): file for file in files}
-    for name in NAMES:
-        if name in by_name and name not in WHOLE:
-            yield _picture(section, part, experiment, name, by_name[name])
+    return [
+        _picture(section, part, experiment, name, by_name[name])
+        for name in wanted
+        if name in by_name
+    ]
 
 
-def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) -> Picture:
+def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) -> dict[str, Any]:
+    """Return a figure, its caption, and it in words; narrow: its panels stacked, for a phone."""
     what = NAMES[name]
     caption = what[0].upper() + what[1:].split(" (")[0]
     found = captions.finding(part, experiment, name)
@@ -342,20 +292,23 @@ def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) 
     broad = _drawn(part, experiment, name, f"{section}-{place}-", style.SCREEN, svg)
     column = style.FORMATS["column"]._replace(dpi=240)
     narrow = _drawn(part, experiment, name, f"{section}-{place}n-", column)
-    return Picture(caption, words, broad, narrow)
+    return {"caption": caption, "words": words, "broad": broad, "narrow": narrow}
 
 
 def _drawn(
     part: Sweep, experiment: str, name: str, prefix: str, shape: style.Shape, svg: str = ""
-) -> Drawn:
-    """Return a figure for a page; svg: its file's text, where it is drawn already."""
+) -> dict[str, str]:
+    """Return a figure as an SVG element, or, of many points, as the address of PNG data.
+
+    svg: its file's text, where it is drawn already.
+    """
     if svg and len(svg) <= LARGEST:
-        return Drawn(svg=inline.element(svg, prefix))
+        return {"svg": inline.element(svg, prefix)}
     figure = drawing.figure(part, experiment, name, Options(shape=shape))
     assert figure is not None
     if not svg and len(svg := output.svg(figure)) <= LARGEST:
-        return Drawn(svg=inline.element(svg, prefix))
+        return {"svg": inline.element(svg, prefix)}
     with TemporaryDirectory() as folder:
         (file,) = output.save(figure, Path(folder) / name, {}, ("png",))
         data = base64.b64encode(file.read_bytes()).decode()
-    return Drawn(png=f"data:image/png;base64,{data}")
+    return {"png": f"data:image/png;base64,{data}"}

@@ -137,7 +137,7 @@ def _draw(
     figure = profiles.draw(table, title, shape=shape)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = output.save(figure, folder / FILE, facts, ("png", "svg", "pdf"))
+        files = output.save(figure, folder / FILE, facts)
     except OSError as error:
         raise unwritable(folder, error) from error
     for file in files:
@@ -168,17 +168,11 @@ def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
 def wide(table: pd.DataFrame) -> pd.DataFrame:
     """Return the profiles at a few factors, one row a scheme: what a terminal has room for."""
     tidy = comparisons.profile(table)
-    rows = []
-    for name in dict.fromkeys(tidy["scheme"]):
-        own = tidy[tidy["scheme"] == name]
-        shares = {
-            f"x{factor:g}" if np.isfinite(factor) else "at all": own.loc[
-                own["factor"] <= factor, "share"
-            ].max()
-            for factor in FACTORS
-        }
-        rows.append({"scheme": name, **{key: f"{value:.2f}" for key, value in shares.items()}})
-    return pd.DataFrame(rows)
+    shares = {}
+    for factor in FACTORS:
+        within = tidy[tidy["factor"] <= factor].groupby("scheme", sort=False)["share"].max()
+        shares[f"x{factor:g}" if np.isfinite(factor) else "at all"] = within
+    return pd.DataFrame(shares).map("{:.2f}".format).reset_index()
 
 
 def _show(title: str, table: pd.DataFrame, nothing: str, note: str = "") -> None:

@@ -27,6 +27,7 @@ PLACE = re.compile(
 )
 TARGETS = ("1e-2", "1e-1")
 FAILED = ("cycling", "diverged")
+CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
 WORDS = ("levelled", "unsettled", "cycling")
 TIED = 1e-6  # of the start's excess
 
@@ -418,7 +419,7 @@ def said(sweep):
     splits = heldout.by_split(sweep)
     parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
     parts += [answer.sentence(sweep, experiment), *answer.answers(sweep, experiment, splits)]
-    parts += [one.text for one in captions.numbers(sweep, experiment)]
+    parts += [captions.finding(sweep, experiment, figure) for figure in CAPTIONS]
     return [one for part in parts for one in sentences(part)]
 
 

@@ -104,12 +104,9 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
     words = [dataset.replace("_", " "), f"{train} x {features}" if train and features else ""]
     if rest != dataset:
         words.append(rest.replace("_", " "))
-    seen = "some schemes fitted on the test points too" if _fitted_on_all(rows) else ""
+    leaks = names.FIT_ON in rows and (rows[names.FIT_ON] == "all").any()
+    seen = "some schemes fitted on the test points too" if leaks else ""
     return ", ".join(filter(None, [*words, held, seen]))
-
-
-def _fitted_on_all(rows: pd.DataFrame) -> bool:
-    return bool((rows.get(names.FIT_ON, pd.Series(dtype=str)) == "all").any())
 
 
 def with_budget(experiment: str, rows: pd.DataFrame) -> str:
@@ -121,7 +118,7 @@ def best_words(schemes: pd.DataFrame) -> str:
     """Return what the step size that stands for a scheme is, as a legend has it."""
     if which_step(schemes) == "shown":
         return "shown step, by choice"
-    counted = (schemes.get(names.COMPARED.column, pd.Series(dtype=str)).notna()).any()
+    counted = names.COMPARED.column in schemes and schemes[names.COMPARED.column].notna().any()
     return f"best step: first to the {'fewest misclassified' if counted else 'lowest cost'}"
 
 
@@ -135,7 +132,7 @@ def of_steps(
 
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
         table, rows = steps(sweep, experiment), schemes(sweep, experiment)
-        if table.empty or not fits(table):
+        if table.empty or rows.empty or not fits(table):
             return None
         rows = with_starts(sweep, rows)
         return draw(table, rows, with_budget(experiment, rows), shape=options.shape)

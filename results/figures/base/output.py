@@ -1,6 +1,7 @@
 """A figure as files, and as the text of an SVG element."""
 
 import io
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,12 @@ def svg(figure: Figure) -> str:
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]
+
+
+def script_data(data: Any) -> str:
+    """Return data as JSON that may stand in a page or an SVG file."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
 
 def _lay_out(figure: Figure) -> None:

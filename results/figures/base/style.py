@@ -4,10 +4,10 @@ A colour has one meaning: schemes have hues of middle lightness, classes light h
 and the one red. They are told apart by the colour-blind; markers and lines add to it.
 """
 
-import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -16,14 +16,11 @@ import pandas as pd
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
 from normbench import names
 from normbench.results.figures.base import shown
-from normbench.results.store.looks import LOOKS as LOOKS
-from normbench.results.store.looks import SPARE as SPARE
 from normbench.results.store.looks import Look as Look
 from normbench.results.store.looks import look as look
 
@@ -51,7 +48,6 @@ SCREEN = FORMATS["screen"]
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 KINDS = ("png", "svg", "pdf")
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 LINES = ("-", "--", "-.", ":")
 
 # Of a verdict: its colour and its marker.
@@ -88,6 +84,12 @@ def looks(normalizers: Sequence[str]) -> list[Look]:
     return found
 
 
+def looks_of(rows: pd.DataFrame) -> dict[str, Look]:
+    """Return the look of each scheme of rows that have its name in `scheme`."""
+    kinds = dict(zip(rows["scheme"], rows["normalizer"]))
+    return dict(zip(kinds, looks(list(kinds.values()))))
+
+
 def _shade(first: Look, number: int, taken: set[str]) -> Look:
     share = 0.22 * ((number + 1) // 2)
     towards = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
@@ -115,20 +117,20 @@ def by_class(parts: Mapping[str, Any], unclassed: str) -> list[tuple[Any, tuple[
 
 def class_marks(class_names: Sequence[Any]) -> list[Line2D]:
     """Return a legend's entries for classes."""
-    edge: Any = {"ls": "", "mec": EDGE, "mew": 0.5}
-    return [
-        Line2D([], [], color=color, marker=marker, label=plain(str(name)), **edge)
-        for name, (color, marker) in zip(class_names, class_looks(len(class_names)))
-    ]
+    words = [plain(str(name)) for name in class_names]
+    return _marks(zip(words, class_looks(len(words))), EDGE)
 
 
 def verdict_marks(verdicts: Container[str]) -> list[Line2D]:
     """Return a legend's entries for verdicts."""
-    edge: Any = {"ls": "", "mec": "black", "mew": 0.5}
+    return _marks(((word, VERDICTS[word]) for word in VERDICTS if word in verdicts), "black")
+
+
+def _marks(looks: Iterable[tuple[str, tuple[str, str]]], edge: str) -> list[Line2D]:
+    rim: Any = {"ls": "", "mec": edge, "mew": 0.5}
     return [
-        Line2D([], [], color=color, marker=marker, label=word, **edge)
-        for word, (color, marker) in VERDICTS.items()
-        if word in verdicts
+        Line2D([], [], color=color, marker=marker, label=label, **rim)
+        for label, (color, marker) in looks
     ]
 
 
@@ -146,13 +148,8 @@ def curve(look: Look, count: int, phase: float = 0.0) -> dict[str, Any]:
     seen.
     """
     every = max(1, count // 8)
-    line = {"color": look.color, "ls": look.line}
-    return {
-        **line,
-        "marker": look.marker,
-        "markersize": 4,
-        "markevery": (int(phase * every), every),
-    }
+    marks = {"marker": look.marker, "markersize": 4, "markevery": (int(phase * every), every)}
+    return {"color": look.color, "ls": look.line, **marks}
 
 
 def dark(color: str) -> str:
@@ -165,12 +162,9 @@ def dark(color: str) -> str:
     return str(to_hex((red, green, blue)))
 
 
-@contextmanager
-def drawn(shape: Shape) -> Iterator[None]:
+def drawn(shape: Shape) -> AbstractContextManager[None]:
     """Set matplotlib's parameters for one figure, and put them back."""
-    settings: Any = {**RC, "font.size": shape.font, "lines.linewidth": shape.line}
-    with matplotlib.rc_context(settings):
-        yield
+    return matplotlib.rc_context({**RC, "font.size": shape.font, "lines.linewidth": shape.line})
 
 
 def panels(
@@ -180,14 +174,20 @@ def panels(
     rows, columns = rows_and_columns(count, columns or shape.columns)
     words = heading(title, shape)
     head = (2.2 + 1.3 * (words.count("\n") + 1)) * shape.font / 72
-    size = (shape.width, rows * height * shape.width / columns + head)
-    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
-    figure.suptitle(words, fontsize=1.1 * shape.font)
+    figure = blank(shape, rows * height * shape.width / columns + head, words)
     pad(figure, 0.06, 0.08)
     axes = list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
     for spare in axes[count:]:
         spare.remove()
     return figure, axes[:count]
+
+
+def blank(shape: Shape, height: float, title: str) -> Figure:
+    """Return a figure without panels, so many inches high."""
+    size = (shape.width, height)
+    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
+    figure.suptitle(title, fontsize=1.1 * shape.font)
+    return figure
 
 
 def rows_and_columns(count: int, most: int) -> tuple[int, int]:
@@ -218,9 +218,7 @@ def rows_of_images(
     rows: int, columns: int, shape: Shape, title: str, height: float
 ) -> tuple[Figure, Any]:
     """Return a figure of rows of images, each `height` inches high, and their panels."""
-    size = (shape.width, rows * height + 2.5 * shape.font / 72)
-    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
-    figure.suptitle(plain(title), fontsize=1.1 * shape.font)
+    figure = blank(shape, rows * height + 2.5 * shape.font / 72, plain(title))
     grid = figure.subplots(rows, columns, squeeze=False)
     for axis in grid.flat:
         axis.set_axis_off()
@@ -229,53 +227,8 @@ def rows_of_images(
 
 def pad(figure: Figure, width: float, height: float) -> None:
     """Set how much room is left around each panel, in inches."""
-    engine = figure.get_layout_engine()
-    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine: Any = figure.get_layout_engine()
     engine.set(w_pad=width, h_pad=height)
-
-
-def log_ticks(axis: Any, most: int = 8) -> None:
-    """Set readable ticks on a logarithmic axis, 3 or more, all as 0.01 or all as 10⁻².
-
-    axis: an x or y axis of a panel whose limits stand. most: of the powers of ten. The text is
-    plain: matplotlib draws a formula much more slowly.
-    """
-    low, high = sorted(axis.get_view_interval())
-    ticks = _log_places(low, high, most)
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_locator(FixedLocator(ticks))
-    powers = any(not 1e-3 <= tick < 1e4 for tick in ticks)
-    axis.set_major_formatter(lambda value, _: power_text(value) if powers else f"{value:g}")
-
-
-def _log_places(low: float, high: float, most: int) -> list[float]:
-    """Return powers of ten within limits, evenly spaced; where few, with others between."""
-    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    for every in range(max(1, -(-(last - first) // most)), 0, -1):
-        powers = [10.0**power for power in range(first, last + 1) if power % every == 0]
-        if len(powers) > 2:
-            return powers
-    for units in ((1, 3), (1, 2, 5)):
-        places = [unit * 10.0**power for power in range(first - 1, last + 1) for unit in units]
-        shown = [place for place in places if low <= place <= high]
-        if len(shown) > 2:
-            return shown
-    even = MaxNLocator(4, min_n_ticks=3).tick_values(low, high)
-    return [float(tick) for tick in even if low <= tick <= high and tick > 0]
-
-
-def even_ticks(axis: Any, most: int = 5) -> None:
-    """Set ticks in even steps on a linear axis, 3 or more."""
-    axis.set_major_locator(MaxNLocator(most, min_n_ticks=3))
-
-
-def power_text(value: float) -> str:
-    """Return a tick's number on an axis of powers: 10⁻⁵, 2·10⁶, 10⁰."""
-    if value <= 0 or f"{value:.0e}" != f"{value:.4e}".replace(".0000", ""):
-        return f"{value:g}"
-    power = math.floor(math.log10(value) + 1e-9)
-    unit, raised = round(value / 10.0**power), str(power).translate(SUPERSCRIPTS)
-    return f"10{raised}" if unit == 1 else f"{unit}·10{raised}"
 
 
 def name_panel(axis: Any, text: str, look: Look) -> None:
@@ -355,17 +308,19 @@ def outer_labels(axes: Sequence[Any], x: str, y: str) -> None:
             axis.tick_params(labelbottom=True)  # also where the last row is not full
 
 
+def name_plane(axis: Any, words: Sequence[Any], letters: int) -> None:
+    """Name the axes of a plane, the upright one on lines of so many letters; few ticks."""
+    axis.set_xlabel(plain(str(words[0])), fontsize="small")
+    axis.set_ylabel(plain(fill(str(words[1]), letters)), fontsize="small")
+    axis.grid(False)
+    for direction in (axis.xaxis, axis.yaxis):
+        direction.set_major_locator(MaxNLocator(3))
+    axis.tick_params(labelsize="small")
+
+
 def plain(text: str) -> str:
     """Return a user's text so that a dollar in it is a dollar, not the start of a formula."""
     return text.replace("$", r"\$")
-
-
-def short(value: float) -> str:
-    """Return a number of three digits, its power of ten raised: 4.52·10⁻⁶, but 5210."""
-    if 1e-3 <= abs(value) < 1e4 or not value:
-        return f"{float(f'{value:.3g}'):g}"
-    digits, power = f"{value:.2e}".split("e")
-    return f"{float(digits):g}·10{str(int(power)).translate(SUPERSCRIPTS)}"
 
 
 def say(axis: Any, words: str) -> None:

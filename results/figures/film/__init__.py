@@ -7,15 +7,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.compare.merging import merged
-from normbench.results.figures.base import style
-from normbench.results.figures.base.material import (
-    Arrays,
-    of_arrays,
-    of_first,
-    with_arrays,
-)
-from normbench.results.figures.base.material import schemes as rows_of
+from normbench.results.figures.base import material, style
+from normbench.results.figures.base.material import Arrays
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.film import playing
 from normbench.results.figures.film.frames import draw_cost, draw_points, legend, note
@@ -34,10 +27,10 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
     label, reel, look = last(arrays, schemes)
     with style.drawn(shape):
         figure, pairs = _panels(len(reel.keys), shape, f"{title}, film of {label}")
-        for frame, (upper, lower) in zip(reel.keys, pairs):
+        for frame, word, (upper, lower) in zip(reel.keys, reel.parts["words"], pairs):
             draw_points(upper, reel, frame, shape)
             draw_cost(lower, reel, frame, shape)
-            style.name_panel(upper, reel.word(frame), look)
+            style.name_panel(upper, str(word), look)
             lipschitz, condition, made = reel.counters(frame)
             told = f"L {lipschitz}\ncondition number {condition}\niterations to 1%: {made}"
             lower.set_title(told, fontsize="small")
@@ -48,7 +41,7 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
 
 def last(arrays: Arrays, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
     """Return the label, the film and the look of the last scheme that has a film."""
-    scheme = with_arrays(schemes, arrays)[-1]
+    scheme = material.with_arrays(schemes, arrays)[-1]
     return scheme.label, Reel(scheme.parts), scheme.look
 
 
@@ -71,10 +64,9 @@ def moving(
 
     stem: the strip's file without its suffix.
     """
-    sweep = merged(sweep)
-    rows = rows_of(sweep, experiment)
+    rows = material.schemes(sweep, experiment)
     label, reel, _ = last(sweep.arrays(rows, "film"), rows)
-    words, found = f"{of_first(experiment, rows)}, film of {label}", []
+    words, found = f"{material.of_first(experiment, rows)}, film of {label}", []
     if "png" in kinds:
         found.append(playing.gif(reel, words, stem.with_name(f"{stem.name}.gif"), facts))
     if "svg" in kinds:
@@ -82,4 +74,4 @@ def moving(
     return found
 
 
-make = of_arrays("film", draw)
+make = material.of_arrays("film", draw)

@@ -1,13 +1,11 @@
 """How one frame of a film is drawn: the points, the cost, and what their marks are."""
 
 from collections.abc import Sequence
-from textwrap import fill
 from typing import Any
 
 import matplotlib
 from matplotlib.collections import LineCollection
 from matplotlib.colors import PowerNorm
-from matplotlib.ticker import MaxNLocator
 
 from normbench.results.figures.base import followed, style
 from normbench.results.figures.base.style import Shape
@@ -62,12 +60,7 @@ def _look_at(axis: Any, view: View, signs: Any, names: Sequence[str]) -> None:
     limits = (axis.set_xlim, axis.set_ylim)
     for put, middle, sign in zip(limits, view.middle, signs):
         put(middle - sign * view.half, middle + sign * view.half)
-    axis.set_xlabel(style.plain(names[0]), fontsize="small")
-    axis.set_ylabel(style.plain(fill(names[1], LETTERS)), fontsize="small")
-    for direction in (axis.xaxis, axis.yaxis):
-        direction.set_major_locator(MaxNLocator(3))
-    axis.tick_params(labelsize="small")
-    axis.grid(False)
+    style.name_plane(axis, names, LETTERS)
 
 
 def legend(reel: Reel) -> list[str]:

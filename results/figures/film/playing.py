@@ -1,6 +1,5 @@
 """A film that plays: as a GIF, and as an SVG with a slider."""
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -147,18 +146,18 @@ def _data(reel: Reel) -> str:
     looks = style.class_looks(len(parts["class_names"])) or [("#999999", "o")]
     target = parts["target"] if len(parts["class_names"]) else np.zeros(len(parts["points"]))
     colors = matplotlib.colormaps[frames.DOTS](frames.progress(reel))
-    found = {
-        "points": _short(parts["points"] - parts["centre"]),
-        "target": np.asarray(target).astype(int).tolist(),
-        "colors": [color for color, _ in looks],
-        "marked": list(zip(reel.marked, followed.LETTERS)),
-        "dots": [matplotlib.colors.to_hex(color) for color in colors],
-        "contours": [[_short(line) for line in level] for level in reel.contours],
-        "start": LEVELS - 1,
-        "frames": [_moving(reel, frame) for frame in range(len(reel))],
-    }
-    text = json.dumps(found, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+    return output.script_data(
+        {
+            "points": _short(parts["points"] - parts["centre"]),
+            "target": np.asarray(target).astype(int).tolist(),
+            "colors": [color for color, _ in looks],
+            "marked": list(zip(reel.marked, followed.LETTERS)),
+            "dots": [matplotlib.colors.to_hex(color) for color in colors],
+            "contours": [[_short(line) for line in level] for level in reel.contours],
+            "start": LEVELS - 1,
+            "frames": [_moving(reel, frame) for frame in range(len(reel))],
+        }
+    )
 
 
 def _moving(reel: Reel, frame: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import followed, ticks
 from normbench.results.figures.contours import FAR, LEVELS
 
 Array = NDArray[np.float64]
@@ -96,16 +96,12 @@ class Reel:
         """Return what the coordinates are called."""
         return [str(name) for name in self.parts["names"][self.key_of(frame)]]
 
-    def word(self, frame: int) -> str:
-        """Return what is done at a key frame."""
-        return str(self.parts["words"][self.key_of(frame)])
-
     def counters(self, frame: int) -> tuple[str, str, str]:
         """Return L, the condition number, and the iterations to one percent, in words."""
         made = int(self.parts["iterations"][frame])
         condition = float(self.parts["condition"][frame])
         return (
-            style.short(float(self.parts["lipschitz"][frame])),
-            "not known" if np.isnan(condition) else style.short(condition),
+            ticks.short(float(self.parts["lipschitz"][frame])),
+            "not known" if np.isnan(condition) else ticks.short(condition),
             f"{made:,}" if made >= 0 else f"> {int(self.parts['most']):,}",
         )

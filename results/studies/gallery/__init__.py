@@ -7,7 +7,6 @@ the docstring. The pictures here are the README's.
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from normbench import names
@@ -36,10 +35,3 @@ def first_at(sweep: Sweep, cost: float) -> pd.DataFrame:
         test_cost=there[names.TEST_COST.key].to_numpy(),
         missed=wrong,
     )
-
-
-def from_then_on(cost: Any, goal: float) -> float:
-    """Return the iteration from which on a history is at most a goal; infinite where it is not."""
-    above = np.flatnonzero(~(np.asarray(cost) <= goal))
-    first = above[-1] + 1 if len(above) else 0
-    return float(first) if first < len(cost) else np.inf

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare import evidence
+from normbench.results.compare.reached import first_held
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.studies.gallery import first_at, from_then_on, of_only
+from normbench.results.studies.gallery import first_at, of_only
 
 KIND, SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")
 
@@ -166,7 +167,7 @@ def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
         l2 = float(job[names.setting("cost.l2")])
         goal = float(job[names.MINIMUM.column]) + l2
         counts = {
-            float(step): max(from_then_on(part[names.TRAIN_COST.key], goal), 1.0)
+            float(step): max(first_held(dict(enumerate(part[names.TRAIN_COST.key])), goal), 1.0)
             for step, part in histories.groupby("step_size")
         }
         kappa = float(job[names.LIPSCHITZ.column]) / (2 * l2)
@@ -200,7 +201,7 @@ def rotations(sweep: Sweep) -> dict[str, float]:
     steps = sweep.of_role(names.STEP)
     histories = sweep.histories(steps, [names.TRAIN_COST.key])
     counts = {
-        run_id: from_then_on(part[names.TRAIN_COST.key], GOAL)
+        run_id: first_held(dict(enumerate(part[names.TRAIN_COST.key])), GOAL)
         for run_id, part in histories.groupby("run_id")
     }
     best = steps.assign(count=steps["run_id"].map(counts)).groupby(

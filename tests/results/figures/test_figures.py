@@ -28,10 +28,11 @@ from normbench.results.figures import (
     spectrum,
     step_sizes,
 )
-from normbench.results.figures.base import material, output, style
+from normbench.results.figures.base import material, output, style, ticks
 from normbench.results.figures.base.labels import spread
 from normbench.results.figures.base.material import Options
 from normbench.results.store.errors import ResultsError
+from normbench.results.store.looks import LOOKS
 from normbench.results.store.runs import Sweep
 
 
@@ -627,12 +628,6 @@ def test_profiles_are_staircases():
     assert len(set(looks)) == 3
 
 
-def test_profiles_that_nobody_solves_say_so():
-    table = pd.DataFrame({"scheme": ["a", "b"], "factor": [1.0, 1.0], "share": [0.0, 0.0]})
-    (axis,) = profiles.draw(table, "profiles").axes
-    assert texts(axis) == ["no scheme reached the target on any problem"]
-
-
 def test_the_profile_command_draws_its_figure(three, images, tmp_path, capsys):
     arguments = ["profile", "--store", three.uri, "--out", str(tmp_path), "--format", "page"]
     assert main(arguments) == 0
@@ -704,12 +699,12 @@ def test_matplotlib_is_left_as_it_was(three):
 
 
 def test_no_two_schemes_look_alike():
-    looks = style.looks(list(style.LOOKS))
-    assert len({look.marker for look in looks}) == len(looks) == len(style.LOOKS)
+    looks = style.looks(list(LOOKS))
+    assert len({look.marker for look in looks}) == len(looks) == len(LOOKS)
     assert len({look.color for look in looks}) == len(looks)
     several = style.looks(["pca_sphere"] * 12)
     assert len({(look.color, look.marker) for look in several}) == 12
-    assert several[0] == style.LOOKS["pca_sphere"]
+    assert several[0] == LOOKS["pca_sphere"]
 
 
 def test_labels_are_spread_in_order_and_no_more_than_needed():
@@ -725,7 +720,7 @@ def test_labels_are_spread_in_order_and_no_more_than_needed():
     [(0.02, "2·10⁻²"), (1e-5, "10⁻⁵"), (2e6, "2·10⁶"), (1, "10⁰"), (0.025, "0.025")],
 )
 def test_ticks_are_plain_text(value, text):
-    assert style.power_text(value) == text
+    assert ticks.power_text(value) == text
 
 
 def test_a_long_name_is_broken_between_its_settings(twelve):

@@ -19,7 +19,7 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
 from normbench.results.figures import drawing
-from normbench.results.figures.base import followed, material, style
+from normbench.results.figures.base import followed, material, style, ticks
 from normbench.results.figures.contours import LEVELS
 from normbench.results.figures.film import playing
 from normbench.results.figures.film.reel import Reel
@@ -96,8 +96,8 @@ def test_a_mirrored_axis_runs_backwards_and_it_is_said(turned):
 def test_counters_stand_over_the_contours(found, reel):
     for frame, axis in zip(reel.keys, found.figure("film").axes[4:]):
         told = axis.get_title().split("\n")
-        assert told[0] == f"L {style.short(reel.parts['lipschitz'][frame])}"
-        assert told[1] == f"condition number {style.short(reel.parts['condition'][frame])}"
+        assert told[0] == f"L {ticks.short(reel.parts['lipschitz'][frame])}"
+        assert told[1] == f"condition number {ticks.short(reel.parts['condition'][frame])}"
         count = reel.parts["iterations"][frame]
         assert told[2] == f"iterations to 1%: {'> 1,000' if count < 0 else f'{count:,}'}"
         start = axis.collections[LEVELS - 1].get_segments()

@@ -9,7 +9,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from normbench.results.figures import NAMES, step_sizes
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
+from normbench.results.store.looks import LOOKS, SPARE
 from tests.results.figures.test_figures import drawing
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
@@ -22,7 +23,7 @@ ROWS = {
 VISIONS = {name: np.array(row.split(), dtype=float).reshape(3, 3) for name, row in ROWS.items()}
 TO_XYZ = "0.4124564 0.3575761 0.1804375 0.2126729 0.7151522 0.0721750 0.0193339 0.1191920 0.9503041"
 XYZ = np.array(TO_XYZ.split(), dtype=float).reshape(3, 3)
-SCHEMES = [look.color for look in style.LOOKS.values()]
+SCHEMES = [look.color for look in LOOKS.values()]
 VERDICTS = [color for color, _ in style.VERDICTS.values()]
 
 
@@ -57,7 +58,7 @@ def test_twelve_schemes_are_told_apart(vision):
     # A difference of 2.3 is just seen; measured 13.9 at the least (tritan), and 10.6 of all 19.
     assert apart(SCHEMES[:12], vision) > 13
     assert apart(SCHEMES, vision) > 10
-    every = style.LOOKS.values()
+    every = LOOKS.values()
     for one, other in itertools.combinations(every, 2):
         if nearest([one.color], [other.color], vision) < 20:  # markers and lines help
             assert (one.marker, one.line) != (other.marker, other.line)
@@ -78,13 +79,13 @@ def test_no_colour_of_a_scheme_is_one_of_a_class(vision):
 @pytest.mark.parametrize("vision", VISIONS)
 def test_no_colour_of_a_scheme_is_one_of_a_verdict(vision):
     # Measured 9.6 at the least: zca_sphere and cycling (deutan); 24 in normal vision.
-    assert nearest([*SCHEMES, *(look.color for look in style.SPARE)], VERDICTS, vision) > 9
+    assert nearest([*SCHEMES, *(look.color for look in SPARE)], VERDICTS, vision) > 9
     assert nearest(SCHEMES, VERDICTS, "normal") > 20
 
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_a_scheme_of_the_users_own_has_no_colour_of_another(vision):
-    for look in style.SPARE:
+    for look in SPARE:
         assert nearest([look.color], SCHEMES, vision) > 9  # measured 9.8
 
 
@@ -110,7 +111,7 @@ def test_a_logarithmic_axis_has_three_ticks_or_more_in_one_style(low, high, text
     axis = Figure().subplots()
     axis.set_xscale("log")
     axis.set_xlim(low, high)
-    style.log_ticks(axis.xaxis, most=9)
+    ticks.log_ticks(axis.xaxis, most=9)
     shown = [text.get_text() for text in axis.get_xticklabels()]
     assert len(shown) >= 3
     assert texts in (None, shown)
@@ -123,14 +124,14 @@ def _numbers(axis):
     """The numbered ticks of a panel that stand within it: those of names are not asked."""
     for part in (axis.xaxis, axis.yaxis):
         low, high = sorted(part.get_view_interval())
-        ticks = [
+        marks = [
             tick
             for tick, label in zip(part.get_ticklocs(), part.get_ticklabels())
             if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9) or low <= tick <= high
         ]
         words = [label.get_text() for label in part.get_ticklabels()]
-        if ticks and not any(word.replace("_", "").isalpha() for word in words):
-            yield part, ticks
+        if marks and not any(word.replace("_", "").isalpha() for word in words):
+            yield part, marks
 
 
 OWN = ("step_sizes", "phase_diagram", "data")
@@ -143,8 +144,8 @@ def test_every_axis_has_three_ticks_or_more(three, name, shape):
     figure = drawing.figure(three.sweep, three.name, name, options)
     figure.draw_without_rendering()
     for axis in figure.axes:
-        for part, ticks in _numbers(axis):
-            assert len(ticks) >= 3, (part.axis_name, ticks)
+        for part, marks in _numbers(axis):
+            assert len(marks) >= 3, (part.axis_name, marks)
 
 
 def test_costs_of_one_decade_have_three_ticks():

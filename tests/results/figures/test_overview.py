@@ -10,6 +10,7 @@ from normbench.results.figures.base import style
 from normbench.results.figures.base.material import Options
 from normbench.results.report import captions
 from normbench.results.report import page as report
+from normbench.results.store.looks import LOOKS
 from normbench.results.store.runs import Sweep
 from tests.results.made import runs
 from tests.results.report.test_report import Page
@@ -94,7 +95,7 @@ def test_splits_are_their_median_with_quartiles():
 
 @pytest.mark.parametrize("shape", style.FORMATS)
 def test_twelve_schemes_on_four_problems_have_a_line_each(shape):
-    schemes = list(style.LOOKS)[:12]
+    schemes = list(LOOKS)[:12]
     made = runs(
         *((name, s, {1.0: (3 + n, 0.001)}) for name in "wxyz" for n, s in enumerate(schemes))
     )

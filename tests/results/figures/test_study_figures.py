@@ -13,7 +13,7 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCARotation
 from normbench.results.figures import closer, data, drawing, features, histories
-from normbench.results.figures.base import material, style
+from normbench.results.figures.base import material, style, ticks
 from tests.recorded import write_sweep
 from tests.results.figures.test_figures import draw, marked, named, texts
 
@@ -38,7 +38,7 @@ def test_data_shows_how_far_from_sphered_the_points_are(three):
     rows = material.schemes(three.sweep, three.name)
     for axis, known in zip(axes, rows["metrics.theory/covariance_condition"], strict=True):
         words = axis.get_title().replace("\n", ", ")
-        assert words.endswith(f", condition {style.short(known)}")
+        assert words.endswith(f", condition {ticks.short(known)}")
     # Sphered but for the ridge of 1e-7, against variances of 0.1 and more: measured 8e-7 off.
     assert known == pytest.approx(1, abs=1e-5)
     assert "scaled" in axes[2].get_xlabel()
@@ -71,7 +71,7 @@ def test_contours_tell_the_condition_number_of_their_own_slice(three):
     drawn = [axis for axis in draw(three, "contours").axes if named(axis)]
     whole = schemes["metrics.theory/condition_number"]
     for axis, (label, parts), known in zip(drawn, found.items(), whole):
-        assert f"slice's condition {style.short(float(parts['condition']))}" in axis.get_title()
+        assert f"slice's condition {ticks.short(float(parts['condition']))}" in axis.get_title()
         # The bias is held: of two weights alone. To centred points it makes no difference.
         assert (f"{parts['condition']:.3g}" == f"{known:.3g}") == (label != "identity")
 

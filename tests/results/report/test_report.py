@@ -140,7 +140,7 @@ def test_settings_stand_as_one_types_them():
     made = runs(*(("x", f"a{n}", {1.0: 2.0}, more) for n, more in enumerate(own)), theory="True")
     shared, table = report._settings(made.of_role(names.SCHEME))
     assert dict(shared)["theory"] == "true"
-    assert [row[1] for row in table.rows] == ["null", "true"]
+    assert [row[1] for row in table["rows"]] == ["null", "true"]
 
 
 def test_a_step_that_was_chosen_is_not_called_the_best(page, three):
