@@ -72,7 +72,8 @@ recording.resume
 
 recording.reuse
     modules: normbench.recording.reuse
-    imports: recording.store results.store job measures verdicts datasets settings names
+    imports: recording.store results.store job measures verdicts optimizers datasets
+        settings names
     libraries: numpy pandas
 
 recording.store

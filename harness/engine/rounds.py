@@ -74,8 +74,10 @@ class Rounds:
         directions = np.stack(drawn)
         directions /= np.sqrt((directions**2).sum(axis=inner, keepdims=True))
         travelled = (histories.weights[runs] - start[runs]).astype(np.float64)
-        size = DISTANCE[start.dtype.name] * np.sqrt((travelled**2).sum(axis=inner, keepdims=True))
-        moved = (start[runs] + size * directions).astype(start.dtype)
+        largest = np.abs(travelled).max(axis=inner, keepdims=True)  # whose square may overflow
+        travelled /= np.where(largest > 0, largest, 1.0)
+        length = largest * np.sqrt((travelled**2).sum(axis=inner, keepdims=True))
+        moved = (start[runs] + DISTANCE[start.dtype.name] * length * directions).astype(start.dtype)
         shadows = self._round(None, moved, sizes[runs])
         ends = np.full((len(start), SHADOWS), np.nan)
         ends[chaotic] = np.where(shadows.diverged_at >= 0, np.inf, shadows.cost[:, -1]).reshape(

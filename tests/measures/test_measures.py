@@ -14,9 +14,10 @@ from normbench import costs, measures, names, optimizers
 from normbench.costs.declaration import declare
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.values import limited_memory
-from normbench.engine.descent import Histories, descend
+from normbench.engine.descent import Histories
 from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import Evaluation
+from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
 from normbench.measures.contract import Findings, Finished, Measure
@@ -238,11 +239,10 @@ class Round(Hessian):
 def test_the_seconds_of_a_step_are_those_of_the_descent_over_the_steps_made(data, iterations):
     settings = Settings(step_sizes=(0.1,), iterations=iterations)
     train, start = Bowl(), np.ones((1, 2, 3))
-    histories = descend(
-        train, None, optimizers.gradient_descent(), start, np.array([0.1]), iterations
-    )
-    parts = (settings, Rules(), Search(), start, histories, shared.OfPoints(data.x))
-    here, _ = judged(train, optimizers.gradient_descent(), *parts, (3.0, 12.0))
+    optimizer = optimizers.gradient_descent()
+    rounds = Rounds(train, None, start, lambda weights: weights, optimizer, iterations, True)
+    parts = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
+    here, _ = judged(train, optimizer, *parts, shared.OfPoints(data.x), (3.0, 12.0))
     assert here.bench.seconds_a_step == 12 / iterations
 
 
@@ -251,13 +251,12 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     record = ("path", "contours", "sharpness")
     settings = Settings(step_sizes=(0.1, 0.49, 0.6), iterations=40, record=record)
     train, start = Bowl(), np.ones((1, 2, 3))
-    sizes = np.array(settings.step_sizes)
-    histories = descend(train, None, optimizer, np.ones((3, 2, 3)), sizes, 40)
-    known = shared.OfPoints(data.x)
-    parts = (train, optimizer, settings, Rules(), Search(critical=True), start, histories, known)
-    here, left = judged(*parts, (3.0, 12.0))
+    rounds = Rounds(train, None, start, lambda weights: weights, optimizer, 40, True)
+    histories = rounds.descend(settings.step_sizes)
+    parts = (train, optimizer, settings, Rules(), Search(critical=True), start, rounds, histories)
+    here, left = judged(*parts, shared.OfPoints(data.x), (3.0, 12.0))
     assert (here.bench.fit_seconds, here.bench.seconds_a_step) == (3, 12 / (3 * 40))
-    made = Finished(data, FunctionTransformer().fit(data.x), data.x, known, here)
+    made = Finished(data, FunctionTransformer().fit(data.x), data.x, shared.OfPoints(data.x), here)
     found, arrays = measures.take(made, settings, left)
     assert found.metrics["theory/step_threshold"] == pytest.approx(0.5, rel=1e-12)
     assert "curvature at the start" in found.tags["theory_basis"]

@@ -16,12 +16,14 @@ from normbench.verdicts.judging import Bench, shown, steps
 from normbench.verdicts.search import Search, critical_step
 
 
-def judge(costs, diverged=False, minimum=0.0, **rules):
-    return convergence.judge(np.array(costs, dtype=float), diverged, minimum, Rules(**rules))
+def judge(costs, diverged=False, minimum=0.0, shadows=(), scaled=True, **rules):
+    history = np.array(costs, dtype=float)
+    more = {"shadows": shadows, "scaled": scaled}
+    return convergence.judge(history, diverged, minimum, Rules(**rules), **more)
 
 
-def verdict(costs, diverged=False, minimum=0.0):
-    return judge(costs, diverged, minimum).verdict
+def verdict(costs, diverged=False, minimum=0.0, **more):
+    return judge(costs, diverged, minimum, **more).verdict
 
 
 def test_a_curve_that_has_come_to_rest_is_levelled():
@@ -47,13 +49,38 @@ def test_a_curve_that_rises_and_falls_for_ever_is_cycling():
 
 
 def test_a_curve_that_grows_and_is_finite_is_cycling_and_nothing_is_foretold():
-    found = judge(1.1 ** np.arange(101))
+    found = judge(1.02 ** np.arange(101))
     assert found.verdict == "cycling"
     assert found.reason.endswith("and it ends above the start")
     for falls_back in ([1.5, 0.5], [0.5, 1.0]):
         found = judge(np.r_[1.0, np.tile(falls_back, 50)])
         assert found.reason.endswith("finds no new low")
     assert judge(np.r_[1.0, 9.0, np.tile([2.0, 3.0], 50)]).reason.endswith("above the start")
+
+
+@pytest.mark.parametrize(("end", "found"), [(9.9, "cycling"), (10.1, "diverged")])
+def test_a_curve_that_ends_far_above_its_start_has_diverged(end, found):
+    history = np.r_[np.geomspace(1.0, end, 101)]
+    assert verdict(history) == found
+    larger = convergence.judge(history, False, 0.0, Rules(diverged=20))
+    assert larger.verdict == "cycling"
+    assert verdict(3 + history, minimum=3.0) == found  # of the excess over the least cost
+    assert verdict(history, scaled=False) == "cycling"  # of a cost that grows with the weights
+    assert verdict(history, shadows=[5.0]) == "decided by rounding"  # not all of them end so high
+
+
+@pytest.mark.parametrize(
+    ("shadows", "found"),
+    [([], "levelled"), ([0.0, 9e-8], "levelled"), ([0.0, -2e-7], "decided by rounding")],
+)
+def test_a_run_whose_shadows_end_elsewhere_is_decided_by_rounding(shadows, found):
+    history = np.r_[1.0, np.full(100, 0.1)]
+    ends = 0.1 + np.array([*shadows, np.nan])
+    judged = judge(history, shadows=ends)
+    assert judged.verdict == found
+    assert judged.fails == (found != "levelled")
+    assert not judged.falls or found == "levelled"
+    assert judge(history, shadows=[np.inf]).verdict == "decided by rounding"
 
 
 def test_a_curve_that_rises_and_falls_while_it_sinks_is_unsettled():

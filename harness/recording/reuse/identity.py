@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from normbench.datasets import Dataset
+from normbench.optimizers import Optimizer
 from normbench.settings import ASKED_PART, DESCENT_PART, JUDGED_PART, of_identity
 
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine
@@ -130,8 +131,8 @@ def _module_of(part: Any) -> str:
     """Return the module that says what a function or an object does."""
     part = getattr(part, "formula", part)  # of a cost that autograd has wrapped
     named = part if hasattr(part, "__qualname__") else type(part)
-    if isinstance(part, tuple):  # an optimizer: its rule is a function
-        named = part[1]
+    if isinstance(part, Optimizer):  # its rule is a function
+        named = part.step
     return str(named.__module__)
 
 
