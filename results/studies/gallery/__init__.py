@@ -7,6 +7,7 @@ the docstring. The pictures here are the README's.
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from normbench import names
@@ -19,19 +20,30 @@ def of_only(sweep: Sweep, word: str) -> Mapping[str, Any]:
     return parts
 
 
-def first_at(sweep: Sweep, cost: float) -> pd.DataFrame:
-    """Return the scheme runs at the first iteration at which the training cost is at most `cost`.
+def at_cost(sweep: Sweep, cost: float) -> pd.DataFrame:
+    """Return the scheme runs where their training cost first is a cost.
 
-    With the columns `iteration`, `test_cost` and `missed`, the share of the test points that is
-    misclassified there; NaN of a run that never comes there.
+    With the columns `iteration`, the first that has it or less, and, between that and the one
+    before, by their costs: `test_cost` and `missed`, the share of the test points that is
+    misclassified. NaN of a run that never comes there.
     """
     rows = sweep.of_role(names.SCHEME)
-    history = sweep.histories(rows)
-    there = history[history[names.TRAIN_COST.key] <= cost].drop_duplicates("run_id")
-    there = there.set_index("run_id").reindex(rows["run_id"])
-    wrong = there[names.TEST_MISCLASSIFICATIONS.key].to_numpy() / rows["test_points"].to_numpy()
+    columns = [names.TEST_COST.key, names.TEST_MISCLASSIFICATIONS.key]
+    found = {}
+    for run_id, own in sweep.histories(rows).groupby("run_id"):
+        costs, values = own[names.TRAIN_COST.key].to_numpy(), own[columns].to_numpy(dtype=float)
+        first = int(np.argmax(costs <= cost))
+        if costs[first] <= cost:
+            before = max(first - 1, 0)
+            fall = costs[before] - costs[first]
+            share = (costs[before] - cost) / fall if fall > 0 else 1.0
+            between = values[before] + share * (values[first] - values[before])
+            found[run_id] = [own["iteration"].to_numpy()[first], *between]
+    named = ["iteration", *columns]
+    table = pd.DataFrame.from_dict(found, orient="index", columns=named).reindex(rows["run_id"])
+    wrong = table[names.TEST_MISCLASSIFICATIONS.key].to_numpy() / rows["test_points"].to_numpy()
     return rows.assign(
-        iteration=there["iteration"].to_numpy(),
-        test_cost=there[names.TEST_COST.key].to_numpy(),
+        iteration=table["iteration"].to_numpy(),
+        test_cost=table[names.TEST_COST.key].to_numpy(),
         missed=wrong,
     )

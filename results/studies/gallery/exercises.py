@@ -4,7 +4,7 @@ import numpy as np
 
 from normbench import names
 from normbench.results.store.runs import Sweep
-from normbench.results.studies.gallery import first_at
+from normbench.results.studies.gallery import at_cost
 
 
 def linear_autoencoder(sweep: Sweep) -> dict[str, float]:
@@ -53,7 +53,7 @@ def standard_against_sphering(sweep: Sweep) -> dict[str, float]:
     misclassified there, sphered minus standard on each split, its mean; `more_error_doubt`: the
     standard deviation of these differences (divided by 5) over the root of 6.
     """
-    rows = first_at(sweep, TARGET).pivot(
+    rows = at_cost(sweep, TARGET).pivot(
         index=names.setting("dataset.split_seed"),
         columns="normalizer",
         values=["iteration", "missed"],

@@ -11,7 +11,7 @@ from normbench.results.compare import evidence
 from normbench.results.compare.reached import first_held
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.studies.gallery import first_at, of_only
+from normbench.results.studies.gallery import at_cost, of_only
 
 KIND, SCALE = names.setting("dataset.kind"), names.setting("dataset.scale")
 
@@ -154,12 +154,15 @@ def margin(x: Array, y: Array) -> float:
 
 
 def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
-    """Return the exponents `small` and `large` of the iterations in kappa, over the ridges.
+    """Return the exponents `small` and `large` of the iterations in kappa, with their intervals.
 
     kappa is `L / (2 l2)`. The iterations are those from which on `cost - least cost <= l2`: `small`
     at the smallest step size, `large` at the one that takes the fewest. An exponent is the slope of
-    least squares through the logarithms.
+    least squares through the logarithms over the ridges; `NAME_low` to `NAME_high` holds it with 95
+    percent, if the logarithms scatter about a line normally (Student's t).
     """
+    from scipy.stats import linregress, t
+
     rows = []
     for job in as_rows(sweep.of_role(names.SCHEME)):
         steps = sweep.of_role(names.STEP)
@@ -173,18 +176,21 @@ def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
         kappa = float(job[names.LIPSCHITZ.column]) / (2 * l2)
         rows.append((kappa, counts[min(counts)], min(counts.values())))
     kappa, small, large = np.log(np.array(rows)).T
-    return {
-        "small": float(np.polyfit(kappa, small, 1)[0]),
-        "large": float(np.polyfit(kappa, large, 1)[0]),
-    }
+    found: dict[str, float] = {}
+    for name, counts in (("small", small), ("large", large)):
+        line = linregress(kappa, counts)
+        reach = float(t.ppf(0.975, len(kappa) - 2)) * line.stderr
+        found |= {name: line.slope, f"{name}_low": line.slope - reach}
+        found[f"{name}_high"] = line.slope + reach
+    return found
 
 
 def ridge_dial(sweep: Sweep) -> dict[str, float]:
     """Return `error_RIDGE`: the share of test points misclassified where the training cost is 0.3.
 
-    At the first iteration at which it is that or less; of ridges that come there.
+    Of ridges that come there, between the iterations about that cost.
     """
-    rows = first_at(sweep, 0.3).dropna(subset="missed")
+    rows = at_cost(sweep, 0.3).dropna(subset="missed")
     ridges = rows[names.setting("normalizer.ridge")].astype(float)
     return {f"error_{ridge:g}": float(error) for ridge, error in zip(ridges, rows["missed"])}
 
@@ -270,13 +276,13 @@ SIZES = (100, 300, 450, 500, 600, 1200)  # of training points, to rounding
 def whitening_and_generalization(sweep: Sweep) -> dict[str, float]:
     """Return `SCHEME_FIT_cost_POINTS` and `SCHEME_FIT_error_POINTS`, of the test points.
 
-    At the first iteration at which the training cost is 0.1 or less; error: the share that is
-    misclassified. FIT: whose statistics the scheme learnt, `train` or `all`. POINTS: those to train
-    on. `SCHEME_FIT_peak`: those that have the largest error.
+    Where the training cost first is 0.1; error: the share that is misclassified. FIT: whose
+    statistics the scheme learnt, `train` or `all`. POINTS: those to train on. `SCHEME_FIT_peak`:
+    those that have the largest error.
     """
     found: dict[str, float] = {}
     largest: dict[str, float] = {}
-    for row in as_rows(first_at(sweep, 0.1).dropna(subset="missed")):  # of equal ones the first
+    for row in as_rows(at_cost(sweep, 0.1).dropna(subset="missed")):  # of equal ones the first
         place = f"{row['normalizer']}_{row[names.FIT_ON]}"
         points = SIZES[np.abs(np.subtract(SIZES, row["train_points"])).argmin()]
         found[f"{place}_cost_{points}"] = float(row["test_cost"])
