@@ -1,7 +1,7 @@
 """All runs of a grid at once: one descent for every step size and start of a job."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,8 @@ class Histories:
     Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
     misclassifications are None for real targets, the test histories without test points.
     diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
-    `(R, *shape)`, of the last finite iteration. shadows: `(R, M)`, the last costs of each run's
-    shadows, see `engine.rounds`; NaN where it has none, infinite where one diverged.
+    `(R, *shape)`, of the last finite iteration. shadows: the costs of the shadows of those runs
+    that have some, by the runs' numbers, `(M, K + 1)` each: see `engine.rounds`.
     """
 
     cost: NDArray[np.float64]
@@ -33,7 +33,7 @@ class Histories:
     test_misclassifications: NDArray[np.float64] | None
     diverged_at: NDArray[np.int64]
     weights: Array
-    shadows: NDArray[np.float64] | None = None
+    shadows: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
 
 
 def descend(

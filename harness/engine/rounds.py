@@ -49,7 +49,7 @@ class Rounds:
     def descend(
         self, step_sizes: Sequence[float], progress: Progress | None = None, tested: bool = True
     ) -> Histories:
-        """Return the histories of every step size and start, with the ends of their shadows.
+        """Return the histories of every step size and start, with their shadows.
 
         tested: those of the test points, too, where there are some.
         """
@@ -61,7 +61,7 @@ class Rounds:
         return replace(histories, weights=self.outward(histories.weights))
 
     def _shadowed(self, histories: Histories, start: Array, sizes: Array) -> Histories:
-        """Return histories with the last costs of the shadows of those runs that have some."""
+        """Return histories with the shadows of those runs that may be chaotic."""
         epsilon, steady = float(np.finfo(start.dtype).eps), self.optimizer.steady
         chaotic = [may_be_chaotic(cost, steady, epsilon) for cost in histories.cost]
         runs = np.repeat(np.flatnonzero(chaotic), SHADOWS)
@@ -79,11 +79,8 @@ class Rounds:
         length = largest * np.sqrt((travelled**2).sum(axis=inner, keepdims=True))
         moved = (start[runs] + DISTANCE[start.dtype.name] * length * directions).astype(start.dtype)
         shadows = self._round(None, moved, sizes[runs])
-        ends = np.full((len(start), SHADOWS), np.nan)
-        ends[chaotic] = np.where(shadows.diverged_at >= 0, np.inf, shadows.cost[:, -1]).reshape(
-            -1, SHADOWS
-        )
-        return replace(histories, shadows=ends)
+        costs = shadows.cost.reshape(-1, SHADOWS, shadows.cost.shape[1])
+        return replace(histories, shadows=dict(zip(np.flatnonzero(chaotic).tolist(), costs)))
 
     def _round(
         self, test: Problem | None, start: Array, sizes: Array, progress: Progress | None = None

@@ -22,8 +22,8 @@ from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
 from normbench.theory.minimum import Minimum
 from normbench.theory.shared import OfPoints
-from normbench.verdicts import judging
-from normbench.verdicts.judging import Bench, Step
+from normbench.verdicts import convergence, judging
+from normbench.verdicts.judging import Bench, Shadows, Step
 from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
@@ -131,8 +131,9 @@ class Descended:
     def finer(self, step_sizes: Sequence[float]) -> tuple[tuple[Step, ...], Array]:
         """Descend other step sizes; return them, judged, and their costs `(S, A, K + 1)`."""
         histories = self.rounds.descend(step_sizes, tested=False)
+        shadows = shadows_of(histories, self.bench)
         steps = judging.steps(
-            *(named(histories), histories.diverged_at, step_sizes, self.bench), histories.shadows
+            *(named(histories), histories.diverged_at, step_sizes, self.bench), shadows
         )
         return steps, histories.cost.reshape(len(step_sizes), len(self.start), -1)
 
@@ -275,6 +276,24 @@ def named(histories: Histories) -> dict[str, NDArray[np.float64]]:
         names.TEST_MISCLASSIFICATIONS.key: histories.test_misclassifications,
     }
     return {name: history for name, history in every.items() if history is not None}
+
+
+def shadows_of(histories: Histories, bench: Bench) -> Shadows | None:
+    """Return what the shadows of runs come to; None where none has any.
+
+    Targets of misclassified points count as unreached: shadows are told by their costs.
+    """
+    if not histories.shadows:
+        return None
+    (count, *_), runs = next(iter(histories.shadows.values())).shape, len(histories.cost)
+    ends = np.full((runs, count), np.nan)
+    reached = {name: np.full((runs, count), np.nan) for name in bench.targets}
+    for run, costs in histories.shadows.items():
+        ends[run] = np.where(np.isnan(costs[:, -1]), np.inf, costs[:, -1])
+        for name, goal in bench.targets.items():
+            counts = [np.nan if bench.points else convergence.reached(cost, goal) for cost in costs]
+            reached[name][run] = np.where(np.isnan(counts), np.inf, counts)
+    return Shadows(ends, reached)
 
 
 def stacked(start: Array, times: int) -> Array:

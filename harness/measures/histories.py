@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from normbench import names
-from normbench.measures.contract import Array, Findings, Finished, Measure, named
+from normbench.measures.contract import Array, Findings, Finished, Measure, named, shadows_of
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
-from normbench.verdicts.judging import Bench, Step
+from normbench.verdicts.judging import Bench, Shadows, Step
 
 BENCH = ("minimum", "reference", "epsilon", "fit_seconds", "seconds_a_step")
 
@@ -18,7 +18,8 @@ def take(made: Finished) -> Findings:
 
     `step_sizes` (S,). By the names they log under, those histories that there are, (S, A, K + 1),
     NaN from where a run stopped being finite. `diverged_at` (S, A), the iteration at which it did,
-    -1 for never. `shadows` (S, A, M), the last costs of shadows, where any run has one. `minimum`,
+    -1 for never. `shadows` (S, A, M), the last costs of shadows, where any run has one, and
+    `shadows_reached` (S, A, M, T), their iterations to each target. `minimum`,
     `reference` (the cost at zero weights), `tie` (NaN for none), `epsilon`, `fit_seconds`,
     `seconds_a_step`, `points`, each (): see `Bench`.
     """
@@ -26,8 +27,10 @@ def take(made: Finished) -> Findings:
     assert here is not None
     runs = (len(here.steps), len(here.start))
     every = {**named(here.histories), "diverged_at": here.histories.diverged_at}
-    if here.histories.shadows is not None:
-        every["shadows"] = here.histories.shadows
+    shadows = shadows_of(here.histories, here.bench)
+    if shadows is not None:
+        every["shadows"] = shadows.ends
+        every["shadows_reached"] = np.stack([shadows.reached[name] for name in names.TARGETS], -1)
     return Findings(
         arrays={
             "step_sizes": np.array([step.step_size for step in here.steps]),
@@ -51,9 +54,12 @@ def judged_again(parts: Mapping[str, Array], rules: Rules) -> tuple[Step, ...]:
     known = [metric.key for metric in names.HISTORIES if metric.key in parts]
     histories = {name: parts[name].reshape(-1, parts[name].shape[-1]) for name in known}
     sizes = [float(size) for size in parts["step_sizes"]]
-    shadows = parts.get("shadows")
-    ends = None if shadows is None else shadows.reshape(-1, shadows.shape[-1])
-    return judging.steps(histories, parts["diverged_at"].reshape(-1), sizes, bench, ends)
+    shadows = None
+    if "shadows" in parts:
+        ends = parts["shadows"].reshape(-1, parts["shadows"].shape[-1])
+        counts = parts["shadows_reached"].reshape(*ends.shape, -1)
+        shadows = Shadows(ends, dict(zip(names.TARGETS, np.moveaxis(counts, -1, 0))))
+    return judging.steps(histories, parts["diverged_at"].reshape(-1), sizes, bench, shadows)
 
 
 MEASURE = Measure(take)

@@ -6,7 +6,7 @@ from normbench.engine.descent import Histories
 from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
-from normbench.measures.contract import Array, Descended, named
+from normbench.measures.contract import Array, Descended, named, shadows_of
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import least, theorize
 from normbench.theory.budget import Budget, allowance
@@ -56,7 +56,8 @@ def judged(
         points=_points(train),
     )
     steps = judging.steps(
-        *(named(histories), histories.diverged_at, settings.step_sizes, bench), histories.shadows
+        *(named(histories), histories.diverged_at, settings.step_sizes, bench),
+        shadows_of(histories, bench),
     )
     best, chosen = judging.shown(steps, settings.shown_step)
     parts = (settings, search, start, rounds, histories, theory, found, bench, steps, best, chosen)
@@ -65,14 +66,14 @@ def judged(
 
 def _lowest(histories: Histories, epsilon: float) -> float:
     """Return the lowest cost that was seen, of runs whose end rounding does not decide, if any."""
-    cost, shadows = histories.cost, histories.shadows
+    cost = histories.cost
     with np.errstate(all="ignore"):
         lowest = np.nanmin(cost, axis=1, initial=np.inf)
-        if shadows is not None:
-            excess = cost[:, 0] - lowest.min()
-            apart = np.abs(shadows - cost[:, -1:]) > sensitivity(epsilon) * excess[:, None]
-            firm = ~apart.any(axis=1)
-            lowest = lowest[firm] if firm.any() else lowest
+        far = sensitivity(epsilon) * (cost[:, 0] - lowest.min())
+        firm = np.ones(len(cost), bool)
+        for run, shadows in histories.shadows.items():
+            firm[run] = np.all(np.abs(shadows[:, -1] - cost[run, -1]) <= far[run])
+        lowest = lowest[firm] if firm.any() else lowest
     return float(lowest.min(initial=np.inf))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,21 @@ class Step:
         """The last finite training cost; infinite for a run that had none."""
         costs = self.histories[names.TRAIN_COST.key]
         return float(costs[-1]) if len(costs) else float("inf")
+
+
+class Shadows(NamedTuple):
+    """What the shadows of R runs come to: `(R, M)` each, NaN where a run has none.
+
+    ends: their last costs, infinite where one diverged. reached: by target, the iterations that
+    they take, infinite where one does not reach it.
+    """
+
+    ends: Array
+    reached: Mapping[str, Array]
+
+    def of(self, runs: slice) -> "Shadows":
+        """Return those of some of the runs."""
+        return Shadows(self.ends[runs], {name: own[runs] for name, own in self.reached.items()})
 
 
 @dataclass(frozen=True)
@@ -113,13 +129,10 @@ class Bench:
         costs: Array,
         diverged_at: NDArray[np.int64],
         step_size: float,
-        shadows: Array | None = None,
+        shadows: Shadows | None = None,
     ) -> tuple[Judgement, tuple[str, ...]]:
-        """Return the judgement on one step size's runs `(starts, K + 1)`, and each verdict.
-
-        shadows: where the shadows of each run end, `(starts, M)`; None for no shadows.
-        """
-        ends = [()] * len(costs) if shadows is None else shadows
+        """Return the judgement on one step size's runs `(starts, K + 1)`, and each verdict."""
+        ends = [()] * len(costs) if shadows is None else shadows.ends
         judged = [
             self.judge(cost, step_size, int(at), own)
             for cost, at, own in zip(costs, diverged_at, ends)
@@ -132,12 +145,12 @@ def steps(
     diverged_at: NDArray[np.int64],
     step_sizes: Sequence[float],
     bench: Bench,
-    shadows: Array | None = None,
+    shadows: Shadows | None = None,
 ) -> tuple[Step, ...]:
     """Return a `Step` for each step size; the runs of one step size, its starts, stand together.
 
     histories: `(R, K + 1)` each, by the names they log under; of test points only where there are
-    any. diverged_at: `(R,)`, -1 for never. shadows: `(R, M)`, where the shadows of runs end.
+    any. diverged_at: `(R,)`, -1 for never. shadows: of the runs, if any has some.
     """
     starts = len(diverged_at) // len(step_sizes)
     found = [
@@ -163,18 +176,18 @@ def _step(
     step_size: float,
     runs: slice,
     bench: Bench,
-    shadows: Array | None,
+    shadows: Shadows | None,
 ) -> Step:
     left = diverged_at[runs]
     stops = left[left >= 0]
     costs = histories[names.TRAIN_COST.key][runs]
     length = int(stops.min()) if len(stops) else costs.shape[1]
     parts = {key: part[runs, :length] for key, part in histories.items()}
-    own = None if shadows is None else shadows[runs]
+    own = None if shadows is None else shadows.of(runs)
     judgement, verdicts = bench.together(costs, left, step_size, own)
     reached = _reached(histories[bench.compared][runs], bench)
-    if judgement.verdict == names.BY_ROUNDING:
-        reached = {name: np.full_like(counts, np.nan) for name, counts in reached.items()}
+    if judgement.verdict == names.BY_ROUNDING and own is not None:
+        reached = {name: _sure(counts, own.reached[name]) for name, counts in reached.items()}
     return Step(
         step_size=step_size,
         judgement=judgement,
@@ -229,6 +242,12 @@ def _reached(values: Array, bench: Bench) -> dict[str, Array]:
         name: np.array([convergence.reached(run, goal) for run in values])
         for name, goal in bench.targets.items()
     }
+
+
+def _sure(counts: Array, of_shadows: Array) -> Array:
+    """Return iterations `(starts,)`, NaN where a shadow of the run takes others `(starts, M)`."""
+    alike = (of_shadows == counts[:, None]) | np.isnan(of_shadows)
+    return np.where(alike.all(axis=1), counts, np.nan)
 
 
 def _summary(reached: dict[str, Array], bench: Bench) -> dict[str, float]:

@@ -10,15 +10,23 @@ import pandas as pd
 from normbench import names
 from normbench.results.compare import comparisons, evidence, heldout, problems
 from normbench.results.compare.merging import REPEATS, merged, whole
-from normbench.results.compare.reached import counts, excess_left, reached, start_excess
+from normbench.results.compare.reached import (
+    counts,
+    excess_left,
+    reached,
+    start_excess,
+    thresholds_that_hold,
+)
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import PARTS, Said, listed, paragraph, said
 from normbench.settings import Role, has_role
+from normbench.verdicts.refinement import AROUND, PER_DECADE
 
 COST = names.FINAL_COST.column
 COUNT = names.FINAL_MISCLASSIFICATIONS.column
 FEWEST = "fewest misclassified points"
+FEW = 3  # step sizes: of fewer, each is an end
 ON_GRID = (
     " on this grid"  # of a number for which no step sizes between those of the grid were tried
 )
@@ -103,14 +111,15 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
         folded = (
             names.FOLDS_COST.column in schemes and schemes[names.FOLDS_COST.column].notna().any()
         )
-        return [first.text] if folded else [first.text, said("predicts_unknown").text]
+        unknown = [] if folded else [said("predicts_unknown").text]
+        return [first.text, *unknown, *_edges(part)]
     best = heldout.predicts_best(splits)
     count = splits["split"].nunique()
     doubt = _doubt(heldout.paired(splits), best, count)
     told = {"result": heldout.told(splits, best), "over": _over(count), "doubt": doubt}
     second = said("predicts", schemes=" = ".join(best), **told)
     more = [heldout.worse_though_faster(splits, fast), heldout.rises(splits)]
-    return [first.text, second.text, *filter(None, more)]
+    return [first.text, second.text, *filter(None, more), *_edges(part)]
 
 
 def _fastest(part: Sweep) -> tuple[list[str], Said]:
@@ -130,7 +139,10 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
                 return [], said("starts_there", **there)
             others = middle[middle > middle.min()].sort_values(kind="stable")
             refined = table.groupby("scheme", sort=False)["finer"].all()
-            words = [f"{name} {_count(value, refined[name])}" for name, value in others.items()]
+            words = [
+                f"{name} {_count(value, refined[name])}"
+                for name, value in _once(others, _ranked(known, "count" if counted else "excess"))
+            ]
             after = f" ({', '.join(words)})" if words else ""
             least = f"{middle.min():.0f}"
             least += " iteration" if least == "1" else " iterations"
@@ -144,6 +156,44 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
     labels = _labels(_ranked(known, "count" if counted else "excess")[0])
     told = {"target": ASKED[-1], "what": what, "least": "the fewest" if counted else "least of it"}
     return labels, said("nobody", schemes=" = ".join(labels), **told)
+
+
+def _edges(part: Sweep) -> list[str]:
+    """Say whose best step size lies at an end of what was tried, and whose grid is above 2/L.
+
+    Of a grid of `FEW` step sizes or more; finer step sizes reach a decade beyond its ends.
+    """
+    sizes = pd.to_numeric(part.of_role(names.STEP).get(names.STEP_SIZE.column, pd.Series()))
+    if sizes.nunique() < FEW:
+        return []
+    low, high = float(sizes.min()), float(sizes.max())
+    least, most = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    table = reached([part], ASKED[0])
+    table = table[np.isfinite(table["value"])]
+    reach = np.where(table["finer"], 10 ** (1 - AROUND / PER_DECADE), 1.0)
+    above = thresholds_that_hold(merged(part).of_role(names.SCHEME))
+    above = above[above.get(names.THRESHOLD.column, pd.Series(np.nan, above.index)) < low]
+    found = [
+        ("grid_end", table.loc[table["step"] >= high * reach, "scheme"], (least, most + 2)),
+        ("grid_end", table.loc[table["step"] <= low / reach, "scheme"], (least - 2, most)),
+        ("grid_above", above["label"], (least - 3, most)),
+    ]
+    return [
+        said(name, schemes=listed(list(dict.fromkeys(who))), first=first, last=last).text
+        for name, who, (first, last) in found
+        if len(who)
+    ]
+
+
+def _once(
+    counts: "pd.Series[float]", ranked: Sequence[Sequence[Mapping[Any, Any]]]
+) -> list[tuple[str, float]]:
+    """Return schemes with their counts, those of one rank and one count as one."""
+    rank = {label: number for number, rows in enumerate(ranked) for label in _labels(rows)}
+    found: dict[Any, list[str]] = {}
+    for name, value in counts.items():
+        found.setdefault((rank.get(name, name), value), []).append(str(name))
+    return [(" = ".join(own), value) for (_, value), own in found.items()]
 
 
 def _count(value: float, refined: bool) -> str:

@@ -112,6 +112,10 @@ TEMPLATES = {
     "some_failed": "{failed:d} of {jobs:d} jobs failed.",
     "fastest": "Descends fastest: {schemes}, {count} to {target} of the {what}"
     "{others}{over}{doubt}.",
+    "grid_end": "The best step size of {schemes} is at the end of the grid: "
+    "step_sizes='${{decades:{first:d},{last:d}}}' looks further.",
+    "grid_above": "Every step size is above 2/L of {schemes}, so that nothing is known of smaller "
+    "ones: step_sizes='${{decades:{first:d},{last:d}}}' begins below.",
     "starts_there": "Descends fastest: not told; {schemes} starts with no more than {target} of "
     "the {what}, and no scheme reaches a stricter target.",
     "nobody": "Descends fastest: no scheme reaches {target} of the {what}; {schemes} ends with "
