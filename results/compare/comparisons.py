@@ -26,16 +26,19 @@ CONCLUSIONS = {1: FASTER, -1: SLOWER, 0: OPEN}
 def spread(table: pd.DataFrame) -> pd.DataFrame:
     """Return one row an experiment, setting and scheme: median and quartiles over its splits.
 
-    step: its best step size for the target, the median over the splits. range: from what a step
-    size between those tried might take at least to what the step takes, medians too. A column
-    `setting` is there where there are several. Order statistics, never between two values, so that
-    an unreached split is infinite and is not averaged with one that was reached.
+    step: its best step size for the target, the median over the splits that reach it. range: from
+    what a step size between those tried might take at least to what the step takes, medians too;
+    None where that is not known of a split. A column `setting` is there where there are several.
+    Order statistics, never between two values, so that an unreached split is infinite and is not
+    averaged with one that was reached.
     """
     rows = []
     for (*place, scheme), part in table.groupby([*PLACE, "scheme"], sort=False):
         q1, median, q3 = np.quantile(part["value"], [0.25, 0.5, 0.75], method="higher")
         row = {**dict(zip(PLACE, place)), "scheme": scheme, "splits": len(part)}
-        step, least = part[["step", "least"]].quantile(0.5, interpolation="higher")
+        step = part["step"].quantile(0.5, interpolation="higher")
+        bounds = part["least"].where(np.isfinite(part["value"]), np.inf)
+        least = np.quantile(bounds, 0.5, method="higher")  # NaN where one of them is
         row |= {"step": step, "median": median, "q1": q1, "q3": q3}
         rows.append({**row, "range": f"{least:.3g} to {median:.4g}" if least < median else None})
     columns = [*PLACE, "scheme", "splits", "step", "median", "q1", "q3", "range"]

@@ -24,8 +24,8 @@ def reached(
     value: iterations or seconds to the target at the step size that takes the fewest on that split
     (each scheme is tuned for each split); infinite where no step size that was tried reaches it,
     and where the job failed. step: that step size. excess: the share of the start's excess that is
-    left at the end. least: the fewest iterations that a step size between those tried might take,
-    NaN where that is not known. finer: whether step sizes between those of the grid were tried.
+    left at the end. least: the least value that a step size between those tried might have, NaN
+    where that is not known. finer: whether step sizes between those of the grid were tried.
     The target is one for all schemes of a problem: the lowest, where the least cost is only the
     lowest that each job saw; but each scheme's own where a penalty makes each minimize another
     function. A job whose seconds are not known has no row; neither has one whose starts would have
@@ -65,10 +65,12 @@ def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) ->
             sizes = sorted(held.get(scheme["run_id"], {}).items())
             size, iterations = min(sizes, key=lambda pair: pair[1], default=(np.nan, np.inf))
             value, least, finer = _counted(scheme, iterations, measure), np.nan, False
+            if problems.starts_of(scheme) > 1:  # the median's costs are not each start's
+                value = np.nan
         else:
             size = number_in(scheme, names.own_step(target).column)
             value = _recorded(scheme, target, measure)
-            least = number_in(scheme, names.least(target).column)
+            least = _counted(scheme, number_in(scheme, names.least(target).column), measure)
             finer = target in refined_of(scheme).get("targets", ())
         place = [scheme[column] for column in (*problems.SCHEME, "split")]
         rows.append([*place, size, value, excess, least, finer])
@@ -85,38 +87,58 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
     """Return one row a problem and scheme of several splits: its one step size for them all.
 
     Of the step sizes that every split ran: the one that brings the most splits to the target, then
-    that of the lowest upper quartile of iterations, then the smallest. reached, splits: how many.
-    median, q3: of the iterations, infinite where a split does not reach it.
+    that of the lowest upper quartile of iterations, then of the lowest median, then the smallest.
+    reached, splits: how many. median, q3: of the iterations, infinite where a split does not reach
+    it. A split all of whose jobs failed is not reached.
     """
+    columns = [*problems.SCHEME, "step", "reached", "splits", "median", "q3"]
     schemes = problems.scheme_runs([sweep])
-    steps = sweep.of_role(names.STEP)
-    counts_of: dict[str, dict[float, float]] = {}
-    for step in as_rows(steps):
-        count = _recorded(step, target, "iterations")
-        counts_of.setdefault(step["parent"], {})[step_size(step)] = count
+    if schemes.empty:
+        return pd.DataFrame(columns=columns)
+    schemes = schemes.join(_goals(schemes, target))
+    steps = dict(list(sweep.of_role(names.STEP).groupby("parent")))
+    held = _held(sweep, schemes[schemes["lowered"]])
     rows = []
     for place, part in schemes.groupby(problems.SCHEME, sort=False):
-        if part["split"].nunique() < 2:
+        splits = part["split"].nunique()
+        ran = part[part["run_id"].isin(steps)]
+        own = [
+            _at_each_step([_grid(job, steps, held, target) for job in as_rows(jobs)])
+            for _, jobs in ran.groupby("split")
+        ]
+        table = pd.concat(own, axis=1, join="inner").sort_index() if own else pd.DataFrame()
+        if splits < 2 or table.empty:
             continue
-        own = []
-        for scheme in as_rows(part):
-            finer = refined_of(scheme)
-            sizes = [step_size_of(int(number)) for number in finer.get("numbers", ())]
-            found = zip(sizes, finer.get(target, ()))
-            finer_counts = {size: np.inf if count is None else count for size, count in found}
-            own.append(pd.Series({**finer_counts, **counts_of.get(scheme["run_id"], {})}))
-        table = pd.concat(own, axis=1, join="inner").sort_index().to_numpy(dtype=float)
-        if not len(table):
-            continue
-        sizes = pd.concat(own, axis=1, join="inner").sort_index().index.to_numpy()
-        missed = np.isinf(table).sum(axis=1)
-        median, upper = np.quantile(table, [0.5, 0.75], axis=1, method="higher")
-        best = min(range(len(sizes)), key=lambda n: (missed[n], upper[n], sizes[n]))
-        splits = table.shape[1]
-        numbers = (sizes[best], splits - missed[best], splits, median[best], upper[best])
+        values = np.pad(table, ((0, 0), (0, splits - len(own))), constant_values=np.inf)
+        missed = np.isinf(values).sum(axis=1)
+        median, upper = np.quantile(values, [0.5, 0.75], axis=1, method="higher")
+        best = min(range(len(values)), key=lambda n: (missed[n], upper[n], median[n], n))
+        numbers = (table.index[best], splits - missed[best], splits, median[best], upper[best])
         rows.append([*place, *numbers])
-    columns = [*problems.SCHEME, "step", "reached", "splits", "median", "q3"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _at_each_step(jobs: Sequence[Mapping[float, float]]) -> "pd.Series[float]":
+    """Return the iterations of a split by step size: the upper median over its jobs."""
+    table = pd.concat([pd.Series(job, dtype=float) for job in jobs], axis=1, join="inner")
+    middles: pd.Series[float] = table.quantile(0.5, axis=1, interpolation="higher")
+    return middles
+
+
+def _grid(
+    scheme: Mapping[Any, Any],
+    steps: Mapping[str, pd.DataFrame],
+    held: Mapping[str, Mapping[float, float]],
+    target: str,
+) -> Mapping[float, float]:
+    """Return a job's iterations to a target by step size, finer ones too; infinite for never."""
+    if scheme["lowered"]:
+        return held.get(scheme["run_id"], {})
+    tag = refined_of(scheme)
+    finer = zip(tag.get("numbers", ()), tag.get(target, ()))
+    counts = {step_size_of(int(n)): np.inf if count is None else count for n, count in finer}
+    rows = as_rows(steps[scheme["run_id"]])
+    return counts | {step_size(step): _recorded(step, target, "iterations") for step in rows}
 
 
 def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
@@ -209,9 +231,7 @@ def _recorded(run: Mapping[Any, Any], target: str, measure: str) -> float:
 
 
 def _counted(scheme: Mapping[Any, Any], iterations: float, measure: str) -> float:
-    """Return the measure of a run whose costs were counted to a lower target."""
-    if problems.starts_of(scheme) > 1:  # the median's costs are not each start's
-        return float("nan")
+    """Return iterations in a measure: as they are, or the seconds that they take."""
     if measure == "iterations":
         return iterations
     fit, each = (scheme.get(m.column, np.nan) for m in (names.FIT_SECONDS, names.SECONDS_A_STEP))
@@ -222,17 +242,20 @@ def _held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[float, float]]:
     """Return, by scheme run, when the costs of each step size stay at or below its goal."""
     goals = dict(zip(schemes["run_id"], schemes["goal"]))
     steps = sweep.of_role(names.STEP)
-    steps = steps[steps["parent"].isin(goals) & (steps["verdict"] != names.BY_ROUNDING)]
+    steps = steps[steps["parent"].isin(goals)]
+    found: dict[str, dict[float, float]] = {}
+    for step in as_rows(steps):
+        found.setdefault(step["parent"], {})[step_size(step)] = np.inf
+    steps = steps[steps["verdict"] != names.BY_ROUNDING]
     if steps.empty:
-        return {}
+        return found
     of_run = {str(step["run_id"]): step for step in as_rows(steps)}
     table = sweep.histories(steps, (names.TRAIN_COST.key,))
-    found: dict[str, dict[float, float]] = {}
     for run_id, rows in table.groupby("run_id"):
         step = of_run[str(run_id)]
         costs = dict(zip(rows["iteration"], rows[names.TRAIN_COST.key]))
         count = first_held(costs, goals[step["parent"]])
-        found.setdefault(step["parent"], {})[step_size(step)] = count
+        found[step["parent"]][step_size(step)] = count
     return found
 
 

@@ -58,7 +58,8 @@ def draw(
         axis.set_xlabel("step size")
         _legend(figure, drawn, schemes, shape)
         if over := repeated_over(schemes):
-            style.note(figure, shape, f"over {over[-1]}: the worst verdict, the median of limits")
+            rule = "the worst verdict, the smallest step up to which all level, the median of 2/L"
+            style.note(figure, shape, f"over {over[-1]}: {rule}")
     return figure
 
 
@@ -66,10 +67,11 @@ def kinds(own: pd.DataFrame, scheme: Row) -> list[str]:
     """Return what each step size of a scheme is: its verdict, too small, or too large.
 
     Too large is one that stays finite and ends above the start; too small one that is unsettled
-    below all that level, or, where none does, below the one that ends lowest.
+    below all that level, or, where none does, below the one that ends lowest. Where rounding
+    decides the end, that is all that is said.
     """
     levelled = own.loc[own["verdict"] == names.LEVELLED, STEP]
-    costs = own[COST].where(own["verdict"] != names.DIVERGED).astype(float)
+    costs = own[COST].where(~own["verdict"].isin(names.UNRANKED)).astype(float)
     start = number_in(scheme, material.START)
     above = costs - start > names.TIED * abs(start)
     if len(levelled):
@@ -86,8 +88,8 @@ def kinds(own: pd.DataFrame, scheme: Row) -> list[str]:
 def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
     """Return schemes by increasing 2/L, equal ones together.
 
-    Equal in all that is drawn, and in the final costs of every step size up to 2/L: above it a
-    descent may make anything of its rounding.
+    Equal in all that is drawn, and in the final costs of every step size up to 2/L that rounding
+    does not decide: above it a descent may make anything of its rounding.
     """
     found: list[tuple[Any, list[Row]]] = []
     order = schemes.sort_values(THRESHOLD, kind="stable") if THRESHOLD in schemes else schemes
@@ -97,7 +99,7 @@ def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
         known = not np.isnan(threshold)
         seen = [row.get(names.STEP_TAG.column), *own[STEP], *kinds(own, row)]
         steady = own[own[STEP] <= threshold] if known else own
-        costs = steady[COST].fillna(np.inf)
+        costs = steady[COST].where(steady["verdict"] != names.BY_ROUNDING).fillna(np.inf)
         numbers = np.array([*([threshold] if known else []), *costs], dtype=float)
         for (other_seen, other), same in found:
             alike = seen == other_seen and len(numbers) == len(other)
@@ -136,7 +138,7 @@ def _cells(
         best = number_in(scheme, names.STEP_TAG.column)
         for size, verdict, kind in zip(own[STEP], own["verdict"], kinds(own, scheme)):
             codes[place, np.searchsorted(sizes, size)] = words.index(verdict)
-            is_best = np.isclose(best, size, rtol=1e-5)
+            is_best = np.isclose(best, size, rtol=1e-5) and verdict not in names.UNRANKED
             marks.setdefault("best" if is_best else kind, []).append((size, place))
     axis.pcolormesh(
         _edges(sizes),

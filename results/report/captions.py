@@ -63,12 +63,13 @@ def _windows(made: Sweep, experiment: str) -> list[Said]:
         bars = windows.bars(arrays[row["label"]], iterations)
         count, share = bars.served(float(step))
         gone = 1 - windows.predicted(arrays[row["label"]], float(step), iterations)
-        seen = 1 - min(excess_left(row, row), 1.0)
-        if abs(gone - seen) > EXPLAINED:
+        left = excess_left(row, row)
+        seen = 1 - min(left, 1.0)
+        exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
+        if not exact and np.isfinite(left) and abs(gone - seen) > EXPLAINED:
             told = {"step": f"{step:g}", "scheme": row["label"], "seen": f"{seen:.0%}"}
             found.append((count, said("not_served", predicted=f"{gone:.0%}", **told)))
             continue
-        exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
         told = {"step": f"{step:g}", "count": count, "every": int(bars.times.sum())}
         told |= {"scheme": row["label"], "share": f"{share:.0%}"}
         found.append((count, said("serving", **told, model="" if exact else " at the start")))

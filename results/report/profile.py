@@ -56,7 +56,7 @@ def tell(
         about = state.told([state.of(sweep) for sweep in loaded])
     table = reached.reached(loaded, target, measure)
     print(f"{measure} to the target of {target} of the excess, held to the end; each scheme at its")
-    print("best step size for it, one for all splits, and a split's starts as their median\n")
+    print("best step size for it on each split, and a split's starts as their median\n")
     for note in (*about, *notes(loaded)):
         print(f"{note}\n")
     board = comparisons.leaderboard(table)  # the answer: the rest says how it came about

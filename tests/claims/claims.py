@@ -21,7 +21,8 @@ def _pattern(template):
     for words, field, form, _ in Formatter().parse(template):
         parts.append(re.escape(words))
         if field:
-            parts.append(f"(?P<{field}>{NUMBER if form else '.*?'})")
+            again = f"(?P<{field}>" in "".join(parts)
+            parts.append(f"(?P={field})" if again else f"(?P<{field}>{NUMBER if form else '.*?'})")
     return re.compile("".join(parts) + r"(?= |$)")
 
 

@@ -1,24 +1,29 @@
 """Sweeps made by hand, as the reader returns them: no store is needed."""
 
+import json
+
 import numpy as np
 import pandas as pd
 
 from normbench import names
 from normbench.results.store.runs import Sweep
+from normbench.verdicts.refinement import step_size_of
 
 ENCODING = names.setting("dataset.encoding")
+GOAL = names.reached("1e-2").column
 
 
 def runs(*jobs, **params):
     """A sweep of jobs, each (experiment, scheme, iterations to 1e-2 by step size, own settings).
 
     Iterations: a number, or (a number, the final cost), infinite where the target is not reached;
-    None for a job that failed. A setting `data` is the fingerprint of the data.
+    None for a job that failed. A setting `data` is the fingerprint of the data; `finer` has the
+    iterations of step sizes between those of the grid, by their numbers on the lattice.
     """
     rows = []
     for number, (experiment, scheme, grid, *own) in enumerate(jobs):
         settings = {**params, **dict(*own)}
-        data = settings.pop("data", "")
+        data, finer = settings.pop("data", ""), settings.pop("finer", {})
         run_id = f"{experiment}{number}"
         row = {"run_id": run_id, "experiment": experiment, "normalizer": scheme, "parent": ""}
         row |= {names.setting(key): text for key, text in settings.items()}
@@ -32,9 +37,23 @@ def runs(*jobs, **params):
         rows += steps
         best = min(steps, key=lambda step: step[names.FINAL_COST.column])
         row |= {key: best[key] for key in (names.FINAL_COST.column, names.STEP_TAG.column)}
+        row |= _reached(steps, finer)
     every = dict.fromkeys(job[0] for job in jobs)
     sweeps = [{"role": "sweep", "run_id": name, "experiment": name} for name in every]
     return Sweep("-", "s", pd.DataFrame([*sweeps, *rows]))
+
+
+def _reached(steps, finer):
+    """What a scheme run has of 1e-2: the fewest iterations of its steps, and the step size."""
+    counts = {float(step[names.STEP_TAG.column]): step[GOAL] for step in steps}
+    counts |= {step_size_of(number): count for number, count in finer.items()}
+    tag = {"numbers": [*finer], "1e-2": [*finer.values()], "targets": ["1e-2"]}
+    own = {names.REFINED.column: json.dumps(tag)} if finer else {}
+    there = {size: count for size, count in sorted(counts.items()) if count == count}
+    if there:
+        size = min(there, key=there.get)
+        own |= {GOAL: there[size], names.own_step("1e-2").column: size}
+    return own
 
 
 def _step(scheme, size, value):
@@ -43,5 +62,5 @@ def _step(scheme, size, value):
     step |= {"experiment": scheme["experiment"], "normalizer": scheme["normalizer"]}
     step |= {names.STEP_TAG.column: f"{size:g}", "verdict": "unsettled", "label": scheme["label"]}
     step[names.FINAL_COST.column] = cost
-    step[names.reached("1e-2").column] = iterations if np.isfinite(iterations) else np.nan
+    step[GOAL] = iterations if np.isfinite(iterations) else np.nan
     return step

@@ -56,7 +56,7 @@ VERDICTS = {
     names.LEVELLED: ("#3d3d3d", "o"),
     names.UNSETTLED: ("#cfcfcf", "D"),
     names.CYCLING: ("#8c8c8c", "s"),
-    names.BY_ROUNDING: ("#6b6b6b", "*"),
+    names.BY_ROUNDING: ("#6b6b6b", "v"),  # a star is the best step
     names.DIVERGED: (BAD, "X"),
     names.FAILED: ("#f4f4f4", "P"),
 }

@@ -222,7 +222,10 @@ def test_which_is_best_is_not_told_of_a_scheme_under_several_optimizers():
 def test_which_is_best_has_two_answers():
     sweep = runs(*(("x", name, {0.1: count, 1.0: np.inf}) for name, count in zip("abc", (5, 3, 3))))
     fast, predicts = answer.answers(sweep, "x", NO_SPLITS)
-    assert fast == "Descends fastest: b = c, 3 iterations to 1e-2 of the excess (a 5)."
+    assert fast == (
+        "Descends fastest: b = c, 3 iterations on this grid to 1e-2 of the excess "
+        "(a 5 on this grid)."
+    )
     assert predicts.startswith("Predicts best: not known; dataset.test_fraction=0.25")
     none = {1.0: (np.inf, 0.5)}
     never = runs(("x", "a", none), ("x", "b", {1.0: (np.inf, 0.4)}))
@@ -230,6 +233,22 @@ def test_which_is_best_has_two_answers():
         "Descends fastest: no scheme reaches 1e-1 of the excess; b ends with least of it."
     )
     assert answer.answers(runs(("x", "a", none)), "x", NO_SPLITS) == []
+
+
+def test_a_count_without_finer_step_sizes_is_one_of_the_grid():
+    grids = {"a": {1.0: 5.0}, "b": {1.0: 9.0}, "c": {1.0: np.inf}, "d": {1.0: np.inf}}
+    finer = {"a": {8: 3.0}, "c": {8: np.inf}}
+    jobs = [("x", name, grid, {"finer": finer.get(name, {})}) for name, grid in grids.items()]
+    assert answer.answers(runs(*jobs), "x", NO_SPLITS)[0] == (
+        "Descends fastest: a, 3 iterations to 1e-2 of the excess "
+        "(b 9 on this grid, c not reached, d not on this grid)."
+    )
+
+
+def test_one_iteration_is_one():
+    sweep = runs(("x", "a", {1.0: 1.0}, {"finer": {8: 2.0}}), ("x", "b", {1.0: 2.0}))
+    fast = answer.answers(sweep, "x", NO_SPLITS)[0]
+    assert fast.startswith("Descends fastest: a, 1 iteration to 1e-2 of the excess (b 2 ")
 
 
 @pytest.mark.parametrize(
@@ -253,8 +272,8 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
     ]
     fast, predicts = answer.answers(sweep, "x", pd.DataFrame(of_tests))
     assert fast == (
-        f"Descends fastest: a, {middle} iterations to 1e-2 of the excess (b {middle + 2}), "
-        f"median of {splits} splits{doubt}."
+        f"Descends fastest: a, {middle} iterations on this grid to 1e-2 of the excess "
+        f"(b {middle + 2} on this grid), median of {splits} splits{doubt}."
     )
     assert predicts == (
         "Predicts best: a, 3.0% of the test points misclassified, "

@@ -15,7 +15,7 @@ def table(excess=None, **schemes):
     """A table as `reached` returns it: one experiment, one problem, a value a split."""
     rows = [
         {"experiment": "x", "setting": "", "split": n, "scheme": name, "value": v, "step": 1.0}
-        | {"excess": (excess or {}).get(name, [0.5] * len(values))[n], "least": 1.0, "most": 1.0}
+        | {"excess": (excess or {}).get(name, [0.5] * len(values))[n], "least": 1.0, "finer": True}
         for name, values in schemes.items()
         for n, v in enumerate(values)
     ]
@@ -38,7 +38,7 @@ def test_a_scheme_that_is_always_twice_as_fast_is_faster():
 def test_an_unreached_split_is_infinite_in_a_median():
     found = comparisons.spread(table(a=[1, 2, 3], b=[4, np.inf, np.inf])).set_index("scheme")
     assert found.loc["a", ["median", "q1", "q3"]].tolist() == [2, 2, 3]
-    assert found["tied steps"].isna().all()
+    assert found["range"].fillna("-").tolist() == ["1 to 2", "-"]
     assert found.loc["b", ["median", "q1", "q3"]].tolist() == [np.inf, np.inf, np.inf]
 
 
@@ -245,12 +245,18 @@ def test_schemes_and_experiments_stand_in_their_first_order():
     assert comparisons.paired(both)[["scheme", "against"]].to_numpy()[0].tolist() == ["b", "a"]
 
 
-def test_a_spread_has_quartiles_and_the_range_of_all_splits():
+def test_a_spread_has_quartiles_and_the_range_that_finer_step_sizes_leave_open():
     values = table(a=[5.0, 1.0, 4.0, 2.0, 3.0])
-    values["least"], values["most"] = [2.0, 1.0, 3.0, 2.0, 2.0], [7.0, 8.0, 9.0, 8.0, 8.0]
+    values["least"], values["step"] = [3.0, 0.5, 2.5, 1.0, 1.5], [1.0, 2.0, 4.0, 2.0, 1.0]
     (row,) = comparisons.spread(values).to_dict("records")
-    assert (row["q1"], row["median"], row["q3"], row["tied steps"]) == (2, 3, 4, "1 to 9")
-    assert comparisons.spread(table(a=[1.0]))["tied steps"].tolist() == [None]
+    assert (row["q1"], row["median"], row["q3"], row["range"]) == (2, 3, 4, "1.5 to 3")
+    assert row["step"] == 2
+    values.loc[0, ["value", "least", "step"]] = [np.inf, np.nan, np.nan]  # one split is unreached
+    (row,) = comparisons.spread(values).to_dict("records")
+    assert (row["median"], row["range"]) == (3, "1.5 to 3")
+    values.loc[1, "least"] = np.nan  # one is reached, and nothing is known below it
+    assert comparisons.spread(values)["range"].tolist() == [None]
+    assert comparisons.spread(table(a=[1.0]))["range"].tolist() == [None]
 
 
 @pytest.mark.parametrize("splits", [1, 2])

@@ -119,9 +119,18 @@ def test_a_sweep_without_repeats_is_itself(three):
     assert merging.whole(three.sweep) is three.sweep
 
 
-def test_one_step_stands_for_all_splits():
+@pytest.mark.parametrize(
+    ("third", "step"),
+    [
+        ({0.1: 8, 1.0: 2}, "0.1"),
+        ({0.1: 12, 1.0: 2}, "1"),  # the upper quartile counts, not the median
+        ({0.1: 8, 1.0: np.nan}, "0.1"),
+        ({0.1: np.nan, 1.0: 99}, "1"),  # first of all it is to fail on few splits
+    ],
+)
+def test_one_step_stands_for_all_splits(third, step):
     """Two of three splits are there first at the smaller step, one at the larger."""
-    held = [{0.1: 3, 1.0: 9}, {0.1: 4, 1.0: 9}, {0.1: 12, 1.0: 2}]
+    held = [{0.1: 3, 1.0: 9}, {0.1: 4, 1.0: 9}, third]
     jobs = [
         (
             "x",
@@ -137,8 +146,9 @@ def test_one_step_stands_for_all_splits():
     every.loc[every["role"] == "step", names.TO_LOWEST.column] = counts
     made = merging.merged(Sweep("-", "s", every))
     (scheme,) = made.of_role("scheme").to_dict("records")
-    assert scheme[names.STEP_TAG.column] == "0.1"
-    assert made.of_role("step")[names.BEST.column].tolist() == ["true", "false"]
+    assert scheme[names.STEP_TAG.column] == step
+    best = made.of_role("step").set_index(names.STEP_TAG.column)[names.BEST.column]
+    assert best.to_dict() == {size: str(size == step).lower() for size in ("0.1", "1")}
     assert scheme[names.FINAL_COST.column] == 1.1
     assert scheme[merging.REPEATS] == "3 splits"
     every.loc[every["role"] == "scheme", names.STEP_CHOSEN.column] = "true"  # shown, by choice
@@ -189,7 +199,7 @@ def test_a_setting_that_varies_has_all_values_and_a_tag_none():
     assert row[names.TAGS + "one"] is None
 
 
-def test_the_median_of_largest_steps_is_one_of_the_grid_and_knows_its_bound():
+def test_the_largest_step_of_splits_is_the_smallest_of_theirs_and_knows_its_bound():
     jobs = [
         ("x", "a", {1.0: (1.0, 0.1 + n)}, {"dataset.seed": str(n), "data": str(n)})
         for n in range(4)
@@ -197,13 +207,18 @@ def test_the_median_of_largest_steps_is_one_of_the_grid_and_knows_its_bound():
     every = runs(*jobs).runs
     schemes = every["role"] == "scheme"
     largest, tag = names.LARGEST_CONVERGENT.column, names.CENSORED.column
-    every.loc[schemes, largest] = [1.0, 10.0, 100.0, 100.0]
-    every.loc[schemes, tag] = ["false", "false", "true", "true"]
-    (row,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
-    assert (row[largest], row[tag]) == (10.0, "false")
-    every.loc[schemes, tag] = ["true", "false", "false", "false"]
-    (row,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
-    assert (row[largest], row[tag]) == (10.0, "true")  # the first may be any larger one
+
+    def over(sizes, tags):
+        every.loc[schemes, largest], every.loc[schemes, tag] = sizes, tags
+        (row,) = merging.merged(Sweep("-", "s", every)).of_role("scheme").to_dict("records")
+        return row[largest], row[tag]
+
+    true, false = "true", "false"
+    assert over([1.0, 10.0, 100.0, 100.0], [false, false, true, true]) == (1.0, "false")
+    assert over([1.0, 10.0, 100.0, 100.0], [true, false, false, false]) == (1.0, "true")
+    assert over([1.0, 1.0, 100.0, 100.0], [true, false, true, true]) == (1.0, "false")
+    none, bound = over([1.0, np.nan, 100.0, 100.0], [true, true, true, true])
+    assert (np.isnan(none), bound) == (True, "false")  # of one split no step size levels
 
 
 def test_copies_do_not_count(tmp_path):

@@ -1,6 +1,7 @@
 """When a target is reached: at which step size, and by which count."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -26,20 +27,146 @@ def test_a_target_is_reached_at_the_scheme_s_best_step_for_it_and_ties_go_to_the
     table = reached.reached([runs(("x", "pca", one), ("x", "zca", other))])
     assert table["value"].tolist() == [2, 2]
     assert table["step"].tolist() == [0.5, 0.5]
-    # What another choice among the steps that end as low would have told.
-    assert table[["least", "most"]].to_numpy().tolist() == [[2, 20], [2, 20]]
-    assert comparisons.spread(table)["tied steps"].tolist() == ["2 to 20", "2 to 20"]
+    assert not table["finer"].any()
 
 
-def test_one_step_is_chosen_for_all_splits_by_the_median():
-    grids = [{0.1: 9.0, 1.0: 3.0}, {0.1: 9.0, 1.0: 4.0}, {0.1: 1.0, 1.0: INF}]
+def over_splits(*grids, **own):
+    """One scheme on a split for each grid; own: of every job."""
     jobs = [
-        ("x", "a", grid, {"dataset.split_seed": str(n), "data": str(n)})
+        ("x", "a", grid, {"dataset.split_seed": str(n), "data": str(n), **own})
         for n, grid in enumerate(grids)
     ]
-    table = reached.reached([runs(*jobs)])
-    assert table["step"].tolist() == [1.0] * 3  # never one for each split
-    assert table["value"].tolist() == [3, 4, INF]
+    return runs(*jobs)
+
+
+GRIDS = [{0.1: 9.0, 1.0: 3.0}, {0.1: 9.0, 1.0: 4.0}, {0.1: 1.0, 1.0: INF}]
+
+
+def test_each_split_is_tuned_for_itself():
+    table = reached.reached([over_splits(*GRIDS)])
+    assert table["step"].tolist() == [1.0, 1.0, 0.1]
+    assert table["value"].tolist() == [3, 4, 1]
+
+
+def test_one_step_size_for_all_splits_reaches_the_target_on_most_of_them():
+    (row,) = reached.tuned_once(over_splits(*GRIDS)).to_dict("records")
+    assert (row["step"], row["reached"], row["splits"]) == (0.1, 3, 3)
+    assert (row["median"], row["q3"]) == (9, 9)
+
+
+def test_one_step_size_for_all_splits_has_the_lowest_upper_quartile():
+    lucky = [{0.1: 5.0, 1.0: 1.0}, {0.1: 5.0, 1.0: 2.0}, {0.1: 5.0, 1.0: 9.0}]
+    (row,) = reached.tuned_once(over_splits(*lucky)).to_dict("records")
+    assert (row["step"], row["median"], row["q3"]) == (0.1, 5, 5)
+    equal = [{0.1: 5.0, 1.0: 1.0}, {0.1: 5.0, 1.0: 2.0}, {0.1: 5.0, 1.0: 5.0}]
+    (row,) = reached.tuned_once(over_splits(*equal)).to_dict("records")
+    assert (row["step"], row["median"], row["q3"]) == (1.0, 2, 5)  # then the lower median
+    alike = [{0.1: 5.0, 1.0: 5.0}] * 3
+    jobs = [
+        {size: (count, n + 1e-3) for size, count in grid.items()} for n, grid in enumerate(alike)
+    ]
+    assert reached.tuned_once(over_splits(*jobs))["step"].tolist() == [0.1]  # the smaller
+
+
+def test_one_step_size_for_all_splits_may_lie_between_those_of_the_grid_where_all_tried_it():
+    finer = {"finer": {8: 2.0, 12: INF}}  # 10^(8/16) and 10^(12/16)
+    (row,) = reached.tuned_once(over_splits(*GRIDS, **finer)).to_dict("records")
+    assert row["step"] == pytest.approx(10**0.5)
+    assert (row["reached"], row["median"]) == (3, 2)
+    sweep = over_splits(*GRIDS, **finer)
+    first = sweep.runs.index[sweep.runs["role"] == "scheme"][0]
+    sweep.runs.loc[first, names.REFINED.column] = None  # that job did not try it
+    assert reached.tuned_once(sweep)["step"].tolist() == [0.1]
+
+
+def test_a_target_that_no_step_size_reaches_on_a_split_is_counted_as_such():
+    never = {0.1: INF, 1.0: INF}
+    (row,) = reached.tuned_once(over_splits(*GRIDS[:2], never)).to_dict("records")
+    assert (row["step"], row["reached"], row["splits"]) == (1.0, 2, 3)
+    assert (row["median"], row["q3"]) == (4, INF)
+
+
+def test_a_split_whose_job_failed_is_not_reached_and_its_seeds_are_one():
+    sweep = over_splits(*GRIDS[:2], None)
+    (row,) = reached.tuned_once(sweep).to_dict("records")
+    assert (row["step"], row["reached"], row["splits"]) == (1.0, 2, 3)
+    jobs = [
+        (
+            "x",
+            "a",
+            {1.0: (n + 3.0 * seed, n / 1e4 + seed)},
+            {"dataset.seed": str(n), "data": f"{n}"},
+        )
+        for n in (1, 2)
+        for seed in (0, 1)
+    ]
+    jobs = [(*job[:3], {**job[3], "seed": str(n % 2)}) for n, job in enumerate(jobs)]
+    (row,) = reached.tuned_once(runs(*jobs)).to_dict("records")
+    assert (row["reached"], row["splits"], row["median"], row["q3"]) == (2, 2, 5, 5)
+
+
+def test_one_step_size_for_all_splits_goes_to_the_goal_of_all_schemes(monkeypatch):
+    jobs = [
+        (
+            "x",
+            name,
+            dict.fromkeys((0.1, 1.0), (1.0, n / 1e4)),
+            {"dataset.seed": str(n), "data": str(n)},
+        )
+        for name in "ab"
+        for n in range(2)
+    ]
+    sweep = runs(*jobs)
+    every = sweep.runs
+    its_own = (every["role"] == "scheme") & (every["normalizer"] == "a")
+    every.loc[its_own, names.target("1e-2").column] = 0.5  # b has seen a lower cost
+    later = every.index[(every["role"] == "step") & (every[names.STEP_TAG.column] == "1")]
+    every.loc[later[:2], "verdict"] = names.BY_ROUNDING
+    costs = {"iteration": range(4), "train/cost": [1.0, 0.4, 0.005, 0.005]}
+
+    def histories(self, runs, metrics):
+        return pd.concat(pd.DataFrame({"run_id": run_id, **costs}) for run_id in runs["run_id"])
+
+    monkeypatch.setattr(Sweep, "histories", histories)
+    once = reached.tuned_once(sweep).set_index("scheme")
+    assert once[["step", "reached", "median"]].to_numpy().tolist() == [[0.1, 2, 2], [0.1, 2, 1]]
+    table = reached.reached([sweep])
+    assert table["value"].tolist() == [2, 2, 1, 1]
+    every.loc[every["parent"].isin(every.loc[its_own, "run_id"]), "verdict"] = names.BY_ROUNDING
+    fresh = Sweep("-", "s", every)
+    assert reached.reached([fresh])["value"].tolist() == [INF, INF, 1, 1]
+    assert reached.tuned_once(fresh)["reached"].tolist() == [0, 2]
+
+
+def test_one_split_is_not_tuned_once_for_several():
+    assert reached.tuned_once(runs(("x", "a", GRIDS[0]), ("x", "b", GRIDS[1]))).empty
+
+
+def test_finer_step_sizes_are_told_where_they_were_tried_for_the_target():
+    jobs = [("x", "a", {1.0: 5.0}, {"finer": {8: 3.0}}), ("x", "b", {1.0: 5.0})]
+    sweep = runs(*jobs)
+    sweep.runs.loc[sweep.runs["role"] == "scheme", names.least("1e-2").column] = [2.5, np.nan]
+    table = reached.reached([sweep]).set_index("scheme")
+    assert table["value"].to_dict() == {"a": 3, "b": 5}
+    assert table["step"].to_dict() == {"a": pytest.approx(10**0.5), "b": 1}
+    assert table["finer"].to_dict() == {"a": True, "b": False}
+    assert table.loc["a", "least"] == 2.5
+    assert comparisons.spread(table.reset_index())["range"].fillna("-").tolist() == [
+        "2.5 to 3",
+        "-",
+    ]
+    assert not reached.reached([sweep], "1e-1")["finer"].any()  # for another target
+
+
+def test_of_several_starts_drawn_of_a_split_there_is_the_upper_median():
+    counts = (3, 5, 9, 11)
+    jobs = [
+        ("x", "a", {1.0: (n, n / 1e4)}, {"seed": str(n), "finer": {8: 20.0} if n < 11 else {}})
+        for n in counts
+    ]
+    (row,) = reached.reached([runs(*jobs)]).to_dict("records")
+    assert row["value"] == 9
+    assert row["finer"] is False  # of one of them they were not tried
 
 
 @pytest.mark.parametrize(
@@ -72,7 +199,11 @@ def test_a_job_that_failed_is_unreached_and_keeps_its_problem():
     table = reached.reached([runs(*jobs)])
     assert len(table) == 8
     assert table["setting"].eq("").all()
-    assert table["step"].eq(1.0).all()
+    assert (
+        table["step"].isna().tolist()
+        == table["value"].eq(INF).tolist()
+        == [False, True] + [False] * 6
+    )
     assert comparisons.leaderboard(table)["splits"].tolist() == [4, 4]
     x, y = comparisons.paired(table).to_dict("records")
     assert (x["splits"], y["splits"]) == (2, 2)
@@ -124,6 +255,9 @@ def test_schemes_are_counted_to_one_target(tmp_path):
     assert identity[count] < 200
     values = reached.reached([made.sweep], "1e-1").set_index("scheme")["value"]
     assert values["identity"] == np.inf
+    several = Sweep(made.uri, "s", made.sweep.runs.assign(**{names.setting("starts"): "2"}))
+    known = reached.reached([several], "1e-1")["scheme"].tolist()
+    assert known == ["standard"]  # the median's costs are not each start's
     assert values["standard"] == standard[count]
     # Under a penalty on its own weights each scheme has a target of its own.
     own = Sweep(made.uri, "s", made.sweep.runs.assign(**{names.setting("cost.l2"): "0.1"}))
@@ -170,9 +304,13 @@ def test_a_table_has_the_excess_that_is_left_of_the_start_s():
     assert reached.reached([sweep])["excess"].tolist() == pytest.approx([0.02])
 
 
-def test_what_is_counted_again_has_seconds_by_its_iterations_and_none_of_several_starts():
+def test_what_is_counted_again_and_bounds_have_seconds_by_their_iterations():
     scheme = {names.FIT_SECONDS.column: 3.0, names.SECONDS_A_STEP.column: 0.5}
-    assert reached._counted(scheme, 4.0, "iterations") == (4, 4)
-    assert reached._counted(scheme, 4.0, "seconds") == (4, 5)
-    several = {**scheme, names.setting("starts"): "2"}
-    assert np.isnan(reached._counted(several, 4.0, "iterations")).all()
+    assert reached._counted(scheme, 4.0, "iterations") == 4
+    assert reached._counted(scheme, 4.0, "seconds") == 5
+    sweep = runs(("x", "a", {1.0: 8.0}))
+    own = {names.reached("1e-2", "seconds"): 7.0, names.least("1e-2"): 4.0}
+    columns = {metric.column: value for metric, value in own.items()}
+    every = sweep.runs.assign(**scheme, **columns)
+    (row,) = reached.reached([Sweep("-", "s", every)], measure="seconds").to_dict("records")
+    assert (row["value"], row["least"]) == (7, 5)

@@ -7,7 +7,7 @@ import pytest
 from normbench import names
 from normbench.results.compare.merging import REPEATS
 from normbench.results.figures import phase_diagram, step_sizes
-from normbench.results.figures.base import material
+from normbench.results.figures.base import material, style
 from normbench.results.figures.phase_diagram import LARGE, SMALL
 from tests.results.figures.test_figures import marked, texts
 
@@ -39,6 +39,11 @@ def scheme(label, threshold=np.nan, best="1", start=1.0, **more):
         ),
         (["cycling"] * 4, [0.5] * 4, ["cycling"] * 4),
         (["diverged"] * 4, [np.nan] * 4, ["diverged"] * 4),
+        (  # no word on where it ends, above the start or the lowest of all
+            ["unsettled", "unsettled", names.BY_ROUNDING, names.BY_ROUNDING],
+            [0.9, 0.5, 0.1, 3.0],
+            [SMALL, "unsettled", names.BY_ROUNDING, names.BY_ROUNDING],
+        ),
     ],
 )
 def test_a_step_size_is_too_small_or_too_large(verdicts, costs, expected):
@@ -61,7 +66,7 @@ def test_rows_are_sorted_by_2_over_l_and_equal_schemes_share_one():
 
 
 def test_it_says_what_stands_for_several_splits():
-    """The median of the largest steps that level may lie in a cell whose worst split does not."""
+    """2/L may lie in a cell whose worst split does not level: it is a median."""
     steps = table("a", ["unsettled"] * 4, [0.9, 0.5, 0.4, 0.3])
     for over, expected in (("4 splits", "over 4 splits: the worst verdict"), ("", "")):
         row = scheme("a", 2.0, **{step_sizes.LARGEST: 10.0, REPEATS: over})
@@ -132,3 +137,78 @@ def test_a_scheme_that_diverged_has_no_cost_and_the_others_no_curve_of_it():
     assert not any(len(segment) for segment in behind.get_segments())
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "off the scale" in legend
+
+
+CHAOS = ["unsettled", "levelled", names.BY_ROUNDING, names.BY_ROUNDING]
+# Three shadows of each step size: of the third three ends, of the fourth one that stopped early.
+SHADOWS = np.array([[np.nan] * 3, [np.nan] * 3, [0.05, 0.4, 0.2], [0.3, np.inf, 0.7]])[:, None]
+
+
+def chaotic(**more):
+    parts = {"step_sizes": np.array(SIZES), "shadows": SHADOWS, **more}
+    steps = table("a", CHAOS, [0.9, 0.1, 0.2, 0.5])
+    rows = pd.DataFrame([scheme("a", best="0.1")])
+    return step_sizes.draw(steps, rows, "", {"a": parts})
+
+
+def test_what_rounding_decides_has_a_mark_and_a_band_of_its_ends_and_no_curve():
+    figure = chaotic()
+    (axis,) = figure.axes
+    (mark,) = marked(axis, names.BY_ROUNDING)
+    assert list(mark.get_xdata()) == [1.0, 10.0]
+    bands = [line.get_xydata().tolist() for line in marked(axis, "ends")]
+    low, top = axis.get_ylim()
+    assert bands == [[[1.0, 0.05], [1.0, 0.4]], [[10.0, 0.3], [10.0, top]]]
+    assert low < 0.05  # the band is seen whole
+    (curve,) = [line for line in axis.lines if line.get_label() == "a"]
+    assert list(curve.get_xdata()) == [0.01, 0.1]
+    assert "typical ends" in [text.get_text() for text in figure.legends[0].get_texts()]
+    without = step_sizes.draw(
+        table("a", CHAOS, [0.9, 0.1, 0.2, 0.5]), pd.DataFrame([scheme("a")]), ""
+    )
+    assert not marked(without.axes[0], "ends")
+    assert "typical ends" not in [text.get_text() for text in without.legends[0].get_texts()]
+
+
+def test_shadows_of_runs_that_end_where_theirs_do_have_no_band():
+    steps = table("a", ["unsettled", "levelled", "levelled", "levelled"], [0.9, 0.1, 0.2, 0.5])
+    assert step_sizes.typical_ends(steps, {"step_sizes": SIZES, "shadows": SHADOWS}) == {}
+
+
+@pytest.mark.parametrize("verdict", names.UNRANKED)
+@pytest.mark.parametrize("figure", [step_sizes, phase_diagram])
+def test_no_star_stands_on_a_step_size_that_is_never_the_best(figure, verdict):
+    verdicts = ["unsettled", "levelled", "levelled", verdict]
+    steps = table("a", verdicts, [0.9, 0.1, 0.2, 0.5])
+    for best, stars in (("1", 1), ("10", 0)):  # by splits some step size always stands for them
+        drawn = figure.draw(steps, pd.DataFrame([scheme("a", best=best)]), "")
+        (axis,) = drawn.axes
+        assert len(marked(axis, "best")) == stars
+        (mark,) = marked(axis, verdict)
+        assert list(mark.get_xdata()) == [10.0]
+
+
+def test_finer_step_sizes_are_points_at_their_median_end():
+    sizes = np.array([0.2, 0.3, 0.4])
+    cost = np.ones((3, 3, 5))  # of three starts, and four iterations
+    cost[:, :, -1] = [[0.01, 0.02, 0.9], [0.3, 0.2, 0.1], [0.3, np.nan, 0.1]]
+    figure = chaotic(refined_step_sizes=sizes, refined_cost=cost)
+    (axis,) = figure.axes
+    (points,) = marked(axis, "finer")
+    assert points.get_xydata().tolist() == [[0.2, 0.02], [0.3, 0.2]]  # one of the third diverged
+    assert axis.get_ylim()[0] < 0.02
+    assert "finer step sizes" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "finer step sizes" not in [text.get_text() for text in chaotic().legends[0].get_texts()]
+
+
+def test_no_two_verdicts_have_one_mark_and_none_has_that_of_the_best_step():
+    marks = [mark for _, mark in style.VERDICTS.values()]
+    assert len({*marks, "*", "^"}) == len(marks) + 2
+
+
+def test_schemes_are_equal_however_rounding_ends_them():
+    steps = pd.concat(
+        [table(name, CHAOS, [0.9, 0.1, end, 0.5]) for name, end in (("a", 0.2), ("b", 0.3))]
+    )
+    rows = pd.DataFrame([scheme("a"), scheme("b")])
+    assert len(phase_diagram.together(steps, rows)) == 1

@@ -94,6 +94,14 @@ def diverging():
     return sweep
 
 
+def decided_by_rounding(count):
+    """Return a sweep some of whose runs are decided by rounding."""
+    sweep = runs(("x", "a", {1.0: (3, 0.001), 2.0: (3, 0.002), 4.0: (3, 0.003)}), BOTH[1])
+    steps = sweep.runs.index[sweep.runs["role"] == "step"]
+    sweep.runs.loc[steps[1 : count + 1], "verdict"] = names.BY_ROUNDING
+    return sweep
+
+
 @dataclass(frozen=True)
 class Kept(Sweep):
     """A sweep whose schemes keep the directions of their cost."""
@@ -107,8 +115,9 @@ class Kept(Sweep):
         return dict.fromkeys(runs["label"], kept) if len(values) else {}
 
 
-def windows(*curvature):
-    made = runs(("x", "a", FAST), iterations="10")
+def windows(*curvature, left=0.41, **columns):
+    """The caption of a figure; left: of the start's excess, where 1 is what it started with."""
+    made = with_tags(runs(("x", "a", {1.0: (3, left)}), iterations="10"), **columns)
     return captions.finding(Kept("-", "s", made.runs, curvature=curvature), "x", "windows")
 
 
@@ -153,7 +162,10 @@ CASES = {
     "goes_from": (steps(0.1, 1.0, 10.0), steps(1.0, 1.0, 1.0)),
     "is_one": (steps(1.0, 1.0, 1.0), steps(0.1, 1.0, 10.0)),
     "levelling": (levelling([0.1, 1.0], [1.0, 10.0]), levelling([0.1, 1.0], [1.0])),
-    "serving": (windows(1.0, 0.01), windows()),
+    "serving": (windows(1.0, 0.01), windows(1.0, 0.01, left=0.001)),
+    "not_served": (windows(1.0, 0.01, left=0.001), windows()),
+    "by_rounding": (ending(decided_by_rounding(1)), ending(runs(*BOTH))),
+    "no_shadows": (ending(runs(*BOTH, shadows="False")), ending(runs(*BOTH, shadows="True"))),
     "filmed": (filming(FILM), filming(None)),
     "losing": (losing(0.2), losing(np.nan)),
     "mean_ranks": (ranking(*BOTH), ranking(*BOTH[:1], ("y", "b", FAST))),
@@ -228,6 +240,17 @@ def test_captions_say_what_the_numbers_show():
     assert windows(1.0, 0.01) == (
         "Step 1 serves 1 of 2 directions of a, which hold 50% of the excess at the start."
     )
+    # 10 iterations at step 1 leave 0 of what lies along h = 1 and 0.818 along h = 0.01: 0.409.
+    assert windows(1.0, 0.01, left=0.65).startswith("Step 1 serves")
+    assert windows(1.0, 0.01, left=0.67) == (
+        "The curvature at the start does not explain step 1 of a: it predicts that 59% of the "
+        "excess is gone, and 33% is; the curvature changed on the way."
+    )
+    assert windows(1.0, 0.01, left=0.15).startswith("The curvature at the start does not")
+    assert windows(1.0, 0.01, left=np.nan).startswith("Step 1 serves")
+    assert windows(1.0, 0.01, left=0.001, BASIS=names.EXACT).startswith(
+        "Step 1 serves"
+    )  # no change
     assert filming(FILM) == (
         "From raw points to a, the condition number goes from 4570 to 1, and the iterations to 1 "
         "percent at step 1/L from > 1,000 to 3."
@@ -235,6 +258,28 @@ def test_captions_say_what_the_numbers_show():
     assert losing(0.0123) == (
         "Of the variance of a, 1.230% is lost. Of the variance of b, 1.230% is lost."
     )
+
+
+def test_runs_that_rounding_decides_are_counted():
+    one, two = (ending(decided_by_rounding(count)).split(". ")[-1] for count in (1, 2))
+    assert one == (
+        "1 of 4 runs is decided by rounding: another processor would end it elsewhere, and nothing "
+        "is concluded from it."
+    )
+    assert two == (
+        "2 of 4 runs are decided by rounding: another processor would end them elsewhere, and "
+        "nothing is concluded from them."
+    )
+
+
+def test_a_scheme_all_of_whose_runs_rounding_decides_has_no_place():
+    sweep = decided_by_rounding(2)
+    sweep.runs.loc[sweep.runs["normalizer"] == "a", "verdict"] = names.BY_ROUNDING
+    said = ending(sweep)
+    assert "b, 0.002" in said
+    assert "a, " not in said
+    assert "3 of 4 runs are decided by rounding" in said
+    assert "diverged" not in said
 
 
 def test_counts_are_ranked_by_counts_and_equal_ones_stand_together():
