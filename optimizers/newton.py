@@ -24,7 +24,8 @@ def newton(ridge: float = 1e-7) -> Optimizer:
         ]
         return (weights - step_size * np.array(directions)).astype(weights.dtype), state
 
-    return Optimizer(step, uses_objective=True, rotation_equivariant=True, curved=True)
+    traits = {"rotation_equivariant": True, "curved": True, "steady": True}
+    return Optimizer(step, uses_objective=True, **traits)
 
 
 def _direction(hessian: Array, gradient: Array, ridge: float) -> Array:

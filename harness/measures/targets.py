@@ -42,8 +42,8 @@ def take(made: Finished) -> Findings:
         found = refinement.fewest(counts, windows[target]) if windows.get(target) else None
         if found is None:
             found = _on_grid(grid, target, counts)
-            if windows.get(target):  # single step sizes reach it, and none of their neighbours
-                del windows[target]
+            if found or windows.get(target):  # single step sizes reach it, and no neighbours
+                windows.pop(target, None)
         metrics |= _told(here, tried, target, found)
     if not finer.added:
         return Findings(metrics)

@@ -146,7 +146,7 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
             after = f" ({', '.join(words)})" if words else ""
             least = f"{middle.min():.0f}"
             least += " iteration" if least == "1" else " iterations"
-            least += "" if refined[fast[0]] else ON_GRID
+            least += "" if refined[fast].all() else ON_GRID
             told = {"count": least, "target": target, "what": what, "others": after}
             count = table["split"].nunique()
             # On one split the count is what it is; another split would have another.

@@ -26,6 +26,9 @@ def _pattern(template):
     return re.compile("".join(parts) + r"(?= |$)")
 
 
+UNRANKED = ("decided by rounding", "diverged")  # no cost of theirs is compared
+
+
 WORDS = {name: len(re.sub(r"{.*?}", "", template)) for name, template in TEMPLATES.items()}
 PATTERNS = {name: _pattern(template) for name, template in TEMPLATES.items()}
 
@@ -210,7 +213,7 @@ def _falling(see, said):
 def _convergent(see, said):
     size = next(one for one in see.costs if near(said["convergent"], one, 1e-9))
     checks = [see.verdicts[size] == "levelled"]
-    failed = ("cycling", "diverged")
+    failed = ("cycling", *UNRANKED)
     first = min(_levelled(see))
     checks.append(not any(see.verdicts[one] in failed for one in see.costs if first < one < size))
     if "nothing above" in said["end"]:
@@ -224,7 +227,7 @@ def _levelled(see):
 
 def _best(see, said):
     size = next(one for one in see.costs if near(said["step"], one, 1e-9))
-    ends = {one: see.costs[one][-1] for one in see.costs if see.verdicts[one] != "diverged"}
+    ends = {one: see.costs[one][-1] for one in see.costs if see.verdicts[one] not in UNRANKED}
     excess = see.costs[size][0] - see.outcome.findings.metrics["theory/minimum"]
     return [
         see.verdicts[size] == said["verdict"],
@@ -235,7 +238,7 @@ def _best(see, said):
 
 def _fewest(see, said):
     size = next(one for one in see.costs if near(said["step"], one, 1e-9))
-    ends = {one: see.counts[one][-1] for one in see.costs if see.verdicts[one] != "diverged"}
+    ends = {one: see.counts[one][-1] for one in see.costs if see.verdicts[one] not in UNRANKED}
     return [see.verdicts[size] == said["verdict"], ends[size] == min(ends.values())]
 
 

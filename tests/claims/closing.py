@@ -3,14 +3,18 @@
 Independent of the code that says them, as `tests.claims.claims` is for those on one scheme.
 """
 
+import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import autograd
 import numpy as np
 import pandas as pd
 
 from normbench import names
+from normbench.job import run as run_job
 from normbench.recording.store import records
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
@@ -18,7 +22,7 @@ from normbench.results.compare import heldout
 from normbench.results.report import captions, profile
 from normbench.results.store.runs import Sweep
 from tests.claims.claims import CHECKS as OF_A_SCHEME
-from tests.claims.claims import Witness, lost_directions, near, sentences
+from tests.claims.claims import UNRANKED, Witness, lost_directions, near, sentences
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 PLACE = re.compile(
@@ -26,9 +30,13 @@ PLACE = re.compile(
     r"(?: at step sizes? (?P<sizes>[^(]+))? \((?P<told>[^)]*)\)"
 )
 TARGETS = ("1e-2", "1e-1")
-FAILED = ("cycling", "diverged")
-CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
+FAILED = ("cycling", *UNRANKED)
+CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection", "windows")
 WORDS = ("levelled", "unsettled", "cycling")
+FEW_WEIGHTS = 100  # their second derivatives take little time
+SHARE = 1e-10  # by which points are moved to see where runs end then
+GRID = "on this grid"
+OTHER = rf"(\w+) (\d+(?: {GRID})?|not (?:{GRID}|reached))"
 TIED = 1e-6  # of the start's excess
 
 
@@ -37,10 +45,16 @@ class Made(Sweep):
     """A sweep of jobs that ran in this process, instead of a store."""
 
     client: Any = None
+    kept: Mapping = field(default_factory=dict)
 
     @property
     def _client(self):
         return self.client
+
+    def arrays(self, runs, name):
+        return {
+            label: self.kept[label][name] for label in runs["label"] if name in self.kept[label]
+        }
 
 
 class Client:
@@ -67,6 +81,7 @@ def comparison(experiment, made):
     for number, (label, job, outcome) in enumerate(made):
         params = {"normalizer": label, "start": job.settings.start}
         params["iterations"] = job.settings.iterations
+        params["shadows"] = job.settings.shadows
         place = records.Place("-", experiment, "-", params, {"normalizer": label})
         record = records.of_outcome(place, job.dataset, outcome)
         about = {"experiment": experiment, "normalizer": label, "label": label, "reason": ""}
@@ -84,7 +99,14 @@ def comparison(experiment, made):
             row |= {"verdict": run.tags[names.VERDICT.key], **about}
             row |= {f"{names.TAGS}{key}": text for key, text in run.tags.items()}
             rows.append(row | {f"{names.METRICS}{key}": value for key, value in last.items()})
-    return Made("-", "s", pd.DataFrame(rows), client=client)
+    kept = {label: outcome.arrays for label, _, outcome in made}
+    return Made("-", "s", pd.DataFrame(rows), client=client, kept=kept)
+
+
+def descended(job, sizes, **changes):
+    """Return the outcome of other step sizes, and of them alone."""
+    settings = replace(job.settings, step_sizes=sizes, refine=False, theory="none")
+    return run_job(replace(job, settings=replace(settings, **changes)))
 
 
 class Jury:
@@ -93,6 +115,7 @@ class Jury:
     def __init__(self, made):
         self.see = {label: Witness(job, outcome) for label, job, outcome in made}
         self.outcomes = {label: outcome for label, _, outcome in made}
+        self.again = {}
         self.best = {
             label: outcome.steps[outcome.best]
             for label, outcome in self.outcomes.items()
@@ -119,23 +142,63 @@ class Jury:
     def left(self, label):
         return (self.end(label) - self.least(label)) / (self.start(label) - self.least(label))
 
+    def goal(self, label, target):
+        return self.least(label) + float(target) * (self.start(label) - self.least(label))
+
+    def count(self, label, step, goal):
+        """The iterations that a step size takes to a goal, held to the end."""
+        values = self.values(label, step)
+        above = np.flatnonzero(values > goal)
+        held = above[-1] + 1 if len(above) else 0
+        return held if step.verdict not in UNRANKED and held < len(values) else np.inf
+
+    def tag(self, label):
+        return json.loads(self.outcomes[label].findings.tags.get("refined", "{}"))
+
+    def refined(self, label, target):
+        """Whether finer step sizes were tried for a target, which is no other scheme's."""
+        lowest = min(self.goal(one, target) for one in self.see)
+        own = self.goal(label, target) <= lowest + 1e-6 * abs(lowest)
+        return own and target in self.tag(label).get("targets", ())
+
+    def finer(self, label):
+        """The finer step sizes, descended again, by their number on the lattice."""
+        if label not in self.again:
+            numbers = self.tag(label)["numbers"]
+            sizes = tuple(10.0 ** (number / 16) for number in numbers)
+            self.again[label] = dict(zip(numbers, descended(self.see[label].job, sizes).steps))
+        return self.again[label]
+
     def fewest(self, label, target, more=0.0):
-        """The iterations to a target at the step size that takes fewest; infinite for never."""
-        share = float(target)
-        goals = [self.least(one) + share * (self.start(one) - self.least(one)) for one in self.see]
-        goal = min(goals) * (1 + more)
-        counts = [np.inf]
-        for step in self.outcomes[label].steps:
-            if step.verdict != "diverged":
-                above = np.flatnonzero(self.values(label, step) > goal)
-                held = above[-1] + 1 if len(above) else 0
-                counts.append(held if held < len(self.values(label, step)) else np.inf)
-        return min(counts)
+        """The iterations to a target at the step size that takes fewest; infinite for never.
+
+        Where finer step sizes were tried: the least median of three neighbours, around the best of
+        every fourth, within a decade of the best of the grid.
+        """
+        goal = min(self.goal(one, target) for one in self.see) * (1 + more)
+        outcome = self.outcomes[label]
+        grid = {
+            round(16 * np.log10(step.step_size), 9): self.count(label, step, goal)
+            for step in outcome.steps
+        }
+        fewest = min(grid.values(), default=np.inf)
+        if not self.refined(label, target):
+            return fewest
+        counts = grid | {n: self.count(label, step, goal) for n, step in self.finer(label).items()}
+        first = min(grid, key=lambda n: (grid[n], n))
+        if np.isinf(fewest):
+            first = 16 * np.log10(self.best[label].step_size)
+        near_it = [n for n in range(-400, 401, 4) if abs(n - first) <= 16 + 1e-9]
+        centre = min(near_it, key=lambda n: (counts[n], n))
+        if np.isinf(counts[centre]):
+            return np.inf
+        window = [np.inf, *(counts[centre + n] for n in range(-3, 4)), np.inf]
+        return min(sorted(window[n : n + 3])[1] for n in range(7))
 
     def takes(self, label, target, said):
         """Whether a scheme takes so many iterations, up to rounding of the target."""
         counts = [self.fewest(label, target, more) for more in (-2e-6, 0, 2e-6)]
-        return (np.inf if said == "never" else float(said)) in counts
+        return (np.inf if said.startswith("not") else float(said.split()[0])) in counts
 
     def test_history(self, label):
         kind = "cost" if self.see[label].job.dataset.classes == 0 else "misclassifications"
@@ -199,10 +262,13 @@ def _left(told, left):
 
 def _fastest(jury, said):
     target, named = said["target"], _split(said["schemes"])
-    others = dict(re.findall(r"([\w]+) (never|\d+)", _from(said, "others")))
+    others = dict(re.findall(OTHER, _from(said, "others")))
     counts = {label: jury.fewest(label, target) for label in jury.see}
-    count = said["count"].split()[0]
+    count = said["count"]
     checks = [jury.takes(label, target, count) for label in named]
+    refined = {label: jury.refined(label, target) for label in jury.see}
+    checks += [refined[label] != words.endswith(GRID) for label, words in others.items()]
+    checks.append(all(refined[label] for label in named) != count.endswith(GRID))
     checks += [jury.takes(label, target, count) for label, count in others.items()]
     checks.append({*named, *others} == set(jury.see))
     checks.append(all(counts[name] <= min(counts.values()) + 1 for name in named))
@@ -366,6 +432,92 @@ def _levelling(jury, said):
     ]
 
 
+def _quadratic(see):
+    """The curvatures at zero weights, and what lies along each; None for too many weights."""
+    (_, classes, count), targets = see.scores()
+    points = np.insert(see.z, 0, 1, axis=1)
+    shape = (classes, points.shape[1])
+    if shape[0] * shape[1] > FEW_WEIGHTS or see.job.settings.start != "zeros":
+        return None
+
+    def mean(weights):
+        return see.job.cost((weights.reshape(shape) @ points.T)[None], targets)[0] / count
+
+    zero = np.zeros(shape[0] * shape[1])
+    values, vectors = np.linalg.eigh(autograd.hessian(mean)(zero))
+    live = values > 1e-12 * values.max()
+    values = values[live]
+    return values, (autograd.grad(mean)(zero) @ vectors[:, live]) ** 2 / values
+
+
+def _explained(jury, said):
+    """Return the share of the excess that the curvature at the start predicts to go, and went."""
+    label = said["scheme"]
+    step = jury.best[label].step_size
+    see = jury.see[label]
+    known, gone = _quadratic(see), 1 - min(jury.left(label), 1.0)
+    if known is None:
+        return step, None, gone
+    values, shares = known
+    left = np.minimum((1 - step * values) ** (2 * see.job.settings.iterations), 1)
+    return step, 1 - left @ shares / shares.sum(), gone
+
+
+def _not_served(jury, said):
+    step, predicted, gone = _explained(jury, said)
+    checks = [near(said["step"], step, 1e-5), abs(float(said["seen"][:-1]) / 100 - gone) < 0.0051]
+    checks.append(not jury.see[said["scheme"]].traits.quadratic)
+    if predicted is not None:
+        checks.append(abs(float(said["predicted"][:-1]) / 100 - predicted) < 0.0101)
+        checks.append(abs(predicted - gone) > 0.24)
+    return checks
+
+
+def _serving(jury, said):
+    step, predicted, gone = _explained(jury, said)
+    checks = [near(said["step"], step, 1e-5), int(said["count"]) <= int(said["every"])]
+    if predicted is not None:
+        checks.append(abs(predicted - gone) < 0.26)
+        values, shares = _quadratic(jury.see[said["scheme"]])
+        left = np.abs(1 - step * values) ** jury.see[said["scheme"]].job.settings.iterations
+        share = float(re.match(NUMBER, _from(said, "share"))[0]) / 100
+        checks.append(abs(shares[left <= np.exp(-1)].sum() / shares.sum() - share) < 0.0101)
+    return checks
+
+
+def _elsewhere(see, sizes, share):
+    """How far runs end from where they end on points that are moved by a share, by step size."""
+    job, ends = see.job, dict.fromkeys(sizes, 0.0)
+    for seed in range(3):
+        noise = np.random.default_rng(seed).choice([-share, share], see.x.shape)
+        moved = replace(job.dataset, x=see.x * (1 + noise))
+        steps = descended(replace(job, dataset=moved), sizes, shadows=False).steps
+        for step in steps:
+            if step.verdict == "diverged":
+                ends[step.step_size] = np.inf
+            else:
+                away = abs(step.final_cost - see.costs[step.step_size][-1])
+                ends[step.step_size] = max(ends[step.step_size], away)
+    return ends
+
+
+def _by_rounding(jury, said):
+    chaotic = {
+        label: tuple(size for size, word in see.verdicts.items() if word == UNRANKED[0])
+        for label, see in jury.see.items()
+    }
+    count = sum(map(len, chaotic.values()))
+    checks = [count == int(said["count"])]
+    checks.append(int(said["runs"]) == sum(len(see.verdicts) for see in jury.see.values()))
+    checks.append((said["are"] == "is") == (said["them"] == "it") == (count == 1))
+    for label, sizes in chaotic.items():
+        see = jury.see[label]
+        least = jury.outcomes[label].findings.metrics["theory/minimum"]
+        away = _elsewhere(see, sizes, SHARE) if sizes else {}
+        checks += [end > 10 * SHARE * (see.costs[size][0] - least) for size, end in away.items()]
+    return checks
+
+
 def _of_all(name):
     return lambda jury, said: [
         check for see in jury.see.values() for check in OF_A_SCHEME[name](see, said)
@@ -380,6 +532,13 @@ CHECKS = {
         set(re.split(r", | and ", said["who"])) == set(jury.see) - set(jury.best)
         or said["who"].startswith(f"{len(jury.see) - len(jury.best)} of {len(jury.see)} jobs")
     ],
+    "by_rounding": _by_rounding,
+    "no_shadows": lambda jury, said: [
+        not see.job.settings.shadows and UNRANKED[0] not in see.verdicts.values()
+        for see in jury.see.values()
+    ],
+    "not_served": _not_served,
+    "serving": _serving,
     "no_cost": lambda jury, said: [not jury.best],
     "fastest": _fastest,
     "starts_there": _there,

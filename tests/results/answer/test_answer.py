@@ -245,6 +245,14 @@ def test_a_count_without_finer_step_sizes_is_one_of_the_grid():
     )
 
 
+def test_equal_counts_are_of_the_grid_where_one_of_them_is():
+    finer = {"finer": {8: 3.0}}
+    jobs = [("x", "a", {1.0: 5.0}, finer), ("x", "b", {1.0: 3.0})]
+    assert answer.answers(runs(*jobs), "x", NO_SPLITS)[0].startswith(
+        "Descends fastest: a = b, 3 iterations on this grid to"
+    )
+
+
 def test_one_iteration_is_one():
     sweep = runs(("x", "a", {1.0: 1.0}, {"finer": {8: 2.0}}), ("x", "b", {1.0: 2.0}))
     fast = answer.answers(sweep, "x", NO_SPLITS)[0]
