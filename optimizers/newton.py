@@ -24,8 +24,7 @@ def newton(ridge: float = 1e-7) -> Optimizer:
         ]
         return (weights - step_size * np.array(directions)).astype(weights.dtype), state
 
-    traits = {"rotation_equivariant": True, "curved": True, "steady": True}
-    return Optimizer(step, uses_objective=True, **traits)
+    return Optimizer(step, uses_objective=True, rotation_equivariant=True, curved=True, steady=True)
 
 
 def _direction(hessian: Array, gradient: Array, ridge: float) -> Array:
