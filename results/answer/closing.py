@@ -139,9 +139,10 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
                 return [], said("starts_there", **there)
             others = middle[middle > middle.min()].sort_values(kind="stable")
             refined = table.groupby("scheme", sort=False)["finer"].all()
+            ranked = _ranked(known, "count" if counted else "excess")
             words = [
-                f"{name} {_count(value, refined[name])}"
-                for name, value in _once(others, _ranked(known, "count" if counted else "excess"))
+                f"{' = '.join(alike)} {_count(others[alike[0]], refined[alike[0]])}"
+                for alike in _alike(others, ranked)
             ]
             after = f" ({', '.join(words)})" if words else ""
             least = f"{middle.min():.0f}"
@@ -169,8 +170,8 @@ def _edges(part: Sweep) -> list[str]:
     low, high = float(sizes.min()), float(sizes.max())
     least, most = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     table = reached([part], ASKED[0])
-    table = table[np.isfinite(table["value"])]
-    reach = np.where(table["finer"], 10 ** (1 - AROUND / PER_DECADE), 1.0)
+    table = table[np.isfinite(table["value"].astype(float))]
+    reach = np.where(table["finer"].astype(bool), 10 ** (1 - AROUND / PER_DECADE), 1.0)
     above = thresholds_that_hold(merged(part).of_role(names.SCHEME))
     above = above[above.get(names.THRESHOLD.column, pd.Series(np.nan, above.index)) < low]
     found = [
@@ -185,15 +186,15 @@ def _edges(part: Sweep) -> list[str]:
     ]
 
 
-def _once(
+def _alike(
     counts: "pd.Series[float]", ranked: Sequence[Sequence[Mapping[Any, Any]]]
-) -> list[tuple[str, float]]:
-    """Return schemes with their counts, those of one rank and one count as one."""
+) -> list[list[str]]:
+    """Return schemes, those of one rank and one count together."""
     rank = {label: number for number, rows in enumerate(ranked) for label in _labels(rows)}
     found: dict[Any, list[str]] = {}
-    for name, value in counts.items():
-        found.setdefault((rank.get(name, name), value), []).append(str(name))
-    return [(" = ".join(own), value) for (_, value), own in found.items()]
+    for name, count in counts.items():
+        found.setdefault((rank.get(str(name), name), count), []).append(str(name))
+    return list(found.values())
 
 
 def _count(value: float, refined: bool) -> str:

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr
+from scipy.special import bdtr, stdtr
 
 Array = NDArray[np.float64]
 LEVEL = 0.05  # of all pairs of a table together
+ROUNDING = 1e-9  # relative: differences that vary by less are equal but for rounding
 
 
 class Conclusions(NamedTuple):
@@ -77,6 +78,31 @@ def sign_test(logs: Array) -> Array:
     count = np.sum(~np.isnan(logs), axis=-1)
     against = np.minimum(np.sum(logs <= 0, axis=-1), np.sum(logs >= 0, axis=-1))
     return np.minimum(1.0, 2 * bdtr(against, count, 0.5))
+
+
+def resampled_t_test(differences: Array, ratio: float) -> float:
+    """Return the p-value of the corrected resampled t-test, of no difference on new data.
+
+    With J random splits of one data set, t = mean(d) / sqrt((1 / J + ratio) * var(d)), two-sided
+    by Student's t with J - 1 degrees of freedom; the variance has the divisor J - 1. The splits
+    share points, so the mean of their differences varies more than var(d) / J from data set to
+    data set; the ratio accounts for that.
+
+    Args:
+        differences: `(J,)`, finite, one a split.
+        ratio: Test points of a split per training point; 0 gives the ordinary t-test.
+
+    Returns:
+        The p-value; 1 of fewer than two splits and of differences that do not vary.
+
+    References:
+        Nadeau and Bengio, Inference for the generalization error, Machine Learning 52 (2003).
+    """
+    count = len(differences)
+    if count < 2 or np.ptp(differences) <= ROUNDING * np.abs(differences).max():
+        return 1.0
+    variance = (1 / count + ratio) * np.var(differences, ddof=1)
+    return float(2 * stdtr(count - 1, -abs(np.mean(differences)) / np.sqrt(variance)))
 
 
 def holm(p_values: Array) -> Array:

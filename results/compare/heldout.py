@@ -18,7 +18,12 @@ from normbench.results.words.sentences import said
 BETTER, WORSE = "better", "worse"
 CONCLUSIONS = {1: BETTER, -1: WORSE, 0: OPEN}
 RISES = 0.05  # of what the test cost fell by: a larger rise from its lowest is said
-COLUMNS = ("cost", "best cost", "at", "rate", "best rate", "train rate", "start")
+COLUMNS = ("cost", "best cost", "at", "rate", "best rate", "train rate", "start", "ratio")
+NEW_DATA = "on new data"  # the column of the conclusion by the corrected resampled t-test
+CLAIMS = (
+    "conclusion: on this data set; on new data: on other data from the same source "
+    "(t-test of Nadeau and Bengio 2003)"
+)
 
 
 def by_split(sweep: Sweep) -> pd.DataFrame:
@@ -27,7 +32,8 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
     Each scheme stands at its best step size, the same for all splits; of several seeds a split
     has the median. cost, rate: at the end; best cost, best rate: the lowest over the iterations,
     and `at`: where the cost was lowest; rates are shares of misclassified points, NaN of real
-    targets. start: the test cost at the start. Empty without test points. Not to be changed.
+    targets. start: the test cost at the start. ratio: test points per training point, of which
+    noisy copies are none. Empty without test points. Not to be changed.
     """
     return sweep.once("by_split", lambda: _by_split(sweep))
 
@@ -64,6 +70,11 @@ def _ends(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str, float]:
         rate = history.get(metric.key, pd.Series(dtype=float)).dropna() / count
         found[name] = rate.iloc[-1] if len(rate) else np.nan
         found[f"best {name}"] = rate.min() if len(rate) else np.nan
+    kind = scheme.get(names.setting("dataset.augment"))
+    augmented = isinstance(kind, str) and kind != "None"
+    copies = int(scheme[names.setting("dataset.augment_copies")]) if augmented else 0
+    points = scheme.get("train_points", np.nan) / (1 + copies)
+    found["ratio"] = scheme.get("test_points", np.nan) / points
     return {name: float(found[name]) for name in COLUMNS}
 
 
@@ -133,9 +144,11 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
 
     difference: the median of the second's test error (in percent of the points; of real targets
     the test cost) minus the first's, with its interval; conclusion: `better` or `worse` of the
-    first, or `none`. The conclusions of a table hold together: see `evidence.judge`.
+    first, or `none`. The conclusions of a table hold together: see `evidence.judge`. They are about
+    splits of this data set; `on new data` has those by `evidence.resampled_t_test`, of the mean
+    difference on other data from the same source, by Holm's correction too.
     """
-    rows, differences = [], []
+    rows, differences, p_values = [], [], []
     for experiment, part in splits.groupby("experiment", sort=False):
         wide = part.pivot(index="split", columns="scheme", values=measure(part))
         wide = wide[list(dict.fromkeys(part["scheme"]))] * (100 if measure(part) == "rate" else 1)
@@ -144,18 +157,23 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
             row = {"experiment": experiment, "scheme": one, "against": other}
             rows.append({**row, "splits": len(less), "wins": evidence.wins(less)})
             differences.append(less)
+            p_values.append(evidence.resampled_t_test(less, part["ratio"].median()))
     columns = ["experiment", "scheme", "against", "splits", "wins", "difference", "low", "high"]
+    columns += ["conclusion", NEW_DATA]
     if not rows:
-        return pd.DataFrame(columns=[*columns, "conclusion"])
+        return pd.DataFrame(columns=columns)
     values = evidence.side_by_side(differences)
     judged = evidence.judge(values)
+    rejected = np.array(p_values) <= evidence.holm(np.array(p_values))
+    signs = np.sign([less.sum() for less in differences]) * rejected
     table = pd.DataFrame(rows).assign(
         difference=evidence.median(values),
         low=judged.low,
         high=judged.high,
         conclusion=[CONCLUSIONS[int(direction)] for direction in judged.direction],
+        **{NEW_DATA: [CONCLUSIONS[int(sign)] for sign in signs]},
     )
-    return table[[*columns, "conclusion"]]
+    return table[columns]
 
 
 def unit(splits: pd.DataFrame) -> str:

@@ -174,7 +174,8 @@ def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     found = [_table(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
         caption = f"Test points at the end, in pairs; {heldout.unit(splits)}"
-        found.append(_table(f"{caption} ({comparisons.assurance(pairs)})", pairs))
+        caption += f" ({comparisons.assurance(pairs)}); {heldout.CLAIMS}"
+        found.append(_table(caption, pairs))
     return found
 
 

@@ -100,7 +100,7 @@ def _print_comparisons(sweep: Sweep) -> None:
         _print_table(f"{title}\n({comparisons.assurance(pairs)})", pairs)
     if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
         title = f"test points at the end, paired; {heldout.unit(splits)}"
-        _print_table(f"{title}\n({comparisons.assurance(judged)})", judged)
+        _print_table(f"{title}\n({comparisons.assurance(judged)})\n{heldout.CLAIMS}", judged)
 
 
 def _print_table(title: str, table: pd.DataFrame) -> None:

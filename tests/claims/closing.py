@@ -36,7 +36,7 @@ WORDS = ("levelled", "unsettled", "cycling")
 FEW_WEIGHTS = 100  # their second derivatives take little time
 SHARE = 1e-10  # by which points are moved to see where runs end then
 GRID = "on this grid"
-OTHER = rf"(\w+) (\d+(?: {GRID})?|not (?:{GRID}|reached))"
+OTHER = rf"(\w+(?: = \w+)*) (\d+(?: {GRID})?|not (?:{GRID}|reached))"
 TIED = 1e-6  # of the start's excess
 
 
@@ -262,7 +262,8 @@ def _left(told, left):
 
 def _fastest(jury, said):
     target, named = said["target"], _split(said["schemes"])
-    others = dict(re.findall(OTHER, _from(said, "others")))
+    told = re.findall(OTHER, _from(said, "others"))
+    others = {label: words for labels, words in told for label in _split(labels)}
     counts = {label: jury.fewest(label, target) for label in jury.see}
     count = said["count"]
     checks = [jury.takes(label, target, count) for label in named]
@@ -276,6 +277,29 @@ def _fastest(jury, said):
     if target == TARGETS[-1]:
         checks.append(all(np.isinf(jury.fewest(label, TARGETS[0], -2e-6)) for label in jury.see))
     return checks
+
+
+def _grid_end(jury, said):
+    """Check that the best step sizes lie at an end of what was tried."""
+    checks = []
+    for label in re.split(", | and ", said["schemes"]):
+        outcome = jury.outcomes[label]
+        sizes = [step.step_size for step in outcome.steps]
+        step = outcome.findings.metrics["final/step_to_1e-2"]
+        reach = 10 ** (13 / 16) if jury.refined(label, "1e-2") else 1.0
+        upwards = int(said["last"]) > np.log10(max(sizes))
+        at_end = step >= max(sizes) * reach if upwards else step <= min(sizes) / reach
+        checks.append(at_end and len(sizes) >= 3)
+    return checks
+
+
+def _grid_above(jury, said):
+    """Check that theory's step size is below the whole grid."""
+    return [
+        jury.outcomes[label].findings.metrics["theory/step_threshold"]
+        < min(step.step_size for step in jury.outcomes[label].steps)
+        for label in re.split(", | and ", said["schemes"])
+    ]
 
 
 def _there(jury, said):
@@ -542,6 +566,8 @@ CHECKS = {
     "no_cost": lambda jury, said: [not jury.best],
     "fastest": _fastest,
     "starts_there": _there,
+    "grid_end": _grid_end,
+    "grid_above": _grid_above,
     "nobody": _nobody,
     "predicts": _predicts,
     "predicts_unknown": lambda jury, said: [jury.tests == 0],

@@ -275,6 +275,7 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
     of_tests = [
         {"experiment": "x", "scheme": name, "split": n, "rate": count[name] / 100, "cost": 0.1}
         | {"best cost": 0.1, "at": 9.0, "best rate": 0.1, "train rate": 0.1, "start": 0.7}
+        | {"ratio": 1 / 3}
         for name in count
         for n in range(splits)
     ]

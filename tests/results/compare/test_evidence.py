@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, t, ttest_1samp
 
 from normbench.results.compare import evidence
 
@@ -151,3 +151,43 @@ def test_starts_that_were_taken_for_splits_would_not_hold_it():
     logs = evidence.log_ratios(pooled[:, [0]], pooled[:, [1]])
     low, high = evidence.interval(logs)
     assert np.mean((low <= 0) & (high >= 0)) < 0.7  # measured: 0.53
+
+
+@pytest.mark.parametrize(("count", "ratio"), [(2, 1 / 3), (12, 1 / 3), (30, 1.0), (500, 0.01)])
+def test_the_resampled_t_test_widens_the_variance_by_the_ratio(count, ratio):
+    values = np.random.default_rng(count).standard_normal(count) + 0.3
+    spread = sum((value - values.mean()) ** 2 for value in values) / (count - 1)
+    statistic = values.mean() / (spread / count + ratio * spread) ** 0.5
+    wanted = 2 * t.sf(abs(statistic), count - 1)
+    assert evidence.resampled_t_test(values, ratio) == pytest.approx(wanted, rel=1e-9)
+    assert evidence.resampled_t_test(-values, ratio) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_without_test_points_in_the_ratio_it_is_the_ordinary_t_test():
+    values = np.random.default_rng(3).standard_normal(1000) + 0.05
+    wanted = ttest_1samp(values, 0.0).pvalue
+    assert evidence.resampled_t_test(values, 0.0) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("values", [[], [3.0], [0.0, 0.0], [0.03 - 0.02, 0.02 - 0.01]])
+def test_what_does_not_vary_but_for_rounding_has_no_resampled_t_test(values):
+    assert evidence.resampled_t_test(np.array(values), 1 / 3) == 1
+
+
+@pytest.mark.parametrize("count", [12, 30])
+def test_equal_learners_differ_on_splits_of_one_data_set_and_not_on_new_data(count):
+    """Two classifiers that err on 20 percent of the population: 1000 data sets of 200 points.
+
+    Of the data sets the sign test told them apart on 17 to 20 percent at 12 splits and 31 to 34
+    percent at 30, over six seeds; the corrected t-test on 4.4 to 5.7 percent.
+    """
+    sets, points, tested = 1000, 200, 50
+    rng = np.random.default_rng(0)
+    errors = (rng.random((2, sets, points)) < 0.2).astype(float)
+    orders = rng.permuted(np.tile(np.arange(points), (sets, count, 1)), axis=-1)[..., :tested]
+    difference = (errors[0] - errors[1])[:, None]
+    values = np.take_along_axis(difference, orders, axis=-1).mean(axis=-1)
+    ratio = tested / (points - tested)
+    on_new_data = [evidence.resampled_t_test(one, ratio) for one in values]
+    assert np.mean(evidence.sign_test(values) <= evidence.LEVEL) > 0.13
+    assert 0.02 < np.mean(np.array(on_new_data) <= evidence.LEVEL) < 0.07

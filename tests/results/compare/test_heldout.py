@@ -5,14 +5,14 @@ import pandas as pd
 import pytest
 
 from normbench import names
-from normbench.results.compare import heldout
+from normbench.results.compare import evidence, heldout
 
 
 def splits(**schemes):
     """A table as `by_split` returns it, of test error rates: one value a split."""
     rows = [
         {"experiment": "x", "scheme": name, "split": n, "rate": rate, "cost": 0.1, "best cost": 0.1}
-        | {"at": 100.0, "best rate": rate, "train rate": 0.0, "start": 0.7}
+        | {"at": 100.0, "best rate": rate, "train rate": 0.0, "start": 0.7, "ratio": 1 / 3}
         for name, rates in schemes.items()
         for n, rate in enumerate(rates)
     ]
@@ -104,6 +104,32 @@ def test_pairs_of_test_errors_have_verdicts_by_holm():
     assert unequal["splits"].tolist() == [3, 2, 2]
 
 
+def test_what_holds_on_new_data_is_judged_beside_what_holds_on_this_data_set():
+    """All splits on one side decide the sign test; the t-test weighs how much they vary."""
+    base = np.full(12, 0.1)
+    unsure, sure = np.r_[np.full(11, 0.001), 0.09], np.linspace(0.05, 0.06, 12)
+    for more, wanted in ((unsure, "none"), (sure, "better")):
+        for signed, said in ((more, wanted), (-more, wanted.replace("better", "worse"))):
+            (row,) = heldout.paired(splits(a=base, b=base + signed)).to_dict("records")
+            assert row["conclusion"] == ("better" if signed[0] > 0 else "worse")
+            assert row["on new data"] == said
+
+
+def test_what_holds_on_new_data_holds_together_in_a_table():
+    base, more = np.full(12, 0.1), np.tile([0.02, 0.08], 6)
+    assert 0.05 / 3 < evidence.resampled_t_test(more, 1 / 3) < 0.05
+    assert heldout.paired(splits(a=base, b=base + more))["on new data"].tolist() == ["better"]
+    three = heldout.paired(splits(a=base, b=base + more, c=base))
+    assert three["on new data"].tolist() == ["none"] * 3
+    assert three["conclusion"].tolist() == ["better", "none", "worse"]
+
+
+def test_one_split_and_equal_differences_say_nothing_of_new_data():
+    for table in (splits(a=[0.1], b=[0.3]), splits(a=[0.01, 0.02] * 4, b=[0.02, 0.03] * 4)):
+        assert heldout.paired(table)["on new data"].tolist() == ["none"]
+    assert "on new data" in heldout.paired(splits(a=[0.1]))
+
+
 def test_a_summary_has_medians_and_no_quartiles_of_one_split():
     one = heldout.summary(splits(a=[0.05]))
     assert one[["test error, %", "best test error, %"]].to_numpy().tolist() == [[5, 5]]
@@ -136,7 +162,13 @@ def test_a_run_ends_at_its_last_test_cost_and_its_best_is_its_lowest():
     history = pd.DataFrame({metric.key: values for metric, values in table.items()})
     ends = heldout._ends(history, {"test_points": 10, "train_points": 20})
     wanted = {"cost": 4, "best cost": 1, "start": 3, "at": 1, "rate": 0.3, "best rate": 0.2}
-    assert ends == pytest.approx({**wanted, "train rate": 0.3})
+    assert ends == pytest.approx({**wanted, "train rate": 0.3, "ratio": 0.5})
+    copied = {names.setting("dataset.augment"): "round"}
+    copied |= {names.setting("dataset.augment_copies"): "3"}
+    points = {"test_points": 10, "train_points": 80, **copied}
+    assert heldout._ends(history, points)["ratio"] == 0.5  # copies are no new points
+    none = {**points, names.setting("dataset.augment"): "None"}
+    assert heldout._ends(history, none)["ratio"] == 0.125
     real = heldout._ends(history[[names.TEST_COST.key]], {})
     assert (real["cost"], np.isnan(real["rate"]), np.isnan(real["best rate"])) == (4, True, True)
 

@@ -107,6 +107,7 @@ def test_test_points_have_a_row_a_split_and_rates(splits):
         assert sorted(142 * own["rate"]) == pytest.approx(sorted(wrong))
     row = splits.of_role("scheme").iloc[0]
     assert (row["train_points"], row["test_points"]) == (427, 142)
+    assert table["ratio"].to_numpy() == pytest.approx(142 / 427)
     counts = 142 * table["rate"]
     assert counts.to_numpy() == pytest.approx(np.round(counts))
     assert (table["best cost"] <= table["cost"]).all()

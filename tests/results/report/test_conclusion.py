@@ -75,4 +75,6 @@ def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(told, cou
     text = told(runs(*TWO))
     assert (conclusion.HELD_OUT in text) == (count > 0)
     assert ("test points at the end, paired" in text) == (count > 1)
+    for phrase in ("on new data: on other data", "Nadeau and Bengio 2003", "  on new data\n"):
+        assert (phrase in text) == (count > 1)
     assert "iterations to 1e-2 of the excess, paired" not in text

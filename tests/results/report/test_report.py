@@ -13,11 +13,12 @@ from normbench.command.results.commands import main
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
-from normbench.results.compare import comparisons
+from normbench.results.compare import comparisons, heldout
 from normbench.results.report import captions
 from normbench.results.report import page as report
 from normbench.results.report.terminal import present
 from normbench.results.store.runs import Sweep, load
+from tests.results.compare.test_heldout import splits
 from tests.results.made import runs
 
 
@@ -113,6 +114,14 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
     for reason in lost[lost["verdict"] == "diverged"]["reason"]:
         assert reason in page.text
     assert "secret" not in page.text
+
+
+def test_pairs_on_test_points_say_what_their_conclusions_are_about():
+    table = splits(a=[0.1, 0.1], b=[0.2, 0.3])
+    _, pairs = report._held_out(table, pd.DataFrame())
+    assert pairs["caption"].endswith(f"; {heldout.CLAIMS}")
+    assert pairs["columns"][-2:] == ["conclusion", "on new data"]
+    assert len(report._held_out(table[table["split"] == 0], pd.DataFrame())) == 1
 
 
 def test_captions_and_alternative_texts_say_what_was_found(page, three):
