@@ -61,8 +61,8 @@ def draw(
         axis.set_xlabel("step size")
         _legend(figure, drawn, schemes, shape)
         if over := repeated_over(schemes):
-            words = "the worst verdict, the smallest step up to which all level, the median of 2/L"
-            style.note(figure, shape, f"over {over[-1]}: {words}")
+            shown = "the worst verdict, the smallest step up to which all level, the median of 2/L"
+            style.note(figure, shape, f"over {over[-1]}: {shown}")
     return figure
 
 
