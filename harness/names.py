@@ -72,7 +72,7 @@ VERDICTS = {
     LEVELLED: "its cost is flat at the end of its iterations, and most of the excess is gone",
     UNSETTLED: "it is finite, and neither levelled nor cycling",
     CYCLING: "it rises and falls without a new low",
-    BY_ROUNDING: "it is chaotic: another processor would end it elsewhere",
+    BY_ROUNDING: "it is chaotic: another processor may end it elsewhere",
     DIVERGED: "it stopped being finite, or ends far above the start",
     FAILED: "the job could not run",
 }

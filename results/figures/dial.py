@@ -91,7 +91,7 @@ def _curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any) -> N
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None unless one setting of three values was varied."""
     rows = material.schemes(sweep, experiment)
-    rows = rows[rows["verdict"] != names.DIVERGED]
+    rows = rows[~rows["verdict"].isin(names.UNRANKED)]
     if rows.empty or not _known(rows, TRAIN):
         return None
     rows = rows.assign(**{SCHEME: [names.fitted(row) for row in as_rows(rows)]})

@@ -344,11 +344,11 @@ def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataF
             raise ResultsError(f"--steps {missing[0]:g}: was not tried; choose of {tried}")
         return every[[any(abs(size / one - 1) < READ for one in sizes) for size in known]]
     best = material.schemes(sweep, experiment)
-    diverged = best[best["verdict"] == names.DIVERGED]
-    # Where no step size stayed finite, the smallest shows how.
+    lost = (best["verdict"] == names.DIVERGED) | best[names.STEP_TAG.column].isna()
+    # Where no step size is the best, the smallest shows how.
     instead = [
         rows.sort_values(STEP).head(1)
-        for rows in (every[every["parent"] == run_id] for run_id in diverged["run_id"])
+        for rows in (every[every["parent"] == run_id] for run_id in best.loc[lost, "run_id"])
         if len(rows)
     ]
-    return pd.concat([best[best["verdict"] != names.DIVERGED], *instead])
+    return pd.concat([best[~lost], *instead])

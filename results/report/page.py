@@ -212,9 +212,9 @@ def _lost(part: Sweep) -> Table | None:
             reason = row["reason"] or f"the job ended as {row['status']}"
             rows.append((row["label"], None, row["verdict"] or "unfinished", reason))
     for row in as_rows(part.of_role(names.STEP)):
-        if row["verdict"] == names.DIVERGED:
+        if row["verdict"] in names.UNRANKED:
             size = row.get(names.STEP_TAG.column)
-            rows.append((row["label"], size, names.DIVERGED, row["reason"]))
+            rows.append((row["label"], size, row["verdict"], row["reason"]))
     if not rows:
         return None
     frame = pd.DataFrame(rows, columns=["scheme", "step size", "verdict", "reason"])

@@ -132,6 +132,8 @@ def _descent(row: dict[Any, Any]) -> list[str]:
     words = [f"step {row.get(names.STEP_TAG.column)}, {iterations} iterations"]
     if row["verdict"] == names.DIVERGED:
         return [*words, "diverged at every step size"]
+    if row["verdict"] == names.BY_ROUNDING:
+        return [*words, "each step size diverged or is decided by rounding"]
     ended = [f"cost {_number(row, names.FINAL_COST):.4g}"]
     wrong = _number(row, names.FINAL_MISCLASSIFICATIONS)
     if wrong is not None:

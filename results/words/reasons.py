@@ -176,7 +176,7 @@ def _observed(found: Found) -> list[Said]:
 def _best(found: Found) -> list[Said]:
     step, verdict = found.word(names.STEP_TAG), found.word(names.VERDICT)
     if not step:
-        return [said("none_finite")]
+        return [said("none_ranked")]
     best = "fewest" if found.word(names.COMPARED) else "best"
     name = "shown" if found.says(names.STEP_CHOSEN) else best
     return [said(name, step=float(step), verdict=verdict)]

@@ -44,7 +44,7 @@ TEMPLATES = {
     "falling": "On the grid the cost fell throughout up to step {falling:g}{end}{ratio}.",
     "convergent": "The largest step size that levels is {convergent:g}{end}.",
     "none_levelled": "No step size of the grid levelled.",
-    "none_finite": "No step size stayed finite.",
+    "none_ranked": "There is no best step: each diverged or is decided by rounding.",
     "shown": "The step shown, by choice, is {step:g}, {verdict}.",
     "best": "The best step is {step:g}, {verdict}.",
     "fewest": "The best step is {step:g}, {verdict}: it leaves the fewest points misclassified.",
@@ -106,7 +106,7 @@ TEMPLATES = {
     "no_descent": "No descent was made: the figures show the points under each scheme.",
     "no_cost": "No scheme has a cost to compare.",
     "all_diverged": "{who} diverged at every step size.",
-    "by_rounding": "{count:d} of {runs:d} runs {are} decided by rounding: another processor would "
+    "by_rounding": "{count:d} of {runs:d} runs {are} decided by rounding: another processor may "
     "end {them} elsewhere, and nothing is concluded from {them}.",
     "no_shadows": "Whether rounding decides where runs end was not looked for (shadows=false).",
     "some_failed": "{failed:d} of {jobs:d} jobs failed.",

@@ -300,7 +300,7 @@ CHECKS = {
     "falling": _falling,
     "convergent": _convergent,
     "none_levelled": lambda see, said: [not _levelled(see)],
-    "none_finite": lambda see, said: [set(see.verdicts.values()) == {"diverged"}],
+    "none_ranked": lambda see, said: [set(see.verdicts.values()) <= set(UNRANKED)],
     "best": _best,
     "fewest": _fewest,
     "trivial": _trivial,

@@ -538,8 +538,14 @@ def _by_rounding(jury, said):
         see = jury.see[label]
         least = jury.outcomes[label].findings.metrics["theory/minimum"]
         away = _elsewhere(see, sizes, SHARE) if sizes else {}
-        checks += [end > 10 * SHARE * (see.costs[size][0] - least) for size, end in away.items()]
+        checks += [end > SHARE * (see.costs[size][0] - least) for size, end in away.items()]
     return checks
+
+
+def _all_diverged(jury, said):
+    lost = {label for label, see in jury.see.items() if {*see.verdicts.values()} == {"diverged"}}
+    counted = said["who"] == f"{len(lost)} of {len(jury.see)} jobs"
+    return [counted or set(re.split(r", | and ", said["who"])) == lost]
 
 
 def _of_all(name):
@@ -552,10 +558,7 @@ CHECKS = {
     "by_cost": lambda jury, said: [not jury.counted, *_ranking(jury, said)],
     "by_count": lambda jury, said: [jury.counted, *_ranking(jury, said)],
     "one_place": _ranking,
-    "all_diverged": lambda jury, said: [
-        set(re.split(r", | and ", said["who"])) == set(jury.see) - set(jury.best)
-        or said["who"].startswith(f"{len(jury.see) - len(jury.best)} of {len(jury.see)} jobs")
-    ],
+    "all_diverged": _all_diverged,
     "by_rounding": _by_rounding,
     "no_shadows": lambda jury, said: [
         not see.job.settings.shadows and UNRANKED[0] not in see.verdicts.values()

@@ -264,11 +264,11 @@ def test_captions_say_what_the_numbers_show():
 def test_runs_that_rounding_decides_are_counted():
     one, two = (ending(decided_by_rounding(count)).split(". ")[-1] for count in (1, 2))
     assert one == (
-        "1 of 4 runs is decided by rounding: another processor would end it elsewhere, and nothing "
+        "1 of 4 runs is decided by rounding: another processor may end it elsewhere, and nothing "
         "is concluded from it."
     )
     assert two == (
-        "2 of 4 runs are decided by rounding: another processor would end them elsewhere, and "
+        "2 of 4 runs are decided by rounding: another processor may end them elsewhere, and "
         "nothing is concluded from them."
     )
 

@@ -14,7 +14,7 @@ from normbench.datasets import UserError
 from normbench.results.answer import tables
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
-from normbench.results.studies import expected
+from normbench.results.studies import expected, study_table
 
 ONE = {"what": "condition number", "metric": "theory/condition_number", "value": 177}
 
@@ -231,3 +231,8 @@ def test_the_command_checks_keeps_and_tells_what_is_expected(command, tmp_path):
     told = command("results", "studies", "notes")
     assert told.returncode == 1
     assert told.stdout.splitlines()[-1] == "iris_pca, share: differs, and nobody says why"
+
+
+def test_a_scheme_without_a_step_that_rounding_leaves_has_no_cost():
+    row = {"verdict": names.BY_ROUNDING, names.setting("iterations"): "9"}
+    assert study_table._descent(row)[-1] == "each step size diverged or is decided by rounding"

@@ -83,7 +83,7 @@ OF_SCHEME = {
     "falling": (found({names.LARGEST_FALLING.key: 0.1}), found()),
     "convergent": (found({names.LARGEST_CONVERGENT.key: 0.1}), found()),
     "none_levelled": (found(GRID), found(GRID, {names.LARGEST_CONVERGENT.key: 0.1})),
-    "none_finite": (found(), found(STEP)),
+    "none_ranked": (found(), found(STEP)),
     "shown": (found(STEP, STEP_CHOSEN="true"), found(STEP)),
     "best": (found(STEP, VERDICT="cycling"), found(STEP, STEP_CHOSEN="true")),
     "fewest": (found(STEP, COUNTED), found(STEP)),
