@@ -91,7 +91,7 @@ def test_every_start_is_recorded_on_its_step(sweep):
     best = steps[steps["tags.best"] == "true"]
     for row in best.to_dict("records"):
         assert set(found.series(row["run_id"], "start/final_cost")) == {0, 1, 2}
-        assert len(row["tags.start_verdicts"].split()) == 3
+        assert len(row["tags.start_verdicts"].split(", ")) == 3
         predicted = found.series(row["run_id"], "theory/predicted_cost")
         measured = found.series(row["run_id"], "train/cost")
         # Measured: 3e-15.
@@ -104,7 +104,7 @@ def test_pairs_go_over_splits_and_their_starts_are_one_value(sweep):
     assert len(table) == 2 * 2
     (pair,) = comparisons.paired(table).to_dict("records")
     assert pair["splits"] == 2
-    assert "paired: ratio is how much longer" in done.stdout
+    assert "tuned for each split, in pairs; ratio" in done.stdout
     assert "no conclusion: 1 pair is compared, for which 6 splits are needed" in done.stdout
 
 

@@ -15,6 +15,7 @@ from normbench.results.compare.reached import (
     excess_left,
     reached,
     start_excess,
+    step_size,
     thresholds_that_hold,
 )
 from normbench.results.store.rows import as_rows
@@ -142,7 +143,7 @@ def _fastest(part: Sweep) -> tuple[list[str], Said]:
             ranked = _ranked(known, "count" if counted else "excess")
             words = [
                 f"{' = '.join(alike)} {_count(others[alike[0]], refined[alike[0]])}"
-                for alike in _alike(others, ranked)
+                for alike in _alike(others, refined, ranked)
             ]
             after = f" ({', '.join(words)})" if words else ""
             least = f"{middle.min():.0f}"
@@ -164,10 +165,10 @@ def _edges(part: Sweep) -> list[str]:
 
     Of a grid of `FEW` step sizes or more; finer step sizes reach a decade beyond its ends.
     """
-    sizes = pd.to_numeric(part.of_role(names.STEP).get(names.STEP_SIZE.column, pd.Series()))
-    if sizes.nunique() < FEW:
+    sizes = {step_size(step) for step in as_rows(part.of_role(names.STEP))}
+    if len(sizes) < FEW:
         return []
-    low, high = float(sizes.min()), float(sizes.max())
+    low, high = min(sizes), max(sizes)
     least, most = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     table = reached([part], ASKED[0])
     table = table[np.isfinite(table["value"].astype(float))]
@@ -187,13 +188,16 @@ def _edges(part: Sweep) -> list[str]:
 
 
 def _alike(
-    counts: "pd.Series[float]", ranked: Sequence[Sequence[Mapping[Any, Any]]]
+    counts: "pd.Series[float]",
+    refined: "pd.Series[bool]",
+    ranked: Sequence[Sequence[Mapping[Any, Any]]],
 ) -> list[list[str]]:
     """Return schemes, those of one rank and one count together."""
     rank = {label: number for number, rows in enumerate(ranked) for label in _labels(rows)}
     found: dict[Any, list[str]] = {}
     for name, count in counts.items():
-        found.setdefault((rank.get(str(name), name), count), []).append(str(name))
+        key = (rank.get(str(name), name), count, refined[name])
+        found.setdefault(key, []).append(str(name))
     return list(found.values())
 
 

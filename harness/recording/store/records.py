@@ -145,7 +145,7 @@ def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunReco
     if _is_thinned(step):
         own[names.THINNED.key] = "true"
     if len(step.verdicts) > 1:
-        own[names.START_VERDICTS.key] = " ".join(step.verdicts)
+        own[names.START_VERDICTS.key] = ", ".join(step.verdicts)
     # What makes a run the job's own is its scheme's alone.
     own_alone = (names.FINGERPRINT.key, names.DESCENT.key, names.JOB.key)
     shared = {key: text for key, text in tags.items() if key not in own_alone}

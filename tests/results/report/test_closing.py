@@ -72,6 +72,12 @@ def closing(sweep, splits=NO_SPLITS):
     return " ".join(answer.answers(sweep, "x", splits))
 
 
+def gridded(best):
+    """Return a sweep of two schemes on three step sizes, one of which is the best of `a`."""
+    grid = {size: (3 if size == best else 7, 0.001) for size in (1.0, 10.0, 100.0)}
+    return runs(("x", "a", grid), ("x", "b", {1.0: 9.0, 10.0: 6.0, 100.0: 8.0}))
+
+
 def notes(*jobs, **params):
     return " ".join(profile.notes([runs(*jobs, **params)]))
 
@@ -209,6 +215,11 @@ CASES = {
     "some_failed": (ending(runs(("x", "a", FAST), FAILED)), ending(diverging())),
     "fastest": (closing(runs(*BOTH)), closing(runs(("x", "a", NEVER), ("x", "b", NEVER)))),
     "starts_there": (closing(runs(("x", "a", THERE), ("x", "b", SLOW))), closing(runs(*BOTH))),
+    "grid_end": (closing(gridded(100.0)), closing(gridded(10.0))),
+    "grid_above": (
+        closing(with_tags(gridded(10.0), THRESHOLD=0.5)),
+        closing(with_tags(gridded(10.0), THRESHOLD=2.0)),
+    ),
     "nobody": (closing(runs(("x", "a", NEVER), ("x", "b", NEVER))), closing(runs(*BOTH))),
     "predicts_unknown": (closing(runs(*BOTH)), closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2]))),
     "predicts": (closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])), closing(runs(*BOTH))),
