@@ -30,6 +30,7 @@ PLACE = re.compile(
     r"(?: at step sizes? (?P<sizes>[^(]+))? \((?P<told>[^)]*)\)"
 )
 TARGETS = ("1e-2", "1e-1")
+GOALS = ("1e-1", "1e-2", "1e-3")
 FAILED = ("cycling", *UNRANKED)
 CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection", "windows")
 WORDS = ("levelled", "unsettled", "cycling")
@@ -146,11 +147,26 @@ class Jury:
         return self.least(label) + float(target) * (self.start(label) - self.least(label))
 
     def count(self, label, step, goal):
-        """The iterations that a step size takes to a goal, held to the end."""
+        """The iterations that a step size takes to a goal, held to the end.
+
+        Where rounding decides its end: if all of its shadows take as many.
+        """
         values = self.values(label, step)
         above = np.flatnonzero(values > goal)
         held = above[-1] + 1 if len(above) else 0
-        return held if step.verdict not in UNRANKED and held < len(values) else np.inf
+        if held == len(values) or step.verdict == UNRANKED[1]:
+            return np.inf
+        return held if step.verdict != UNRANKED[0] or self.sure(label, step, goal, held) else np.inf
+
+    def sure(self, label, step, goal, held):
+        """Whether all shadows of a run that rounding decides take as many iterations."""
+        kept = self.outcomes[label].arrays["descent"]
+        if step.step_size not in kept["step_sizes"]:  # a finer one, of which no shadow is kept
+            return False
+        number = list(kept["step_sizes"]).index(step.step_size)
+        counts = kept["shadows_reached"][number, 0].T  # by target, each shadow's
+        own = [abs(self.goal(label, target) - goal) <= 1e-5 * abs(goal) for target in GOALS]
+        return any(mine and np.all(part == held) for mine, part in zip(own, counts))
 
     def tag(self, label):
         return json.loads(self.outcomes[label].findings.tags.get("refined", "{}"))
