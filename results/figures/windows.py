@@ -207,10 +207,14 @@ def _rectangles(windows: Bars, tall: float) -> list[Rectangle]:
 
 
 def _excess(axis: Any, own: pd.DataFrame, row: Row) -> None:
-    """Draw what each step size left of the start's excess, with its verdict."""
+    """Draw what each step size left of the start's excess, with its verdict.
+
+    Where rounding decides that, the mark stands on the axis, and no number is drawn.
+    """
     left = np.array([excess_left(step, row) for step in as_rows(own)])
     sizes = own[STEP].to_numpy(dtype=float)
     shown = np.clip(np.where(np.isfinite(left), left, MOST_LEFT), LEAST, MOST_LEFT)
+    shown[(own["verdict"] == names.BY_ROUNDING).to_numpy()] = LEAST / 2
     axis.set_yscale("log")
     axis.set_ylim(LEAST / 2, 2 * MOST_LEFT)
     axis.axhline(1.0, color="0.7", lw=0.8, zorder=1)
