@@ -37,6 +37,7 @@ from normbench.verdicts.search import Search
 
 Array = NDArray[Any]
 SAME_FUNCTION = "same_function"
+FAR = 10  # times where a run counts as diverged: there no shadow of it ends otherwise
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,9 @@ def _rounds(
     settings = job.settings
     work = (len(settings.step_sizes) * settings.starts, settings.iterations)
     route = quickest(job.engine, train, test, start, job.optimizer, work)
-    return Rounds(*route, job.optimizer, settings.iterations, settings.shadows, checkpoint)
+    parts = (*route, job.optimizer, settings.iterations, settings.shadows, checkpoint)
+    far = np.inf if traits(job.cost).positively_homogeneous else FAR * job.rules.diverged
+    return Rounds(*parts, far=far)
 
 
 def _elsewhere(job: Job, data: Dataset, step_size: float) -> Histories:

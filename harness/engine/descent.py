@@ -14,6 +14,7 @@ from normbench.optimizers import Optimizer
 Array = NDArray[Any]
 Progress = Callable[[int], None]
 Observe = Callable[[int, NDArray[np.int64], Array], None]
+Leave = Callable[[int, NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ def descend(
     progress: Progress | None = None,
     observe: Observe | None = None,
     checkpoint: Checkpoint | None = None,
+    leave: Leave | None = None,
 ) -> Histories:
     """Return the histories of R runs that descend together.
 
@@ -55,6 +57,8 @@ def descend(
     every iteration k with the numbers of the runs that are left and their weights `(left, *shape)`,
     which it must not change. checkpoint: keeps the descent now and then, and on Ctrl-C; one that
     is kept goes on, and progress and observe are not called for the iterations that it has made.
+    leave: called with k, the numbers of the runs that are left and their costs `(left,)`; says
+    which of them leave the stack, their histories ending there.
     """
     growing = Growing(train, test, start, iterations)
     now = Midway(0, np.arange(len(start)), start, optimizer.init(start))
@@ -78,6 +82,12 @@ def descend(
                     alive, weights, steps = alive[finite], weights[finite], steps[finite]
                     state = tuple(array[finite] for array in state)
                 growing.write(k, alive, here, weights)
+                if leave:
+                    stay = ~leave(k, alive, here.costs)
+                    if not stay.all():
+                        here = _keep(here, stay)
+                        alive, weights, steps = alive[stay], weights[stay], steps[stay]
+                        state = tuple(array[stay] for array in state)
                 if observe:
                     observe(k, alive, weights)
                 if progress:

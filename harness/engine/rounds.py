@@ -13,17 +13,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.descent import Histories, Progress, descend
+from normbench.engine.descent import Histories, Leave, Progress, descend
 from normbench.engine.midway import Checkpoint
 from normbench.engine.problem import Problem
 from normbench.optimizers import Optimizer
-from normbench.verdicts.convergence import may_be_chaotic
+from normbench.verdicts.convergence import may_be_chaotic, sensitivity
 
 Array = NDArray[Any]
 T = TypeVar("T")
 # How far a shadow's start is from the run's, as a share of the distance that the run travelled.
 DISTANCE = {"float64": 1e-10, "float32": 1e-6}
-SHADOWS = 3  # of a run: where one of them ends by chance where the run does, the others need not
+MORE = 2  # shadows of a run whose first one parts from it and ends by chance where it does
+PARTED = 1e-3  # of the start's excess: a run and its shadow that are so far apart have parted
 
 
 @dataclass
@@ -32,7 +33,8 @@ class Rounds:
 
     start: `(starts, *shape)`. outward: from the problem's weights to those that are returned.
     shadows: whether runs get shadows. checkpoint: keeps the round that is descended, and those that
-    are finished.
+    are finished. far: in multiples of the start's cost, above which a run needs no shadow, since it
+    has diverged whatever its shadow does.
     """
 
     train: Problem
@@ -45,56 +47,106 @@ class Rounds:
     checkpoint: Checkpoint | None = None
     finished: list[Histories] = field(default_factory=list)
     kept: Mapping[str, Array] | None = None  # what the checkpoint holds; None: not looked at
+    far: float = np.inf
+
+    @property
+    def passes(self) -> int:
+        """How many iterations the runs of all finished rounds have made."""
+        return sum(int(np.isfinite(each.cost[:, 1:]).sum()) for each in self.finished)
 
     def descend(
-        self, step_sizes: Sequence[float], progress: Progress | None = None, tested: bool = True
+        self,
+        step_sizes: Sequence[float],
+        progress: Progress | None = None,
+        tested: bool = True,
+        leave: Leave | None = None,
     ) -> Histories:
         """Return the histories of every step size and start, with their shadows.
 
-        tested: those of the test points, too, where there are some.
+        tested: those of the test points, too, where there are some. leave: see `descend`; runs that
+        leave get no shadow.
         """
         start = np.concatenate([self.start] * len(step_sizes))
         sizes = np.repeat(np.array(step_sizes), len(self.start))
-        histories = self._round(self.test if tested else None, start, sizes, progress)
+        test = self.test if tested else None
+        histories = self._round(test, start, sizes, progress, leave)
         if self.shadows and len(histories.cost):
-            histories = self._shadowed(histories, start, sizes)
+            shadows = self._shadows(histories, start, sizes)
+            histories = replace(histories, shadows=shadows)
         return replace(histories, weights=self.outward(histories.weights))
 
-    def _shadowed(self, histories: Histories, start: Array, sizes: Array) -> Histories:
-        """Return histories with the shadows of those runs that may be chaotic."""
-        epsilon, steady = float(np.finfo(start.dtype).eps), self.optimizer.steady
-        chaotic = [may_be_chaotic(cost, steady, epsilon) for cost in histories.cost]
-        runs = np.repeat(np.flatnonzero(chaotic), SHADOWS)
+    def _shadows(self, histories: Histories, start: Array, sizes: Array) -> dict[int, Array]:
+        """Return the costs of the shadows of those runs that may be chaotic.
+
+        Each has one; and more, where that one parts from its run on the way and meets it at the
+        end.
+        """
+        epsilon, cost = float(np.finfo(start.dtype).eps), histories.cost
+        steady = self.optimizer.steady
+        chaotic = [may_be_chaotic(each, steady, epsilon, self.far) for each in cost]
+        runs = np.flatnonzero(chaotic)
         if not len(runs):
-            return histories
+            return {}
+        first = self._shadows_of(runs, [0], histories, start, sizes)
+        apart, excess = np.abs(first[:, 0] - cost[runs]), cost[runs, 0] - np.nanmin(cost)
+        met = np.nanmax(apart, axis=1) > PARTED * excess
+        met &= apart[:, -1] <= sensitivity(epsilon) * excess
+        shadows = dict(zip(runs.tolist(), first))
+        if met.any():
+            others = range(1, 1 + MORE)
+            again = self._shadows_of(runs[met], others, histories, start, sizes)
+            for run, costs in zip(runs[met].tolist(), again):
+                shadows[run] = np.concatenate([shadows[run], costs])
+        return shadows
+
+    def _shadows_of(
+        self, runs: Array, numbers: Sequence[int], histories: Histories, start: Array, sizes: Array
+    ) -> Array:
+        """Return the costs `(runs, numbers, K + 1)` of some shadows of some runs."""
         # The direction of a shadow depends on its run's number alone, whichever others have some.
-        numbers = zip(runs, np.arange(len(runs)) % SHADOWS)
-        shape, inner = start.shape[1:], tuple(range(1, start.ndim))
-        drawn = [np.random.default_rng(pair).standard_normal(shape) for pair in numbers]
-        directions = np.stack(drawn)
-        directions /= np.sqrt((directions**2).sum(axis=inner, keepdims=True))
-        travelled = (histories.weights[runs] - start[runs]).astype(np.float64)
-        largest = np.abs(travelled).max(axis=inner, keepdims=True)  # whose square may overflow
-        travelled /= np.where(largest > 0, largest, 1.0)
-        length = largest * np.sqrt((travelled**2).sum(axis=inner, keepdims=True))
-        moved = (start[runs] + DISTANCE[start.dtype.name] * length * directions).astype(start.dtype)
-        shadows = self._round(None, moved, sizes[runs])
-        costs = shadows.cost.reshape(-1, SHADOWS, shadows.cost.shape[1])
-        return replace(histories, shadows=dict(zip(np.flatnonzero(chaotic).tolist(), costs)))
+        pairs = [(run, number) for run in runs for number in numbers]
+        runs = np.repeat(runs, len(numbers))
+        moved = _moved(start[runs], histories.weights[runs], pairs)
+        cost = self._round(None, moved, sizes[runs]).cost
+        return cost.reshape(-1, len(numbers), cost.shape[1])
+
+    def scout(self, step_sizes: Sequence[float], best: int, leave: Leave) -> None:
+        """Descend other step sizes, each run's shadow beside it, as far as somebody looks.
+
+        best: the number of the grid's step size whose runs tell how far the others will travel.
+        leave: see `descend`; all runs are followed by their shadows, in the same order.
+        """
+        starts, count = len(self.start), len(step_sizes)
+        start = np.concatenate([self.start] * count)
+        ends = self.finished[0].weights[best * starts : (best + 1) * starts]
+        pairs = [(run, 0) for run in range(len(start))]
+        moved = _moved(start, np.concatenate([ends] * count), pairs)
+        sizes = np.repeat(np.array(step_sizes), starts)
+        both = np.concatenate([start, moved]), np.concatenate([sizes, sizes])
+        self._round(None, *both, leave=leave)
 
     def _round(
-        self, test: Problem | None, start: Array, sizes: Array, progress: Progress | None = None
+        self,
+        test: Problem | None,
+        start: Array,
+        sizes: Array,
+        progress: Progress | None = None,
+        leave: Leave | None = None,
     ) -> Histories:
-        """Descend runs; or take them from the checkpoint, where they were finished before."""
+        """Descend runs; or take them from the checkpoint, where they were finished before.
+
+        A round whose runs leave is short, and begins anew where it was cut off.
+        """
         number = len(self.finished)
         shape = len(start), self.iterations + 1
         histories = self._finished_before(number, shape, start.shape)
         if histories is None:
-            file = _RoundFile(self, number) if self.checkpoint else None
+            file = _RoundFile(self, number) if self.checkpoint and not leave else None
             histories = descend(
                 *(self.train, test, self.optimizer, start, sizes, self.iterations),
                 progress,
                 checkpoint=file,
+                leave=leave,
             )
         self.finished.append(histories)
         return histories
@@ -129,6 +181,19 @@ class Rounds:
                 f"{ROUND}/{number}/{name}": part for name, part in own.items() if part is not None
             }
         return every
+
+
+def _moved(start: Array, ends: Array, pairs: Sequence[tuple[int, int]]) -> Array:
+    """Return starts of shadows: next to those of runs with these ends; pairs: directions' seeds."""
+    inner = tuple(range(1, start.ndim))
+    drawn = [np.random.default_rng(pair).standard_normal(start.shape[1:]) for pair in pairs]
+    directions = np.stack(drawn)
+    directions /= np.sqrt((directions**2).sum(axis=inner, keepdims=True))
+    travelled = (ends - start).astype(np.float64)
+    largest = np.abs(travelled).max(axis=inner, keepdims=True)  # whose square may overflow
+    travelled /= np.where(largest > 0, largest, 1.0)
+    length = largest * np.sqrt((travelled**2).sum(axis=inner, keepdims=True))
+    return (start + DISTANCE[start.dtype.name] * length * directions).astype(start.dtype)
 
 
 ROUND = "round"

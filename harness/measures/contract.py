@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.datasets import Dataset, UserError
 from normbench.datasets.on_disk.points import Rows
-from normbench.engine.descent import Histories, Observe, descend
+from normbench.engine.descent import Histories, Leave, Observe, descend
 from normbench.engine.problem import Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
@@ -128,14 +128,22 @@ class Descended:
             observe=observe,
         )
 
-    def finer(self, step_sizes: Sequence[float]) -> tuple[tuple[Step, ...], Array]:
-        """Descend other step sizes; return them, judged, and their costs `(S, A, K + 1)`."""
-        histories = self.rounds.descend(step_sizes, tested=False)
+    def finer(
+        self, step_sizes: Sequence[float], leave: Leave | None = None
+    ) -> tuple[tuple[Step, ...], Array, NDArray[np.bool_]]:
+        """Descend other step sizes; return them, judged, and their costs `(S, A, K + 1)`.
+
+        And of each whether all its runs came to their end: none left, see `descend`.
+        """
+        histories = self.rounds.descend(step_sizes, tested=False, leave=leave)
         shadows = shadows_of(histories, self.bench)
         steps = judging.steps(
             *(named(histories), histories.diverged_at, step_sizes, self.bench), shadows
         )
-        return steps, histories.cost.reshape(len(step_sizes), len(self.start), -1)
+        shape = len(step_sizes), len(self.start)
+        left = np.isnan(histories.cost[:, -1]) & (histories.diverged_at < 0)
+        ended: NDArray[np.bool_] = np.asarray(~left.reshape(shape).any(axis=1))
+        return steps, histories.cost.reshape(*shape, -1), ended
 
     @cached_property
     def walk(self) -> Walk:
@@ -285,14 +293,14 @@ def shadows_of(histories: Histories, bench: Bench) -> Shadows | None:
     """
     if not histories.shadows:
         return None
-    (count, *_), runs = next(iter(histories.shadows.values())).shape, len(histories.cost)
+    runs, count = len(histories.cost), max(len(costs) for costs in histories.shadows.values())
     ends = np.full((runs, count), np.nan)
     reached = {name: np.full((runs, count), np.nan) for name in bench.targets}
     for run, costs in histories.shadows.items():
-        ends[run] = np.where(np.isnan(costs[:, -1]), np.inf, costs[:, -1])
+        ends[run, : len(costs)] = np.where(np.isnan(costs[:, -1]), np.inf, costs[:, -1])
         for name, goal in bench.targets.items():
             counts = [np.nan if bench.points else convergence.reached(cost, goal) for cost in costs]
-            reached[name][run] = np.where(np.isnan(counts), np.inf, counts)
+            reached[name][run, : len(costs)] = np.where(np.isnan(counts), np.inf, counts)
     return Shadows(ends, reached)
 
 

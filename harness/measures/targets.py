@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from normbench import names
+from normbench.engine.descent import Leave
 from normbench.measures.contract import Descended, Findings, Finished, Measure
+from normbench.theory.budget import SMALL
 from normbench.verdicts import refinement
+from normbench.verdicts.convergence import apart
 from normbench.verdicts.judging import Step, fastest
 from normbench.verdicts.refinement import Fewest
 
@@ -30,9 +33,8 @@ def take(made: Finished) -> Findings:
     windows: dict[str, list[int]] = {}
     finer = _Finer(here, tried)
     if _refines(made):
-        allowed = np.inf if here.settings.refine is True else len(here.steps)
         for target in ORDER:
-            window = finer.window(target, allowed)
+            window = finer.window(target)
             if window is None:
                 break
             windows[target] = window
@@ -70,40 +72,105 @@ class _Finer:
     def __init__(self, here: Descended, tried: dict[float, Step]) -> None:
         self.here, self.tried = here, tried
         self.added: dict[int, np.ndarray] = {}  # their training costs, (A, K + 1)
+        settings = here.settings
+        self.grid = settings.iterations * len(here.steps) * settings.starts
+        self.made = int(np.isfinite(here.histories.cost[:, 1:]).sum())
 
-    def window(self, target: str, allowed: float) -> list[int] | None:
+    def window(self, target: str) -> list[int] | None:
         """Return the numbers of the finest step sizes for a target; empty where none reaches it.
 
-        None where it would cost more than is allowed, in step sizes: the first descent must be
-        within it, another begins while some of it is left.
+        None where it would cost more than is allowed.
         """
-        goal = names.reached(target)
-        best = fastest(self.here.steps, goal)
-        best = fastest(self.here.steps, names.TO_LOWEST) if best is None else best
+        here, known = self.here, fastest(self.here.steps, names.reached(target))
+        best = fastest(here.steps, names.TO_LOWEST) if known is None else known
         if best is None:
             return None
-        coarse = refinement.coarse_numbers(self.here.steps[best].step_size)
-        if not self._try(coarse, allowed):
+        if known is None and self._hopeless(best, target):
+            return []
+        coarse = refinement.coarse_numbers(here.steps[best].step_size)
+        work = self._work(coarse, known, target)
+        if here.settings.refine is not True and work > self._allowed(target):
             return None
-        counts = _counts({number: self.tried[number] for number in coarse}, target)
-        centre = min(coarse, key=lambda number: (counts[number], number))
-        if np.isinf(counts[centre]):
+        centre = self._centre(best, coarse, target)
+        if centre is None:
             return []
         fine = refinement.fine_numbers(centre)
-        return fine if self._try(fine, allowed) else None
+        self._neighbours(fine, target)
+        return fine
 
-    def _try(self, numbers: Iterable[int], allowed: float) -> bool:
-        """Descend step sizes that were not tried; return False where they cost too much."""
-        missing = [number for number in numbers if number not in self.tried]
-        spent = len(self.added)
-        if missing and (spent >= allowed or (not spent and len(missing) > allowed)):
+    def _hopeless(self, best: int, target: str) -> bool:
+        here = self.here
+        if not here.plain or here.bench.points:
             return False
-        if missing:
+        history = here.steps[best].histories[names.TRAIN_COST.key]
+        return refinement.hopeless(history, here.bench.minimum, here.bench.targets[target])
+
+    def _work(self, coarse: list[int], known: int | None, target: str) -> float:
+        """Return the passes of all that was descended beside the grid, with a window to come."""
+        iterations = self.here.settings.iterations
+        first = float(iterations)
+        if known is not None and not self.here.bench.points:
+            first = self.here.steps[known].metrics[names.reached(target).key]
+        missing = sum(number not in self.tried for number in coarse)
+        fine = 2 * refinement.AROUND * first + 4 * (iterations - first)
+        spent = self.here.rounds.passes - self.made
+        return spent + (2 * missing * first + fine) * len(self.here.start)
+
+    def _allowed(self, target: str) -> float:
+        """Return the passes that may be made beside the grid: as many, or a tenth of a second's."""
+        points = len(self.here.train.linear.targets) if self.here.train.linear else np.inf
+        small = SMALL / (4 * points * self.here.start[0].size)  # as of theory's budget
+        return max(self.grid, small) if target == ORDER[0] else self.grid
+
+    def _centre(self, best: int, coarse: list[int], target: str) -> int | None:
+        """Return the number that comes to the target first; None where none does.
+
+        Those that are not of the grid go no further than that. best: the grid's best step size.
+        """
+        here, counts = self.here, self._known(coarse, target)
+        missing = [number for number in coarse if number not in counts]
+        if here.bench.points:  # whose targets are not costs
+            self._descend(missing)
+            counts = self._known(coarse, target)
+        elif missing:
+            gap = apart(float(here.histories.cost[0, 0]), here.bench.minimum, here.bench.epsilon)
+            known = min(counts.values(), default=np.inf)
+            first = refinement.First(known, gap, *self._parts(len(missing), target))
             sizes = [refinement.step_size_of(number) for number in missing]
-            steps, cost = self.here.finer(sizes)
-            self.tried |= dict(zip(missing, steps))
-            self.added |= dict(zip(missing, cost))
-        return True
+            here.rounds.scout(sizes, best, first)
+            counts |= dict(zip(missing, first.counts().tolist()))
+        centre = min(coarse, key=lambda number: (counts[number], number))
+        return None if np.isinf(counts[centre]) else centre
+
+    def _neighbours(self, fine: list[int], target: str) -> None:
+        """Descend the neighbours of a centre, as far as they are needed for the number."""
+        missing = [number for number in fine if number not in self.tried]
+        if self.here.bench.points or not missing:
+            self._descend(missing)
+            return
+        parts = self._parts(len(missing), target)[1:]
+        neighbours = refinement.Neighbours(self._known(fine, target), fine, missing, *parts)
+        self._descend(missing, neighbours)
+        found = refinement.fewest(self._known(fine, target), fine)
+        if neighbours.decided is not None and (not found or found.iterations > neighbours.decided):
+            self._descend(missing)  # those that had arrived did not stay
+
+    def _known(self, numbers: list[int], target: str) -> dict[float, float]:
+        return _counts({n: self.tried[n] for n in numbers if n in self.tried}, target)
+
+    def _parts(self, step_sizes: int, target: str) -> tuple[int, int, float]:
+        """Return what `refinement.Arrivals` needs."""
+        return step_sizes, len(self.here.start), self.here.bench.targets[target]
+
+    def _descend(self, numbers: Iterable[int], leave: Leave | None = None) -> None:
+        """Descend the step sizes that were not tried; keep those that did not leave."""
+        missing = [number for number in numbers if number not in self.tried]
+        if not missing:
+            return
+        sizes = [refinement.step_size_of(number) for number in missing]
+        for number, step, cost, ended in zip(missing, *self.here.finer(sizes, leave)):
+            if ended:
+                self.tried[number], self.added[number] = step, cost
 
 
 def _refines(made: Finished) -> bool:

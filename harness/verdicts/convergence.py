@@ -111,7 +111,7 @@ def judge(
         return Judgement(
             names.DIVERGED, f"the cost ends at over {rules.diverged:g} times the start's excess"
         )
-    if np.any(np.abs(ends - ends[0]) > sensitivity(epsilon) * excess):
+    if np.any(np.abs(ends - ends[0]) > apart(float(history[0]), minimum, epsilon)):
         reason = "a shadow that starts next to it ends elsewhere"
         return Judgement(names.BY_ROUNDING, reason)
     rounding = ROUNDING * epsilon * abs(float(history[0]))
@@ -134,6 +134,16 @@ def judge(
     return Judgement(names.UNSETTLED, reason, down, sinks=low)
 
 
+def apart(first: float, minimum: float, epsilon: float) -> float:
+    """Return how far apart costs of a run and of its shadow may be: more is chaos.
+
+    first: the cost at the start, which is the scale where it is the minimum itself.
+    """
+    excess = first - minimum
+    scale = excess if excess > ROUNDING * epsilon * abs(first) else abs(first)
+    return sensitivity(epsilon) * scale
+
+
 def sensitivity(epsilon: float) -> float:
     """Return how far a run and its shadow may end apart, as a share of the start's excess.
 
@@ -143,14 +153,20 @@ def sensitivity(epsilon: float) -> float:
     return 1e-7 if epsilon < 1e-10 else 1e-5
 
 
-def may_be_chaotic(history: History, steady: bool, epsilon: float) -> bool:
+def may_be_chaotic(
+    history: History, steady: bool, epsilon: float, far: float = float("inf")
+) -> bool:
     """Return whether rounding may decide where a run ends: it is finite, and rises at times.
 
     steady: its step rule never parts two runs whose costs do not rise; under others any run may.
+    far: in multiples of the start's cost; a run whose later half is above it has diverged.
     """
     if len(history) < 2 or not np.isfinite(history[-1]):
         return False
-    rounding = ROUNDING * epsilon * abs(float(history[0]))
+    first = abs(float(history[0]))
+    if first > 0 and history[len(history) // 2 :].min() > far * first:
+        return False
+    rounding = ROUNDING * epsilon * first
     return not steady or bool(np.any(np.diff(history) > rounding))
 
 

@@ -24,6 +24,7 @@ from normbench.engine.fast import packed, products  # noqa: E402
 from tests.benchmarks import sides  # noqa: E402
 from tests.benchmarks.commands import command_rows  # noqa: E402
 from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402
+from tests.benchmarks.doubts import doubt_rows  # noqa: E402
 from tests.benchmarks.large import large_rows  # noqa: E402
 from tests.benchmarks.turns import in_turns, ratio  # noqa: E402
 
@@ -68,7 +69,7 @@ def main() -> int:
     ran = "; ".join(sorted({pool.get("architecture", pool["internal_api"]) for pool in pools}))
     rows = []
     groups = (step_rows, combination_rows, framework_rows, small_rows, short_rows, size_rows)
-    for group in (*groups, large_rows, command_rows):
+    for group in (*groups, large_rows, doubt_rows, command_rows):
         for row in group(options.turns, options.only):
             row["kernels"] = ran
             rows.append(row)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.data import folder
-from tests.benchmarks.turns import in_turns
+from tests.benchmarks.turns import in_turns, ratio
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the command imports of others, whole, in a process that collects garbage as the command does.
@@ -47,6 +47,9 @@ def command_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of whole commands."""
     if only in "normbench over its imports":
         yield _overhead(turns)
+    name = "normbench over that without shadows and refinement"
+    if only in name:
+        yield _with_doubts(name, turns)
     if only in "normbench results over its imports":
         yield _results(turns)
     if only in "job outside fit and descent":
@@ -76,6 +79,21 @@ def _overhead(turns: int) -> dict[str, Any]:
     """Seconds of `normbench` on an existing database over importing the same libraries."""
     with tempfile.TemporaryDirectory() as work_folder:
         return _over_imports("normbench", ["reuse=false"], 3, work_folder, turns)
+
+
+def _with_doubts(name: str, turns: int) -> dict[str, Any]:
+    """Seconds of `normbench` over those of a command that trusts its grid."""
+    with tempfile.TemporaryDirectory() as work_folder:
+        words = ["-m", "normbench", "reuse=false"]
+        found = in_turns(
+            {
+                "with": lambda: _python(words, work_folder),
+                "without": lambda: _python([*words, "shadows=false", "refine=false"], work_folder),
+            },
+            turns,
+        )
+    value = ratio(found["with"], found["without"])
+    return {"name": name, "ratio": value, "sense": "at most", "target": 1.1, "met": value <= 1.1}
 
 
 def _results(turns: int) -> dict[str, Any]:

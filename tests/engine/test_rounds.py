@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from normbench.costs import softmax
 from normbench.engine.descent import descend
 from normbench.engine.problem import Objective
-from normbench.engine.rounds import DISTANCE, Rounds
+from normbench.engine.rounds import DISTANCE, MORE, Rounds
 from normbench.normalizers import PCASphere
 from normbench.optimizers import adam, gradient_descent
 
@@ -50,7 +50,38 @@ def test_only_a_run_that_rises_has_shadows(problem):
     assert list(histories.shadows) == np.flatnonzero(rises).tolist()
     ends = histories.shadows[3][:, -1]
     assert np.isfinite(ends).all()
-    assert np.ptp(ends) > 1e-3 * histories.cost[-1, 0]
+    assert np.abs(ends - histories.cost[3, -1]).max() > 1e-3 * histories.cost[-1, 0]
+
+
+def test_a_run_whose_shadow_meets_it_again_has_more(problem, monkeypatch):
+    own = Rounds._shadows_of
+
+    def meeting(self, runs, numbers, histories, *parts):
+        costs = own(self, runs, numbers, histories, *parts)
+        costs[..., -1] = histories.cost[runs, -1][:, None]  # apart on the way, together at the end
+        return costs
+
+    monkeypatch.setattr(Rounds, "_shadows_of", meeting)
+    assert len(rounds_of(problem).descend(SIZES).shadows[3]) == 1 + MORE
+
+
+def test_a_run_that_has_diverged_needs_no_shadow(problem):
+    rounds = rounds_of(problem)
+    rounds.far = 1e-3  # times the start's cost, which every run stays above
+    assert rounds.descend(SIZES).shadows == {}
+
+
+def test_runs_that_leave_end_there_and_change_no_other(problem):
+    whole = rounds_of(problem, shadows=False).descend(SIZES)
+
+    def leave(k, alive, costs):
+        return (k == 20) & (alive % 2 == 0)
+
+    short = rounds_of(problem).descend(SIZES, leave=leave)
+    assert np.isfinite(short.cost[::2, :21]).all()
+    assert np.isnan(short.cost[::2, 21:]).all()
+    np.testing.assert_allclose(short.cost[1], whole.cost[1], rtol=1e-12)
+    assert (short.diverged_at == -1).all()
 
 
 def test_every_run_of_a_rule_that_is_not_steady_has_a_shadow(problem):
@@ -63,16 +94,16 @@ def test_a_shadow_starts_at_a_tiny_share_of_the_distance(problem, monkeypatch):
     starts = []
     own = Rounds._round
 
-    def noted(self, test, start, sizes, progress=None):
+    def noted(self, test, start, *parts, **more):
         starts.append(start)
-        return own(self, test, start, sizes, progress)
+        return own(self, test, start, *parts, **more)
 
     monkeypatch.setattr(Rounds, "_round", noted)
     histories = rounds.descend([100.0])
     travelled = np.linalg.norm(histories.weights[0])
     moved = np.linalg.norm(starts[1].reshape(len(starts[1]), -1), axis=1)
     np.testing.assert_allclose(moved, DISTANCE["float64"] * travelled, rtol=1e-9)
-    assert len(np.unique(starts[1], axis=0)) == len(starts[1]) == 3
+    assert len(starts[1]) == 1
 
 
 class File:

@@ -10,9 +10,12 @@ from normbench import names
 from normbench.choices import build, options
 from normbench.costs import multiclass_softmax
 from normbench.datasets import make_dataset
+from normbench.engine import rounds
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
+from normbench.measures import targets
 from normbench.optimizers import gradient_descent
+from normbench.verdicts import refinement
 
 
 def outcome(sizes, scheme="standard", **more):
@@ -65,13 +68,51 @@ def test_the_record_holds_what_was_tried():
         assert count == (first if first < len(cost) else None)
 
 
-@pytest.mark.parametrize(("sizes", "descends"), [(DECADES, True), ([0.1, 1.0, 10.0], False)])
-def test_auto_stays_within_the_cost_of_the_grid(sizes, descends):
-    found = outcome(sizes)
-    assert (names.REFINED.key in found.findings.tags) == descends
-    if descends:
-        record = json.loads(found.findings.tags[names.REFINED.key])
-        assert len(record["numbers"]) <= 2 * len(sizes)
+@pytest.mark.parametrize("scheme", ["identity", "standard", "robust", "pca_sphere"])
+def test_auto_costs_no_more_than_the_grid(scheme, monkeypatch):
+    made = []
+    own = rounds.descend
+
+    def counted(*parts, **more):
+        histories = own(*parts, **more)
+        made.append(np.isfinite(histories.cost[:, 1:]).sum())
+        return histories
+
+    monkeypatch.setattr(rounds, "descend", counted)
+    monkeypatch.setattr(targets, "SMALL", 0)
+    outcome(DECADES, scheme)
+    assert sum(made[1:]) <= made[0]
+
+
+def test_a_small_problem_is_refined_however_few_its_step_sizes(monkeypatch):
+    assert names.REFINED.key in outcome([0.1, 1.0, 10.0]).findings.tags
+    monkeypatch.setattr(targets, "SMALL", 0)
+    assert names.REFINED.key not in outcome([0.1, 1.0, 10.0]).findings.tags
+
+
+@pytest.mark.parametrize("scheme", ["standard", "robust", "ledoit_wolf", "pca_sphere"])
+@pytest.mark.parametrize("starts", [1, 3])
+def test_runs_that_leave_change_no_number(scheme, starts, monkeypatch):
+    more = {"refine": True, "starts": starts, "start": "normal"}
+    quick = outcome(DECADES, scheme, **more)
+    leave = refinement.Neighbours.__call__
+
+    def stay(self, k, alive, costs):
+        return leave(self, k, alive, costs) & False
+
+    monkeypatch.setattr(refinement.Neighbours, "__call__", stay)
+    whole = outcome(DECADES, scheme, **more)
+    tried = [len(found.arrays[names.KEPT]["refined_step_sizes"]) for found in (quick, whole)]
+    assert tried[0] < tried[1]
+    for target in names.TARGETS:
+        assert told(quick, target) == pytest.approx(told(whole, target), nan_ok=True)
+
+
+def test_a_scheme_is_not_tried_further_where_no_step_size_could_reach_the_target(monkeypatch):
+    steps = 1e-3 * 0.999 ** np.arange(101) + 1.0
+    assert refinement.hopeless(steps, 1.0, 1.0 + 1e-5)
+    assert not refinement.hopeless(steps, 1.0, 1.0 + 9e-4)
+    assert not refinement.hopeless(steps[::-1], 1.0, 1.0)  # it rises: a smaller step may
 
 
 def test_the_grid_stays_what_was_asked():

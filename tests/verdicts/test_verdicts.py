@@ -386,7 +386,7 @@ def test_the_curvature_at_zero_weights_needs_no_hessian(overlapping):
 
 
 def test_a_target_s_iterations_are_those_of_the_scheme_s_best_step_for_it(overlapping):
-    settings = {"iterations": 200, "shown_step": 0.01}
+    settings = {"iterations": 200, "shown_step": 0.01, "refine": False}
     sizes = [0.01, 1.0, 3.0]
     outcome = run(job(overlapping, scheme=StandardScaler(), step_sizes=sizes, **settings))
     assert outcome.steps[outcome.best].step_size == 0.01  # what is shown governs no speed

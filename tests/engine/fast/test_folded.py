@@ -81,7 +81,8 @@ def made(x, y, classes=2, **more):
 def ran(data, name, cost="softmax", fold=False, read=False, **more):
     if read:
         data = replace(data, x=Read(data.x), x_test=Read(data.x_test))
-    settings = {"step_sizes": STEP_SIZES, "iterations": 60} | more
+    # Points that are read are not refined by themselves.
+    settings = {"step_sizes": STEP_SIZES, "iterations": 60, "refine": False} | more
     job = Job(
         dataset=data,
         cost=locate("cost", options("cost", cost)["_target_"]),
