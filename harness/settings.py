@@ -226,7 +226,9 @@ def _checkpoint(name: str, value: Any) -> Any:
 
 
 def _refine(name: str, value: Any) -> Any:
-    return value if isinstance(value, bool) else one_of(name, value, ("auto", "true", "false"))
+    """Return auto, or whether; a word in a command line is text."""
+    known = {"auto": "auto", "true": True, "false": False}
+    return value if isinstance(value, bool) else known[one_of(name, value, tuple(known))]
 
 
 def _shown_step(name: str, value: Any) -> float | None:

@@ -115,8 +115,7 @@ results.figures.base
 
 results.answer
     modules: normbench.results.answer
-    imports: results.compare results.store verdicts settings results.words results.safe
-        names
+    imports: results.compare results.store settings results.words results.safe names
     libraries: numpy pandas
 
 results.compare

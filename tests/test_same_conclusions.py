@@ -34,21 +34,9 @@ def kernels():
 
 def concluded(folder, kernel, threads):
     """Return the tables of one comparison as text, made with these kernels and threads."""
-    folder.mkdir()
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "normbench"),
-            f"dataset={','.join(DATA)}",
-            f"normalizer={','.join(SCHEMES)}",
-            *("cost=multiclass_softmax", "iterations=100"),
-        ],
-        cwd=folder,
-        env={**os.environ, "OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": str(threads)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
+    words = ("cost=multiclass_softmax", "iterations=100")
+    data = f"dataset={','.join(DATA)}"
+    under(folder, kernel, threads, data, f"normalizer={','.join(SCHEMES)}", *words)
     store = f"sqlite:///{folder}/mlflow.db"
     sweep = runs.load(store, runs.last_sweep_ids(store)[1])
     found = {"summary": tables.summary(sweep).drop(columns=CLOCKS)}
@@ -62,8 +50,8 @@ def concluded(folder, kernel, threads):
     return {name: tables.text(table) for name, table in found.items()}
 
 
-def printed(folder, kernel, threads, *words):
-    """Return what a command prints under these kernels and threads, without times and places."""
+def under(folder, kernel, threads, *words):
+    """Return what a command prints in a new folder, under these kernels and threads."""
     folder.mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "normbench", *words],
@@ -74,7 +62,13 @@ def printed(folder, kernel, threads, *words):
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if not line.startswith(PLACES)]
+    return done.stdout
+
+
+def printed(folder, kernel, threads, *words):
+    """Return what a command prints under these kernels and threads, without times and places."""
+    text = under(folder, kernel, threads, *words)
+    lines = [line for line in text.splitlines() if not line.startswith(PLACES)]
     return re.sub(r" +\d+\.\d\d$", "", "\n".join(lines), flags=re.MULTILINE)  # seconds
 
 

@@ -47,7 +47,7 @@ def take(made: Finished) -> Findings:
             if found or windows.get(target):  # single step sizes reach it, and no neighbours
                 windows.pop(target, None)
         metrics |= _told(here, tried, target, found)
-    if not finer.added:
+    if not windows and not finer.added:
         return Findings(metrics)
     numbers = sorted(finer.added)
     told = {
@@ -59,10 +59,12 @@ def take(made: Finished) -> Findings:
         },
         "targets": sorted(windows),
     }
-    arrays = {
-        "refined_step_sizes": np.array([refinement.step_size_of(number) for number in numbers]),
-        "refined_cost": np.stack([finer.added[number] for number in numbers]),
-    }
+    arrays = {}
+    if numbers:
+        arrays = {
+            "refined_step_sizes": np.array([refinement.step_size_of(n) for n in numbers]),
+            "refined_cost": np.stack([finer.added[number] for number in numbers]),
+        }
     return Findings(metrics, {names.REFINED.key: json.dumps(told)}, arrays=arrays)
 
 

@@ -60,7 +60,8 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     of the second's value over the first's, and the interval `low` to `high` of it; conclusion:
     `faster`, `slower`, `none` where the interval holds 1 or there are too few splits for one, or
     `neither reached it`; ends lower: of the splits that neither reaches, who ends with less of
-    the excess, on how many. The conclusions of a table hold together: see `evidence.judge`.
+    the excess, on how many. The conclusions of a table hold together: see `evidence.judge`. There
+    is none on a scheme whose best step size is at an end of those that were tried.
     """
     pairs = list(_pairs(table, max(least, 1)))
     columns = [*PLACE, "scheme", "against", "splits", "neither"]
@@ -70,11 +71,14 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     ratios = [evidence.log_ratios(*values.T) for _, values, _ in pairs]
     logs = evidence.side_by_side(ratios)
     found = evidence.judge(logs)
-    rows = []
+    rows, ends = [], set(table.loc[table["end"] != "", [*PLACE, "scheme"]].itertuples(index=False))
     for number, (row, _, excess) in enumerate(pairs):
         own = ratios[number]
         decided = own[~np.isnan(own)]
         conclusion = CONCLUSIONS[int(found.direction[number])] if len(decided) else NEITHER
+        place = tuple(row[name] for name in PLACE)
+        if conclusion != NEITHER and {(*place, row["scheme"]), (*place, row["against"])} & ends:
+            conclusion = OPEN
         rows.append(
             {
                 **row,

@@ -11,9 +11,12 @@ from normbench import names
 from normbench.results.compare import problems
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
-from normbench.verdicts.refinement import step_size_of
+from normbench.verdicts.refinement import AROUND, PER_DECADE, step_size_of
 
-COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "finer"]
+COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "finer", "end"]
+FEW = 3  # step sizes: of fewer, each is an end
+# Where a scheme's best step size lies in what was tried, and all of it above 2/L.
+LOW, HIGH, ABOVE = "low", "high", "above"
 
 
 def reached(
@@ -58,8 +61,11 @@ def _reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame
 def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) -> list[list[Any]]:
     """Return the rows of `reached` of one sweep's jobs, one a scheme run."""
     held = _held(sweep, schemes[schemes["lowered"]])
+    sizes_of: dict[str, list[float]] = {}
+    for step in as_rows(sweep.of_role(names.STEP)):
+        sizes_of.setdefault(step["parent"], []).append(step_size(step))
     rows = []
-    for scheme in as_rows(schemes):
+    for scheme in as_rows(thresholds_that_hold(schemes)):
         excess = _left(scheme, scheme, scheme["minimum"], scheme["start"])
         if scheme["lowered"]:
             sizes = sorted(held.get(scheme["run_id"], {}).items())
@@ -73,8 +79,29 @@ def _of_sweep(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) ->
             least = _counted(scheme, number_in(scheme, names.least(target).column), measure)
             finer = target in refined_of(scheme).get("targets", ())
         place = [scheme[column] for column in (*problems.SCHEME, "split")]
-        rows.append([*place, size, value, excess, least, finer])
+        own = size if np.isfinite(value) or finer else _best(scheme)
+        end = _end(scheme, sizes_of.get(scheme["run_id"], []), own, finer)
+        rows.append([*place, size, value, excess, least, finer, end])
     return rows
+
+
+def _best(scheme: Mapping[Any, Any]) -> float:
+    """Return the step size that comes lowest; NaN where a chosen one stands for the scheme."""
+    chosen = scheme.get(names.STEP_CHOSEN.column) == "true"
+    known = isinstance(scheme.get(names.STEP_TAG.column), str)
+    return step_size(scheme) if known and not chosen else np.nan
+
+
+def _end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, finer: bool) -> str:
+    """Return which end of the step sizes the best one is at, see `reached`."""
+    if len(sizes) < FEW:
+        return ""
+    threshold = scheme.get(names.THRESHOLD.column)
+    if threshold is not None and threshold < min(sizes):
+        return ABOVE
+    # Finer ones reach a decade beyond the grid's ends.
+    reach = 10 ** (1 - AROUND / PER_DECADE) if finer else 1.0
+    return HIGH if best >= max(sizes) * reach else LOW if best <= min(sizes) / reach else ""
 
 
 def refined_of(scheme: Mapping[Any, Any]) -> Mapping[str, Any]:
@@ -169,9 +196,9 @@ def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
 
 def _middles(groups: Any) -> pd.DataFrame:
     """Return medians; the upper of two: an order statistic, for an infinite one has no mean."""
-    numbers = [column for column in COLUMNS[4:] if column != "finer"]
+    numbers = [column for column in COLUMNS[4:] if column not in ("finer", "end")]
     middles: pd.DataFrame = groups[numbers].quantile(0.5, interpolation="higher")
-    return middles.assign(finer=groups["finer"].all())
+    return middles.assign(finer=groups["finer"].all(), end=groups["end"].max())
 
 
 def counts(schemes: pd.DataFrame) -> "pd.Series[bool]":

@@ -79,15 +79,15 @@ ARROW: Any = {"marker": UP, "ls": "", "color": "black", "ms": 8, "clip_on": Fals
 
 
 def typical_ends(rows: pd.DataFrame, parts: Parts) -> dict[float, tuple[float, float]]:
-    """Return the least and the greatest end of shadows, by step size that rounding decides."""
+    """Return the least and the greatest end of a run and its shadows, where rounding decides."""
     if "shadows" not in parts:
         return {}
     sizes, shadows = np.asarray(parts["step_sizes"]), np.asarray(parts["shadows"])
     found = {}
     for size in rows.loc[rows["verdict"] == names.BY_ROUNDING, STEP]:
         ends = shadows[np.isclose(sizes, size, rtol=1e-5)]
-        ends = ends[~np.isnan(ends)]
-        if len(ends):
+        ends = np.append(ends[~np.isnan(ends)], rows.loc[rows[STEP] == size, COST])
+        if len(ends) > 1:
             found[float(size)] = float(ends.min()), float(ends.max())
     return found
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.answer import closing as answer
-from normbench.results.answer import tables
+from normbench.results.answer import fastest, tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
@@ -126,7 +126,7 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
         "experiment": experiment,
         "question": answer.question(part, experiment),
         "answer": answer.sentence(part, experiment),
-        "answers": [*profile.notes([part]), *answer.answers(part, experiment, splits)],
+        "answers": [*profile.notes([part]), *fastest.answers(part, experiment, splits)],
         "summary": _table(
             ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
             tables.summary(part),

@@ -8,7 +8,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.answer import closing as answer
-from normbench.results.answer import tables
+from normbench.results.answer import fastest, tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.reached import tuned_once
@@ -54,7 +54,7 @@ def present(
     splits = heldout.by_split(sweep)
     for name in sweep.experiments:
         print(textwrap.fill(f"{name}: {theory.explanation(sweep, name)}", 100))
-        said = [answer.sentence(sweep, name), *answer.answers(sweep, name, splits)]
+        said = [answer.sentence(sweep, name), *fastest.answers(sweep, name, splits)]
         print(*(textwrap.fill(line, 100) for line in said), sep="\n")
     if len(sweep.experiments) > 1:
         print(textwrap.fill(answer.overall(sweep), 100))

@@ -114,6 +114,7 @@ TEMPLATES = {
     "{others}{over}{doubt}.",
     "grid_end": "The best step size of {schemes} is at the end of the grid: "
     "step_sizes='${{decades:{first:d},{last:d}}}' looks further.",
+    "grid_beyond": "The best step size of {schemes} lies beyond the grid, within a decade.",
     "grid_above": "Every step size is above 2/L of {schemes}, so that nothing is known of smaller "
     "ones: step_sizes='${{decades:{first:d},{last:d}}}' begins below.",
     "starts_there": "Descends fastest: not told; {schemes} starts with no more than {target} of "

@@ -17,6 +17,7 @@ from normbench import names
 from normbench.job import run as run_job
 from normbench.recording.store import records
 from normbench.results.answer import closing as answer
+from normbench.results.answer import fastest
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import heldout
 from normbench.results.report import captions, profile
@@ -177,13 +178,14 @@ class Jury:
         own = self.goal(label, target) <= lowest + 1e-6 * abs(lowest)
         return own and target in self.tag(label).get("targets", ())
 
-    def finer(self, label):
-        """The finer step sizes, descended again, by their number on the lattice."""
-        if label not in self.again:
-            numbers = self.tag(label)["numbers"]
-            sizes = tuple(10.0 ** (number / 16) for number in numbers)
-            self.again[label] = dict(zip(numbers, descended(self.see[label].job, sizes).steps))
-        return self.again[label]
+    def finer(self, label, numbers):
+        """Step sizes of the lattice, descended to their end, by their number."""
+        known = self.again.setdefault(label, {})
+        new = [number for number in numbers if number not in known]
+        sizes = tuple(10.0 ** (number / 16) for number in new)
+        if new:
+            known |= dict(zip(new, descended(self.see[label].job, sizes).steps))
+        return {number: known[number] for number in numbers}
 
     def fewest(self, label, target, more=0.0):
         """The iterations to a target at the step size that takes fewest; infinite for never.
@@ -200,15 +202,22 @@ class Jury:
         fewest = min(grid.values(), default=np.inf)
         if not self.refined(label, target):
             return fewest
-        counts = grid | {n: self.count(label, step, goal) for n, step in self.finer(label).items()}
         first = min(grid, key=lambda n: (grid[n], n))
         if np.isinf(fewest):
             first = 16 * np.log10(self.best[label].step_size)
+
+        def counts(numbers):
+            finer = self.finer(label, [n for n in numbers if n not in grid])
+            return grid | {n: self.count(label, step, goal) for n, step in finer.items()}
+
         near_it = [n for n in range(-400, 401, 4) if abs(n - first) <= 16 + 1e-9]
-        centre = min(near_it, key=lambda n: (counts[n], n))
-        if np.isinf(counts[centre]):
+        coarse = counts(near_it)
+        centre = min(near_it, key=lambda n: (coarse[n], n))
+        if np.isinf(coarse[centre]):
             return np.inf
-        window = [np.inf, *(counts[centre + n] for n in range(-3, 4)), np.inf]
+        around = range(centre - 3, centre + 4)
+        fine = counts(around)
+        window = [np.inf, *(fine[number] for number in around), np.inf]
         return min(sorted(window[n : n + 3])[1] for n in range(7))
 
     def takes(self, label, target, said):
@@ -302,10 +311,24 @@ def _grid_end(jury, said):
         outcome = jury.outcomes[label]
         sizes = [step.step_size for step in outcome.steps]
         step = outcome.findings.metrics["final/step_to_1e-2"]
+        if np.isinf(jury.fewest(label, "1e-2")):
+            step = jury.best[label].step_size
         reach = 10 ** (13 / 16) if jury.refined(label, "1e-2") else 1.0
         upwards = int(said["last"]) > np.log10(max(sizes))
         at_end = step >= max(sizes) * reach if upwards else step <= min(sizes) / reach
         checks.append(at_end and len(sizes) >= 3)
+    return checks
+
+
+def _grid_beyond(jury, said):
+    """Check that the best step sizes lie outside the grid, and not at the end of all tried."""
+    checks = []
+    for label in re.split(", | and ", said["schemes"]):
+        outcome = jury.outcomes[label]
+        sizes = [step.step_size for step in outcome.steps]
+        step = outcome.findings.metrics["final/step_to_1e-2"]
+        outside = max(step / max(sizes), min(sizes) / step)
+        checks.append(1 < outside < 10 ** (13 / 16) * (1 + 1e-9))
     return checks
 
 
@@ -586,6 +609,7 @@ CHECKS = {
     "fastest": _fastest,
     "starts_there": _there,
     "grid_end": _grid_end,
+    "grid_beyond": _grid_beyond,
     "grid_above": _grid_above,
     "nobody": _nobody,
     "predicts": _predicts,
@@ -622,7 +646,7 @@ def said(sweep):
     (experiment,) = sweep.experiments
     splits = heldout.by_split(sweep)
     parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
-    parts += [answer.sentence(sweep, experiment), *answer.answers(sweep, experiment, splits)]
+    parts += [answer.sentence(sweep, experiment), *fastest.answers(sweep, experiment, splits)]
     parts += [captions.finding(sweep, experiment, figure) for figure in CAPTIONS]
     return [one for part in parts for one in sentences(part)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from normbench import names
 from normbench.results.answer import closing as answer
-from normbench.results.answer import tables
+from normbench.results.answer import fastest, tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import reached
 from normbench.results.store.runs import Sweep
@@ -213,15 +213,15 @@ def test_which_is_best_is_not_told_of_a_scheme_under_several_optimizers():
         for scheme, count in (("a", 70), ("b", 90))
         for optimizer, count in (("newton", 4), ("gradient_descent", count))
     ]
-    assert answer.answers(runs(*jobs[1::2]), "x", NO_SPLITS)[0].startswith(
+    assert fastest.answers(runs(*jobs[1::2]), "x", NO_SPLITS)[0].startswith(
         "Descends fastest: a, 70"
     )
-    assert answer.answers(runs(*jobs), "x", NO_SPLITS) == []
+    assert fastest.answers(runs(*jobs), "x", NO_SPLITS) == []
 
 
 def test_which_is_best_has_two_answers():
     sweep = runs(*(("x", name, {0.1: count, 1.0: np.inf}) for name, count in zip("abc", (5, 3, 3))))
-    fast, predicts = answer.answers(sweep, "x", NO_SPLITS)
+    fast, predicts = fastest.answers(sweep, "x", NO_SPLITS)
     assert fast == (
         "Descends fastest: b = c, 3 iterations on this grid to 1e-2 of the excess "
         "(a 5 on this grid)."
@@ -229,17 +229,17 @@ def test_which_is_best_has_two_answers():
     assert predicts.startswith("Predicts best: not known; dataset.test_fraction=0.25")
     none = {1.0: (np.inf, 0.5)}
     never = runs(("x", "a", none), ("x", "b", {1.0: (np.inf, 0.4)}))
-    assert answer.answers(never, "x", NO_SPLITS)[0] == (
+    assert fastest.answers(never, "x", NO_SPLITS)[0] == (
         "Descends fastest: no scheme reaches 1e-1 of the excess; b ends with least of it."
     )
-    assert answer.answers(runs(("x", "a", none)), "x", NO_SPLITS) == []
+    assert fastest.answers(runs(("x", "a", none)), "x", NO_SPLITS) == []
 
 
 def test_a_count_without_finer_step_sizes_is_one_of_the_grid():
     grids = {"a": {1.0: 5.0}, "b": {1.0: 9.0}, "c": {1.0: np.inf}, "d": {1.0: np.inf}}
     finer = {"a": {8: 3.0}, "c": {8: np.inf}}
     jobs = [("x", name, grid, {"finer": finer.get(name, {})}) for name, grid in grids.items()]
-    assert answer.answers(runs(*jobs), "x", NO_SPLITS)[0] == (
+    assert fastest.answers(runs(*jobs), "x", NO_SPLITS)[0] == (
         "Descends fastest: a, 3 iterations to 1e-2 of the excess "
         "(b 9 on this grid, c not reached, d not on this grid)."
     )
@@ -248,14 +248,14 @@ def test_a_count_without_finer_step_sizes_is_one_of_the_grid():
 def test_equal_counts_are_of_the_grid_where_one_of_them_is():
     finer = {"finer": {8: 3.0}}
     jobs = [("x", "a", {1.0: 5.0}, finer), ("x", "b", {1.0: 3.0})]
-    assert answer.answers(runs(*jobs), "x", NO_SPLITS)[0].startswith(
+    assert fastest.answers(runs(*jobs), "x", NO_SPLITS)[0].startswith(
         "Descends fastest: a = b, 3 iterations on this grid to"
     )
 
 
 def test_one_iteration_is_one():
     sweep = runs(("x", "a", {1.0: 1.0}, {"finer": {8: 2.0}}), ("x", "b", {1.0: 2.0}))
-    fast = answer.answers(sweep, "x", NO_SPLITS)[0]
+    fast = fastest.answers(sweep, "x", NO_SPLITS)[0]
     assert fast.startswith("Descends fastest: a, 1 iteration to 1e-2 of the excess (b 2 ")
 
 
@@ -279,7 +279,7 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
         for name in count
         for n in range(splits)
     ]
-    fast, predicts = answer.answers(sweep, "x", pd.DataFrame(of_tests))
+    fast, predicts = fastest.answers(sweep, "x", pd.DataFrame(of_tests))
     assert fast == (
         f"Descends fastest: a, {middle} iterations on this grid to 1e-2 of the excess "
         f"(b {middle + 2} on this grid), median of {splits} splits{doubt}."
@@ -289,7 +289,7 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
         f"median of {splits} splits{doubt}."
     )
     one = pd.DataFrame(of_tests[::splits])
-    assert answer.answers(sweep, "x", one)[1].endswith("; 1 split does not tell it apart from b.")
+    assert fastest.answers(sweep, "x", one)[1].endswith("; 1 split does not tell it apart from b.")
 
 
 def test_jobs_that_failed_were_to_descend(images):
@@ -312,6 +312,6 @@ def test_a_step_size_that_was_chosen_is_not_called_the_best(three):
 
 def test_of_no_iterations_nothing_is_said_to_be_fastest(three, monkeypatch):
     none = pd.DataFrame(columns=reached.COLUMNS)
-    monkeypatch.setattr(answer, "reached", lambda sweeps, target: none)
-    told = answer.answers(three.sweep, three.name, NO_SPLITS)
+    monkeypatch.setattr(fastest, "reached", lambda sweeps, target: none)
+    told = fastest.answers(three.sweep, three.name, NO_SPLITS)
     assert told[0].startswith("Descends fastest: no scheme reaches 1e-1 of the excess; ")

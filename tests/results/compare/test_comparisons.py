@@ -16,6 +16,7 @@ def table(excess=None, **schemes):
     rows = [
         {"experiment": "x", "setting": "", "split": n, "scheme": name, "value": v, "step": 1.0}
         | {"excess": (excess or {}).get(name, [0.5] * len(values))[n], "least": 1.0, "finer": True}
+        | {"end": ""}
         for name, values in schemes.items()
         for n, v in enumerate(values)
     ]
@@ -40,6 +41,16 @@ def test_an_unreached_split_is_infinite_in_a_median():
     assert found.loc["a", ["median", "q1", "q3"]].tolist() == [2, 2, 3]
     assert found["range"].fillna("-").tolist() == ["1 to 2", "-"]
     assert found.loc["b", ["median", "q1", "q3"]].tolist() == [np.inf, np.inf, np.inf]
+
+
+@pytest.mark.parametrize("end", ["low", "high", "above"])
+def test_nothing_is_concluded_of_a_scheme_whose_best_step_is_at_an_end(end):
+    own = [*ALL, 70, 80]
+    three = table(a=own, b=[2 * value for value in own], c=[9 * value for value in own])
+    assert set(comparisons.paired(three)["conclusion"]) == {"faster"}
+    three.loc[(three["scheme"] == "a") & (three["split"] == 0), "end"] = end
+    found = comparisons.paired(three).set_index(["scheme", "against"])["conclusion"]
+    assert found.to_dict() == {("a", "b"): "none", ("a", "c"): "none", ("b", "c"): "faster"}
 
 
 def test_there_is_no_verdict_where_the_interval_holds_one():

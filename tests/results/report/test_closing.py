@@ -9,6 +9,7 @@ import pytest
 
 from normbench import names
 from normbench.results.answer import closing as answer
+from normbench.results.answer import fastest
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import heldout, problems, reached
 from normbench.results.report import captions, profile
@@ -69,7 +70,7 @@ def ending(sweep):
 
 
 def closing(sweep, splits=NO_SPLITS):
-    return " ".join(answer.answers(sweep, "x", splits))
+    return " ".join(fastest.answers(sweep, "x", splits))
 
 
 def gridded(best):

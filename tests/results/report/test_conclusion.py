@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from normbench.results.answer import closing as answer
+from normbench.results.answer import fastest
 from normbench.results.report import terminal as conclusion
 from tests.results.compare.test_heldout import splits
 from tests.results.made import runs
@@ -71,7 +71,7 @@ def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(told, cou
     held = splits(a=[0.1, 0.1], b=[0.2, 0.2]).query("split < @count")
     monkeypatch.setattr(conclusion.comparisons, "repeated", lambda sweep: NOTHING)
     monkeypatch.setattr(conclusion.heldout, "by_split", lambda sweep: held)
-    monkeypatch.setattr(answer, "answers", lambda *of: [])
+    monkeypatch.setattr(fastest, "answers", lambda *of: [])
     text = told(runs(*TWO))
     assert (conclusion.HELD_OUT in text) == (count > 0)
     assert ("test points at the end, paired" in text) == (count > 1)
