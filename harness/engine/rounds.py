@@ -103,26 +103,30 @@ class Rounds:
         self, runs: Array, numbers: Sequence[int], histories: Histories, start: Array, sizes: Array
     ) -> Array:
         """Return the costs `(runs, numbers, K + 1)` of some shadows of some runs."""
-        # The direction of a shadow depends on its run's number alone, whichever others have some.
-        pairs = [(run, number) for run in runs for number in numbers]
+        seeds = [
+            _seed(sizes[run], run % len(self.start), number) for run in runs for number in numbers
+        ]
         runs = np.repeat(runs, len(numbers))
-        moved = _moved(start[runs], histories.weights[runs], pairs)
-        cost = self._round(None, moved, sizes[runs]).cost
+        way = _length(histories.weights[runs] - start[runs])
+        cost = self._round(None, _moved(start[runs], way, seeds), sizes[runs]).cost
         return cost.reshape(-1, len(numbers), cost.shape[1])
 
-    def scout(self, step_sizes: Sequence[float], best: int, leave: Leave) -> None:
+    def scout(self, step_sizes: Sequence[float], leave: Leave) -> None:
         """Descend other step sizes, each run's shadow beside it, as far as somebody looks.
 
-        best: the number of the grid's step size whose runs tell how far the others will travel.
-        leave: see `descend`; all runs are followed by their shadows, in the same order.
+        A shadow's start is moved by a share of the run's first step. leave: see `descend`; all runs
+        are followed by their shadows, in the same order.
         """
         starts, count = len(self.start), len(step_sizes)
         start = np.concatenate([self.start] * count)
-        ends = self.finished[0].weights[best * starts : (best + 1) * starts]
-        pairs = [(run, 0) for run in range(len(start))]
-        moved = _moved(start, np.concatenate([ends] * count), pairs)
         sizes = np.repeat(np.array(step_sizes), starts)
-        both = np.concatenate([start, moved]), np.concatenate([sizes, sizes])
+        gradient = self.train.evaluate(self.start).gradient
+        assert gradient is not None
+        way = np.concatenate([_length(gradient)] * count) * sizes.reshape(
+            -1, *[1] * (start.ndim - 1)
+        )
+        seeds = [_seed(size, run % starts, 0) for run, size in enumerate(sizes)]
+        both = np.concatenate([start, _moved(start, way, seeds)]), np.concatenate([sizes, sizes])
         self._round(None, *both, leave=leave)
 
     def _round(
@@ -183,17 +187,26 @@ class Rounds:
         return every
 
 
-def _moved(start: Array, ends: Array, pairs: Sequence[tuple[int, int]]) -> Array:
-    """Return starts of shadows: next to those of runs with these ends; pairs: directions' seeds."""
-    inner = tuple(range(1, start.ndim))
-    drawn = [np.random.default_rng(pair).standard_normal(start.shape[1:]) for pair in pairs]
+def _seed(step_size: float, start: int, shadow: int) -> tuple[int, int, int]:
+    """Return the seed of a shadow's direction: the same whichever other step sizes descend."""
+    return int(np.float64(step_size).view(np.uint64)), int(start), shadow
+
+
+def _length(ways: Array) -> Array:
+    """Return the lengths of ways `(R, *shape)`, with axes of length one, in float64."""
+    inner = tuple(range(1, ways.ndim))
+    ways = ways.astype(np.float64)
+    largest = np.abs(ways).max(axis=inner, keepdims=True)  # whose square may overflow
+    ways /= np.where(largest > 0, largest, 1.0)
+    return np.asarray(largest * np.sqrt((ways**2).sum(axis=inner, keepdims=True)))
+
+
+def _moved(start: Array, way: Array, seeds: Sequence[tuple[int, int, int]]) -> Array:
+    """Return starts moved by a tiny share of a way, each in a direction of its own seed."""
+    drawn = [np.random.default_rng(seed).standard_normal(start.shape[1:]) for seed in seeds]
     directions = np.stack(drawn)
-    directions /= np.sqrt((directions**2).sum(axis=inner, keepdims=True))
-    travelled = (ends - start).astype(np.float64)
-    largest = np.abs(travelled).max(axis=inner, keepdims=True)  # whose square may overflow
-    travelled /= np.where(largest > 0, largest, 1.0)
-    length = largest * np.sqrt((travelled**2).sum(axis=inner, keepdims=True))
-    return (start + DISTANCE[start.dtype.name] * length * directions).astype(start.dtype)
+    directions /= _length(directions)
+    return (start + DISTANCE[start.dtype.name] * way * directions).astype(start.dtype)
 
 
 ROUND = "round"

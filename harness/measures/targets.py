@@ -93,10 +93,18 @@ class _Finer:
         work = self._work(coarse, known, target)
         if here.settings.refine is not True and work > self._allowed(target):
             return None
-        centre = self._centre(best, coarse, target)
-        if centre is None:
+        arrivals = self._arrivals(coarse, target)
+        fine = self._around(arrivals, target)
+        if self._known(fine, target).get(_first(arrivals), 0.0) > min(arrivals.values()):
+            self._descend(coarse)  # it arrived and did not stay: who stays is seen at the end
+            fine = self._around(self._known(coarse, target), target)
+        return fine
+
+    def _around(self, counts: Mapping[float, float], target: str) -> list[int]:
+        """Descend the neighbours of the best of some step sizes; return the numbers of all."""
+        if np.isinf(min(counts.values())):
             return []
-        fine = refinement.fine_numbers(centre)
+        fine = refinement.fine_numbers(int(_first(counts)))
         self._neighbours(fine, target)
         return fine
 
@@ -124,25 +132,23 @@ class _Finer:
         small = SMALL / (4 * points * self.here.start[0].size)  # as of theory's budget
         return max(self.grid, small) if target == ORDER[0] else self.grid
 
-    def _centre(self, best: int, coarse: list[int], target: str) -> int | None:
-        """Return the number that comes to the target first; None where none does.
+    def _arrivals(self, coarse: list[int], target: str) -> dict[float, float]:
+        """Return by number when step sizes come to the target; infinite for those after the first.
 
-        Those that are not of the grid go no further than that. best: the grid's best step size.
+        Those that are not of the grid go no further than that.
         """
         here, counts = self.here, self._known(coarse, target)
         missing = [number for number in coarse if number not in counts]
         if here.bench.points:  # whose targets are not costs
             self._descend(missing)
-            counts = self._known(coarse, target)
-        elif missing:
+            return self._known(coarse, target)
+        if missing:
             gap = apart(float(here.histories.cost[0, 0]), here.bench.minimum, here.bench.epsilon)
             known = min(counts.values(), default=np.inf)
             first = refinement.First(known, gap, *self._parts(len(missing), target))
-            sizes = [refinement.step_size_of(number) for number in missing]
-            here.rounds.scout(sizes, best, first)
+            here.rounds.scout([refinement.step_size_of(number) for number in missing], first)
             counts |= dict(zip(missing, first.counts().tolist()))
-        centre = min(coarse, key=lambda number: (counts[number], number))
-        return None if np.isinf(counts[centre]) else centre
+        return counts
 
     def _neighbours(self, fine: list[int], target: str) -> None:
         """Descend the neighbours of a centre, as far as they are needed for the number."""
@@ -175,6 +181,11 @@ class _Finer:
                 self.tried[number], self.added[number] = step, cost
 
 
+def _first(counts: Mapping[float, float]) -> float:
+    """Return the number that takes the fewest iterations; of equal ones the smallest."""
+    return min(counts, key=lambda number: (counts[number], number))
+
+
 def _refines(made: Finished) -> bool:
     here = made.descended
     assert here is not None
@@ -195,7 +206,7 @@ def _counts(tried: Mapping[float, Step], target: str) -> dict[float, float]:
 def _on_grid(
     grid: Mapping[float, Step], target: str, counts: Mapping[float, float]
 ) -> Fewest | None:
-    best = min(grid, key=lambda number: (counts[number], number))
+    best = _first({number: counts[number] for number in grid})
     if np.isinf(counts[best]):
         return None
     found = refinement.with_range(counts[best], best, counts)

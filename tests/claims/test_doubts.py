@@ -34,6 +34,7 @@ def problems():
     cancer, iris, wine = datasets.load_breast_cancer(), datasets.load_iris(), datasets.load_wine()
     digits, diabetes = datasets.load_digits(), datasets.load_diabetes()
     x, y = drawn()
+    noise = 2.0 * np.random.default_rng(1).standard_normal(len(y))
     return [
         ("breast_cancer", *classes(cancer), softmax),
         ("breast_cancer_squares", *classes(cancer), least_squares),
@@ -45,7 +46,7 @@ def problems():
         ("wine_two", *classes(wine, 2), softmax),
         ("digits", *classes(digits), multiclass_softmax),
         ("diabetes", diabetes.data, diabetes.target, least_squares),
-        ("gaussian", x, (y > 0).astype(int), softmax),
+        ("gaussian", x, (y + noise > 0).astype(int), softmax),  # the classes overlap
         ("gaussian_squares", x, y, least_squares),
     ]
 
