@@ -102,7 +102,7 @@ def patiently(
             lasting = LASTING.search(text)
             if not lasting and not passing.search(text):
                 raise
-            words = clean.first_line(error)
+            words = stores.reason_of(error)
             if lasting or (waited + pause > seconds and not again):
                 raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
         if waited > SILENT and not told and seconds > AT_FIRST:  # else the end is near
