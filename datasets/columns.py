@@ -18,7 +18,14 @@ from normbench.datasets.entries import (
     named,
     text_of,
 )
-from normbench.datasets.values import UserError, did_you_mean, listed, source_name, spelled
+from normbench.datasets.values import (
+    LARGEST_FLOAT,
+    UserError,
+    did_you_mean,
+    listed,
+    source_name,
+    spelled,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,6 +201,8 @@ def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
     if not all(isinstance(entry, (str, bytes, bool, int, float)) for entry in entries):
         odd = next(entry for entry in entries if not isinstance(entry, (str, int, float)))
         return Trouble(label, f"holds a {type(odd).__name__} ({str(odd)[:20]!r})", "drop", (label,))
+    if any(isinstance(entry, int) and abs(entry) > LARGEST_FLOAT for entry in entries):
+        return Trouble(label, "holds a whole number larger than any float", "drop", (label,))
     marks = gap_marks(entries)
     texts = entries.map(text_of)
     entries = entries[~texts.isin(marks)]
@@ -202,7 +211,7 @@ def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
         return Trouble(label, f"is empty, but for {gaps}", "drop", (label,))
     words = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
     kinds = list(dict.fromkeys(words))
-    if len(words) < len(entries) / 2 and len(kinds) <= FEW:
+    if (marks or kinds) and len(words) < len(entries) / 2 and len(kinds) <= FEW:
         odd = column.map(lambda entry: entry in kinds or text_of(entry) in marks).to_numpy()
         said = (
             f"is of numbers, but for {_listed([*marks, *kinds])} in {int(odd.sum())} points, "
@@ -295,32 +304,6 @@ def _refuse_ids(column: "pd.Series[Any]", label: str, given: Mapping[str, Sequen
             f"{spelled('dataset.encode', [label])}: each of its {kinds} entries is another, so no "
             f"two points would share a category; leave it out with {remedy}"
         )
-
-
-def with_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
-    """Return a table in which the entries that stand for gaps are gaps.
-
-    missing: entries, as text or numbers. A column of words that then holds numbers only is one of
-    numbers. Raises `UserError` unless it is a list.
-    """
-    rule = "a list of entries, such as ['?',-999]"
-    texts = {str(entry) for entry in listed("dataset.missing", missing, rule)}
-    if not texts:
-        return frame
-
-    def cleaned(column: "pd.Series[Any]") -> "pd.Series[Any]":
-        rest = column.where(~column.astype(object).map(text_of).isin(texts))
-        return rest if is_of_numbers(column.dtype) else _numeric(rest)
-
-    return frame.apply(cleaned)
-
-
-def _numeric(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return a column of numbers written as text as numbers; any other as it is."""
-    try:
-        return column.astype(object).where(column.notna(), np.nan).astype(np.float64)
-    except (TypeError, ValueError):
-        return column
 
 
 def index_of(frame: "pd.DataFrame") -> Trouble | None:

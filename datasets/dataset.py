@@ -204,7 +204,7 @@ def _array(name: str, x: Any, precision: str) -> NDArray[Any]:
         if raw.dtype.kind in "mMV":
             raise TypeError(f"{raw.dtype} is none")
         return np.ascontiguousarray(raw, dtype=precision)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
             f"data of {name}: every feature must be a number ({error}); "
             "encode or drop the columns that are not"
@@ -227,7 +227,7 @@ def _targets(
         return targets.astype(np.intp)
     try:
         targets = targets.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
             f"data of {name}: a {part}target is not a number ({error}); "
             "of labels: dataset.task=classes"

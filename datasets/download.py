@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from normbench.datasets.on_disk.files_on_disk import refuse_silent
 from normbench.datasets.values import UserError, place
 
 SECONDS = (4.0, 30.0)  # to connect, and between two bytes
@@ -73,6 +74,7 @@ def no_empty_folders(folder: Path) -> Iterator[None]:
 def _check(path: Path, remote: Remote) -> None:
     if path.is_dir():
         raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
+    refuse_silent(str(path), path)
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != remote.sha256:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets import archives, columns, text
+from normbench.datasets import archives, columns, conversion, text
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.entries import targets_of
 from normbench.datasets.header import compare_first_row, shown
@@ -200,7 +200,9 @@ def table_dataset(
             raise UserError(f"{setting}: {what}; leave it out of {option}")
     used = kept if where is None else [*kept, where]
     index = columns.index_of(table.iloc[:, kept])
-    table, left = _without_gaps(name, columns.with_gaps(table, options.missing), used, options)
+    table = conversion.with_gaps(table, options.missing)
+    table, numbers = conversion.with_numbers(name, table, [n for n in kept if n not in coded])
+    table, left = _without_gaps(name, table, used, options)
     given = {"encode": encode, "missing": options.missing, "drop": options.drop}
     if where is not None and task != "classes":
         columns.refuse_target_gaps(f"dataset.target={target}", table.iloc[:, where], given)
@@ -215,7 +217,7 @@ def table_dataset(
     return replace(
         made,
         columns=found if learned else None,
-        notes=(*found.notes(index, options.drop), *left),
+        notes=(*found.notes(index, options.drop), *numbers, *left),
     )
 
 

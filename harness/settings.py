@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from normbench.datasets.values import (
+    LARGEST_FLOAT,
     UserError,
     did_you_mean,
     listed,
@@ -188,7 +189,7 @@ def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
     for size in sizes:
         if isinstance(size, bool) or not hasattr(size, "__float__"):
             raise UserError(f"{name}={sizes}: {size!r} is not a number; {remedy}")
-        if not (math.isfinite(size) and size > 0):
+        if not 0 < size <= LARGEST_FLOAT:  # a whole number can be larger
             raise UserError(f"{name}={sizes}: {size} is not positive and finite; {remedy}")
     sizes = [float(size) for size in sizes]
     if len(set(sizes)) < len(sizes):

@@ -1,6 +1,6 @@
 """The contract that every step rule fulfils, and the checks of its options."""
 
-import math
+import sys
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, NamedTuple, Protocol
@@ -78,7 +78,7 @@ def count(name: str, value: Any) -> int:
 
 
 def _checked(name: str, value: Any, holds: Callable[[Any], bool], rule: str) -> float:
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not holds(value):
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and abs(value) <= sys.float_info.max and holds(value)):
         raise ValueError(f"{name}={value}: must be {rule}")
     return float(value)

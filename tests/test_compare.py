@@ -136,6 +136,20 @@ def test_points_that_no_one_can_descend_are_refused(two_classes):
         compare(x, np.arange(60) % 3)
 
 
+@pytest.mark.parametrize(
+    ("x", "y", "given"),
+    [
+        ([[10**400, 1]] * 6, [0, 1] * 3, {}),
+        (np.eye(6), [0, 1] * 3, {"step_sizes": [10**400]}),
+        (np.eye(6), [0, 1] * 3, {"iterations": 10**400}),
+        (np.eye(6), [0, 1] * 3, {"start": [10**400] * 7}),
+    ],
+)
+def test_a_whole_number_that_no_float_holds_is_refused(x, y, given):
+    with pytest.raises(UserError):
+        compare(x, y, **{"normalizers": ["standard"], "iterations": 1, **given})
+
+
 def test_a_start_is_a_list_or_an_array(two_classes):
     first = compare(*two_classes, start=[0.5, 0, 0, 0], step_sizes=[1], iterations=1)
     again = compare(*two_classes, start=np.array([0.5, 0, 0, 0]), step_sizes=[1], iterations=1)

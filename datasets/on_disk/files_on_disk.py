@@ -5,7 +5,7 @@ import threading
 import weakref
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any, Self
 from normbench.datasets.on_disk.points import Points, Rows
 from normbench.datasets.values import SHARE, UserError, available, place, refuse_larger, switch
 
+SYSTEM, IN_MEMORY = ("/proc", "/sys", "/dev"), "/dev/shm"  # where the kernel makes the files
+PATIENCE = 30.0  # seconds until a file gives its first byte
 BESIDE = 1 / 16  # of the memory, for points beside those that are read by blocks
 
 
@@ -27,7 +29,34 @@ def existing(option: str, path: Any, example: str = "my.csv") -> Path:
             f"{option}={path}: no such file (seen from {Path.cwd()}); a path with a comma, "
             f"a space or = takes two pairs of quotes: {option}='\"a,b.csv\"'"
         )
+    refuse_silent(f"{option}={path}", file)
     return file
+
+
+def refuse_silent(setting: str, file: Path) -> None:
+    """Raise `UserError` for a file of the system's own, and for one whose first byte stays away.
+
+    They look like regular ones, and reading them may never end.
+    """
+    place = Path(os.path.realpath(file))
+    if any(map(place.is_relative_to, SYSTEM)) and not place.is_relative_to(IN_MEMORY):
+        raise UserError(
+            f"{setting}: is a file of the system's own ({place}), not one on a disk; copy what it "
+            "holds to a file, and name that"
+        )
+    answered = threading.Event()
+
+    def read() -> None:
+        with suppress(OSError), file.open("rb", buffering=0) as stream:  # told by who needs it
+            stream.read(1)
+        answered.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    if not answered.wait(PATIENCE):
+        raise UserError(
+            f"{setting}: gives nothing within {PATIENCE:.0f} s; see whether its disk or network "
+            "answers, or copy it to this machine"
+        )
 
 
 def first_line(error: BaseException) -> str:

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, UserError, part, refuse_from_file
+from normbench.datasets.dataset import Dataset, part, refuse_from_file
 from normbench.datasets.on_disk.content import digest
 from normbench.datasets.on_disk.taken import taken
-from normbench.datasets.values import one_of, spelled, whole
+from normbench.datasets.values import NUMBER, UserError, one_of, refuse_larger, spelled, whole
 
+MOST_DESCENTS = 100_000  # of a cross-validation, as many as jobs of a sweep
 FIT_ON = ("train", "all")
 
 
@@ -71,6 +72,17 @@ def folded(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
             f"{spelled('dataset.folds', folds)}: class {name} of {dataset.name} has a single "
             "point, which is held out or trained on; take the class out"
         )
+    if count * repeats > MOST_DESCENTS:
+        raise UserError(
+            f"{spelled('dataset.repeats', repeats)}: with {spelled('dataset.folds', count)} makes "
+            f"{count * repeats:,} descents a scheme, and {MOST_DESCENTS:,} may be; choose "
+            f"{MOST_DESCENTS // count} or less"
+        )
+    refuse_larger(
+        spelled("dataset.repeats", repeats),
+        NUMBER * len(dataset.x) * repeats,
+        "choose fewer",
+    )
     orders = [_class_by_class(dataset, seed + more) for more in range(repeats)]
     return replace(dataset, folds=tuple(np.argsort(order) % count for order in orders))
 

@@ -108,6 +108,11 @@ class Growing:
             _check("state", part.dtype.kind in "biuf" and part.shape[:1] == alive.shape)
         for name, history in self._histories():
             _alike(name, parts[name], history[:, :k])
+        left = {name: parts[name][alive] for name, _ in self._histories()}
+        left |= {"final": parts["final"], "weights": parts["weights"]}
+        left |= {f"state/{number}": part for number, part in enumerate(state)}
+        for name, part in left.items():  # of runs that are left: a descent retires the others
+            _check(name, bool(np.isfinite(part).all()))
         for name, history in self._histories():
             history[:, :k] = parts[name]
         self.diverged_at, self.final = ended.copy(), parts["final"].copy()

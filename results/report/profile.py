@@ -53,7 +53,8 @@ def tell(
     last, about = state.read(store, sweep_ids[:1])
     loaded = [last, *(state.read(store, [sweep_id])[0] for sweep_id in sweep_ids[1:])]
     if len(loaded) > 1:
-        about = state.told([state.of(sweep) for sweep in loaded])
+        about = [note for sweep in loaded for note in sweep.left_out]
+        about += state.told([state.of(sweep) for sweep in loaded])
     table = reached.reached(loaded, target, measure)
     print(f"{measure} to the target of {target} of the excess, held to the end; each scheme at its")
     print("best step size for it on each split, and a split's starts as their median\n")

@@ -23,6 +23,7 @@ from urllib.parse import unquote, unquote_plus
 BLOT = "***"
 LEAST = 3  # letters of a secret that is looked for outside its place
 WORD = 8  # a shorter one is looked for as a word of its own
+PART = 4  # and one of a setting, within another setting
 PLAIN = 12  # and one of as few letters, or a short number, only where it is marked: it may be
 SHORT = 6  # an ordinary word, as `standard` is
 LONGEST = 500
@@ -35,6 +36,7 @@ KEYS = (
 ENVIRONMENT = re.compile(rf"(?i)(?:{KEYS})$|_(?:dsn|connection_string)$")
 ACCOUNT = "~/.mlflow/credentials"  # MLflow's own file, in which a user's password may stand
 NO_SECRET = ("PWD", "OLDPWD")  # the working folder
+NO_PORT = r"(?!\d{0,5}(?:[/?#\s'\"),;\]<>`|}&\\*]|[.:!](?=\s|$)|$))"
 HTTP = ("http", "https", "git", "ftp")  # with these, a user without a password is a token
 NO_PASSWORD = ("", "x-oauth-basic")
 TOKEN = 20  # letters of a user that is a token
@@ -47,8 +49,9 @@ VALUE = (
 def _of_uri(match: re.Match[str]) -> str:
     """Return a URI up to its host without the password, nor a user that is a token."""
     user, password = match["user"], match["password"]
-    token = _is_http(match["scheme"]) and (password in NO_PASSWORD or len(user) >= TOKEN)
-    return f"{match['scheme']}://{BLOT if token else user}:{BLOT}@"
+    scheme = match["scheme"] or ""
+    token = _is_http(scheme) and (password in NO_PASSWORD or len(user) >= TOKEN)
+    return f"{scheme}{':' * bool(match['colon'])}//{BLOT if token else user}:{BLOT}@"
 
 
 def _is_http(scheme: str) -> bool:
@@ -60,11 +63,16 @@ PLACES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     # scheme://user:password@host; a password may hold an @, and a blank where it is no port.
     (
         re.compile(
-            r"(?P<scheme>[\w+.-]{0,40})://(?P<user>[^:/@\s\[]{0,200}):"
+            r"(?:(?P<scheme>[\w+.-]{0,40})(?P<colon>:)|(?<![\w:/]))//(?P<user>[^:/@\s\[]{0,200}):"
             r"(?:(?P<password>\S{0,500})@"
-            r"|(?!\d{1,5}(?:[/?#\s'\"),;\]]|$))[^@]{1,200}@(?:[^\s@]{0,100}@)*)"
+            rf"|{NO_PORT}[^@]{{1,200}}@(?:[^\s@]{{0,100}}@)*)"
         ),
         _of_uri,
+    ),
+    # scheme://user:password, where a port would be a number.
+    (
+        re.compile(rf"((?<!\w)//[^\s/:@\[]{{1,200}}:){NO_PORT}[^\s@/'\"),;\]]{{1,500}}+(?!@)"),
+        rf"\1{BLOT}",
     ),
     (re.compile(rf"((?:{'|'.join(HTTP)})://)[^\s/:@]{{1,500}}@", re.I), rf"\1{BLOT}@"),
     (
@@ -81,14 +89,46 @@ PLACES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"(\bbearer\s+)[\w+/=.-]{8,}", re.I), rf"\1{BLOT}"),
 )
 # A text without any of these has no such place.
-MARKS = re.compile(rf"://|@|=|['\"]\s*:|{KEYS}|authorization|bearer", re.I)
+MARKS = re.compile(rf"//|@|=|['\"]\s*:|{KEYS}|authorization|bearer", re.I)
 
 _known: set[str] = set()
+_settings: set[tuple[str, str]] = set()  # settings, and what a variable of the environment gave
 
 
 def learn(*words: str) -> None:
     """Note the secrets that stand in whole words, such as a command's arguments and URIs."""
     _note({secret for word in words for secret in _secrets_in(word)})
+
+
+def learn_setting(name: str, value: str) -> None:
+    """Note that a setting has a value from a variable of the environment, which may be a secret.
+
+    It is blotted in that setting, and, unless it is short, a number or a path, in any other text.
+    """
+    if value and (name, value) not in _settings:
+        _settings.add((name, value))
+        _pattern.cache_clear()
+    if len(value) >= WORD and not _is_plain(value):
+        _note({value})
+
+
+def blot_setting(name: str, text: str) -> str:
+    """Return a setting's value as it is recorded: without what the environment gave."""
+    for setting, value in _settings:
+        if setting == name or len(value) >= PART:
+            text = text.replace(value, BLOT)
+    return text
+
+
+def _is_plain(value: str) -> bool:
+    """Return whether a value is a number or a path."""
+    try:
+        float(value)
+        return True
+    except ValueError:
+        path = os.path.expanduser(value)
+        above = os.path.dirname(path)
+        return os.path.exists(path) or (above not in ("", os.sep) and os.path.isdir(above))
 
 
 def learn_environment() -> None:
@@ -158,8 +198,11 @@ def _secrets_in(word: str) -> Iterator[str]:
 
 
 def _in_places(text: str) -> Iterator[str]:
-    for start in re.finditer(r"([\w+.-]{0,40})://", text):
+    for start in re.finditer(r"(?:([\w+.-]{0,40}):)?//", text):
         rest = text[start.end() : start.end() + LONGEST]
+        server, _, port = re.split(r"[/?#\s]", rest, maxsplit=1)[0].partition(":")
+        if server and "@" not in rest and not port.isdigit() and server[0] != "[":
+            yield port
         for end in [mark.start() for mark in re.finditer("@", rest)][:CANDIDATES]:
             user, _, password = rest[:end].partition(":")
             if "/" in user:
@@ -167,7 +210,7 @@ def _in_places(text: str) -> Iterator[str]:
             if password:
                 yield password
                 yield base64.b64encode(f"{user}:{password}".encode(errors="replace")).decode()
-            if _is_http(start[1]) and password in NO_PASSWORD:
+            if _is_http(start[1] or "") and password in NO_PASSWORD:
                 yield user
     for start in re.finditer(rf"(?:{KEYS})['\"]?\s*[=:]\s*", text, re.I):
         rest = text[start.end() : start.end() + LONGEST]
@@ -179,8 +222,18 @@ def _in_places(text: str) -> Iterator[str]:
 @lru_cache(maxsize=1)
 def _pattern() -> re.Pattern[str] | None:
     """Return what finds the known secrets, the longest first; None where there are none."""
-    parts = [_written(text) for text in sorted(_known, key=len, reverse=True)]
+    parts = [_assigned(name, value) for name, value in sorted(_settings)]
+    parts += [_written(text) for text in sorted(_known, key=len, reverse=True)]
     return re.compile("|".join(parts)) if parts else None
+
+
+def _assigned(setting: str, value: str) -> str:
+    """Return the pattern of a setting's value behind its name, on a command line or in YAML."""
+    own = re.escape(setting.rpartition(".")[2])
+    behind = "|".join(
+        f"(?<={before}{own}{mark})" for before in ("\\.", "\\b") for mark in ("=", ": ")
+    )
+    return rf"(?:{behind})['\"]?{re.escape(value)}['\"]?(?!\w)"
 
 
 def _written(secret: str) -> str:

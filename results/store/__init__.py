@@ -9,6 +9,7 @@ __all__ = [
     "mlflows_own",
     "owner",
     "rows",
+    "run_checks",
     "run_labels",
     "runs",
     "state",

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+LARGEST = 1 << 53
 SIZES = ("train_points", "test_points", "features")
 
 
@@ -22,7 +23,7 @@ def data(run: Any) -> str:
     for dataset in (entry.dataset for entry in of_run(run)):
         profile = _profile(dataset.profile)
         size = ", ".join(
-            f"{profile[key]} {key.replace('_', ' ')}" for key in SIZES if key in profile
+            f"{profile[key]} {key.replace('_', ' ')}" for key in SIZES if _is_size(profile.get(key))
         )
         words.append(f"{dataset.name}: {size or 'size unknown'}; fingerprint {dataset.digest}")
     return "; ".join(words)
@@ -32,13 +33,18 @@ def sizes(run: Any) -> dict[str, int]:
     """Return how many points and features the run's data set has, as far as it is recorded."""
     inputs = of_run(run)
     profile = _profile(inputs[0].dataset.profile) if inputs else {}
-    return {key: profile[key] for key in SIZES if isinstance(profile.get(key), int)}
+    return {key: profile[key] for key in SIZES if _is_size(profile.get(key))}
+
+
+def _is_size(value: Any) -> bool:
+    """Return whether a value of a profile is a number of points or features."""
+    return type(value) is int and 0 <= value < LARGEST
 
 
 def _profile(text: str | None) -> dict[str, Any]:
     """Return what a data set's profile says; nothing where it is another's, in another form."""
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

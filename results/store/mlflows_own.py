@@ -1,8 +1,9 @@
 """What MLflow does not document as an interface; everything of the kind stands here.
 
 Read from version 3.17, and tested with it, the views in a browser: `pyproject.toml` bounds the
-version. Three parts: the tables of its database, the saved views of its page, and the address that
-opens one. `results` reads by them; the two functions that write are called by `recording` alone.
+version. Four parts: the tables of its database, its limits, the saved views of its page, and the
+address that opens one. `results` reads by them; the two functions that write are called by
+`recording` alone.
 """
 
 import base64
@@ -12,8 +13,8 @@ import os
 import sqlite3
 import sys
 import zlib
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -27,6 +28,7 @@ OF_EXPERIMENT, OF_RUN = 2, 4  # parts of an artifacts' path: mlartifacts/EXPERIM
 VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its experiment
 _places: WeakSet[Any] = WeakSet()  # of SQLite's connections in SQLAlchemy's pools
 LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
+LONGEST_REFUSAL = 200  # characters
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
@@ -172,6 +174,65 @@ def last_points(run: Any) -> dict[str, tuple[int, float, int]]:
     """Return the last point of each of a run's metrics: its step, value and time in ms."""
     last = run.data.to_proto().metrics
     return {point.key: (point.step, point.value, point.timestamp) for point in last}
+
+
+def check_run(
+    name: str,
+    params: Mapping[str, str],
+    tags: Mapping[str, str],
+    inputs: Sequence[Mapping[str, Mapping[str, str]]],
+) -> None:
+    """Raise ValueError for a run that MLflow would refuse, or keep otherwise than it is.
+
+    inputs: data sets, each as its entries under `input`, and its tags under `tags`.
+    """
+    from mlflow.entities import Dataset, InputTag
+    from mlflow.utils import validation
+
+    if not 0 < len(name) <= validation.MAX_ENTITY_KEY_LENGTH:
+        raise ValueError("a run has no name, or too long a one")
+    with _refusals():
+        for key, text in params.items():
+            if len(text) > validation.MAX_PARAM_VAL_LENGTH:  # which MLflow would cut
+                raise ValueError(f"the parameter {key[:50]} has {len(text)} characters")
+            validation._validate_param(key, text)
+        for key, text in tags.items():
+            if len(text) > validation.MAX_TAG_VAL_LENGTH:
+                raise ValueError(f"the tag {key[:50]} has {len(text)} characters")
+            validation._validate_tag(key, text)
+        for given in inputs:
+            validation._validate_dataset(Dataset(**given["input"]))
+            validation._validate_input_tags([InputTag(*tag) for tag in given["tags"].items()])
+    named = {(given["input"]["name"], given["input"]["digest"]) for given in inputs}
+    if len(named) < len(inputs):
+        raise ValueError("a run has a data set twice")
+
+
+def check_metric(key: str) -> None:
+    """Raise ValueError for a metric's name that MLflow would refuse."""
+    from mlflow.utils import validation
+
+    with _refusals():
+        validation._validate_metric(key, 0.0, 0, 0)
+
+
+def check_experiment(name: str) -> None:
+    """Raise ValueError for an experiment's name that MLflow would refuse."""
+    from mlflow.utils import validation
+
+    with _refusals():
+        validation._validate_experiment_name(name)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn what MLflow's checks raise into a ValueError."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        raise ValueError(str(error)[:LONGEST_REFUSAL]) from error
 
 
 def saved(key: str, name: str, created: int, state: dict[str, Any]) -> dict[str, str]:

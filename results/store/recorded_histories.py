@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from normbench import names
+from normbench.results.store import run_checks
 from normbench.results.store.rows import as_rows
 
 ABOUT = ("run_id", "experiment", "normalizer", "label", "step_size", "verdict")
@@ -21,11 +22,13 @@ def table(
     metrics: Sequence[str],
     descent: Descent,
     known: dict[tuple[str, str], pd.Series],
+    left_out: list[str],
 ) -> pd.DataFrame:
     """Return one row a run and iteration, see `Sweep.histories`.
 
     descent: gives the arrays of a scheme's descent, by the id of its run. known: histories by run
-    and metric; those that are read are added, since several figures ask for them.
+    and metric; those that are read are added, since several figures ask for them. left_out: gets a
+    sentence on each run whose histories cannot be read; it has no rows.
     """
     rows = as_rows(runs)
     wanted: list[tuple[str, str]] = []
@@ -41,10 +44,18 @@ def table(
     with ThreadPoolExecutor(8) as pool:
         found = pool.map(lambda pair: client.get_metric_history(*pair), unread)
         for pair, points in zip(unread, found):
-            known[pair] = pd.Series({point.step: point.value for point in points})
+            known[pair] = pd.Series(
+                {point.step: point.value for point in run_checks.history(points)}
+            )
+            if known[pair].empty and not any(pair[0] in note for note in left_out):
+                left_out.append(run_checks.left_out(pair[0], f"its history {pair[1]} is not whole"))
     for run_id, metric in wanted:
         series.setdefault(run_id, {})[metric] = known[run_id, metric]
-    frames = [_frame(row, series[row["run_id"]]) for row in rows if row["run_id"] in series]
+    frames = [
+        _frame(row, own)
+        for row in rows
+        if (own := series.get(row["run_id"])) and not any(part.empty for part in own.values())
+    ]
     if not frames:
         return pd.DataFrame(columns=[*ABOUT, "iteration"])
     return pd.concat(frames, ignore_index=True)

@@ -1,7 +1,7 @@
 """The one reader of MLflow: runs in, tidy tables out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.results.safe import clean
 from normbench.results.store import dataset_inputs as inputs
-from normbench.results.store import owner
+from normbench.results.store import owner, run_checks
 from normbench.results.store import recorded_histories as histories
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.filters import remedy
@@ -37,13 +37,14 @@ class Sweep:
 
     `runs` holds one row a run: run_id, experiment, role, name, status, seconds, label, `tags.*`,
     `params.*`, and the last value of each metric under `metrics.*`. A query's sweep_id is
-    `query`. client: of runs that no store holds.
+    `query`. client: of runs that no store holds. left_out: sentences on runs that cannot be read.
     """
 
     store: str
     sweep_id: str
     runs: pd.DataFrame
     client: Any = None
+    left_out: list[str] = field(default_factory=list)
 
     def of_role(self, role: str, experiment: str | None = None) -> pd.DataFrame:
         """Return the rows of one role, in one experiment or in all; not to be changed.
@@ -127,7 +128,7 @@ class Sweep:
         metric that one of the runs has.
         """
         known = self.once("histories", dict[tuple[str, str], pd.Series])
-        return histories.table(self._client, runs, metrics, self._descent, known)
+        return histories.table(self._client, runs, metrics, self._descent, known, self.left_out)
 
     def _descent(self, scheme: str) -> Arrays:
         """Return the arrays of a scheme's descent, which several figures need, read once."""
@@ -207,7 +208,7 @@ def load(store: str, *sweeps: str) -> Sweep:
         run.info.run_id: run for sweep_id in sweeps for run in of_sweep(client, store, sweep_id)
     }
     one = sweeps[0] if len(sweeps) == 1 else ""
-    return Sweep(absolute(store), one or QUERY, _table(client, list(runs.values()), one))
+    return _sweep_of(client, list(runs.values()), absolute(store), one)
 
 
 def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
@@ -240,23 +241,6 @@ def _reused(client: Any, sweep_id: str) -> list[Any]:
     return found
 
 
-def whole(runs: Sequence[Any]) -> list[Any]:
-    """Return runs without the jobs, and the steps, that were cut off while they were written."""
-    cut = {
-        run.info.run_id
-        for run in runs
-        if run.data.tags.get(names.ROLE.key) == names.SCHEME
-        and run.info.status not in ("FINISHED", "FAILED")
-    }
-    return [
-        run
-        for run in runs
-        if run.info.run_id not in cut
-        and run.data.tags.get(names.PARENT.key) not in cut
-        and not (run.data.tags.get(names.ROLE.key) == names.STEP and run.info.status != "FINISHED")
-    ]
-
-
 def query(store: str, where: str) -> Sweep:
     """Return the scheme runs that an MLflow filter finds, with their sweep and step runs.
 
@@ -282,26 +266,38 @@ def query(store: str, where: str) -> Sweep:
             of_scheme = run.data.tags.get(names.PARENT.key) in known
             if of_scheme or run.info.run_id in parents:
                 runs.append(run)
-    return Sweep(absolute(store), QUERY, _table(client, runs))
+    return _sweep_of(client, runs, absolute(store))
 
 
 def held(client: Any, found: Sequence[Any], store: str, sweep_id: str) -> Sweep:
     """Return a sweep that a client of its own holds, all of whose runs were found."""
-    return Sweep(store, sweep_id, _table(client, found, sweep_id), client)
+    return replace(_sweep_of(client, found, store, sweep_id), client=client)
 
 
 def scheme(store: str, run_id: str) -> Sweep:
     """Return one scheme run and its step runs, by the scheme run's id."""
     client = connect(store)
     runs = [client.get_run(run_id), *search(client, names.PARENT.equals(run_id))]
-    return Sweep(absolute(store), QUERY, _table(client, runs))
+    return _sweep_of(client, runs, absolute(store))
 
 
-def _table(client: Any, runs: Sequence[Any], sweep_id: str = "") -> pd.DataFrame:
-    """Return one row a run; of a sweep, its schemes by experiment, in the order of its jobs."""
-    called = {found.experiment_id: found.name for found in client.search_experiments()}
+def _sweep_of(client: Any, found: Sequence[Any], store: str, sweep_id: str = "") -> Sweep:
+    """Return runs as a sweep, or as what a query found, without those that cannot be read."""
+    called = {entry.experiment_id: entry.name for entry in client.search_experiments()}
+    runs, left_out = run_checks.readable(run_checks.whole(found), called)
+    if left_out and not any(run.data.tags.get(names.ROLE.key) == names.SCHEME for run in runs):
+        raise ResultsError(" ".join(run_checks.listed(left_out)))
+    table = _table(runs, called, sweep_id)
+    return Sweep(store, sweep_id or QUERY, table, left_out=run_checks.listed(left_out))
+
+
+def _table(runs: Sequence[Any], called: Mapping[str, str], sweep_id: str) -> pd.DataFrame:
+    """Return one row a run; of a sweep, its schemes by experiment, in the order of its jobs.
+
+    called: the experiments' names, by their ids.
+    """
     line = lru_cache(maxsize=None)(clean.line)  # most of what runs say, they say alike
-    rows = [_row(run, line(called[run.info.experiment_id]), line) for run in whole(runs)]
+    rows = [_row(run, line(called[run.info.experiment_id]), line) for run in runs]
     table = as_table(rows)
     table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")
     table["first"] = table.groupby("experiment")["place"].transform("min")

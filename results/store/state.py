@@ -122,7 +122,7 @@ def read(store: str, sweep_ids: Sequence[str] = ()) -> tuple[Sweep, list[str]]:
                 for one in states
             )
         )
-    return sweep, [*notes, *told(states)]
+    return sweep, [*notes, *sweep.left_out, *told(states)]
 
 
 def told(states: Sequence[State]) -> list[str]:

@@ -20,6 +20,9 @@ REFUSED = (  # why, and the remedy
     "401: the server knows no such user and password",
     f"set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or write {secrets.ACCOUNT}",
 )
+LONGEST_REASON = 200  # characters
+UNREACHED = ("Connection refused", "Connection reset", "Connection aborted", "timed out")
+UNREACHED += ("Name or service not known", "No route to host")
 PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
 
 
@@ -145,18 +148,19 @@ def knock(server: str) -> None:
     except requests.exceptions.SSLError:  # MLflow has settings of its own for that
         return
     except (requests.RequestException, ValueError) as error:
-        raise ConnectionError(_reason(error)) from error
+        raise ConnectionError(reason_of(error)) from error
     if answer.status_code >= 500:
         raise ConnectionError(f"it answers with error code {answer.status_code}")
 
 
-def _reason(error: Exception) -> str:
-    """Return why a server cannot be reached, without the names of the library's parts."""
+def reason_of(error: BaseException) -> str:
+    """Return why a store cannot be reached, without the names of the library's parts."""
     text = str(error)
-    for words in ("Connection refused", "timed out", "Name or service not known", "No route to"):
+    for words in UNREACHED:
         if words in text:
             return words.lower()
-    return " ".join(text.split())[:200]
+    line = clean.first_line(error)
+    return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
 
 
 class _Told:
@@ -178,7 +182,7 @@ class _Told:
 
 
 def _lost(store: str, error: Exception) -> ResultsError:
-    why, remedy = clean.first_line(error), "run normbench there first, or name another store"
+    why, remedy = reason_of(error), "run normbench there first, or name another store"
     if is_refused(error):
         why, remedy = REFUSED
     return ResultsError(f"--store {secrets.blot_places(store)}: cannot be read ({why}); {remedy}")

@@ -1,9 +1,11 @@
 """Real tables: words, gaps and dates are told at once, and made numbers by the training points."""
 
 import re
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from normbench import compare
@@ -189,3 +191,48 @@ def test_frames_from_python_take_the_same_options():
     assert np.isfinite(found["cost"]).all()
     with pytest.raises(UserError, match="columns of a pandas frame"):
         compare(np.eye(4), [0, 1, 0, 1], encode=["a"])
+
+
+WRITTEN = {
+    "text": ["1.5", "2"] * 4,
+    "objects": pd.Series([1.5, 2] * 4, dtype=object),
+    "decimals": [Decimal("1.5"), Decimal(2)] * 4,
+    "pandas' text": pd.array(["1.5", "2"] * 4, dtype="string"),
+    "Arrow's text": pd.array(["1.5", "2"] * 4, dtype=pd.ArrowDtype(pa.string())),
+    "categories of text": pd.Categorical(["1.5", "2"] * 4),
+    "categories of numbers": pd.Categorical([1.5, 2] * 4),
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_a_column_of_numbers_alone_is_taken_as_numbers_however_it_is_kept(kind):
+    table = pd.DataFrame({"a": WRITTEN[kind], "b": range(5, 13), "label": [0, 1] * 4})
+    data = read(table, Options())
+    np.testing.assert_array_equal(data.x[:2, 0], [1.5, 2])
+    (note,) = data.notes
+    assert "column 'a' holds numbers written as text or objects; they are taken as numbers" in note
+    remedy = re.search(r"'dataset\.encode=\[(\w+)\]'", note)
+    assert read(table, Options(encode=[remedy[1]])).feature_names == ("a=2", "b")
+    compare(table[["a", "b"]], table["label"], normalizers=["standard"], iterations=1)
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_a_gap_in_such_a_column_is_a_gap(kind):
+    entries = pd.Series(WRITTEN[kind])
+    entries[0] = None
+    table = pd.DataFrame({"a": entries, "label": [0, 1] * 4})
+    with pytest.raises(UserError, match=r"'a' has no entry in 1 of 8 points.*fill=median"):
+        read(table, Options())
+    assert len(read(table, Options(fill="drop")).x) == 7
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_a_target_of_numbers_alone_is_taken_however_it_is_kept(kind):
+    table = pd.DataFrame({"a": range(5, 13), "label": WRITTEN[kind]})
+    assert read(table, Options()).class_names == ("1.5", "2")
+
+
+def test_a_whole_number_that_no_float_holds_is_told():
+    table = pd.DataFrame({"a": [10**400, 1] * 4, "label": [0, 1] * 4})
+    with pytest.raises(UserError, match=r"'a' holds a whole number larger than any float.*drop"):
+        read(table, Options())

@@ -63,3 +63,8 @@ def test_test_labels_have_the_training_points_indices():
     data = label_dataset("made", X, list("abab"), source="made", x_test=X[:2], y_test=["b", "b"])
     assert data.y_test.tolist() == [1, 1]
     assert data.encoding == "a=0, b=1"
+
+
+def test_a_real_target_that_no_float_holds_is_told():
+    with pytest.raises(UserError, match=r"a target is not a number .*too large"):
+        label_dataset("made", X, [10**400, 1, 2, 3], "regression", source="made")

@@ -137,6 +137,8 @@ LONELY = make_dataset("few", np.eye(5), [0, 0, 0, 0, 1], class_names=["a", "b"],
         (lambda: folded(wine(), 1, 1, 0), r"dataset\.folds=1: must be"),
         (lambda: folded(wine(), 90, 1, 0), r"dataset\.folds=90: must be from 2 to 89"),
         (lambda: folded(wine(), 5, 0, 0), r"dataset\.repeats=0: must be"),
+        (lambda: folded(wine(), 2, 10**9, 0), r"repeats=1000000000: .*choose 50000 or less"),
+        (lambda: folded(wine(), 5, 20_001, 0), r"makes 100,005 descents a scheme, and 100,000 may"),
         (lambda: folded(HELD, 5, 1, 0), r"dataset\.folds=5: wine has a test part of"),
         (lambda: folded(LONELY, 2, 1, 0), r"dataset\.folds=2: class b of few has a single point"),
         (lambda: fitted_on(HELD, "both"), r"dataset\.fit_on=both: must be one of train, all"),
@@ -146,3 +148,9 @@ LONELY = make_dataset("few", np.eye(5), [0, 0, 0, 0, 1], class_names=["a", "b"],
 def test_a_mistake_says_the_setting_and_the_remedy(make, message):
     with pytest.raises(UserError, match=message):
         make()
+
+
+def test_folds_that_no_memory_holds_are_refused(monkeypatch):
+    monkeypatch.setattr("normbench.datasets.values.available", lambda: 178 * 8 * 100)
+    with pytest.raises(UserError, match=r"^dataset\.repeats=30: takes .* of memory"):
+        folded(wine(), 2, 30, 0)

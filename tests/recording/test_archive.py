@@ -3,12 +3,14 @@
 import hashlib
 import json
 import os
+import re
 import struct
 import sys
 import zipfile
 
 import pytest
 
+from normbench.command.results.commands import main
 from normbench.datasets import UserError
 from normbench.recording.transfer import archive, copies
 from normbench.recording.transfer.archive import packed, unpacked
@@ -193,11 +195,82 @@ def test_contents_that_no_export_wrote_are_refused(held, tmp_path):
         look(written(tmp_path / "x.zip", held))
 
 
+LONG = "x" * 100_000
+GIVEN = {"name": "x", "digest": "1", "source_type": "t", "source": "s"}
+
+
+@pytest.mark.parametrize(
+    "held",
+    {
+        "a long parameter": members(params={"p": LONG}),
+        "a long parameter's name": members(params={LONG: "1"}),
+        "a parameter's name that is a path": members(params={"../p": "1"}),
+        "an empty parameter's name": members(params={"": "1"}),
+        "a long tag": members(tags={"t": LONG}),
+        "an empty tag's name": members(tags={"": "1"}),
+        "a tag of a sweep that is not there": members(tags={"sweep.another": "0"}),
+        "such a tag of a step": members(step={"tags": {"sweep.another": "0"}}),
+        "such a tag of a sweep": members(
+            {f"sweeps/{SWEEP}.json": run(SWEEP, "sweep", tags={"sweep.another": "0"})}
+        ),
+        "no name": members(name=""),
+        "a long name": members(name=LONG),
+        "two names": members(tags={"mlflow.runName": "another"}),
+        "a mark that no database takes": members(params={"p": "a\0b"}),
+        "half a letter": members(params={"p": "\ud800"}),
+        "an infinite value": members(metrics={"m": [[0, float("inf"), 3]]}),
+        "a value that no float holds": members(metrics={"m": [[0, 10**400, 3]]}),
+        "a step that no database holds": members(metrics={"m": [[10**400, 1.0, 3]]}),
+        "a value before 1970": members(metrics={"m": [[0, 1.0, -3]]}),
+        "a doubled value": members(metrics={"m": [[0, 1.0, 3], [1, 1.0, 3], [1, 1.0, 3]]}),
+        "a doubled NaN": members(metrics={"m": [[1, float("nan"), 3]] * 2}),
+        "two values of one step": members(metrics={"m": [[0, 1.0, 3], [0, 2.0, 4]]}),
+        "a metric without values": members(metrics={"m": []}),
+        "a long metric's name": members(metrics={LONG: [[0, 1.0, 3]]}),
+        "an empty metric's name": members(metrics={"": [[0, 1.0, 3]]}),
+        "no time": members(started=0),
+        "a data set twice": members(inputs=[{"input": GIVEN, "tags": {}}] * 2),
+        "a long data set": members(inputs=[{"input": {**GIVEN, "name": LONG}, "tags": {}}]),
+        "a data set of more": members(inputs=[{"input": {**GIVEN, "more": "x"}, "tags": {}}]),
+        "a data set's long tag": members(inputs=[{"input": GIVEN, "tags": {"x": LONG}}]),
+        "an experiment without a name": members({"experiments.json": {"e": {}, "": {}}}),
+        "an experiment with a long name": members({"experiments.json": {"e": {}, LONG: {}}}),
+    }.items(),
+    ids=lambda held: held[0],
+)
+def test_what_a_store_would_refuse_or_change_is_refused_before_it_is_made(
+    held, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "x.zip", held[1])
+    assert main(["import", "x.zip"]) == 2
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"normbench: .*x\.zip: is no whole file of .*; export it again\n", said)
+    assert len(said) < 1000
+    assert os.listdir(tmp_path) == ["x.zip"]
+
+
+@pytest.mark.parametrize(
+    "names", [["a", "a/b"], ["x" * 201], ["\u00e9" * 150]], ids=["folder", "long", "bytes"]
+)
+def test_artifacts_that_no_folder_holds_are_refused(names, tmp_path):
+    told = dict.fromkeys(names, hashlib.sha256(b"1").hexdigest())
+    content = {f"artifacts/{ORIGIN}/{name}": b"1" for name in names}
+    held = members(content | {f"jobs/{ORIGIN}.json": job(artifacts=told)})
+    with pytest.raises(UserError, match=r"an artifact is a folder|name of an artifact is too long"):
+        look(written(tmp_path / "x.zip", held))
+
+
+def test_a_zero_below_is_the_zero_that_every_store_keeps(tmp_path):
+    _, one = look(written(tmp_path / "x.zip", members(metrics={"m": [[0, -0.0, 3]]})))
+    assert str(one.scheme.metrics["m"][0][1]) == "0.0"
+
+
 def test_places_of_another_machine_are_left_out(tmp_path):
     """`results delete` removes what a sweep drew: a file from elsewhere names no folder here."""
     tags = {"folder": "/home/me", "pid": "1", "drawn_files": "{}", "mlflow.parentRunId": STEP}
     _, one = look(written(tmp_path / "x.zip", members(tags=tags | {"imported_from": STEP})))
-    assert set(one.scheme.tags) == {"role", "sweep_id"}
+    assert set(one.scheme.tags) == {"role", "sweep_id", "mlflow.runName"}
 
 
 def test_a_job_that_is_larger_than_the_memory_is_not_read(tmp_path, monkeypatch):

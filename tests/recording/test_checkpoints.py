@@ -229,19 +229,31 @@ WRONG = {
     "a state of other runs": ("state/0", np.zeros(9)),
     "a state without the one before": ("state/1", np.zeros(5)),
     "a shorter history": ("history/0", np.zeros((5, 6))),
+    "weights that are none": ("weights", np.full((3, CLASSES, FEATURES + 1), np.nan)),
+    "final weights that are none": ("final", np.full((5, CLASSES, FEATURES + 1), np.inf)),
+    "a history without its costs": ("history/0", np.full((5, 7), np.nan)),
+    "a state that is not finite": ("state/0", np.full(3, np.nan)),
     "a pickle": ("weights", np.array([os.system, "touch pwned"], object)),
     "nothing": ("weights", None),
 }
 
 
+@pytest.mark.parametrize("signed", [True, False])
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_of_another_descent_costs_no_more_than_the_iterations(tmp_path, wrong, capsys):
+def test_what_is_of_another_descent_costs_no_more_than_the_iterations(
+    tmp_path, wrong, signed, capsys
+):
+    """signed: whether the digest is that of the file as it is."""
     name, part = WRONG[wrong]
     cut_off(tmp_path)
     (file,) = tmp_path.glob("*/*.npz")
     with np.load(file) as packed:
         parts = {**packed, name: part}
-    np.savez(file, **{name: part for name, part in parts.items() if part is not None})
+    parts = {name: part for name, part in parts.items() if part is not None}
+    if signed:
+        del parts[checkpoints.DIGEST]
+        parts[checkpoints.DIGEST] = np.array(checkpoints._digest(parts))
+    np.savez(file, **parts)
     found, seen = resumed(tmp_path)
     assert seen[0] == 0
     assert same(found, descended())

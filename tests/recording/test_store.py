@@ -207,3 +207,21 @@ def test_many_may_try_a_folder_at_once_and_nothing_stays(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(try_folder, [folder] * 400)) == [None] * 400
     assert list(tmp_path.iterdir()) == []
+
+
+RAW = (
+    "API request to http://127.0.0.1:9/api/2.0/mlflow/runs/search failed with exception "
+    "HTTPConnectionPool(host='127.0.0.1', port=9): Max retries exceeded with url: "
+    "/api/2.0/mlflow/runs/search (Caused by NewConnectionError('<urllib3.connection.HTTPConnection "
+    "object at 0x7f0>: Failed to establish a new connection: [Errno 111] {}'))" + "x" * 300
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(RAW.format("Connection refused"), "connection refused"), (RAW.format("else"), "API request")],
+)
+def test_a_lost_server_is_told_in_few_words(text, words):
+    with pytest.raises(StoreLostError, match=words) as caught:
+        Patient(Client(text, always=True), "http://127.0.0.1:9", 0).log_inputs("run")
+    assert len(str(caught.value)) < 300

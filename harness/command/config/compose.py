@@ -22,7 +22,7 @@ from normbench.recording.reuse.identity import identity
 from normbench.recording.store.connection import Store, Tables
 from normbench.recording.store.writer import Writer
 from normbench.results.figures import NAMES
-from normbench.results.safe import clean
+from normbench.results.safe import clean, secrets
 from normbench.settings import CHOICES
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.search import Search
@@ -83,7 +83,7 @@ class JobSpec:
             name = Path(str(path)).stem
         elif number is not None:
             name = f"{self.choices['dataset']}_{number}"
-        return clean.name(name, LONGEST_NAME)
+        return clean.name(secrets.blot(name), LONGEST_NAME)
 
     @property
     def experiment(self) -> str:

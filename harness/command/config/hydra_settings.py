@@ -59,6 +59,11 @@ def refuse_foreign(config: DictConfig) -> None:
         raise UserError(
             f"hydra.sweep.dir={_shown(folder)}: must be a folder, such as hydra.sweep.dir=sweep"
         )
+    if not os.path.basename(os.path.abspath(folder)):
+        raise UserError(
+            f"hydra.sweep.dir={folder}: has no name, which is the sweep's id; name a folder in it, "
+            f"such as hydra.sweep.dir={os.path.join(os.path.abspath(folder), 'sweep')}"
+        )
     if isinstance(launcher, dict) and launcher.get("_target_") == QUEUE:
         _check_queue(launcher, folder)
 

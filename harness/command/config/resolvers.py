@@ -1,22 +1,39 @@
 """What `${...}` in a config can stand for beside another setting."""
 
+import os
 from functools import partial
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, Node, OmegaConf
+from omegaconf.resolvers import oc
 
 from normbench import settings
 from normbench.command.config.compose import hydra_of
 from normbench.datasets import UserError
+from normbench.results.safe import secrets
 
+PLACES = ("NORMBENCH_DATA", "XDG_CACHE_HOME", "HOME")  # no secret stands there
 PER_CHOICE = {"per_scheme": "normalizer", "per_optimizer": "optimizer"}
 
 
 def register() -> None:
-    """Make `${decades:first,last}`, `${per_scheme:{name:value}}`, `${per_optimizer:...}` known."""
+    """Make `${decades:first,last}`, `${per_scheme:{name:value}}`, `${per_optimizer:...}` known.
+
+    And `${oc.env:NAME}`, whose value may be a secret, as one.
+    """
+    OmegaConf.register_new_resolver("oc.env", _environment, replace=True)
     OmegaConf.register_new_resolver("decades", settings.decades, replace=True)
     for word, group in PER_CHOICE.items():
         OmegaConf.register_new_resolver(word, partial(_per_choice, word, group), replace=True)
+
+
+def _environment(name: str, default: Any = ..., *, _node_: Node) -> str | None:
+    """Return what a variable holds, or the default, as OmegaConf does."""
+    value = oc.env(name) if default is ... else oc.env(name, default)
+    if name in os.environ and name not in PLACES:
+        setting = str(_node_._get_full_key(None)).partition("[")[0]  # of a list's entry, the list
+        secrets.learn_setting(setting, str(value))
+    return value
 
 
 def _per_choice(word: str, group: str, values: Any, *, _root_: DictConfig) -> Any:

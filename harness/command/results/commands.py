@@ -39,7 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.store = stores.absolute(options.store)
         if options.command not in OF_RUNS:
             collect_seldom()
-        return int(COMMANDS[options.command](options))
+        options.left_out = []
+        code = int(COMMANDS[options.command](options))
+        _tell(options.left_out)  # what was found only while histories were read
+        return code
     except (LookupError, ValueError) as error:
         from normbench.datasets.values import UserError  # it loads numpy
 
@@ -60,8 +63,11 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
         )
     if options.where:
         found = runs.query(options.store, options.where)
+        _tell(found.left_out)
     else:
         found = _read(options.store, options.sweep or ())
+    found.left_out.clear()
+    options.left_out = found.left_out
     collect_seldom()  # the libraries are there by now: of their objects none is garbage
     return found
 
@@ -71,9 +77,14 @@ def _read(store: str, sweep_ids: Sequence[str]) -> "Sweep":
     from normbench.results.store import state
 
     sweep, notes = state.read(store, sweep_ids)
+    _tell(notes)
+    return sweep
+
+
+def _tell(notes: Sequence[str]) -> None:
+    """Print sentences beside the output."""
     for note in notes:
         print(note, file=sys.stderr)
-    return sweep
 
 
 def _options(options: argparse.Namespace) -> "Options":

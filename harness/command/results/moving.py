@@ -52,7 +52,9 @@ def come(store: str, artifacts: str | None, name: str) -> int:
         artifacts = str(database.parent / "mlartifacts")
     with unpacked(Path(name).absolute()) as file:
         contents = Contents(file)
-        try:
+        if database:
+            contents.refuse_full(database.parent)
+        try:  # the store is made last: of a file that is refused nothing is there
             writer = Writer(Store.at(store, artifacts, Path.cwd()))
             done = Import(contents, writer)
         except UserError as error:

@@ -1,6 +1,7 @@
 """The command line: its flags, its words, and Hydra at work on them."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -18,6 +19,7 @@ from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES
 
 CONFIG = "config"  # the file that every command starts from
+COMPLETION, SHELLS = ("install", "uninstall", "query"), ("bash", "fish", "zsh")
 INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
 
@@ -37,6 +39,7 @@ def run(words: Sequence[str], job: TaskFunction) -> None:
         elif asked.info:
             hydra.show_info(asked.info, CONFIG, asked.overrides)
         elif asked.shell_completion:
+            _check_completion(asked.overrides)
             hydra.shell_completion(CONFIG, asked.overrides)
         else:
             _check(asked.overrides)
@@ -84,6 +87,23 @@ def _parser() -> _Parser:
         "--info", "-i", nargs="?", const="all", choices=INFO, help="how the config is composed"
     )
     return parser
+
+
+def _check_completion(words: Sequence[str]) -> None:
+    """Raise `UserError` unless a shell's completion is to be installed, removed or asked for."""
+    asked = [word.partition("=")[::2] for word in words]
+    known = [(what, shell) for what in COMPLETION for shell in SHELLS]
+    if len(asked) != 1 or asked[0] not in known:
+        raise UserError(
+            f"--shell-completion {' '.join(words)}: takes one word, install=SHELL or "
+            f"uninstall=SHELL, where SHELL is {', '.join(SHELLS)}, such as --shell-completion "
+            "install=bash"
+        )
+    if asked[0][0] == "query" and "COMP_LINE" not in os.environ:
+        raise UserError(
+            f"--shell-completion {words[0]}: is what a shell asks once it is installed; write "
+            f"install={asked[0][1]}"
+        )
 
 
 def _folder(config_dir: str | None) -> Path | None:

@@ -64,7 +64,10 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     failure = told.get("failure", failure)
     if not failure:
         _let_go(place, folder)
-    progress.end(f"failed: {reason}" if failure else "done")
+    if failure == "store":  # whose reason the sweep tells once, at its end
+        progress.end("not recorded: the store is away")
+    else:
+        progress.end(f"failed: {reason}" if failure else "done")
     return outcome | {"failure": failure} | told
 
 

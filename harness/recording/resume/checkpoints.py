@@ -30,6 +30,7 @@ DAY = 86400.0
 OLDEST = {".npz": 30 * DAY, ".draft": DAY}  # then nobody goes on from it
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn")
 ROOMS = ("normbench", "normbench.costs", "normbench.optimizers")
+DIGEST = "digest"
 SHARE = 20  # times as long as a saving takes, at least, lie between two
 
 
@@ -59,7 +60,8 @@ class DescentFile:
         # What only pickle could write is not read again, nor is what is too large.
         if size < files.LARGEST and not any(part.dtype.hasobject for part in parts.values()):
             try:
-                _write(self.file, {**own, **parts})
+                whole = {**own, **parts}
+                _write(self.file, {**whole, DIGEST: np.array(_digest(whole))})
             except OSError as error:
                 if not self._told:
                     self._tell(f"cannot be written ({error.strerror}); the job goes on without it")
@@ -73,6 +75,8 @@ class DescentFile:
         try:
             with files.stored(self.file) as stream, np.load(stream, allow_pickle=False) as packed:
                 parts = {name: packed[name] for name in packed.files}
+            if str(parts.pop(DIGEST)) != _digest(parts):
+                raise ValueError("it is damaged")
             if str(parts.pop(names.DESCENT.key)) != self.descent:
                 raise ValueError("it is of another descent")
             if str(parts.pop("code")) != code():
@@ -123,6 +127,16 @@ def code() -> str:
     for room in ROOMS:
         for file in sorted(Path(str(files_of(room))).rglob("*.py")):
             digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _digest(parts: Mapping[str, Array]) -> str:
+    """Return the SHA-256 of arrays, by their names, types and shapes."""
+    digest = hashlib.sha256()
+    for name in sorted(parts):
+        part = np.ascontiguousarray(parts[name])
+        digest.update(repr((name, part.dtype.str, part.shape)).encode())
+        digest.update(part.tobytes())
     return digest.hexdigest()
 
 

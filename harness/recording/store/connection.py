@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from normbench.datasets.values import UserError, typed
-from normbench.recording.store.places import own_place, try_folder
+from normbench.recording.store.places import own_place, try_folder, try_remote
 from normbench.results.safe import clean, secrets
 from normbench.results.store import mlflows_own, stores, uris
 
@@ -102,7 +102,7 @@ def patiently(
             lasting = LASTING.search(text)
             if not lasting and not passing.search(text):
                 raise
-            words = clean.first_line(error)
+            words = stores.reason_of(error)
             if lasting or (waited + pause > seconds and not again):
                 raise StoreLostError(f"{shown}: the store cannot be written ({words})") from error
         if waited > SILENT and not told and seconds > AT_FIRST:  # else the end is near
@@ -168,6 +168,13 @@ class Store:
                 "tracking.artifacts=mlartifacts"
             )
         secrets.learn(uri, artifacts or "")
+        if artifacts and secrets.blot_places(artifacts) != artifacts:
+            raise UserError(
+                f"tracking.artifacts={secrets.blot_places(artifacts)}: holds a user, a password or "
+                "a token, which the database would keep for everybody who reads it; leave it out, "
+                "and set it where the artifacts' library looks for it, such as "
+                "AWS_SECRET_ACCESS_KEY or MLFLOW_TRACKING_PASSWORD"
+            )
         try:
             uri = uris.absolute(uri, folder)
         except ValueError as error:
@@ -231,7 +238,8 @@ class Store:
             else:
                 from mlflow.store.artifact import artifact_repository_registry as repositories
 
-                repositories.get_artifact_repository(self.artifacts, self.uri)
+                repository = repositories.get_artifact_repository
+                try_remote(self.artifacts, lambda uri: repository(uri, self.uri))
         except Exception as error:  # whatever the library of a kind of place raises
             raise UserError(
                 f"tracking.artifacts={secrets.blot_places(self.artifacts)}: cannot be written "

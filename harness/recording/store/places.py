@@ -2,10 +2,14 @@
 
 import os
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 from normbench.datasets import UserError
-from normbench.results.store import uris
+from normbench.results.store import stores, uris
 
 
 def own_place(name: str) -> Path:
@@ -20,6 +24,28 @@ def try_folder(folder: Path) -> None:
     """Raise OSError unless a folder can be written or made, by a trial that nobody else sees."""
     there = next(one for one in (folder, *folder.parents) if one.exists())
     os.rmdir(tempfile.mkdtemp(dir=there))
+
+
+def try_remote(artifacts: str, opened: Callable[[str], Any]) -> None:
+    """Raise an error unless a file can be written to a URI of artifacts, read and deleted.
+
+    opened: gives MLflow's repository of a URI.
+    """
+    if uris.is_server(artifacts):
+        stores.knock(artifacts)  # MLflow itself waits for minutes
+    probe = f"probe-{uuid4().hex}"
+    place: Any = opened(f"{artifacts.rstrip('/')}/{probe}")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / probe
+        file.write_text(probe)
+        place.log_artifact(str(file))
+        try:
+            there = Path(place.download_artifacts(probe, tempfile.mkdtemp(dir=folder))).read_text()
+        finally:
+            with suppress(NotImplementedError):  # not every kind of place can
+                place.delete_artifacts()
+    if there != probe:
+        raise OSError("what was written there is not what is read")
 
 
 def refuse_left(store: str, experiment: str, artifacts: str) -> None:

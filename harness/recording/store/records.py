@@ -16,7 +16,7 @@ from normbench.datasets import Dataset
 from normbench.job import Outcome
 from normbench.measures.contract import Findings
 from normbench.recording.store import thinned
-from normbench.results.safe import clean
+from normbench.results.safe import clean, secrets
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.verdicts.judging import Step
 
@@ -124,7 +124,13 @@ def _own_line(error: BaseException) -> str:
 
 
 def _texts(params: Mapping[str, Any]) -> dict[str, str]:
-    return {key: _text(value) for key, value in params.items()}
+    """Return parameters as they are recorded; numbers, which results are computed with, as such."""
+    return {
+        key: _text(
+            value if isinstance(value, (int, float)) else secrets.blot_setting(key, str(value))
+        )
+        for key, value in params.items()
+    }
 
 
 def _text(value: Any) -> str:
@@ -168,7 +174,7 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
     ]
     schema = json.dumps({"mlflow_colspec": columns})
     return {
-        "name": dataset.name,
+        "name": clean.shown(dataset.name),
         "digest": dataset.fingerprint[:36],
         "source_type": "normbench",
         "source": json.dumps({"source": clean.shown(dataset.source)}),

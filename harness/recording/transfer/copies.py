@@ -1,18 +1,22 @@
 """Runs as plain values, as they leave one store and come to another."""
 
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from normbench import names
+from normbench.results.store import mlflows_own
 
 ID = re.compile(r"[0-9a-f]{32}")  # of MLflow's for a run, the same in no two stores
 SWEEP_WORD = re.compile(r"[\w.-]{1,250}", re.A)
 Status = Literal["FINISHED", "FAILED", "KILLED"]
+LONGEST_ARTIFACT = 200  # bytes of its name: a folder of the user's stands before it
 SOURCE = {"name", "digest", "source_type", "source"}  # what MLflow's data set has at least
 JOBS_FILE = "jobs.json"  # the one artifact that names runs by their ids
 COUNTED = ("sweeps", names.JOBS.key, "runs", "values", "artifacts")  # in a file, and of an import
@@ -23,6 +27,7 @@ OF_A_STORE = {
     *(names.PARENT.key, names.ORIGIN.key),
 }
 Whole = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]
+Time = Annotated[int, Field(gt=0, lt=1 << 62)]  # MLflow takes 0 for now
 Value = tuple[Whole, float, Whole]  # a step, a metric's value there, and when it was logged, in ms
 
 
@@ -38,8 +43,8 @@ class RunCopy:
     experiment: str
     name: str
     status: Status
-    started: Whole
-    ended: Whole
+    started: Time
+    ended: Time
     tags: dict[str, str]
     params: dict[str, str]
     metrics: dict[str, list[Value]]
@@ -133,6 +138,8 @@ def sweep_of(content: bytes) -> RunCopy:
 def experiments_of(content: bytes) -> dict[str, dict[str, str]]:
     """Return the tags of experiments that were written, by their names; raises the same."""
     experiments: dict[str, dict[str, str]] = _parsed(dict[str, dict[str, str]], content)
+    for name in experiments:
+        mlflows_own.check_experiment(name)
     return experiments
 
 
@@ -148,14 +155,34 @@ def renamed(content: bytes, ids: Mapping[str, str]) -> bytes:
 def _parsed(kind: Any, content: bytes) -> Any:
     """Return a value of a type from its JSON text, which may be anybody's."""
     try:
-        return TypeAdapter(kind).validate_json(content, strict=True)
+        found = TypeAdapter(kind).validate_json(content, strict=True)
     except ValidationError as error:
         raise ValueError(error.errors(include_url=False)[0]["msg"]) from error
+    if any("\0" in text for text in _texts(json.loads(content))):
+        raise ValueError("a text holds a mark that no database takes (NUL)")
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a JSON value, its keys among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for entry in [*value, *(value.values() if isinstance(value, dict) else ())]:
+            yield from _texts(entry)
 
 
 def _checked(run: RunCopy, role: str) -> RunCopy:
-    """Return a run without the tags of one store, once it may be a run of the role."""
-    run = replace(run, tags={k: text for k, text in run.tags.items() if k not in OF_A_STORE})
+    """Return a run without the tags of one store, once any store takes it as a run of the role."""
+    tags = {key: text for key, text in run.tags.items() if key not in OF_A_STORE}
+    if tags.setdefault(names.RUN_NAME.key, run.name) != run.name:
+        raise ValueError("a run has two names")
+    # SQLite takes -0.0 for 0.0.
+    metrics = {
+        key: [(step, value + 0.0, logged) for step, value, logged in points]
+        for key, points in run.metrics.items()
+    }
+    run = replace(run, tags=tags, metrics=metrics)
     words = [run.sweep, *run.members]
     if run.tags[names.ROLE.key] != role or not all(map(SWEEP_WORD.fullmatch, words)):
         raise ValueError(f"a run is no {role}'s")
@@ -163,4 +190,28 @@ def _checked(run: RunCopy, role: str) -> RunCopy:
         raise ValueError("a run has no id")
     if not all(given["input"].keys() >= SOURCE and "tags" in given for given in run.inputs):
         raise ValueError("a data set has no name")
+    mlflows_own.check_run(run.name, run.params, run.tags, run.inputs)
+    for key, points in run.metrics.items():
+        _check_points(key, points)
+    _check_artifacts(sorted(run.artifacts))
     return run
+
+
+def _check_points(key: str, points: Sequence[Value]) -> None:
+    """Raise ValueError for a metric that a store would give back as another."""
+    mlflows_own.check_metric(key)
+    if any(math.isinf(value) or logged < 0 for _, value, logged in points):
+        raise ValueError(f"the metric {key} has an infinite value, or one before 1970")
+    alike = {(step, str(value), logged) for step, value, logged in points}
+    of_one_step = max((step for step, _, _ in points), default=0) == 0
+    if len(alike) < len(points) or (of_one_step and len(points) != 1):
+        raise ValueError(f"the metric {key} has no value, or several of one step")
+
+
+def _check_artifacts(artifacts: Sequence[str]) -> None:
+    """Raise ValueError for names, sorted, that are not those of files in one folder."""
+    if any(len(name.encode()) > LONGEST_ARTIFACT for name in artifacts):
+        raise ValueError("the name of an artifact is too long")
+    folders = {str(folder) for name in artifacts for folder in PurePosixPath(name).parents}
+    if folders & {*artifacts}:
+        raise ValueError("an artifact is a folder of another")

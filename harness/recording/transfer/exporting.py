@@ -17,7 +17,8 @@ from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean
 from normbench.results.store import dataset_inputs, mlflows_own, stores
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.runs import of_sweep, sweeps, whole
+from normbench.results.store.run_checks import whole
+from normbench.results.store.runs import of_sweep, sweeps
 
 EXPERIMENTS = "experiments.json"
 SWEEPS, JOBS, ARTIFACTS = "sweeps/", "jobs/", "artifacts/"  # before the members of a file

@@ -37,6 +37,7 @@ class Contents:
         self.file, self.used = file, {EXPERIMENTS}
         self.sweeps: list[RunCopy] = []
         self.jobs: list[str] = []  # the names of their members
+        self._named: set[str] = set()  # the sweeps that a run is of
         with strange(file.file):
             self.experiments = copies.experiments_of(file.content(EXPERIMENTS))
             runs: set[str] = set()
@@ -47,15 +48,22 @@ class Contents:
             places = {(copy.sweep, copy.experiment) for copy in self.sweeps}
             if self.used != file.members.keys() or len(places) != len(self.sweeps):
                 raise ValueError("it holds more than its runs tell of")
-            for name in self.jobs:
-                scheme = self.job(name).scheme
-                if not {scheme.sweep, *scheme.members} <= self.ids:
-                    raise ValueError("a job is of a sweep that is not there")
+            if not self._named <= self.ids:
+                raise ValueError("a run is of a sweep that is not there")
 
     @property
     def ids(self) -> set[str]:
         """The ids of its sweeps."""
         return {copy.sweep for copy in self.sweeps}
+
+    def refuse_full(self, folder: Path) -> None:
+        """Raise `UserError` where a folder's disk has no room for them."""
+        wanted = sum(member["bytes"] for member in self.file.members.values())
+        if folder.is_dir() and wanted > (free := shutil.disk_usage(folder).free):
+            raise UserError(
+                f"{self.file.file}: takes {gigabytes(wanted)} of the disk, where "
+                f"{gigabytes(free)} are free; make room, or name another store"
+            )
 
     def job(self, name: str) -> JobCopy:
         """Return a job by the name of its member."""
@@ -75,6 +83,7 @@ class Contents:
         if Path(name).stem != found[0].origin:
             raise ValueError("a run stands under another's name")
         for run in found:
+            self._named |= {run.sweep, *run.members}
             if run.origin in runs or run.experiment not in self.experiments:
                 raise ValueError("a run is there twice, or of no experiment")
             runs.add(run.origin)
@@ -105,13 +114,6 @@ class Import:
         Raises `UserError`, after which nothing new stays, and `StoreLostError`, after which the
         same import finishes it.
         """
-        database = self.writer.store.database
-        wanted = sum(member["bytes"] for member in self.file.members.values())
-        if database and wanted > (free := shutil.disk_usage(database.parent).free):
-            raise UserError(
-                f"{self.file.file}: takes {gigabytes(wanted)} of the disk, where "
-                f"{gigabytes(free)} are free; make room, or name another store"
-            )
         try:
             with refused(f"{self.file.file}: the store refuses what it holds"):
                 every = f"{names.ORIGIN.exists} and {names.ROLE.column} != '{names.STEP}'"

@@ -21,6 +21,7 @@ ODD = "p@s/s: w%o{r}d;'\"\\\n&é"  # every mark that ends something somewhere
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch):
     monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setattr(secrets, "_settings", set())
     secrets._pattern.cache_clear()
     yield
     secrets._pattern.cache_clear()
@@ -39,6 +40,10 @@ PLACES = {
     "token and nothing": f"https://{SECRET}:@h/",
     "token of github": f"https://{SECRET}:x-oauth-basic@h/",
     "long token": f"https://glpat{SECRET}0123456789:x@h/",
+    "no scheme before the slashes": f"tracking.uri=//me:{SECRET}@h",
+    "no host": f"tracking.uri=http://me:{SECRET}",
+    "no host, and a path": f"http://me:{SECRET}/x",
+    "no host, in quotes": f"Invalid URL 'http://me:{SECRET}': no host",
     "an at in it": f"postgresql://me:x@{SECRET}@h/db",
     "a slash in it": f"postgresql://me:x/{SECRET}@h/db",
     "a blank in it": f"postgresql://me:x {SECRET}@h/db",
@@ -243,3 +248,47 @@ def test_a_plain_password_is_blotted_whole_and_nothing_else():
     lower = quote(quote(ODD, safe="")).lower().replace("'", "%27")
     secrets.learn(f"http://me:{ODD.lower()}@h")
     assert "w%25" not in secrets.blot(f"at {lower}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://host:5000",
+        "http://host:5000/a?b",
+        "http://127.0.0.1:9: connection refused",
+        "see http://host:5000.",
+        "`http://host:5000`",
+        "http://[::1]:5000",
+        "sqlite:////home/me/a:b.db",
+        "a // b: c",
+    ],
+)
+def test_a_port_is_no_password(text):
+    assert secrets.blot(text) == text
+
+
+def test_a_password_without_a_host_is_known_from_then_on():
+    secrets.learn(f"tracking.uri=http://me:{SECRET}")
+    assert SECRET not in secrets.blot(f"could not read the port {SECRET}")
+
+
+ASSIGNED = {"a word": "hunter2hunter2", "a key": "hf_abc/def=ghi+jkl"}
+
+
+@pytest.mark.parametrize("kind", ASSIGNED)
+def test_what_a_variable_gave_a_setting_is_blotted_everywhere(kind):
+    secrets.learn_setting("dataset.name", ASSIGNED[kind])
+    assert secrets.blot(f"no data set {ASSIGNED[kind]}") == "no data set ***"
+    assert secrets.blot_setting("dataset.name", f"x-{ASSIGNED[kind]}") == "x-***"
+    assert secrets.blot_setting("dataset.target", ASSIGNED[kind]) == "***"
+
+
+@pytest.mark.parametrize("value", ["abc", "12345678901", "-1.5e-20", "PATH"])
+def test_what_is_short_or_a_number_or_a_path_is_blotted_in_its_setting_alone(value, tmp_path):
+    value = str(tmp_path / "my.csv") if value == "PATH" else value
+    secrets.learn_setting("dataset.name", value)
+    assert secrets.blot_setting("dataset.name", value) == "***"
+    assert secrets.blot(f"dataset.name={value}: must be") == "dataset.name=***: must be"
+    assert secrets.blot(f"  name: '{value}'\n") == "  name: ***\n"
+    for text in (f"cost.l2={value}", f"a {value}", f"dataset.names={value}"):
+        assert secrets.blot(text) == text

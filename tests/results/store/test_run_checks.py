@@ -1,0 +1,124 @@
+"""Values that normbench never wrote: the run that holds them is left out and named."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from normbench.command.results.commands import main
+from normbench.results.store import runs, state
+from normbench.results.store.errors import ResultsError
+from normbench.results.store.run_checks import LISTED, listed
+from tests import stores
+
+pytestmark = pytest.mark.sqlite("values are put into the file by hand")
+
+BIG, DEEP = "x" * 1_000_000, "[" * 3000 + "]" * 3000
+TEXTS = {
+    "nan": "nan",
+    "null": "null",
+    "empty": "",
+    "nested brackets": DEEP,
+    "a megabyte": BIG,
+    "a blob": b"\x00\xff",
+    "NUL": "1\0",
+    "minus": "-5",
+    "digits": "9" * 5000,
+    "another digit": "\u00b2",
+}
+PARAM = "update params set value = ? where key = 'iterations' and run_uuid = (?)"
+TAG = "update tags set value = ? where key = '{}' and run_uuid = (?)"
+ODD = {f"iterations: {name}": (PARAM, text) for name, text in TEXTS.items()}
+ODD |= {f"verdict: {n}": (TAG.format("verdict"), TEXTS[n]) for n in ("a megabyte", "a blob")}
+ODD |= {f"role: {name}": (TAG.format("role"), text) for name, text in TEXTS.items() if text != ""}
+ODD |= {f"step size: {name}": (TAG.format("step_size"), text) for name, text in TEXTS.items()}
+ODD |= {
+    "another tag: a megabyte": (TAG.format("explanation"), BIG),
+    "a parameter that is gone": (
+        "delete from params where key = 'iterations' and ? is null and run_uuid = (?)",
+        None,
+    ),
+    "metrics: NaN": ("update latest_metrics set is_nan = ?, value = 0 where run_uuid = (?)", 1),
+    "metrics: text": ("update latest_metrics set value = ? where run_uuid = (?)", "abc"),
+    "metrics: infinite": ("update latest_metrics set value = ? where run_uuid = (?)", 9e999),
+    "metrics: largest": (
+        "update latest_metrics set value = ? where run_uuid = (?)",
+        1.7976931348623157e308,
+    ),
+    "metrics: gone": ("delete from latest_metrics where ? is null and run_uuid = (?)", None),
+    "start: text": ("update runs set start_time = ? where run_uuid = (?)", "abc"),
+    "name: a blob": ("update runs set name = ? where run_uuid = (?)", b"\xff"),
+    "name: a megabyte": ("update runs set name = ? where run_uuid = (?)", BIG),
+}
+SCHEME = "select run_uuid from tags where key = 'role' and value = 'scheme' limit 1"
+STEPS = "select run_uuid from tags where key = 'role' and value = 'step'"
+
+
+@pytest.fixture
+def store(three, tmp_path, monkeypatch):
+    """A copy of a recorded sweep of three schemes."""
+    monkeypatch.chdir(tmp_path)
+    with (
+        closing(sqlite3.connect(three.folder / "mlflow.db")) as source,
+        closing(sqlite3.connect(tmp_path / "mlflow.db")) as target,
+    ):
+        source.backup(target)
+    shutil.copytree(three.folder / "mlartifacts", tmp_path / "mlartifacts")
+    return stores.file(tmp_path)
+
+
+def change(store, query, value, run):
+    with closing(sqlite3.connect(store.kept.parent / "mlflow.db")) as connection:
+        connection.execute(query, (value, run))
+        connection.commit()
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_run_with_such_a_value_is_named_and_the_others_are_shown(odd, store, capsys):
+    ((run,),) = store.ask(SCHEME)
+    change(store, *ODD[odd], run)
+    sweep, notes = state.read(store.uri)
+    assert any(f"Run {run} is left out: it" in note for note in notes)
+    assert max(map(len, notes)) < 300
+    assert len(sweep.of_role("scheme")) == 2
+    assert run not in {*sweep.runs["run_id"], *sweep.runs["parent"]}  # nor are its steps shown
+    assert main(["table"]) == 0
+    said = capsys.readouterr()
+    assert f"Run {run} is left out" in said.err
+    assert len(said.out) < 10_000
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "update metrics set is_nan = 1, value = 0",
+        "update metrics set value = 1.7976931348623157e308",
+        "update metrics set value = 'abc'",
+        "update metrics set step = step + 4000000000000000000",
+        "delete from metrics",
+    ],
+)
+def test_a_step_whose_history_is_odd_is_named_and_the_others_are_shown(query, store, capsys):
+    step = store.ask(STEPS)[0][0]
+    change(store, f"{query} where ? is null and run_uuid = (?)", None, step)
+    assert main(["table", "--histories", "--all-steps"]) == 0
+    assert f"Run {step} is left out: its history" in capsys.readouterr().err
+
+
+def test_a_store_of_such_runs_alone_is_told(store):
+    with closing(sqlite3.connect(store.kept.parent / "mlflow.db")) as connection:
+        connection.execute("delete from latest_metrics")
+        connection.commit()
+    with pytest.raises(ResultsError, match=r"^(Run \w+ is left out: it has no .*){3}"):
+        state.read(store.uri)
+
+
+def test_a_run_as_it_was_recorded_is_left_out_by_no_rule(three):
+    assert runs.load(three.uri, "sweep-1").left_out == []
+
+
+def test_of_many_such_runs_the_first_are_named():
+    told = listed([f"Run {number} is left out." for number in range(LISTED + 7)])
+    assert len(told) == LISTED + 1
+    assert told[-1] == "And 7 more runs are left out."
