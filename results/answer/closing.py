@@ -105,6 +105,8 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
         return []
     if len(schemes) < 2 or len(_problems(schemes)) > 1 or _finite(schemes).empty:
         return []
+    if problems.without_descent(schemes).all():
+        return []
     part = sweep.only(experiment)
     fast, first = _fastest(part)
     splits = splits[splits["experiment"] == experiment]
@@ -370,10 +372,11 @@ def _place(rows: Sequence[Mapping[Any, Any]], by: str, whose: str) -> str:
 
     whose: excess it is of which a share is left.
     """
-    sizes = list(dict.fromkeys(row.get(names.STEP_TAG.column) for row in rows))
+    still = rows[0].get(names.setting("iterations")) == "0"
+    sizes = [] if still else list(dict.fromkeys(row.get(names.STEP_TAG.column) for row in rows))
     told = [size for size in sizes if isinstance(size, str)]
     at = f" at step size{'s' if len(told) > 1 else ''} {listed(told)}" if told else ""
-    verdicts = listed(list(dict.fromkeys(row["verdict"] for row in rows)))
+    verdicts = "no step" if still else listed(list(dict.fromkeys(row["verdict"] for row in rows)))
     left = excess_left(rows[0], rows[0])
     solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(left)
     about = {"labels": " = ".join(_labels(rows)), "at": at, "told": verdicts}

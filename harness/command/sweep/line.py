@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
@@ -12,6 +13,7 @@ from hydra.types import TaskFunction
 from normbench.choices import names
 from normbench.command.config.errors import HELP, reading
 from normbench.command.config.grid import hold_back
+from normbench.command.config.mistyped import of_flag, refuse_mistyped
 from normbench.command.sweep import hydras_own
 from normbench.command.sweep import sweeper as sweep
 from normbench.datasets.values import UserError, did_you_mean
@@ -29,6 +31,10 @@ def run(words: Sequence[str], job: TaskFunction) -> None:
     parser = _parser()
     _refuse_flags(words)
     asked = parser.parse_intermixed_args(list(words))
+    if asked.version:
+        print(f"normbench {version('normbench')}")
+        return
+    refuse_mistyped(asked.overrides)
     with hydras_own.started(_folder(asked.config_dir)) as hydra:
         if asked.help:
             hydra.app_help(CONFIG, parser, asked)
@@ -61,9 +67,12 @@ class _Parser(argparse.ArgumentParser):
 
 def _refuse_flags(words: Sequence[str]) -> None:
     """Raise `UserError` for a flag that there is not; argparse would take `-cn` for `-c n`."""
-    for word in words:
-        flag = word.partition("=")[0]
+    for word, after in zip(words, [*words[1:], None]):
+        flag, _, value = word.partition("=")
         if flag.startswith("-") and flag.strip("-") and flag not in _Parser.flags:
+            meant = of_flag(flag, value or after)
+            if meant:
+                raise UserError(f"{word}: {meant}")
             near = did_you_mean(flag, [known for known in _Parser.flags if known.startswith("--")])
             raise UserError(f"{word}: there is no such flag; {HELP}{near}")
 
@@ -73,6 +82,7 @@ def _parser() -> _Parser:
     parser.add_argument("overrides", nargs="*", help="NAME=VALUE")
     for flag, letters, words in (
         ("--help", "-h", "the choices and settings"),
+        ("--version", "-V", "the version of normbench"),
         ("--multirun", "-m", "allowed anywhere, and never needed"),
         ("--resolve", "-R", "with --cfg: the values of what is derived"),
         ("--shell-completion", "-sc", "Hydra's, to install or remove"),

@@ -101,7 +101,7 @@ class Sweep(Sweeper):
         is a mistake in all of its jobs is raised, and nothing is recorded. Of words that only do
         not fit one another those jobs fail, and the others run.
         """
-        from normbench.command.sweep.rehearsal import rehearse
+        from normbench.rehearsal import rehearse
 
         experiments: dict[str, None] = {}
         notes: dict[str, None] = {}
