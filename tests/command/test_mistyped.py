@@ -4,10 +4,11 @@ import pytest
 
 from normbench import synonyms
 from normbench.choices import names, no_option
+from normbench.command.config import study
 from normbench.command.config.mistyped import OF_RESULTS, of_flag, refuse_mistyped
 from normbench.command.results.commands import COMMANDS
-from normbench.command.sweep import line
-from normbench.datasets import UserError
+from normbench.command.sweep import line, sweeper
+from normbench.datasets import MissingFileError, UserError
 from normbench.settings import ROWS
 
 # What is typed, and how the answer ends.
@@ -131,3 +132,30 @@ def test_every_synonym_stands_for_something_that_exists_and_for_one_thing_alone(
 
 def test_the_words_of_results_are_those_that_there_are():
     assert set(OF_RESULTS) == set(COMMANDS) - {"dashboard"}
+
+
+class FakeHydra:
+    """Refuses data that are not there, and keeps what else it was to run."""
+
+    def __init__(self):
+        self.runs = []
+
+    def multirun(self, config, job, overrides):
+        if "dataset=breast_cancer" not in overrides:
+            raise MissingFileError("data_dir=x: has no file.csv")
+        self.runs.append((overrides, list(sweeper.Sweep.words)))
+
+
+def test_a_study_without_its_data_runs_on_others_and_says_so(capsys):
+    hydra, words = FakeHydra(), ["experiment=textbook/breast_cancer", "seed=1"]
+    line._compare(hydra, words, words, lambda config: None)
+    ((overrides, typed),) = hydra.runs
+    assert overrides == typed
+    assert overrides[:3] == [*words, "dataset=breast_cancer"]
+    told = capsys.readouterr().err
+    assert "has no file.csv" in told
+    assert "its numbers are not those of its source: dataset=breast_cancer" in told
+    for others in (["experiment=textbook/mnist"], ["dataset=mnist"], []):
+        with pytest.raises(MissingFileError):
+            line._compare(hydra, others, others, lambda config: None)
+    assert study.stand_in([*words, "dataset=wine"]) == ()

@@ -10,7 +10,8 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE
 
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
-SHAPES = ("column", "page", "slide", "screen")
+SCREEN = "screen"  # the format of the figures that a comparison ends in
+SHAPES = ("column", "page", "slide", SCREEN)
 
 EXAMPLES = """examples:
   normbench results                              the last sweep's table and figures
@@ -100,7 +101,11 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser(
         "show", parents=[chosen, drawn], help="a sweep's table and every figure that it has"
     )
-    show.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/SWEEP)")
+    show.add_argument(
+        "--out",
+        metavar="FOLDER",
+        help="where figures go (outputs/SWEEP, of a format outputs/SWEEP/FORMAT)",
+    )
 
     commands.add_parser("list", parents=[store], help="the sweeps of a store")
 
@@ -162,7 +167,11 @@ def _parser() -> argparse.ArgumentParser:
         description="figures:\n" + "\n".join(f"  {key:16}{what}" for key, what in NAMES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    figure.add_argument("--out", metavar="FOLDER", help="where the files go (outputs/SWEEP)")
+    figure.add_argument(
+        "--out",
+        metavar="FOLDER",
+        help="where the files go (outputs/SWEEP, of a format outputs/SWEEP/FORMAT)",
+    )
     figure.add_argument(
         "--scheme", metavar="NAME", help="of one scheme alone; a film is of the last without"
     )
@@ -186,7 +195,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", metavar="FOLDER", help="draw the performance profiles there, as PNG, SVG and PDF"
     )
     profile.add_argument(
-        "--format", choices=SHAPES, default="screen", help="of the figure (%(default)s)"
+        "--format", choices=SHAPES, default=SCREEN, help="of the figure (%(default)s)"
     )
 
     dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
@@ -231,7 +240,7 @@ def _drawing_options() -> _Parser:
     drawn.add_argument(
         "--format",
         choices=SHAPES,
-        default="screen",
+        default=SCREEN,
         help="3.3 inches of a column, 6.5 of a page, a 13-inch slide, or a screen (%(default)s)",
     )
     drawn.add_argument(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench import names
-from normbench.command.results.arguments import near, parsed
+from normbench.command.results.arguments import SCREEN, SHAPES, near, parsed
 from normbench.command.startup.garbage import collect_seldom
 from normbench.results.figures import NAMES
 from normbench.results.safe import clean
@@ -97,7 +97,11 @@ def _options(options: argparse.Namespace) -> "Options":
 
 
 def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
-    return Path(options.out or Path("outputs") / clean.name(sweep.sweep_id)).absolute()
+    """Return where files go; a figure of another format leaves the comparison's own as it is."""
+    shape = getattr(options, "format", SCREEN)
+    own = Path("outputs") / clean.name(sweep.sweep_id)
+    own = own / shape if shape in SHAPES and shape != SCREEN else own
+    return Path(options.out or own).absolute()
 
 
 def _show(options: argparse.Namespace) -> int:

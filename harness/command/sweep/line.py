@@ -1,21 +1,26 @@
 """The command line: its flags, its words, and Hydra at work on them."""
 
 import argparse
+import shlex
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
+from hydra._internal.hydra import Hydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override
 from hydra.types import TaskFunction
 
 from normbench.choices import names
+from normbench.command.config import study
 from normbench.command.config.errors import HELP, reading
 from normbench.command.config.grid import hold_back
 from normbench.command.config.mistyped import of_flag, refuse_mistyped
 from normbench.command.sweep import hydras_own
 from normbench.command.sweep import sweeper as sweep
+from normbench.datasets import MissingFileError
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES
 
@@ -45,10 +50,31 @@ def run(words: Sequence[str], job: TaskFunction) -> None:
         elif asked.shell_completion:
             hydra.shell_completion(CONFIG, asked.overrides)
         else:
-            _check(asked.overrides)
-            left, held = hold_back(asked.overrides)
-            sweep.register(words, held)
-            hydra.multirun(CONFIG, job, left)
+            _compare(hydra, words, asked.overrides, job)
+
+
+def _compare(
+    hydra: Hydra, words: Sequence[str], overrides: Sequence[str], job: TaskFunction
+) -> None:
+    """Run a comparison; a study whose data are not to be had runs on others, and says so.
+
+    words: the command line as it was typed; overrides: the settings among them.
+    """
+    _check(overrides)
+    left, held = hold_back(overrides)
+    sweep.register(words, held)
+    try:
+        hydra.multirun(CONFIG, job, left)
+    except MissingFileError as missing:
+        instead = study.stand_in(overrides)
+        if not instead:
+            raise
+        print(
+            f"{missing}\nThe study runs on other data meanwhile, and its numbers are not those of "
+            f"its source: {shlex.join(instead)}",
+            file=sys.stderr,
+        )
+        _compare(hydra, [*words, *instead], [*overrides, *instead], job)
 
 
 class _Parser(argparse.ArgumentParser):
