@@ -121,7 +121,8 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     doubt = _doubt(heldout.paired(splits), best, count)
     told = {"result": heldout.told(splits, best), "over": _over(count), "doubt": doubt}
     second = said("predicts", schemes=" = ".join(best), **told)
-    more = [heldout.worse_though_faster(splits, fast), heldout.rises(splits)]
+    faster = heldout.best_and_faster(splits, fast) or heldout.worse_though_faster(splits, fast)
+    more = [faster, heldout.rises(splits)]
     return [first.text, second.text, *filter(None, more), *_edges(part)]
 
 

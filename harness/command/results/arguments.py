@@ -20,6 +20,7 @@ EXAMPLES = """examples:
   normbench results figure histories --steps 0.1,1 --scale linear
   normbench results figure contours --out figures
   normbench results figure film --scheme zca_sphere
+  normbench results theory                       what theory allows, and what worked
   normbench results report                       one HTML file with all of it
   normbench results rejudge rules.tail=0.2       the last sweep by other rules
   normbench results table SWEEP SWEEP            several sweeps side by side
@@ -134,6 +135,12 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--all-steps", action="store_true", help="histories of every step size")
     table.add_argument(
         "--out", metavar="FOLDER", help="write a file there; without, print (Parquet: outputs)"
+    )
+
+    commands.add_parser(
+        "theory",
+        parents=[chosen],
+        help="the step sizes that theory allows, beside those that worked, and why",
     )
 
     rejudge = commands.add_parser(

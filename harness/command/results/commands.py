@@ -168,6 +168,13 @@ def _table(options: argparse.Namespace) -> int:
     return 0
 
 
+def _theory(options: argparse.Namespace) -> int:
+    from normbench.results.report.terminal import print_theory
+
+    print_theory(_sweep(options))
+    return 0
+
+
 def _figure(options: argparse.Namespace) -> int:
     drawing_options = _options(options)
     if options.name not in NAMES:
@@ -260,12 +267,13 @@ def _dashboard(options: argparse.Namespace) -> int:
     return serve(options.store, options.host, options.port)
 
 
-OF_RUNS = ("show", "table", "figure", "report")  # which begin with `_sweep`
+OF_RUNS = ("show", "table", "theory", "figure", "report")  # which begin with `_sweep`
 COMMANDS = {
     "show": _show,
     "list": _list,
     "studies": _studies,
     "table": _table,
+    "theory": _theory,
     "figure": _figure,
     "report": _report,
     "rejudge": _rejudge,
