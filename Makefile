@@ -2,7 +2,9 @@
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
+TESTS := $(VENV)/.ready-tests
 LOWEST := .venv-lowest
+PIP := -m pip --disable-pip-version-check install --quiet --quiet --progress-bar off
 # The tests of what libraries do, without those of messages, a process each.
 OF_LIBRARIES := tests/costs tests/optimizers tests/normalizers tests/test_compare.py \
 	$(addprefix tests/engine/,test_objective.py test_scheme.py fast/test_packed.py) \
@@ -23,15 +25,21 @@ GALLERY := lecture notes exercises research
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
-setup: $(READY) ## make .venv with the tested versions
+setup: $(TESTS) ## make .venv with the tested versions, for comparisons, tests and checks
 
 $(READY): pyproject.toml constraints.txt
-	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install -c constraints.txt -e '.[test]'
-	touch $(READY)
+	@echo "$(VENV): installs what a comparison needs: 860 MB, 1 to 2 minutes"
+	@python3 -m venv $(VENV)
+	@$(PYTHON) $(PIP) -c constraints.txt -e .
+	@touch $(READY)
+
+$(TESTS): $(READY)
+	@echo "$(VENV): adds what tests and checks need: 1.3 GB, 1 to 2 minutes"
+	@$(PYTHON) $(PIP) -c constraints.txt -e '.[test]'
+	@touch $(TESTS)
 
 compare: $(READY) ## the default comparison: breast cancer, softmax, three schemes
-	$(VENV)/bin/normbench
+	@$(VENV)/bin/normbench
 
 # Runs every study of some folders of conf/experiment, and prints a table a folder.
 define studies
@@ -65,28 +73,29 @@ leaderboard: $(READY) ## every scheme on every bundled data set, and who is fast
 		'normalizer=glob(*,exclude=[chain,random_rotation])' 'figures=[overview]'
 	$(VENV)/bin/normbench results profile --out outputs/leaderboard
 
-test: $(READY) ## the tests
+test: $(TESTS) ## the tests
 	$(PYTHON) -m pytest -n 2 -m "not slow"
 
 test-lowest: $(LOWEST)/.ready ## the tests of libraries, at the lowest versions that pyproject.toml allows
 	$(LOWEST)/bin/python -m pytest -n 2 -m "not slow" -p no:cacheprovider $(OF_LIBRARIES)
 
 $(LOWEST)/.ready: pyproject.toml
-	python3 -m venv $(LOWEST)
-	python3 -m tests.lowest > $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/python -m pip install -c $(LOWEST)/constraints.txt -e '.[test]'
-	touch $@
+	@echo "$(LOWEST): installs the lowest versions that are allowed"
+	@python3 -m venv $(LOWEST)
+	@python3 -m tests.lowest > $(LOWEST)/constraints.txt
+	@$(LOWEST)/bin/python $(PIP) -c $(LOWEST)/constraints.txt -e '.[test]'
+	@touch $@
 
-slow: $(READY) ## the tests that take minutes: studies, faults, a browser
+slow: $(TESTS) ## the tests that take minutes: studies, faults, a browser
 	$(ALONE) -m "slow and not whole"
 
-test-server: $(READY) ## the tests of what is recorded, against MLflow's server with PostgreSQL
+test-server: $(TESTS) ## the tests of what is recorded, against MLflow's server with PostgreSQL
 	$(ALONE) --store server $(OF_RECORDS)
 
-whole: $(READY) ## 400 generated mistakes, every kernel, every sentence: many minutes, not in CI
+whole: $(TESTS) ## 400 generated mistakes, every kernel, every sentence: many minutes, not in CI
 	$(PYTHON) -m pytest -n 2 -m whole
 
-check: $(READY) ## format, lint and types, as pre-commit and CI run them
+check: $(TESTS) ## format, lint and types, as pre-commit and CI run them
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m tests.types
@@ -94,10 +103,10 @@ check: $(READY) ## format, lint and types, as pre-commit and CI run them
 dashboard: $(READY) ## MLflow's UI on this machine, with the link to the last comparison
 	$(VENV)/bin/normbench dashboard
 
-mutants: $(READY) ## lines broken on purpose: which of them no test notices (an hour; not in CI)
+mutants: $(TESTS) ## lines broken on purpose: which of them no test notices (an hour; not in CI)
 	$(PYTHON) -m tests.mutation --sample 40
 
-bench: $(READY) ## ours beside the textbook's loop, PyTorch and JAX (those that are installed)
+bench: $(TESTS) ## ours beside the textbook's loop, PyTorch and JAX (those that are installed)
 	mkdir -p outputs
 	$(PYTHON) -m tests.benchmarks --json outputs/bench.json
 

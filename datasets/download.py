@@ -14,6 +14,10 @@ from normbench.datasets.values import UserError, place
 SECONDS = (4.0, 30.0)  # to connect, and between two bytes
 
 
+class MissingFileError(UserError):
+    """A file of others is neither in the data folder nor to be downloaded."""
+
+
 @dataclass(frozen=True)
 class Remote:
     """A file that others serve: its name, SHA-256, addresses, and folder under `data_dir`."""
@@ -29,7 +33,7 @@ def fetch(remote: Remote, data_dir: Any) -> Path:
 
     A file that is there is checked and used as it is. A download goes to a temporary name and
     takes its own only when its SHA-256 is right. Raises `UserError` where the file is not the one
-    that is expected, or is missing and cannot be had.
+    that is expected, `MissingFileError` where it is missing and cannot be had.
     """
     folder = place("data_dir", data_dir, "name a folder, such as data_dir=data").absolute()
     path = folder / remote.folder / remote.name
@@ -49,7 +53,7 @@ def fetch(remote: Remote, data_dir: Any) -> Path:
             if reason is None:
                 return path
             failures.append(f"{urlsplit(address).hostname}: {reason}")
-        raise UserError(
+        raise MissingFileError(
             f"data_dir={data_dir}: has no {path.name}, and no download of it succeeded "
             f"({'; '.join(failures)}); fetch it from {' or '.join(remote.addresses)} "
             f"and put it at {path} (SHA-256 {remote.sha256})"

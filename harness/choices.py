@@ -17,6 +17,7 @@ from typing import Any
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.values import UserError, did_you_mean, listed, spelled
 from normbench.optimizers import Optimizer
+from normbench.synonyms import remedy
 
 CONF = Path(str(files("normbench.conf")))
 TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
@@ -91,9 +92,12 @@ def names(group: str) -> list[str]:
 
 
 def no_option(group: str, name: str, known: Sequence[str]) -> str:
-    """Return that a group has no such option, which ones it has, and the one that is meant."""
-    choices = ", ".join(known)
+    """Return that a group has no such option, and what to type: one that is meant, or a list."""
     setting = spelled(group, name)
+    meant = remedy(group, name, known)
+    if meant:
+        return f"{setting}: {meant}"
+    choices = ", ".join(known)
     return f"{setting}: no such option; choose one of {choices}{did_you_mean(name, known)}"
 
 

@@ -1,9 +1,9 @@
 """The comparison from Python: what the command line runs, on arrays, without a store."""
 
-import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import fields
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,16 @@ from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run, with_default_start
 from normbench.recording.store.records import Place, of_outcome
+from normbench.rehearsal import rehearse
 from normbench.results.report.notebook import Comparison
 from normbench.results.store import memory as recorded
 from normbench.results.store.job_records import JobRecord
+from normbench.synonyms import setting_of
 from normbench.verdicts.convergence import Rules
 
 PLAIN = (bool, int, float, str, type(None))
 ARGUMENTS = dict(settings.arguments())  # by their names in Python
+PYTHON = {"normalizer": "normalizers", "dataset": "x"}  # arguments that are called otherwise
 COST, OPTIMIZER, STEP_SIZES, ITERATIONS = map(
     settings.default, ("cost", "optimizer", "step_sizes", "iterations")
 )
@@ -35,12 +38,12 @@ def compare(
     x: Any,
     y: Any,
     cost: Any = COST,
-    normalizers: Iterable[Any] = ("identity", "standard", "pca_sphere"),
-    step_sizes: Sequence[float] = STEP_SIZES,
+    normalizers: Any = ("identity", "standard", "pca_sphere"),
+    step_sizes: float | Sequence[float] = STEP_SIZES,
     iterations: int = ITERATIONS,
     *,
     optimizer: str = OPTIMIZER,
-    rules: Rules | None = None,
+    rules: Rules | Mapping[str, Any] | None = None,
     drop: Sequence[str | int] = (),
     encode: Sequence[str | int] = (),
     fill: str | None = None,
@@ -53,64 +56,139 @@ def compare(
     x: points (P, N), an array or a pandas frame, one point per row. y: targets (P,); labels of
     any kind for a cost of classes, numbers for `least_squares` on more than two distinct values.
     cost: a name under `conf/cost`, or a function of scores and targets. normalizers: names under
-    `conf/normalizer`, or scikit-learn transformers, pipelines among them. drop, encode, fill,
-    missing: what is done with the columns of a frame, as `dataset.drop` of a file's. name: what the
-    data are called. The other arguments are settings of the command line, without their groups.
-    Raises `UserError`, a ValueError, on a value that is out of its range.
+    `conf/normalizer`, or scikit-learn transformers, pipelines among them; one, or a list. rules:
+    `Rules`, or some of its fields by their names. drop, encode, fill, missing: what is done with
+    the columns of a frame, as `dataset.drop` of a file's. name: what the data are called.
+    split_seed: a list of several makes as many splits. The other arguments are settings of the
+    command line, without their groups. Raises `UserError`, a ValueError, on a value that is out of
+    its range.
     """
-    unknown = next((key for key in others if key not in ARGUMENTS), None)
-    if unknown:
-        raise TypeError(f"compare() takes no {unknown}{did_you_mean(unknown, ARGUMENTS)}")
+    _refuse_unknown(others)
     given = {"step_sizes": step_sizes, "iterations": iterations, **others}
-    records: list[JobRecord] = []
-    shared = Shared()
     with python_spelling(normalizer="normalizers"), limited_memory(given.get("memory")):
-        named = isinstance(cost, str)
-        function = locate("cost", options("cost", cost)["_target_"]) if named else cost
+        seeds = _seeds(given.pop("split_seed", settings.default("dataset.split_seed")))
         values = {
             key: settings.check(row.name, given.get(key, row.default))
             for key, row in ARGUMENTS.items()
         }
-        drawn = Drawn(**{field.name: values[field.name] for field in fields(Drawn)})
-        own = {field.name: values[field.name] for field in fields(Settings) if field.name in values}
-        own["start"] = "normal" if values["start"] is None else values["start"]
-        # The split's seed draws other starts; no seed made the points.
-        descent = Settings(**own, draws=(drawn.split_seed if drawn.test_fraction else 0, 0))
-        data = drawn.of(_dataset(name, x, y, function, Options(drop, encode, fill, missing)))
-        for normalizer in normalizers:
-            from_conf = isinstance(normalizer, str)
-            job = Job(
-                dataset=data,
-                cost=function,
-                normalizer=build("normalizer", options("normalizer", normalizer))
-                if from_conf
-                else _clone(normalizer),
-                optimizer=build("optimizer", options("optimizer", optimizer)),
-                settings=descent,
-                l2=values["l2"],
-                l2_in=values["l2_in"],
-                rules=rules or Rules(),
-            )
-            job = with_default_start(job) if values["start"] is None else job
-            choices = {
-                "dataset": data.name,
-                "cost": cost if named else getattr(cost, "__name__", type(cost).__name__),
-                "normalizer": normalizer if from_conf else type(normalizer).__name__,
-                "optimizer": optimizer,
-            }
-            place = _place(job, len(records), values, choices)
-            records.append(of_outcome(place, data, run(job, shared=shared)))
-    if not records:
-        raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")
+        function, cost_name = _cost(cost)
+        data = _dataset(name, x, y, function, Options(drop, encode, fill, missing))
+        schemes = [_scheme(normalizer) for normalizer in _listed(normalizers)]
+        judged = _rules(rules)
+        records: list[JobRecord] = []
+        shared = Shared()
+        for seed in seeds:
+            own = values | {"split_seed": seed}
+            drawn = Drawn(**{field.name: own[field.name] for field in fields(Drawn)})
+            points, descent = drawn.of(data), _descent(own, drawn)
+            for scheme_name, scheme in schemes:
+                job = Job(
+                    dataset=points,
+                    cost=function,
+                    normalizer=_clone(scheme),
+                    optimizer=build("optimizer", options("optimizer", optimizer)),
+                    settings=descent,
+                    l2=own["l2"],
+                    l2_in=own["l2_in"],
+                    rules=judged,
+                )
+                job = with_default_start(job) if own["start"] is None else job
+                if not records:
+                    rehearse(job)
+                choices = {
+                    "dataset": data.name,
+                    "cost": cost_name,
+                    "normalizer": scheme_name,
+                    "optimizer": optimizer,
+                }
+                place = _place(job, len(records), own, choices)
+                records.append(of_outcome(place, points, run(job, shared=shared)))
     return Comparison(recorded.sweep(records, {names.COMMAND.key: "normbench.compare(...)"}))
 
 
-def _signature() -> inspect.Signature:
+def _refuse_unknown(others: Mapping[str, Any]) -> None:
+    """Raise TypeError for an argument that `compare` does not take, with the one that is meant."""
+    known = signature(compare).parameters
+    for key in others:
+        if key not in ARGUMENTS:
+            setting = key if key in PYTHON else setting_of(key)
+            meant = PYTHON.get(setting, setting.rpartition(".")[2])
+            near = f"; it is called {meant} here" if meant in known else did_you_mean(key, known)
+            near = near or f"; it takes {', '.join(known)}"
+            raise TypeError(f"compare() takes no {key}{near}")
+
+
+def _seeds(value: Any) -> list[int]:
+    """Return the seeds of the splits, one or several."""
+    seeds = list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else [value]
+    if not seeds:
+        raise UserError("split_seed=[]: is empty; give a whole number, or several as [0, 1, 2]")
+    return [settings.check("dataset.split_seed", seed) for seed in dict.fromkeys(seeds)]
+
+
+def _listed(normalizers: Any) -> list[Any]:
+    """Return the normalizers that are given, one or several."""
+    one = isinstance(normalizers, str) or hasattr(normalizers, "fit")
+    schemes = [normalizers] if one or not hasattr(normalizers, "__iter__") else list(normalizers)
+    if not schemes:
+        raise UserError("normalizers=[]: is empty; name one at least, such as 'standard'")
+    return schemes
+
+
+def _scheme(normalizer: Any) -> tuple[str, Any]:
+    """Return a scheme's name and the scheme; of a pipeline the names of its steps."""
+    if isinstance(normalizer, str):
+        return normalizer, build("normalizer", options("normalizer", normalizer))
+    if isinstance(normalizer, type):
+        raise UserError(
+            f"normalizers={normalizer.__name__}: is a class; give an object of it, such as "
+            f"normalizers=[{normalizer.__name__}()]"
+        )
+    check_scheme(normalizer)
+    steps = getattr(normalizer, "steps", None) or [("", normalizer)]
+    return " + ".join(type(step).__name__ for _, step in steps), normalizer
+
+
+def _cost(cost: Any) -> tuple[Any, str]:
+    """Return a cost's function and its name."""
+    if isinstance(cost, str):
+        return locate("cost", options("cost", cost)["_target_"]), cost
+    if not callable(cost):
+        raise UserError(
+            f"cost={cost!r}: is no cost; give a name, such as 'softmax', or a function of scores "
+            "(R, C, p) and targets (p,) that gives their sum over points, (R,)"
+        )
+    return cost, getattr(cost, "__name__", type(cost).__name__)
+
+
+def _rules(rules: Any) -> Rules:
+    """Return the rules of the verdicts; raise `UserError` for one that does not exist."""
+    if rules is None or isinstance(rules, Rules):
+        return rules or Rules()
+    known = [field.name for field in fields(Rules)]
+    wrong = [key for key in rules if key not in known] if isinstance(rules, Mapping) else [rules]
+    if wrong:
+        raise UserError(
+            f"rules: there is no {wrong[0]}; give some of {', '.join(known)}, such as "
+            "rules={'tail': 0.2}"
+        )
+    return Rules(**rules)
+
+
+def _descent(values: Mapping[str, Any], drawn: Drawn) -> Settings:
+    """Return the settings of a job's descent."""
+    own = {field.name: values[field.name] for field in fields(Settings) if field.name in values}
+    own["start"] = "normal" if values["start"] is None else values["start"]
+    # The split's seed draws other starts; no seed made the points.
+    return Settings(**own, draws=(drawn.split_seed if drawn.test_fraction else 0, 0))
+
+
+def _signature() -> Signature:
     """Return the signature of `compare`, with every setting that it takes by its name."""
-    told = inspect.signature(compare)
+    told = signature(compare)
     known = [each for each in told.parameters.values() if each.kind != each.VAR_KEYWORD]
     more = [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=row.default)
+        Parameter(key, Parameter.KEYWORD_ONLY, default=row.default)
         for key, row in ARGUMENTS.items()
         if key not in told.parameters
     ]
@@ -148,7 +226,6 @@ def _clone(normalizer: Any) -> Any:
     """Return a scheme like the one that is given, which stays as it is."""
     from sklearn.base import clone
 
-    check_scheme(normalizer)
     return clone(normalizer) if hasattr(normalizer, "get_params") else deepcopy(normalizer)
 
 

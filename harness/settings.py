@@ -181,9 +181,11 @@ def decades(first: Any, last: Any, per_decade: Any = 1) -> list[float]:
 
 def _step_sizes(name: str, values: Any) -> tuple[float, ...]:
     remedy = "give a list of distinct positive numbers, such as step_sizes=[0.01,0.1,1]"
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+    if isinstance(values, (str, bytes)) or not (
+        hasattr(values, "__iter__") or hasattr(values, "__float__")
+    ):
         raise UserError(f"{name}={values}: is not a list; {remedy}")
-    sizes = list(values)
+    sizes = list(values) if hasattr(values, "__iter__") else [values]
     if not sizes:
         raise UserError(f"{name}=[]: is empty; {remedy}")
     for size in sizes:

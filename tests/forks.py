@@ -33,7 +33,7 @@ LOADED = (
         "normbench.command.results.commands",
     ),
     *(
-        "normbench.command.sweep.rehearsal",
+        "normbench.rehearsal",
         "normbench.recording.store.connection",
         "normbench.results.report.terminal",
     ),

@@ -77,7 +77,7 @@ def served(tmp_path_factory):
         )
     try:
         _wait(f"http://127.0.0.1:{port}/health", log)
-        link = log.read_text().splitlines()[0].split(": ", 1)[1]
+        link = _link(log)
         store = f"sqlite:///{folder}/mlflow.db"
         sweep = load(store, last_sweep_ids(store)[1])
         yield SimpleNamespace(link=link, base=f"http://127.0.0.1:{port}/", sweep=sweep)
@@ -86,6 +86,17 @@ def served(tmp_path_factory):
         server.wait(60)
         with pytest.raises(OSError, match="refused"):  # what it served ended with it
             DIRECT.open(f"http://127.0.0.1:{port}/health", timeout=5)
+
+
+def _link(log):
+    """Return the link that the dashboard prints once its server answers."""
+    end = time.monotonic() + PATIENCE / 1000
+    while time.monotonic() < end:
+        for line in log.read_text().splitlines():
+            if line.startswith(f"{EXPERIMENT}: "):
+                return line.split(": ", 1)[1]
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
 
 
 def _wait(address, log):

@@ -2,9 +2,12 @@
 
 from inspect import signature
 
+import autograd.numpy as anp
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from normbench import compare, settings
@@ -13,6 +16,7 @@ from normbench.datasets import Drawn, UserError, label_dataset, split
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
+from normbench.verdicts.convergence import Rules
 
 COLUMNS = ["normalizer", "step_size", "iteration", "cost", "misclassifications", "verdict"]
 
@@ -47,8 +51,6 @@ def test_frames_and_labels_of_any_kind_are_taken(two_classes):
 
 
 def test_a_transformer_and_a_function_of_ones_own_are_taken(two_classes):
-    import autograd.numpy as anp
-
     def exponential(scores, targets):
         return anp.sum(anp.exp(-targets * scores[:, 0]), axis=-1)
 
@@ -71,9 +73,77 @@ def test_starts_of_their_own_seed_repeat(two_classes):
     assert not first.cost.equals(compare(*two_classes, seed=2, **given).cost)
 
 
+def test_one_normalizer_and_one_step_size_need_no_list(two_classes):
+    one = compare(*two_classes, normalizers="standard", step_sizes=0.1, iterations=3)
+    several = compare(*two_classes, normalizers=["standard"], step_sizes=[0.1], iterations=3)
+    pd.testing.assert_frame_equal(one.frame, several.frame)
+    alone = compare(*two_classes, normalizers=RobustScaler(), step_sizes=0.1, iterations=3)
+    assert set(alone.frame.normalizer) == {"RobustScaler"}
+
+
+def test_several_splits_are_one_row_a_scheme(two_classes):
+    given = {"test_fraction": 0.25, "step_sizes": [0.1, 1], "iterations": 3}
+    several = compare(*two_classes, split_seed=[0, 1, 2], **given)
+    assert set(several.table["medians of"]) == {"3 splits"}
+    third = compare(*two_classes, split_seed=2, **given).frame
+    own = several.frame[several.frame.normalizer.str.endswith(", dataset.split_seed=2")]
+    pd.testing.assert_frame_equal(
+        own.drop(columns="normalizer").reset_index(drop=True), third.drop(columns="normalizer")
+    )
+    with pytest.raises(UserError, match=r"split_seed=\[\]: is empty"):
+        compare(*two_classes, split_seed=[], **given)
+
+
+def test_the_steps_of_a_pipeline_are_its_label(two_classes):
+    pipelines = [
+        make_pipeline(StandardScaler(), PCA(2)),
+        make_pipeline(RobustScaler(), PCA(2)),
+        make_pipeline(RobustScaler(), PCA(1)),
+    ]
+    found = compare(*two_classes, normalizers=pipelines, step_sizes=0.1, iterations=3)
+    labels = found.table["scheme"].tolist()
+    assert labels[0] == "StandardScaler + PCA"
+    assert labels[1].startswith("RobustScaler + PCA, pca__n_components=2")
+    assert labels[2].startswith("RobustScaler + PCA, pca__n_components=1")
+
+
+def test_the_table_shows_whole(two_classes):
+    found = compare(*two_classes, step_sizes=0.1, iterations=3, test_fraction=0.25)
+    with pd.option_context("display.width", 40, "display.max_columns", 3, "display.max_rows", 1):
+        shown = repr(found.table)
+        page = found.table._repr_html_()
+    assert all(name in shown.splitlines()[0] for name in found.table)
+    assert "..." not in shown + page
+
+
+def test_rules_are_taken_by_their_names(two_classes):
+    given = {"step_sizes": [0.1, 1], "iterations": 30}
+    named = compare(*two_classes, rules={"variation": 0.5}, **given)
+    assert named.frame.equals(compare(*two_classes, rules=Rules(variation=0.5), **given).frame)
+    assert not named.frame.equals(compare(*two_classes, **given).frame)
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        (lambda scores, targets: anp.sum(scores), r"cost <lambda>: gives shape \(\) for 1 runs"),
+        (lambda scores, targets: anp.exp(scores[:, 0]), "gives shape .* for 1 runs"),
+        (lambda scores, targets: scores @ anp.ones((7, 7)), "cost <lambda>: cannot be taken"),
+        (3, "cost=3: is no cost"),
+    ],
+)
+def test_a_cost_of_ones_own_is_checked_before_it_is_descended(two_classes, cost, words):
+    with pytest.raises(UserError, match=words):
+        compare(*two_classes, cost=cost, step_sizes=0.1)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"normalizers": "zscore"}, "normalizers='zscore': is called standard here"),
+        ({"normalizers": [StandardScaler]}, "normalizers=StandardScaler: is a class"),
+        ({"cost": "logistic"}, "type cost='softmax'"),
+        ({"rules": {"tial": 0.2}}, "rules: there is no tial; give some of tail"),
         ({"step_sizes": []}, "step_sizes=[]: is empty"),
         ({"step_sizes": [1, 1]}, "stands in it twice"),
         ({"step_sizes": [0]}, "not positive"),
@@ -100,9 +170,19 @@ def test_a_mistake_is_named(two_classes, given, words):
     assert words in str(caught.value)
 
 
-def test_what_is_no_argument_is_a_type_error(two_classes):
-    with pytest.raises(TypeError, match="takes no split_sed; did you mean split_seed"):
-        compare(*two_classes, split_sed=1)
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ("split_sed", "did you mean split_seed"),
+        ("epochs", "it is called iterations here"),
+        ("lr", "it is called step_sizes here"),
+        ("scaler", "it is called normalizers here"),
+        ("zzz", "it takes x, y, cost, normalizers"),
+    ],
+)
+def test_what_is_no_argument_is_a_type_error(two_classes, argument, words):
+    with pytest.raises(TypeError, match=f"takes no {argument}; {words}"):
+        compare(*two_classes, **{argument: 1})
 
 
 def test_the_arguments_and_their_defaults_are_those_of_the_table(two_classes):
@@ -157,7 +237,10 @@ def test_a_start_is_a_list_or_an_array(two_classes):
 
 
 def test_an_empty_step_of_zero_iterations_has_the_start_alone(two_classes):
-    frame = compare(*two_classes, step_sizes=[1], iterations=0)
+    found = compare(*two_classes, step_sizes=[1], iterations=0)
+    frame = found.frame
+    assert not {"best step", "verdict"} & {*found.table}
+    assert "step size" not in found.sentence
     np.testing.assert_allclose(frame.cost, np.log(2))
     assert set(frame.misclassifications) == {60}
 

@@ -65,13 +65,18 @@ def test_a_larger_sweep_reuses_the_smaller_and_lists_both(command, tmp_path):
     again = command(*words)
     assert "reused 4 of 4" in again.stdout
     assert rows(again.stdout) == rows(four.stdout)
-    # Nothing to draw: the figures are copies.
-    copies = sorted(tmp_path.glob("outputs/*/histories.svg"))
-    assert copies[-1].read_text() == copies[-2].read_text()
+    # Nothing to draw: the figures are those of before, and there is no other folder.
+    figures = sorted(tmp_path.glob("outputs/*/histories.svg"))
+    assert str(figures[-1]) in four.stdout
+    assert str(figures[-1]) in again.stdout
+    assert len(list(tmp_path.glob("outputs/[!.]*"))) == len(figures) == 2
     assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
-    # What was written in their place since is not copied.
-    for copy in copies:
-        copy.write_text("another figure")
+    copies = command(*words, "hydra.sweep.dir=outputs/mine")
+    assert str(tmp_path / "outputs" / "mine" / "histories.svg") in copies.stdout
+    assert (tmp_path / "outputs" / "mine" / "histories.svg").read_text() == figures[-1].read_text()
+    # What was written in their place since is not shown.
+    for figure in figures:
+        figure.write_text("another figure")
     command(*words)
     assert "zca_sphere" in sorted(tmp_path.glob("outputs/*/histories.svg"))[-1].read_text()
 

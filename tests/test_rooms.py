@@ -35,14 +35,14 @@ command.results
 command.sweep
     modules: normbench.command.sweep
     imports: command.config command.startup recording.resume recording.reuse recording.store
-        results.report results.pages results.store job verdicts choices datasets points settings
-        values results.safe names
-    libraries: autograd hydra numpy omegaconf submitit tqdm
+        results.report results.pages results.store rehearsal job choices datasets points
+        settings values results.safe names
+    libraries: hydra omegaconf submitit tqdm
 
 command.config
     modules: normbench.command.config
     imports: recording.reuse recording.store results.studies results.figures results.store
-        job engine verdicts choices datasets settings values results.safe names
+        job engine verdicts choices synonyms datasets settings values results.safe names
     libraries: hydra hydra_plugins omegaconf
 
 command.startup
@@ -52,9 +52,14 @@ command.startup
 
 comparison
     modules: normbench.comparison
-    imports: recording.store results.report results.store job engine engine.scheme verdicts
-        costs choices datasets settings values names
+    imports: rehearsal recording.store results.report results.store job engine engine.scheme
+        verdicts costs choices synonyms datasets settings values names
     libraries: numpy pandas sklearn
+
+rehearsal
+    modules: normbench.rehearsal
+    imports: job verdicts datasets values
+    libraries: autograd numpy
 
 recording
     modules: normbench.recording
@@ -180,8 +185,12 @@ costs
 
 choices
     modules: normbench.choices
-    imports: optimizers datasets values
+    imports: optimizers datasets synonyms values
     libraries: omegaconf sklearn
+
+synonyms
+    modules: normbench.synonyms
+    imports: values
 
 optimizers
     modules: normbench.optimizers

@@ -171,10 +171,11 @@ def _place(rows: Sequence[Mapping[Any, Any]], by: str, whose: str) -> str:
 
     whose: excess it is of which a share is left.
     """
-    sizes = list(dict.fromkeys(row.get(names.STEP_TAG.column) for row in rows))
+    still = rows[0].get(names.setting("iterations")) == "0"
+    sizes = [] if still else list(dict.fromkeys(row.get(names.STEP_TAG.column) for row in rows))
     told = [size for size in sizes if isinstance(size, str)]
     at = f" at step size{'s' if len(told) > 1 else ''} {listed(told)}" if told else ""
-    verdicts = listed(list(dict.fromkeys(row["verdict"] for row in rows)))
+    verdicts = "no step" if still else listed(list(dict.fromkeys(row["verdict"] for row in rows)))
     left = excess_left(rows[0], rows[0])
     solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(left)
     about = {"labels": " = ".join(labels_of(rows)), "at": at, "told": verdicts}

@@ -41,6 +41,8 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
         return []
     if len(schemes) < 2 or len(by_problem(schemes)) > 1 or finite(schemes).empty:
         return []
+    if problems.without_descent(schemes).all():
+        return []
     part = sweep.only(experiment)
     fast, first = _fastest(part)
     splits = splits[splits["experiment"] == experiment]
@@ -55,7 +57,8 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     doubt = _doubt(heldout.paired(splits), best, count)
     told = {"result": heldout.told(splits, best), "over": _over(count), "doubt": doubt}
     second = said("predicts", schemes=" = ".join(best), **told)
-    more = [heldout.worse_though_faster(splits, fast), heldout.rises(splits)]
+    faster = heldout.best_and_faster(splits, fast) or heldout.worse_though_faster(splits, fast)
+    more = [faster, heldout.rises(splits)]
     return [first.text, second.text, *filter(None, more), *_edges(part)]
 
 

@@ -47,10 +47,10 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         entry |= {
             "scheme": row["label"],
             "medians of": row.get(REPEATS) or None,
-            "verdict": row["verdict"] or None,
+            "verdict": (row["verdict"] or None) if failed or not stays else None,
             names.RECORDED.key: ", ".join(word for word in words if word and word != names.KEPT)
             or None,
-            step: row.get(names.STEP_TAG.column),
+            step: None if stays else row.get(names.STEP_TAG.column),
             "levels up to": None if failed else levels_up_to(row),
             "cost": row.get(names.FINAL_COST.column),
             "cost q1": row.get(names.quartile(names.TRAIN_COST, "q1").column),

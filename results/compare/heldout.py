@@ -201,6 +201,17 @@ def told(splits: pd.DataFrame, schemes: Sequence[str], more: int = 0) -> str:
     return f"{middle:.{1 + more}%} of the test points misclassified"
 
 
+def best_and_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
+    """Return the sentence that the faster schemes predict best; empty where others do as well."""
+    best = predicts_best(splits)
+    if not set(fast) >= set(best) or set(best) == set(splits["scheme"]):
+        return ""
+    count = splits["split"].nunique()
+    sure = not not_told_apart(paired(splits), best)
+    how = "" if sure else f", though {count} {_splits(count)} too few to be sure"
+    return said("faster_predicts_best", how=how).text
+
+
 def worse_though_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
     """Return the sentence that the faster schemes predict worse than others; empty otherwise."""
     best = predicts_best(splits)

@@ -5,6 +5,11 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from contextlib import suppress
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from threading import Thread
 
 from normbench import names
 from normbench.results.pages import view
@@ -14,6 +19,7 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
 
 HOST, PORT = "127.0.0.1", 5000
+LOOK, ANSWER = 0.2, 2.0  # seconds: between two looks whether the server answers, and for an answer
 
 
 def link(sweep: Sweep, experiment: str, port: int = PORT, host: str = HOST) -> str:
@@ -38,7 +44,7 @@ def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
 
 
 def serve(store: str, host: str = HOST, port: int = PORT) -> int:
-    """Serve MLflow's UI until Ctrl-C, after printing the links to the last comparison.
+    """Serve MLflow's UI until Ctrl-C; print the links to the last comparison once it answers.
 
     A store that is a server serves itself: its links are all there is to print. Raises ResultsError
     where the store is missing or empty or the port is taken.
@@ -49,11 +55,11 @@ def serve(store: str, host: str = HOST, port: int = PORT) -> int:
     sweep, notes = state.read(store)
     for note in notes:
         print(note, flush=True)
-    for experiment in sweep.experiments:
-        print(f"{experiment}: {link(sweep, experiment, port, host=host)}", flush=True)
+    links = [f"{name}: {link(sweep, name, port, host=host)}" for name in sweep.experiments]
     if serves_itself:
+        print(*links, sep="\n", flush=True)
         return 0
-    print("Ctrl-C ends it.", flush=True)
+    print("MLflow's server starts; the link comes when it answers. Ctrl-C ends it.", flush=True)
     command = [sys.executable, "-m", "mlflow", "server"]
     command += ["--host", host, "--port", str(port), "--workers", "1"]
     settings = {
@@ -73,6 +79,7 @@ def serve(store: str, host: str = HOST, port: int = PORT) -> int:
         errors="replace",
     )
     assert server.stdout is not None
+    Thread(target=_announce, args=(server, host, port, links), daemon=True).start()
     try:
         for line in server.stdout:  # what it says is cleaned, as all that is printed
             print(line, end="", flush=True)
@@ -82,6 +89,18 @@ def serve(store: str, host: str = HOST, port: int = PORT) -> int:
     finally:  # also where this process alone is told to end
         server.terminate()
         server.wait()
+
+
+def _announce(server: "subprocess.Popen[str]", host: str, port: int, links: list[str]) -> None:
+    """Print the links once the server answers."""
+    while server.poll() is None:
+        with suppress(OSError, HTTPException):
+            asked = HTTPConnection(host, port, timeout=ANSWER)
+            asked.request("GET", "/health")
+            if asked.getresponse().status == HTTPStatus.OK:
+                print(*links, sep="\n", flush=True)
+                return
+        time.sleep(LOOK)
 
 
 def _leave(number: int, _: object) -> None:

@@ -42,11 +42,11 @@ class Known:
         words = json.dumps([jobs, *code, *wanted])
         self.digest = hashlib.sha256(words.encode()).hexdigest()
 
-    def copied(self) -> dict[str, list[Path]] | None:
-        """Return this sweep's files, copied from an equal sweep's; None where they are not there.
+    def files(self, copy: bool) -> dict[str, list[Path]] | None:
+        """Return an equal sweep's files, where they are; None where they are not there.
 
-        None, too, where a file is no longer what that sweep drew. Raises nothing: what cannot be
-        copied is drawn.
+        None, too, where a file is no longer what that sweep drew. copy: they are copied into this
+        sweep's folder. Raises nothing: what is not there is drawn.
         """
         if not self.reused:
             return None
@@ -57,13 +57,13 @@ class Known:
                 return None
             try:
                 folder, drawn = tags[names.FOLDER.key], tags[names.DRAWN_FILES.key]
-                found[experiment] = self._copies(Path(folder), json.loads(drawn))
+                found[experiment] = self._found(Path(folder), json.loads(drawn), copy)
             except (OSError, KeyError, ValueError, AttributeError):
                 return None
         return found
 
-    def _copies(self, drawn: Path, names: Mapping[str, str]) -> list[Path]:
-        """Copy figures from another sweep's folder, which must be this one's neighbour.
+    def _found(self, drawn: Path, names: Mapping[str, str], copy: bool) -> list[Path]:
+        """Return figures of another sweep's folder, which must be this one's neighbour.
 
         names: the files' names, each with the digest of its content. They come from the store,
         where somebody else may have written the name of any file. Raises ValueError where it is no
@@ -75,12 +75,12 @@ class Known:
         for name, told in names.items():
             if clean.name(name) != name or Path(name).suffix not in KINDS:
                 raise ValueError(name)
-            text = texts[self.folder / name] = files.content(drawn / name, LARGEST)
+            text = texts[name] = files.content(drawn / name, LARGEST)
             if _digest(text) != told:
                 raise ValueError(name)
-        for file, text in texts.items():
-            file.write_bytes(text)
-        return list(texts)
+        for name, text in texts.items() if copy else ():
+            (self.folder / name).write_bytes(text)
+        return [(self.folder if copy else drawn) / name for name in texts]
 
     def remember(self, written: Mapping[str, Sequence[Path]]) -> None:
         """Say on each experiment's sweep run what was drawn. Raises `StoreLostError`."""

@@ -31,6 +31,16 @@ TEST = {
 }
 
 
+class Table(pd.DataFrame):  # type: ignore[misc]
+    """A frame that shows every row and column, whatever pandas would leave out of a wide one."""
+
+    def __repr__(self) -> str:
+        return str(self.to_string())
+
+    def _repr_html_(self) -> str:
+        return str(self.to_html())
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """Schemes, compared: of `normbench.compare`, or as a store has them.
@@ -66,13 +76,13 @@ class Comparison:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row a scheme, at its best step size."""
-        return tables.summary(self.sweep)
+        """One row a scheme, at its best step size; it shows whole."""
+        return Table(tables.summary(self.sweep))
 
     @cached_property
     def cross_validation(self) -> pd.DataFrame:
         """One row a scheme: what `folds` found of points held out; empty without them."""
-        return heldout.cross_validated(self.sweep)
+        return Table(heldout.cross_validated(self.sweep))
 
     @cached_property
     def sentence(self) -> str:

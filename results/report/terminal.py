@@ -78,14 +78,29 @@ def present(
     return drawn
 
 
+def print_theory(sweep: Sweep) -> None:
+    """Print what theory predicts, beside what was observed, and what follows from it."""
+    if not _print_predictions(sweep):
+        print("nothing was recorded of theory; theory=full finds it out, whatever it costs\n")
+    for name in sweep.experiments:
+        print(textwrap.fill(f"{name}: {theory.explanation(sweep, name)}", 100))
+
+
+def _print_predictions(sweep: Sweep) -> bool:
+    """Print the table of theory's predictions; return whether there is one."""
+    predicted = theory.predictions(sweep)
+    if "2/L" not in predicted:
+        return False
+    ratio = RATIO if "ratio" in predicted else ""
+    _print_table(f"theory against observation{ratio}", predicted)
+    return True
+
+
 def _print_comparisons(sweep: Sweep) -> None:
     """Print what theory predicted, how test points fared, and pairs where there are splits."""
     for note in profile.notes([sweep]):
         print(textwrap.fill(note, 100), end="\n\n")
-    predicted = theory.predictions(sweep)
-    if "2/L" in predicted:
-        ratio = RATIO if "ratio" in predicted else ""
-        _print_table(f"theory against observation{ratio}", predicted)
+    _print_predictions(sweep)
     pairs, splits = comparisons.repeated(sweep), heldout.by_split(sweep)
     if not splits.empty:
         _print_table(HELD_OUT, heldout.summary(splits))

@@ -125,6 +125,7 @@ TEMPLATES = {
     "predicts": "Predicts best: {schemes}, {result}{over}{doubt}.",
     "faster_predicts_worse": "The faster descent predicts worse, {how}: {theirs} under {faster}, "
     "against {least} under {best}.",
+    "faster_predicts_best": "The faster descent predicts best, too{how}.",
     "rises": "The test cost rises again under {schemes}.",
     # what a figure shows
     "mean_ranks": "Over {problems:d} problems, the mean rank by iterations to {target} of the "

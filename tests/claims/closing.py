@@ -374,6 +374,11 @@ def _worse(jury, said):
     ]
 
 
+def _best_too(jury, said):
+    ends = {label: jury.test_end(label) for label in jury.best}
+    return ["too few to be sure" in said["how"], len({*map(float, ends.values())}) > 1]
+
+
 def _rises(jury, said):
     checks, named = [], set()
     for one in said["schemes"].split("; "):
@@ -615,6 +620,7 @@ CHECKS = {
     "predicts": _predicts,
     "predicts_unknown": lambda jury, said: [jury.tests == 0],
     "faster_predicts_worse": _worse,
+    "faster_predicts_best": _best_too,
     "rises": _rises,
     "thresholds": _thresholds,
     "same_threshold": _same_threshold,

@@ -26,7 +26,7 @@ def sweep_dir_below_a_file(folder: Path) -> list[str]:
 
 # A word that is nearly right, in each place of the command line, and what is meant.
 NEARLY = {
-    ("normaliser=standard",): "did you mean normalizer",
+    ("normaliser=standard",): "type normalizer=standard",
     ("expermient=textbook/mnist",): "did you mean experiment",
     ("iteration=5",): "did you mean iterations",
     ("rules.tial=0.2",): "did you mean rules.tail",

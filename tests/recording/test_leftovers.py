@@ -342,11 +342,13 @@ def test_figures_are_copied_from_a_neighbour_and_nothing_else_is(tmp_path):
     (mine / "a.png").unlink()
     told = hashlib.sha256(b"drawn").hexdigest()[:16]
 
-    def copied(folder, name):
+    def copied(folder, name, copy=True):
         known = Known(Tags(folder, json.dumps({name: told})), mine, {NAME: "1"}, [])
-        return known.copied()
+        return known.files(copy)
 
     neighbour = tmp_path / "outputs" / "other"
+    assert copied(neighbour, "a.png", copy=False) == {NAME: [neighbour / "a.png"]}
+    assert not (mine / "a.png").exists()
     assert copied(neighbour, "a.png") == {NAME: [mine / "a.png"]}
     assert (mine / "a.png").read_bytes() == b"drawn"
     for folder, name in {

@@ -154,6 +154,8 @@ def _resolved(config: DictConfig) -> tuple[dict[str, Any], ValueError | None]:
         except ValueError as error:
             mistake = mistake or error
             plain[key] = _plain(config._get_node(key), resolve=False)
+    if isinstance(plain["step_sizes"], (int, float)):  # one is recorded as a list of one
+        plain["step_sizes"] = [plain["step_sizes"]]
     return plain, mistake
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
@@ -54,7 +55,7 @@ def _unread(word: str, reason: str) -> str:
         groups = [found for found in PLACES if option in names(found) and name in ("", found)]
         if groups:
             return f"is no setting; write {groups[0]}={option}"
-        near = did_you_mean(word, ("results", "dashboard", *_settings()))
+        near = did_you_mean(word, ("results", "dashboard", *setting_names()))
         return f"is no setting, which is written NAME=VALUE; {HELP}{near}"
     name, _, value = word.partition("=")
     if "=" in value and not {"'", '"'} & set(value):
@@ -62,7 +63,8 @@ def _unread(word: str, reason: str) -> str:
     return f"cannot be read ({reason}); {quoted}"
 
 
-def _settings() -> list[str]:
+@cache
+def setting_names() -> list[str]:
     """Return the names of all settings and groups, of the options of groups too."""
     groups = (*CHOICES, "tracking")
     known = [
@@ -96,7 +98,7 @@ def one_line(error: BaseException) -> str | None:
     if unknown:
         return _plain(
             f"{unknown[1]}: no such setting; normbench --cfg job lists them, "
-            f"normbench --help the choices{did_you_mean(unknown[1], _settings())}"
+            f"normbench --help the choices{did_you_mean(unknown[1], setting_names())}"
         )
     refused = re.match(r"Error merging override (.+)", text)
     if refused:

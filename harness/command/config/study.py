@@ -1,14 +1,16 @@
 """What a study says of its source, from its file to the tag that keeps it."""
 
 import json
+from collections.abc import Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
-from normbench import names
+from normbench import choices, names
 from normbench.command.config.errors import reading
 from normbench.datasets.values import UserError
 from normbench.results.store.errors import ResultsError
 
+EXPERIMENT = "experiment"
 LONGEST = 7900  # characters: MLflow keeps 8,000 of a tag
 
 
@@ -36,3 +38,17 @@ def expected(config: DictConfig) -> dict[str, str]:
             "say less in words"
         )
     return {names.EXPECTED.key: text}
+
+
+def stand_in(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words that let a study run without its source's file; none for most studies.
+
+    words: of the command line. None, too, where they choose the data.
+    """
+    given = dict(word.partition("=")[::2] for word in words)
+    study = given.get(EXPERIMENT)
+    if study not in choices.names(EXPERIMENT) or "dataset" in given:
+        return ()
+    config = OmegaConf.load(choices.CONF / EXPERIMENT / f"{study}.yaml")
+    instead = OmegaConf.to_container(config, resolve=False).get("study", {}).get("stand_in", ())
+    return tuple(instead)

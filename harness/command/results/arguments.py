@@ -10,7 +10,8 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE
 
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
-SHAPES = ("column", "page", "slide", "screen")
+SCREEN = "screen"  # the format of the figures that a comparison ends in
+SHAPES = ("column", "page", "slide", SCREEN)
 
 EXAMPLES = """examples:
   normbench results                              the last sweep's table and figures
@@ -19,6 +20,7 @@ EXAMPLES = """examples:
   normbench results figure histories --steps 0.1,1 --scale linear
   normbench results figure contours --out figures
   normbench results figure film --scheme zca_sphere
+  normbench results theory                       what theory allows, and what worked
   normbench results report                       one HTML file with all of it
   normbench results rejudge rules.tail=0.2       the last sweep by other rules
   normbench results table SWEEP SWEEP            several sweeps side by side
@@ -100,7 +102,11 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser(
         "show", parents=[chosen, drawn], help="a sweep's table and every figure that it has"
     )
-    show.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/SWEEP)")
+    show.add_argument(
+        "--out",
+        metavar="FOLDER",
+        help="where figures go (outputs/SWEEP, of a format outputs/SWEEP/FORMAT)",
+    )
 
     commands.add_parser("list", parents=[store], help="the sweeps of a store")
 
@@ -129,6 +135,12 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--all-steps", action="store_true", help="histories of every step size")
     table.add_argument(
         "--out", metavar="FOLDER", help="write a file there; without, print (Parquet: outputs)"
+    )
+
+    commands.add_parser(
+        "theory",
+        parents=[chosen],
+        help="the step sizes that theory allows, beside those that worked, and why",
     )
 
     rejudge = commands.add_parser(
@@ -162,7 +174,11 @@ def _parser() -> argparse.ArgumentParser:
         description="figures:\n" + "\n".join(f"  {key:16}{what}" for key, what in NAMES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    figure.add_argument("--out", metavar="FOLDER", help="where the files go (outputs/SWEEP)")
+    figure.add_argument(
+        "--out",
+        metavar="FOLDER",
+        help="where the files go (outputs/SWEEP, of a format outputs/SWEEP/FORMAT)",
+    )
     figure.add_argument(
         "--scheme", metavar="NAME", help="of one scheme alone; a film is of the last without"
     )
@@ -186,7 +202,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", metavar="FOLDER", help="draw the performance profiles there, as PNG, SVG and PDF"
     )
     profile.add_argument(
-        "--format", choices=SHAPES, default="screen", help="of the figure (%(default)s)"
+        "--format", choices=SHAPES, default=SCREEN, help="of the figure (%(default)s)"
     )
 
     dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
@@ -231,7 +247,7 @@ def _drawing_options() -> _Parser:
     drawn.add_argument(
         "--format",
         choices=SHAPES,
-        default="screen",
+        default=SCREEN,
         help="3.3 inches of a column, 6.5 of a page, a 13-inch slide, or a screen (%(default)s)",
     )
     drawn.add_argument(

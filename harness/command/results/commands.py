@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normbench import names
-from normbench.command.results.arguments import near, parsed
+from normbench.command.results.arguments import SCREEN, SHAPES, near, parsed
 from normbench.command.startup.garbage import collect_seldom
 from normbench.results.figures import NAMES
 from normbench.results.safe import clean
@@ -108,7 +108,11 @@ def _options(options: argparse.Namespace) -> "Options":
 
 
 def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
-    return Path(options.out or Path("outputs") / clean.name(sweep.sweep_id)).absolute()
+    """Return where files go; a figure of another format leaves the comparison's own as it is."""
+    shape = getattr(options, "format", SCREEN)
+    own = Path("outputs") / clean.name(sweep.sweep_id)
+    own = own / shape if shape in SHAPES and shape != SCREEN else own
+    return Path(options.out or own).absolute()
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -172,6 +176,13 @@ def _table(options: argparse.Namespace) -> int:
     except OSError as error:
         raise unwritable(folder, error) from error
     print(file)
+    return 0
+
+
+def _theory(options: argparse.Namespace) -> int:
+    from normbench.results.report.terminal import print_theory
+
+    print_theory(_sweep(options))
     return 0
 
 
@@ -267,12 +278,13 @@ def _dashboard(options: argparse.Namespace) -> int:
     return serve(options.store, options.host, options.port)
 
 
-OF_RUNS = ("show", "table", "figure", "report")  # which begin with `_sweep`
+OF_RUNS = ("show", "table", "theory", "figure", "report")  # which begin with `_sweep`
 COMMANDS = {
     "show": _show,
     "list": _list,
     "studies": _studies,
     "table": _table,
+    "theory": _theory,
     "figure": _figure,
     "report": _report,
     "rejudge": _rejudge,

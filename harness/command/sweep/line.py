@@ -2,19 +2,26 @@
 
 import argparse
 import os
+import shlex
+import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
+from hydra._internal.hydra import Hydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override
 from hydra.types import TaskFunction
 
 from normbench.choices import names
+from normbench.command.config import study
 from normbench.command.config.errors import HELP, reading
 from normbench.command.config.grid import hold_back
+from normbench.command.config.mistyped import of_flag, refuse_mistyped
 from normbench.command.sweep import hydras_own
 from normbench.command.sweep import sweeper as sweep
+from normbench.datasets import MissingFileError
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES
 
@@ -31,6 +38,10 @@ def run(words: Sequence[str], job: TaskFunction) -> None:
     parser = _parser()
     _refuse_flags(words)
     asked = parser.parse_intermixed_args(list(words))
+    if asked.version:
+        print(f"normbench {version('normbench')}")
+        return
+    refuse_mistyped(asked.overrides)
     with hydras_own.started(_folder(asked.config_dir)) as hydra:
         if asked.help:
             hydra.app_help(CONFIG, parser, asked)
@@ -42,10 +53,31 @@ def run(words: Sequence[str], job: TaskFunction) -> None:
             _check_completion(asked.overrides)
             hydra.shell_completion(CONFIG, asked.overrides)
         else:
-            _check(asked.overrides)
-            left, held = hold_back(asked.overrides)
-            sweep.register(words, held)
-            hydra.multirun(CONFIG, job, left)
+            _compare(hydra, words, asked.overrides, job)
+
+
+def _compare(
+    hydra: Hydra, words: Sequence[str], overrides: Sequence[str], job: TaskFunction
+) -> None:
+    """Run a comparison; a study whose data are not to be had runs on others, and says so.
+
+    words: the command line as it was typed; overrides: the settings among them.
+    """
+    _check(overrides)
+    left, held = hold_back(overrides)
+    sweep.register(words, held)
+    try:
+        hydra.multirun(CONFIG, job, left)
+    except MissingFileError as missing:
+        instead = study.stand_in(overrides)
+        if not instead:
+            raise
+        print(
+            f"{missing}\nThe study runs on other data meanwhile, and its numbers are not those of "
+            f"its source: {shlex.join(instead)}",
+            file=sys.stderr,
+        )
+        _compare(hydra, [*words, *instead], [*overrides, *instead], job)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -64,9 +96,12 @@ class _Parser(argparse.ArgumentParser):
 
 def _refuse_flags(words: Sequence[str]) -> None:
     """Raise `UserError` for a flag that there is not; argparse would take `-cn` for `-c n`."""
-    for word in words:
-        flag = word.partition("=")[0]
+    for word, after in zip(words, [*words[1:], None]):
+        flag, _, value = word.partition("=")
         if flag.startswith("-") and flag.strip("-") and flag not in _Parser.flags:
+            meant = of_flag(flag, value or after)
+            if meant:
+                raise UserError(f"{word}: {meant}")
             near = did_you_mean(flag, [known for known in _Parser.flags if known.startswith("--")])
             raise UserError(f"{word}: there is no such flag; {HELP}{near}")
 
@@ -76,6 +111,7 @@ def _parser() -> _Parser:
     parser.add_argument("overrides", nargs="*", help="NAME=VALUE")
     for flag, letters, words in (
         ("--help", "-h", "the choices and settings"),
+        ("--version", "-V", "the version of normbench"),
         ("--multirun", "-m", "allowed anywhere, and never needed"),
         ("--resolve", "-R", "with --cfg: the values of what is derived"),
         ("--shell-completion", "-sc", "Hydra's, to install or remove"),

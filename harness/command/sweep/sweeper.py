@@ -101,7 +101,7 @@ class Sweep(Sweeper):
         is a mistake in all of its jobs is raised, and nothing is recorded. Of words that only do
         not fit one another those jobs fail, and the others run.
         """
-        from normbench.command.sweep.rehearsal import rehearse
+        from normbench.rehearsal import rehearse
 
         experiments: dict[str, None] = {}
         notes: dict[str, None] = {}
@@ -271,11 +271,14 @@ class Sweep(Sweeper):
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
         known = Known(self.writer, self.folder, self.parents, outcomes, self.figures)
+        # A folder that the user names gets its files, whoever drew them first.
+        named = any(word.startswith("hydra.sweep.dir=") for word in self.words)
+        files = known.files(copy=named)
         unsaid: str | None = None
         try:
             found = load(self.writer.store.uri, self.sweep_id)
             publish(self.writer, found, self.parents)
-            show = partial(present, found, self.folder, drawn=known.copied(), wanted=self.figures)
+            show = partial(present, found, self.folder, drawn=files, wanted=self.figures)
             try:
                 written = show()
                 print(end="", flush=True)
@@ -291,12 +294,15 @@ class Sweep(Sweeper):
                 f"{words}; every job is recorded: normbench results draws them"
             ) from error
         attach(self.writer, found, written, self.parents)
-        known.remember(written)
+        if files is None or named:
+            known.remember(written)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)
         self.writer.end_abandoned(self._is_mine)  # what a call repeated in vain has left
         self._check_stands(outcomes)
+        if files is not None and not named:  # nothing of this sweep's is in its folder
+            leftovers.remove_ledger(self.folder, self.sweep_id, self.lock)
         if unsaid:
             raise SweepError(f"{unsaid}; every job is recorded: normbench results draws them")
         if not failures:

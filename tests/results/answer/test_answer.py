@@ -279,7 +279,7 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
         for name in count
         for n in range(splits)
     ]
-    fast, predicts = fastest.answers(sweep, "x", pd.DataFrame(of_tests))
+    fast, predicts, faster = fastest.answers(sweep, "x", pd.DataFrame(of_tests))
     assert fast == (
         f"Descends fastest: a, {middle} iterations on this grid to 1e-2 of the excess "
         f"(b {middle + 2} on this grid), median of {splits} splits{doubt}."
@@ -288,6 +288,8 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
         "Predicts best: a, 3.0% of the test points misclassified, "
         f"median of {splits} splits{doubt}."
     )
+    few = f", though {splits} splits are too few to be sure" if doubt else ""
+    assert faster == f"The faster descent predicts best, too{few}."
     one = pd.DataFrame(of_tests[::splits])
     assert fastest.answers(sweep, "x", one)[1].endswith("; 1 split does not tell it apart from b.")
 

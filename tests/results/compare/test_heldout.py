@@ -19,6 +19,18 @@ def splits(**schemes):
     return pd.DataFrame(rows)
 
 
+def test_a_faster_scheme_that_predicts_best_is_told():
+    told = "The faster descent predicts best, too"
+    few = splits(fast=[0.02, 0.02], slow=[0.04, 0.05])
+    assert heldout.best_and_faster(few, ["fast"]) == (
+        f"{told}, though 2 splits are too few to be sure."
+    )
+    sure = splits(fast=[0.02] * 6, slow=[0.04] * 6)
+    assert heldout.best_and_faster(sure, ["fast"]) == f"{told}."
+    assert heldout.best_and_faster(sure, ["slow"]) == ""
+    assert heldout.best_and_faster(splits(fast=[0.02], slow=[0.02]), ["fast"]) == ""
+
+
 def test_a_faster_scheme_that_predicts_worse_is_told():
     table = splits(fast=[0.04, 0.05, 0.06], slow=[0.02, 0.03, 0.01])
     assert heldout.predicts_best(table) == ["slow"]

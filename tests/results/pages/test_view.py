@@ -4,6 +4,8 @@ import base64
 import json
 import socket
 import zlib
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import pytest
 
@@ -153,6 +155,37 @@ def test_a_port_that_is_taken_is_told_of(images, capsys):
     assert told.out == ""
     assert told.err.startswith(f"normbench: --port {port}: cannot be used on 127.0.0.1 (Address")
     assert told.err.endswith("choose another port with --port\n")
+
+
+class Health(BaseHTTPRequestHandler):
+    """Answers after two refusals."""
+
+    asked = 0
+
+    def do_GET(self):
+        Health.asked += 1
+        self.send_response(200 if Health.asked > 2 else 503)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_the_link_is_printed_once_the_server_answers(capsys):
+    class Server:
+        poll = staticmethod(lambda: None)
+
+    class Ended:
+        poll = staticmethod(lambda: 1)
+
+    with HTTPServer(("127.0.0.1", 0), Health) as health:
+        Thread(target=health.serve_forever, daemon=True).start()
+        dashboard._announce(Server, *health.server_address, ["the link"])
+        health.shutdown()
+    assert capsys.readouterr().out == "the link\n"
+    assert Health.asked == 3
+    dashboard._announce(Ended, "127.0.0.1", 1, ["the link"])
+    assert capsys.readouterr().out == ""
 
 
 def test_a_store_that_is_a_server_serves_itself(three, capsys, monkeypatch):

@@ -228,6 +228,10 @@ CASES = {
         closing(runs(*BOTH), over_splits(a=[0.2], b=[0.1])),
         closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])),
     ),
+    "faster_predicts_best": (
+        closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])),
+        closing(runs(*BOTH), over_splits(a=[0.1], b=[0.1])),
+    ),
     "rises": (heldout.rises(rising(0.03)), heldout.rises(rising(0.01))),
 }
 

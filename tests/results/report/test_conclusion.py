@@ -66,6 +66,18 @@ def test_what_theory_predicted_stands_beside_where_there_is_something(told, colu
     assert max(map(len, lines)) in range(80, 101)
 
 
+def test_theory_is_printed_alone(capsys, monkeypatch):
+    table = pd.DataFrame({"scheme": ["a"], "2/L": [0.5]})
+    monkeypatch.setattr(conclusion.theory, "predictions", lambda sweep: table)
+    conclusion.print_theory(runs(*TWO))
+    assert capsys.readouterr().out.startswith("theory against observation\n")
+    monkeypatch.setattr(conclusion.theory, "predictions", lambda sweep: NOTHING)
+    conclusion.print_theory(runs(*TWO))
+    text = capsys.readouterr().out
+    assert text.startswith("nothing was recorded of theory; theory=full")
+    assert "\nx: " in text
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_test_points_are_told_by_scheme_and_in_pairs_of_several_splits(told, count, monkeypatch):
     held = splits(a=[0.1, 0.1], b=[0.2, 0.2]).query("split < @count")

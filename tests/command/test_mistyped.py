@@ -1,0 +1,161 @@
+"""Words of a command line that are no settings: each is answered with what to type."""
+
+import pytest
+
+from normbench import synonyms
+from normbench.choices import names, no_option
+from normbench.command.config import study
+from normbench.command.config.mistyped import OF_RESULTS, of_flag, refuse_mistyped
+from normbench.command.results.commands import COMMANDS
+from normbench.command.sweep import line, sweeper
+from normbench.datasets import MissingFileError, UserError
+from normbench.settings import ROWS
+
+# What is typed, and how the answer ends.
+ANSWERS = {
+    "lr=0.1": "type step_sizes=0.1",
+    "learning_rate=0.1": "type step_sizes=0.1",
+    "eta=[0.1,1]": "type 'step_sizes=[0.1,1]'",
+    "step_size=0.1": "type step_sizes=0.1",
+    "epochs=20": "type iterations=20",
+    "n_iter=20": "type iterations=20",
+    "loss=softmax": "type cost=softmax",
+    "scaler=standard": "type normalizer=standard",
+    "test_size=0.25": "type dataset.test_fraction=0.25",
+    "l2=0.1": "type cost.l2=0.1",
+    "adam=1": "type optimizer=adam",
+    "batch_size=32": "with dataset.points=200",
+    "list": "type normbench results list",
+    "run": "such as normbench dataset=wine cost=multiclass_softmax",
+    "compare": "such as normbench dataset=wine cost=multiclass_softmax",
+    "version": "type normbench --version",
+    "normalizer==standard": "type normalizer=standard",
+    "normalizer = standard": "type normalizer=standard",
+    "normalizer= standard": "type normalizer=standard",
+    "normalizer =standard": "type normalizer=standard",
+    "step_sizes=": "type 'step_sizes=${...}' in single quotes, or step_sizes=VALUE",
+    "step_sizes=[0,1;0,5]": "type 'step_sizes=[0.1,0.5]'",
+    "step_sizes=[0.1;0.5]": "type 'step_sizes=[0.1,0.5]'",
+    "step_sizes=0,1": "type step_sizes=0.1",
+    "step_sizes=0.1,1": "type 'step_sizes=[0.1,1]'",
+    "step_sizes=7,2": "powers of ten, 'step_sizes=${decades:-7,2}' in single quotes",
+    "cost.l2=0,1": "type cost.l2=0.1, or cost.l2=0.0,1 to compare 0 and 1",
+    "normalizer.ridge=0,1": "type normalizer.ridge=0.1, or normalizer.ridge=0.0,1 to compare 0 and"
+    " 1",
+    "dataset.test_fraction=0,25": "to compare 0 and 25",
+    "normalizer.components=0,95": "type normalizer.components=0.95",
+    "iterations=1,000": "type iterations=1000",
+}
+# What is a comparison, however near it is to one of those.
+COMPARED = (
+    *("step_sizes=0.1", "step_sizes=[0.1,1]", "step_sizes=[0.1],[1]", "iterations=10,100"),
+    *("normalizer.ridge=0,1e-3", "normalizer.ridge=0,0.1,1", "dataset.split_seed=0,1,2"),
+    *("dataset.points=50,80,200", "dataset.points=100,200", "normalizer.components=2,3"),
+    *("shown_step=null", "tracking.uri=sqlite:///a=b", "hydra.launcher.n_jobs=2", "cost.l2=0,1,2"),
+)
+OPTIONS = {
+    "normalizer=zscore": "standard",
+    "normalizer=whitening": "pca_sphere",
+    "normalizer=StandardScaler": "standard",
+    "normalizer=scale": "standard",
+    "normalizer=PCA-Sphere": "pca_sphere",
+    "cost=logistic": "softmax",
+    "cost=log_loss": "softmax",
+    "cost=cross_entropy": "softmax",
+    "cost=mse": "least_squares",
+    "optimizer=sgd": "gradient_descent",
+    "optimizer=gd": "gradient_descent",
+}
+
+
+@pytest.mark.parametrize("typed", ANSWERS)
+def test_a_mistyped_word_is_answered_with_what_to_type(typed):
+    words = typed.split(" ")
+    with pytest.raises(UserError) as caught:
+        refuse_mistyped(["iterations=5", *words])
+    told = str(caught.value)
+    assert told.startswith(typed.split()[0]), told
+    assert told.endswith(ANSWERS[typed]), told
+
+
+def test_what_is_compared_is_taken():
+    refuse_mistyped(COMPARED)
+
+
+@pytest.mark.parametrize("typed", OPTIONS)
+def test_an_option_of_another_name_is_answered_with_its_name_here(typed):
+    group, _, name = typed.partition("=")
+    told = no_option(group, name, names(group))
+    assert told.startswith(f"{typed}: is called {OPTIONS[typed]} here")
+    assert told.endswith(f"; type {group}={OPTIONS[typed]}")
+
+
+def test_a_class_and_a_file_of_ones_own_are_answered_with_how_they_are_named():
+    told = no_option("normalizer", "mine.Halve", names("normalizer"))
+    assert "'packages=[mine]' normalizer=chain 'normalizer.schemes=[mine.Halve]'" in told
+    assert "dataset=csv dataset.path=my.csv" in no_option("dataset", "my.csv", names("dataset"))
+
+
+@pytest.mark.parametrize(
+    ("words", "typed"),
+    [
+        (["--dataset", "iris"], "dataset=iris"),
+        (["--dataset=iris"], "dataset=iris"),
+        (["--lr", "0.1"], "step_sizes=0.1"),
+        (["--test-fraction", "0.25"], "dataset.test_fraction=0.25"),
+        (["--iterations"], "iterations=VALUE"),
+    ],
+)
+def test_a_flag_that_is_a_setting_is_answered_without_dashes(words, typed):
+    with pytest.raises(UserError, match=f"without dashes; type {typed}$"):
+        line.run(words, lambda config: None)
+    assert of_flag("--zzz", None) == ""
+
+
+def test_the_version_is_told(capsys):
+    line.run(["--version"], lambda config: None)
+    assert capsys.readouterr().out.startswith("normbench 0.")
+
+
+def test_every_synonym_stands_for_something_that_exists_and_for_one_thing_alone():
+    groups = {"hydra.launcher.n_jobs", "hydra.sweep.dir", "dataset.path"}
+    groups |= {"normalizer.components", "normalizer.ridge"}
+    assert set(synonyms.SETTINGS) <= set(ROWS) | groups
+    for group, table in synonyms.OPTIONS.items():
+        assert set(table) <= set(names(group)), group
+        assert not {word for words in table.values() for word in words.split()} & set(names(group))
+    for table in (synonyms.SETTINGS, *synonyms.OPTIONS.values()):
+        words = [word for others in table.values() for word in others.split()]
+        assert len(words) == len(set(words))
+        assert all(word.isalnum() and word == word.lower() for word in words)
+
+
+def test_the_words_of_results_are_those_that_there_are():
+    assert set(OF_RESULTS) == set(COMMANDS) - {"dashboard"}
+
+
+class FakeHydra:
+    """Refuses data that are not there, and keeps what else it was to run."""
+
+    def __init__(self):
+        self.runs = []
+
+    def multirun(self, config, job, overrides):
+        if "dataset=breast_cancer" not in overrides:
+            raise MissingFileError("data_dir=x: has no file.csv")
+        self.runs.append((overrides, list(sweeper.Sweep.words)))
+
+
+def test_a_study_without_its_data_runs_on_others_and_says_so(capsys):
+    hydra, words = FakeHydra(), ["experiment=textbook/breast_cancer", "seed=1"]
+    line._compare(hydra, words, words, lambda config: None)
+    ((overrides, typed),) = hydra.runs
+    assert overrides == typed
+    assert overrides[:3] == [*words, "dataset=breast_cancer"]
+    told = capsys.readouterr().err
+    assert "has no file.csv" in told
+    assert "its numbers are not those of its source: dataset=breast_cancer" in told
+    for others in (["experiment=textbook/mnist"], ["dataset=mnist"], []):
+        with pytest.raises(MissingFileError):
+            line._compare(hydra, others, others, lambda config: None)
+    assert study.stand_in([*words, "dataset=wine"]) == ()
