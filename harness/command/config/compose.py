@@ -19,7 +19,7 @@ from normbench.datasets import Dataset, Drawn, UserError
 from normbench.datasets.values import limit_memory, listed, one_of, typed, whole
 from normbench.engine.settings import Settings
 from normbench.recording.reuse.identity import identity
-from normbench.recording.store.connection import Store, Tables
+from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
 from normbench.results.figures import NAMES
 from normbench.results.safe import clean
@@ -120,13 +120,6 @@ class JobSpec:
                 tags[names.STANDS_IN.key] = "true"
         known = identity(params, made.dataset, (made.cost, made.normalizer, made.optimizer))
         tags |= {names.FINGERPRINT.key: known.job, names.DESCENT.key: known.descent}
-
-    def begin_tables(self) -> Tables:
-        """Return the tables of the store, in the making where there is no such store yet."""
-        try:
-            return self._store.begin()
-        except Exception:  # whatever stands there instead of a place; told when it is opened
-            return Tables()
 
     def writer(self) -> Writer:
         """Return the writer to the store; opened once a process."""

@@ -77,7 +77,6 @@ class Sweep(Sweeper):
         self.made: list[Path] = []  # folders that were not there
         self.composed: tuple[tuple[str, ...], JobSpec] | None = None
         self.spec = JobSpec.of(self.config)
-        self.tables = self.spec.begin_tables()
         try:
             self.expected = study.expected(self.config)
             self.figures = compose.figures(self.spec.plain)
@@ -234,7 +233,6 @@ class Sweep(Sweeper):
 
     def _stop(self, error: BaseException) -> None:
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
-        self.tables.cancel()
         if not self.parents:  # nothing is recorded: nothing stays
             with suppress(OSError):
                 if self.made:
