@@ -126,13 +126,13 @@ class Database:
         filter_string: str = "",
         max_results: int = 1000,
         page_token: str | None = None,
+        **others: Any,
     ) -> Any:
         """Return the runs of a filter, the latest first; one that is not ours is MLflow's."""
         terms = _terms(filter_string)
-        if terms is None:
-            return self._mlflow.search_runs(
-                experiment_ids, filter_string, max_results=max_results, page_token=page_token
-            )
+        if terms is None or others:
+            others |= {"max_results": max_results, "page_token": page_token}
+            return self._mlflow.search_runs(experiment_ids, filter_string, **others)
         wheres, values = [ACTIVE, f"experiment_id in ({OF_RUNS})"], [_numbers(experiment_ids)]
         for kind, key, sign, text in terms:
             if kind == "attributes":

@@ -10,7 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
@@ -32,7 +32,7 @@ from normbench.command.config.errors import SweepError, reading
 from normbench.command.config.grid import Grid, hold_back, overridden
 from normbench.command.startup.garbage import collect_seldom
 from normbench.command.startup.kernels import in_use
-from normbench.command.sweep import hydras_own
+from normbench.command.sweep import hydras_own, recorded
 from normbench.command.sweep import printing as output
 from normbench.command.sweep.queues import LOST, Queue, lost
 from normbench.datasets import UserError
@@ -84,9 +84,16 @@ class Sweep(Sweeper):
             with reading():
                 words, held = [*params, *arguments], [*options, *self.held]
                 grid = Grid(self.loader, self.config, words, held)
-            experiments = self._check(grid)
-            self._start(experiments, len(grid.jobs))
-            code = self._conclude(self._launch(grid))
+            found = recorded.find(self._spec(grid, words) for words in grid.jobs)
+            if found is None:
+                self._start(self._check(grid), len(grid.jobs))
+                outcomes = self._launch(grid)
+            else:
+                self._tell(grid)
+                names_of = dict.fromkeys(spec.experiment for spec, _ in found)
+                self._start(list(names_of), len(grid.jobs))
+                outcomes = recorded.take(found, self.writer, self.sweep_id, self.folder)
+            code = self._conclude(outcomes)
         except BaseException as error:
             self._stop(error)
             raise
@@ -120,9 +127,13 @@ class Sweep(Sweeper):
         for choices, mistake in mistakes.items():
             if not fitting or not fitting.issuperset(choices):
                 raise mistake
+        self._tell(grid, notes)
+        return list(experiments)
+
+    def _tell(self, grid: Grid, notes: Iterable[str] = ()) -> None:
+        """Print what there is to tell of a command's words. notes: of the data."""
         for note in (*overridden(self.words), *grid.notes(), *notes):
             print(note, file=sys.stderr)
-        return list(experiments)
 
     def _spec(self, grid: Grid, words: tuple[str, ...]) -> JobSpec:
         """Return a job as its config describes it, composed once for those that differ in numbers.
@@ -289,7 +300,7 @@ class Sweep(Sweeper):
                 f"{words}; every job is recorded: normbench results draws them"
             ) from error
         attach(self.writer, found, written, self.parents)
-        known.remember(written)
+        known.remember(written, found)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)

@@ -136,6 +136,15 @@ class Writer:
         query = f"{names.DESCENT.equals(descent)} and {FINISHED}"
         return list(self.client.search_runs([self._experiment(experiment)], query))
 
+    def of_request(self, experiment: str, request: str) -> Any:
+        """Return the latest finished scheme run of a request, None where there is none."""
+        there = self.client.get_experiment_by_name(experiment)
+        if there is None:
+            return None
+        query = f"{names.REQUEST.equals(request)} and {FINISHED}"
+        found = self.client.search_runs([there.experiment_id], query, max_results=1)
+        return found[0] if found else None
+
     def holds(self, experiment: str, job: str) -> bool:
         """Return whether a job of a sweep, `<sweep>/<number>`, is written, finished or failed."""
         terms = (names.JOB.equals(job), names.ROLE.equals(names.SCHEME), NOT_KILLED)
