@@ -8,7 +8,8 @@ from contextlib import closing
 
 import pytest
 
-from normbench import names
+from normbench import choices, names
+from normbench.command.config import help as helping
 from normbench.command.config.compose import JobSpec
 from normbench.recording.reuse import request
 from normbench.results.pages import drawn
@@ -156,3 +157,26 @@ def test_a_store_is_read_without_mlflows_client(two, monkeypatch):
     with closing(sqlite3.connect(two.folder / "mlflow.db")) as connection:
         (count,) = connection.execute("select count(*) from runs").fetchone()
     assert count > len(sweep.runs) > 0
+
+
+@pytest.mark.parametrize("group", ["dataset", "cost", "normalizer", "optimizer", "tracking"])
+def test_an_options_entries_are_those_of_its_yaml(group):
+    for name in choices.names(group):
+        assert choices.entries(group, name) == list(choices.options(group, name)), name
+
+
+def test_help_alone_is_what_hydra_prints(command):
+    assert command("--help").stdout == command("--help", "-m").stdout == f"{helping.text()}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [(["--help"], {"hydra"}), (["lrr=1"], set()), (["iterations=-1"], set())],
+)
+def test_help_and_mistakes_load_nothing_heavy(tmp_path, words, more):
+    code = CODE.format(words=words, heavy=(HEAVY - {"autograd"}) | more | {"pandas"})
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert json.loads(done.stderr.splitlines()[-1]) == [0 if "--help" in words else 2, []]

@@ -107,8 +107,6 @@ class Sweep(Sweeper):
         is a mistake in all of its jobs is raised, and nothing is recorded. Of words that only do
         not fit one another those jobs fail, and the others run.
         """
-        from normbench.command.sweep.rehearsal import rehearse
-
         experiments: dict[str, None] = {}
         notes: dict[str, None] = {}
         fitting: set[str] = set()
@@ -120,6 +118,8 @@ class Sweep(Sweeper):
                 job = spec.job()
                 notes.update(dict.fromkeys(job.dataset.notes))
                 if not fitting:
+                    from normbench.command.sweep.rehearsal import rehearse
+
                     rehearse(job)
                 fitting.update(words)
             except UserError as error:
