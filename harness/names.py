@@ -255,6 +255,7 @@ SWEEP_ID = Tag("sweep_id", "the sweep that wrote it")
 JOB = Tag("job", "the sweep and the number of the job in it")
 FINGERPRINT = Tag("fingerprint", "the job's identity")
 DESCENT = Tag("descent", "what of it changes the numbers of its descent")
+REQUEST = Tag("request", "what its identity follows from: settings, code, versions")
 NORMALIZER = Tag("normalizer", "the scheme's name in conf")
 DATASET = Tag("dataset", "the data set's name")
 COST = Tag("cost", "the cost's name in conf")
@@ -282,6 +283,7 @@ BLAS = Tag("blas", "the linear algebra in use")
 REJUDGED = Tag("rejudged", "the rules by which its jobs were judged again, as words")
 DRAWN = Tag("drawn", "what its figures show: its jobs, and the code that draws")
 DRAWN_FILES = Tag("drawn_files", "the figures' files, as JSON: names and contents")
+DRAWN_FROM = Tag("drawn_from", "what was recorded of its jobs, and the code, as they were drawn")
 VERSION = "version."  # before a library's name
 
 

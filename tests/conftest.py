@@ -93,10 +93,10 @@ def command(tmp_path):
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory):
     """A database with MLflow's tables and nothing in it: making one takes longer than a sweep."""
-    from normbench.recording.store.connection import Tables, _initialize
+    from normbench.recording.store.connection import _initialize
 
     file = tmp_path_factory.mktemp("store") / "mlflow.db"
-    _initialize(file, str(file.parent / "mlartifacts"), Tables())
+    _initialize(file, str(file.parent / "mlartifacts"))
     return file
 
 

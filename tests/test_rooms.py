@@ -99,8 +99,7 @@ results.studies
 
 results.pages
     modules: normbench.results.pages
-    imports: results.figures results.figures.base results.answer results.compare
-        results.store results.safe names
+    imports: results.figures results.answer results.compare results.store results.safe names
 
 results.figures.film
     modules: normbench.results.figures.film

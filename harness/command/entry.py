@@ -38,6 +38,11 @@ def _run(words: Sequence[str]) -> int:
         from normbench.command.results import commands as results
 
         return results.main(words[1:] if words[0] == "results" else words)
+    if list(words) in (["--help"], ["-h"]):
+        from normbench.command.config import help as helping
+
+        print(helping.text())
+        return 0
     from normbench.command.startup import kernels
 
     kernels.choose()

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, stdtr
 
 Array = NDArray[np.float64]
 LEVEL = 0.05  # of all pairs of a table together
@@ -75,6 +74,8 @@ def sign_test(logs: Array) -> Array:
     Two-sided and exact; a tie speaks against both sides. Conover, Practical Nonparametric
     Statistics (1999), section 3.4.
     """
+    from scipy.special import bdtr
+
     count = np.sum(~np.isnan(logs), axis=-1)
     against = np.minimum(np.sum(logs <= 0, axis=-1), np.sum(logs >= 0, axis=-1))
     return np.minimum(1.0, 2 * bdtr(against, count, 0.5))
@@ -98,6 +99,8 @@ def resampled_t_test(differences: Array, ratio: float) -> float:
     References:
         Nadeau and Bengio, Inference for the generalization error, Machine Learning 52 (2003).
     """
+    from scipy.special import stdtr
+
     count = len(differences)
     if count < 2 or np.ptp(differences) <= ROUNDING * np.abs(differences).max():
         return 1.0
@@ -131,6 +134,8 @@ def interval(values: Array, level: Array | float = LEVEL) -> tuple[Array, Array]
     values lie below it is binomial. NaN among the values is left out; the ends are NaN where the
     values are too few. Conover, Practical Nonparametric Statistics (1999), section 3.2.
     """
+    from scipy.special import bdtr
+
     count = np.sum(~np.isnan(values), axis=-1, keepdims=True)
     below = np.arange(values.shape[-1])
     half = np.broadcast_to(np.asarray(level, dtype=float), count.shape[:-1])[..., None] / 2

@@ -15,6 +15,7 @@ from normbench.results.store.runs import HISTORIES, Sweep
 from normbench.verdicts.best_step import best_step
 
 SHARES = (0.25, 0.75)
+MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes
 REPEATS = "repeats"  # the column that says what a row's medians are over, such as `4 splits`
 # Step sizes whose median is one of the grid, an order statistic, and the tag of a lower bound.
 OF_THE_GRID = {
@@ -294,3 +295,9 @@ def over_members(found: pd.DataFrame, row: Mapping[Any, Any], count: int) -> pd.
     for place, name in enumerate(first):
         table.insert(place, name, about[name])
     return table
+
+
+def crowded(sweep: Sweep, experiment: str) -> bool:
+    """Return whether an experiment has more schemes than its figures can tell apart."""
+    rows = merged(sweep).of_role(names.SCHEME, experiment)
+    return int((rows["verdict"] != names.FAILED).sum()) > MOST

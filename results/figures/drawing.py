@@ -13,15 +13,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.compare.merging import merged
+from normbench.results.compare.merging import crowded, merged
 from normbench.results.figures import NAMES, WHOLE
 from normbench.results.figures.base import output
-from normbench.results.figures.base.material import Options, schemes
+from normbench.results.figures.base.material import Options
 from normbench.results.safe import clean
 from normbench.results.store.errors import unwritable
 from normbench.results.store.runs import Sweep
 
-MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes
 DEFAULT = Options()
 
 
@@ -94,8 +93,3 @@ def write(
     except OSError as error:
         raise unwritable(folder, error) from error
     return written
-
-
-def crowded(sweep: Sweep, experiment: str) -> bool:
-    """Return whether an experiment has more schemes than its figures can tell apart."""
-    return len(schemes(merged(sweep), experiment)) > MOST

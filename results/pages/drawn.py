@@ -9,14 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from normbench import names
+from normbench.results.figures import NAMES
 from normbench.results.pages.writing import Writer
 from normbench.results.safe import clean, files
+from normbench.results.store import state
+from normbench.results.store.rows import as_rows
+from normbench.results.store.runs import Sweep
 
 CODE = Path(str(resources.files("normbench.results")))  # which draws
 VOCABULARY = Path(str(names.__file__))  # the one other module that it needs
 KINDS = (".png", ".svg", ".gif", ".html")
 SUFFIXES = (".py", ".js", ".jinja")
 LARGEST = 1 << 28  # bytes of a file
+MOST = 2000  # runs whose record is compared; of more it takes as long as to draw
+# What a run is told when it is drawn, or by other sweeps.
+LATER = (names.DESCRIPTION.column, names.COLOR.column, names.REQUEST.column)
 
 
 class Known:
@@ -36,10 +43,8 @@ class Known:
         self.writer, self.folder, self.parents = writer, folder, parents
         self.reused = all(outcome["reused"] for outcome in outcomes)
         jobs = [[outcome["experiment"], outcome["run_id"]] for outcome in outcomes]
-        # Any change, were it of a comment, draws again: to see which matter takes longer.
-        drawing = [file for file in sorted(CODE.rglob("*")) if file.suffix in SUFFIXES]
-        code = [_content(file) for file in (*drawing, VOCABULARY)]
-        words = json.dumps([jobs, *code, *wanted])
+        self.drawing = [*_code(), *wanted]
+        words = json.dumps([jobs, *self.drawing])
         self.digest = hashlib.sha256(words.encode()).hexdigest()
 
     def files(self, copy: bool) -> dict[str, list[Path]] | None:
@@ -57,40 +62,99 @@ class Known:
                 return None
             try:
                 folder, drawn = tags[names.FOLDER.key], tags[names.DRAWN_FILES.key]
-                found[experiment] = self._found(Path(folder), json.loads(drawn), copy)
+                place = Path(folder)
+                if place.parent != self.folder.parent:
+                    return None
+                here = self.folder if copy else place
+                found[experiment] = _copies(place, here, json.loads(drawn))
             except (OSError, KeyError, ValueError, AttributeError):
                 return None
         return found
 
-    def _found(self, drawn: Path, names: Mapping[str, str], copy: bool) -> list[Path]:
-        """Return figures of another sweep's folder, which must be this one's neighbour.
+    def remember(self, written: Mapping[str, Sequence[Path]], sweep: Sweep | None = None) -> None:
+        """Say on each experiment's sweep run what was drawn. Raises `StoreLostError`.
 
-        names: the files' names, each with the digest of its content. They come from the store,
-        where somebody else may have written the name of any file. Raises ValueError where it is no
-        figure of such a sweep.
+        sweep: as it was read to be drawn.
         """
-        if drawn.parent != self.folder.parent:
-            raise ValueError(drawn)
-        texts = {}
-        for name, told in names.items():
-            if clean.name(name) != name or Path(name).suffix not in KINDS:
-                raise ValueError(name)
-            text = texts[name] = files.content(drawn / name, LARGEST)
-            if _digest(text) != told:
-                raise ValueError(name)
-        for name, text in texts.items() if copy else ():
-            (self.folder / name).write_bytes(text)
-        return [(self.folder if copy else drawn) / name for name in texts]
-
-    def remember(self, written: Mapping[str, Sequence[Path]]) -> None:
-        """Say on each experiment's sweep run what was drawn. Raises `StoreLostError`."""
+        record = _record(sweep, self.drawing) if sweep else ""
         for experiment, parent in self.parents.items():
             files = {file.name: _content(file) for file in written.get(experiment, ())}
             words = json.dumps(files)
             if len(words) < 5000:  # MLflow's limit of a tag
-                self.writer.tag(
-                    parent, {names.DRAWN.key: self.digest, names.DRAWN_FILES.key: words}
-                )
+                drawn = {names.DRAWN: self.digest, names.DRAWN_FILES: words}
+                drawn |= {names.DRAWN_FROM: record} if record else {}
+                self.writer.tag(parent, {tag.key: text for tag, text in drawn.items()})
+
+
+def still(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
+    """Return a sweep's files in a folder, as its command drew them; None where they must be drawn.
+
+    That is where its record, its figures or the code that draws has changed since.
+    """
+    rows = as_rows(sweep.of_role(names.SWEEP))
+    if sweep.is_query or state.of(sweep).phase is not state.Phase.ENDED:
+        return None
+    record, found = _record(sweep, [*_code(), *NAMES]), {}
+    for row in rows:
+        try:
+            if not record or row[names.DRAWN_FROM.column] != record:
+                return None
+            place, drawn = row[names.FOLDER.column], row[names.DRAWN_FILES.column]
+            found[row["experiment"]] = _copies(Path(place), folder, json.loads(drawn))
+        except (OSError, KeyError, ValueError, TypeError, AttributeError):
+            return None
+    return found or None
+
+
+def _record(sweep: Sweep, drawing: Sequence[str]) -> str:
+    """Return a digest of what is recorded of a sweep's jobs, and of what draws it.
+
+    drawing: its code, and the names of the figures. Empty for a sweep of many runs.
+    """
+    if len(sweep.runs) > MOST:
+        return ""
+    rows = sweep.runs[sweep.runs["role"] != names.SWEEP]
+    members = names.membership("").column
+    columns = [key for key in sorted(rows) if key not in LATER and not key.startswith(members)]
+    table = rows[columns]
+    known = table.notna().to_numpy().tolist()
+    cells = [
+        [(key, repr(value)) for key, value, there in zip(columns, row, mine) if there]
+        for row, mine in zip(table.to_numpy(dtype=object).tolist(), known)
+    ]
+    words = json.dumps([sweep.store, cells, *drawing])
+    return hashlib.sha256(words.encode()).hexdigest()
+
+
+def _code() -> list[str]:
+    """Return a digest of each file that draws.
+
+    Any change, were it of a comment, draws again: to see which matter takes longer.
+    """
+    drawing = [file for file in sorted(CODE.rglob("*")) if file.suffix in SUFFIXES]
+    return [_content(file) for file in (*drawing, VOCABULARY)]
+
+
+def _copies(drawn: Path, folder: Path, names: Mapping[str, str]) -> list[Path]:
+    """Return a sweep's figures in a folder, copied from another's, which must be its neighbour.
+
+    names: the files' names, each with the digest of its content. They come from the store, where
+    somebody else may have written the name of any file. Raises ValueError where it is no figure of
+    such a sweep.
+    """
+    if drawn.parent != folder.parent:
+        raise ValueError(drawn)
+    texts = {}
+    for name, told in names.items():
+        if clean.name(name) != name or Path(name).suffix not in KINDS:
+            raise ValueError(name)
+        text = texts[folder / name] = files.content(drawn / name, LARGEST)
+        if _digest(text) != told:
+            raise ValueError(name)
+    for file, text in texts.items() if drawn != folder else ():
+        folder.mkdir(exist_ok=True)
+        file.write_bytes(text)
+    return list(texts)
 
 
 def remove(folder: Path, tags: Mapping[str, str], others: Collection[Mapping[str, str]]) -> None:

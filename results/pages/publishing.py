@@ -36,13 +36,13 @@ def attach(
     written: the figures' files by experiment; parents: likewise the sweep's runs. Runs that the
     sweep took in have their own, and those that failed have their traceback.
     """
-    from normbench.results.figures import drawing
+    from normbench.results.compare.merging import crowded
     from normbench.results.pages import description
 
     for experiment, files in written.items():
         for file in files:
             writer.log_file(parents[experiment], file)
-        if drawing.crowded(sweep, experiment):
+        if crowded(sweep, experiment):
             continue  # some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
         own = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]

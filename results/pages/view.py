@@ -8,8 +8,8 @@ from typing import Any
 
 from normbench import names
 from normbench.results.compare.merging import members_of, merged
-from normbench.results.figures.base.style import looks
 from normbench.results.store import mlflows_own
+from normbench.results.store.looks import looks
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
 SERIES = (names.SHARPNESS.key, names.PREDICTED_COST.key)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,13 @@ from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, problems, reached
 from normbench.results.compare.merging import merged
-from normbench.results.figures import profiles
-from normbench.results.figures.base import output, style
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import Said, said
+
+if TYPE_CHECKING:
+    from normbench.results.figures.base import style
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
 FILE = "profiles"  # the figure's, without its suffix
@@ -36,7 +37,7 @@ def tell(
     target: str,
     measure: str,
     folder: Path | None = None,
-    shape: style.Shape = style.SCREEN,
+    shape: "style.Shape | None" = None,
 ) -> None:
     """Print predictions, pairs, ranks, profiles and the leaderboard of sweeps; of the last without.
 
@@ -132,10 +133,17 @@ def _start(by_start: Any) -> tuple[str, ...]:
 
 
 def _draw(
-    table: pd.DataFrame, title: str, folder: Path, shape: style.Shape, facts: dict[str, str]
+    table: pd.DataFrame,
+    title: str,
+    folder: Path,
+    shape: "style.Shape | None",
+    facts: dict[str, str],
 ) -> None:
     """Draw the profiles into a folder; print the files."""
-    figure = profiles.draw(table, title, shape=shape)
+    from normbench.results.figures import profiles
+    from normbench.results.figures.base import output, style
+
+    figure = profiles.draw(table, title, shape=shape or style.SCREEN)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         files = output.save(figure, folder / FILE, facts)

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -11,16 +12,17 @@ from normbench.results.answer import closing as answer
 from normbench.results.answer import fastest, tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
+from normbench.results.compare.merging import MOST, crowded
 from normbench.results.compare.reached import tuned_once
-from normbench.results.figures import NAMES, drawing
-from normbench.results.figures.base.material import Options
-from normbench.results.figures.drawing import DEFAULT
+from normbench.results.figures import NAMES
 from normbench.results.pages import dashboard
-from normbench.results.report import page as report
 from normbench.results.report import profile
 from normbench.results.safe import clean
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+
+if TYPE_CHECKING:
+    from normbench.results.figures.base.material import Options
 
 NEWLINE = "\n"
 RATIO = "; ratio: over 2/L, the step that falls and the next, which does not (or the critical step)"
@@ -39,7 +41,7 @@ HELD_OUT = "test points, at the end; best: the lowest over the iterations, chose
 def present(
     sweep: Sweep,
     folder: Path,
-    options: Options = DEFAULT,
+    options: "Options | None" = None,
     drawn: dict[str, list[Path]] | None = None,
     wanted: Sequence[str] = tuple(NAMES),
 ) -> dict[str, list[Path]]:
@@ -61,13 +63,16 @@ def present(
     print()
     _print_failures(sweep)
     if drawn is None:
-        figures = drawing.write(sweep, folder, wanted, options)
+        from normbench.results.figures import drawing
+        from normbench.results.report import page as report
+
+        figures = drawing.write(sweep, folder, wanted, options or drawing.DEFAULT)
         page = report.write(sweep, folder, figures)
         drawn = {name: [*files, page] for name, files in figures.items()}
     for name in sweep.experiments:
-        if drawing.crowded(sweep, name):
+        if crowded(sweep, name):
             print(
-                f"figures    none of {name}: more than {drawing.MOST} schemes; "
+                f"figures    none of {name}: more than {MOST} schemes; "
                 "normbench results figure NAME --where FILTER draws one of some"
             )
     for file in dict.fromkeys(file for files in drawn.values() for file in files):

@@ -1,9 +1,12 @@
 """The one reader of MLflow: runs in, tidy tables out."""
 
 __all__ = [
+    "database",
     "dataset_inputs",
+    "entities",
     "errors",
     "job_records",
+    "local_artifacts",
     "looks",
     "memory",
     "mlflows_own",

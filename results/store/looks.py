@@ -1,6 +1,7 @@
 """The colour, marker and line of each scheme: in figures, and as the colour of its MLflow run."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -35,6 +36,8 @@ LOOKS = {
     "pareto": Look("#300030", "$\\otimes$", "--"),
     "random_rotation": Look("#180050", "$\\oplus$", ":"),
 }
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
+LINES = ("-", "--", "-.", ":")
 SPARE = [
     Look("#6032a3", "$\\circ$", ":"),
     Look("#b35246", "$\\diamond$", "--"),
@@ -49,3 +52,29 @@ def look(normalizer: str) -> Look:
         return LOOKS[normalizer]
     digest = hashlib.sha256(normalizer.encode()).digest()
     return SPARE[digest[0] % len(SPARE)]
+
+
+def looks(normalizers: Sequence[str]) -> list[Look]:
+    """Return a look for each; the second of one name and later ones are shades of the first."""
+    seen: dict[str, int] = {}
+    taken: set[str] = set()
+    found = []
+    for name in normalizers:
+        first, number = look(name), seen.get(name, 0)
+        if number == 0 and first in found:  # two schemes of the user's own with one look
+            number = 1
+        seen[name] = number + 1
+        found.append(_shade(first, number, taken) if number else first)
+        taken.add(found[-1].marker)
+    return found
+
+
+def _shade(first: Look, number: int, taken: set[str]) -> Look:
+    share = 0.22 * ((number + 1) // 2)
+    towards = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
+    share = min(share, 0.8)
+    channels = (int(first.color[n : n + 2], 16) / 255 for n in (1, 3, 5))
+    shades = (round(255 * ((1 - share) * part + share * towards)) for part in channels)
+    color = "#" + "".join(f"{part:02x}" for part in shades)
+    free = [marker for marker in MARKERS if marker not in taken] or list(MARKERS)
+    return Look(color, free[0], LINES[(LINES.index(first.line) + number) % len(LINES)])

@@ -12,6 +12,7 @@ import logging
 import os
 import sqlite3
 import sys
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -21,12 +22,15 @@ from typing import Any, cast
 from urllib.parse import quote, urlsplit
 from weakref import WeakSet
 
+from normbench.results.store import uris
+from normbench.results.store.entities import Run
+from normbench.results.store.errors import RefusedError
 from normbench.results.store.uris import path_of
 
 TABLE = "experiments"  # that every database of MLflow's has
 OF_EXPERIMENT, OF_RUN = 2, 4  # parts of an artifacts' path: mlartifacts/EXPERIMENT/RUN/artifacts
 VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its experiment
-_places: WeakSet[Any] = WeakSet()  # of SQLite's connections in SQLAlchemy's pools
+places: WeakSet[Any] = WeakSet()  # that hold SQLite's connections, here and in SQLAlchemy's pools
 LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
 LONGEST_REFUSAL = 200  # characters
 ENVIRONMENT = {
@@ -53,19 +57,17 @@ def make_client(uri: str) -> Any:
     """
     from mlflow import MlflowClient
 
+    if uris.database(uri):
+        mind_connections()
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return MlflowClient(tracking_uri=uri)
 
 
-def get_ready() -> None:
-    """Read the libraries that open a database: it takes half a second."""
-    import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
-
-
-def is_ready() -> bool:
-    """Return whether the libraries that open a database are there."""
-    return "mlflow.store.tracking.sqlalchemy_store" in sys.modules
+def refusals() -> tuple[type[Exception], ...]:
+    """Return the errors by which MLflow refuses something; those that this process has loaded."""
+    loaded = sys.modules.get("mlflow.exceptions")
+    return (RefusedError, *((loaded.MlflowException,) if loaded else ()))
 
 
 @cache
@@ -86,14 +88,22 @@ def tables() -> bytes:
 
 def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
     """Write a file of `tables`; artifacts: where those of its default experiment go."""
-    from mlflow.utils.uri import append_to_uri_path
-
     database.write_bytes(tables)
-    place = append_to_uri_path(artifacts, "0")  # type: ignore[no-untyped-call]
+    place, now = below(artifacts, "0"), int(time.time() * 1000)
     with closing(sqlite3.connect(database)) as connection:
-        connection.execute("update experiments set artifact_location = ?", [place])
+        new = "artifact_location = ?, creation_time = ?, last_update_time = ?"
+        connection.execute(f"update experiments set {new}", [place, now, now])
         connection.commit()
         connection.execute("PRAGMA journal_mode=WAL")
+
+
+def below(uri: str, *parts: str) -> str:
+    """Return the URI of what is below another: `file:///a` and `b` are `file:///a/b`."""
+    if set(uri) & {"?", "#"}:
+        from mlflow.utils.uri import append_to_uri_path
+
+        return str(append_to_uri_path(uri, *parts))  # type: ignore[no-untyped-call]
+    return "/".join([uri.rstrip("/"), *parts])
 
 
 def beside(database: Path, artifacts: str, parts: int) -> Path | None:
@@ -149,7 +159,7 @@ def mind_connections() -> None:
     @event.listens_for(Engine, "connect")
     def settle(connection: Any, place: Any) -> None:
         if isinstance(connection, sqlite3.Connection):
-            _places.add(place)
+            places.add(place)
             with suppress(sqlite3.Error):  # of a file that is damaged: MLflow will find it so
                 if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
                     connection.execute("PRAGMA synchronous=NORMAL")
@@ -157,7 +167,7 @@ def mind_connections() -> None:
 
 def close_connections() -> None:
     """Close SQLite's connections, as at a process's end: the last one writes the log back."""
-    for place in list(_places):
+    for place in list(places):
         place.close()
 
 
@@ -172,7 +182,7 @@ def statuses(database: Path, runs: Sequence[str]) -> dict[str, str]:
 
 def last_points(run: Any) -> dict[str, tuple[int, float, int]]:
     """Return the last point of each of a run's metrics: its step, value and time in ms."""
-    last = run.data.to_proto().metrics
+    last = run.data.last_points if isinstance(run, Run) else run.data.to_proto().metrics
     return {point.key: (point.step, point.value, point.timestamp) for point in last}
 
 

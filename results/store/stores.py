@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from normbench.results.safe import clean, secrets
+from normbench.results.store import database as database_file
 from normbench.results.store import mlflows_own, uris
 from normbench.results.store.errors import ResultsError
 
@@ -34,10 +35,9 @@ def connect(store: str) -> Any:
         database = uris.database(store)
         if database:
             refuse_strange(database, empty=False)
-            mlflows_own.mind_connections()
         elif uris.is_server(store):
             knock(store)
-        return _Told(mlflows_own.make_client(store), store)
+        return _Told(database_file.client(store), store)
     except ResultsError:
         raise
     except Exception as error:  # whatever a driver raises

@@ -29,6 +29,7 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
     "descending": (Progress, "__call__", 30),
     "before writing": (Writer, "write", 2),
     "amid writing": (Writer, "_log", 5),
+    "before its end": (Writer, "_log_arrays", 2),  # its runs are there, and the scheme's is running
     "standing": (store.Store, "statuses", 4),  # each job was read back: are they there at the end?
     "concluding": (conclusion, "present", 1),
 }
@@ -74,7 +75,7 @@ def remove_database() -> None:
 def replace_database() -> None:
     """Remove it, and let another command make one in its place."""
     remove_database()
-    store._initialize(DATABASE.absolute(), None, store.Tables())
+    store._initialize(DATABASE.absolute(), None)
 
 
 def kill_soon() -> None:

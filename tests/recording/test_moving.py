@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from mlflow import MlflowClient
 
 from normbench.command.results.commands import main
 from normbench.recording.resume import leftovers
@@ -31,7 +30,7 @@ def home(two):
     for (sweep, _), run in two.runs.items():
         number = two.writer.run(run).data.tags[f"sweep.{sweep}"]
         two.writer.tag(run, {"job": f"{sweep}/{number}"})
-    (experiment,) = client.search_experiments(filter_string="name = 'two-softmax'")
+    experiment = client.get_experiment_by_name("two-softmax")
     client.set_experiment_tag(experiment.experiment_id, "mlflow.note.content", "my own note")
     client.log_metric(two.runs["a", "StandardScaler"], "mine", float("nan"), 7, 3)
     client.log_metric(two.runs["a", "StandardScaler"], "mine", 0.1 + 0.2, 5, 4)
@@ -179,7 +178,8 @@ def test_an_import_that_was_stopped_is_finished_by_the_next(
 ):
     new, calls = fresh("new"), []
     export(home.store, tmp_path / "house.zip")
-    true = getattr(MlflowClient, call)
+    client = type(home.writer.client._client)
+    true = getattr(client, call)
 
     def stopped(self, *arguments, **named):
         calls.append(call)
@@ -188,7 +188,7 @@ def test_an_import_that_was_stopped_is_finished_by_the_next(
         return true(self, *arguments, **named)
 
     with monkeypatch.context() as patched:
-        patched.setattr(MlflowClient, call, stopped)
+        patched.setattr(client, call, stopped)
         assert main(["import", str(tmp_path / "house.zip"), "--store", new.uri]) == 130
     bring(tmp_path / "house.zip", new)
     assert everything(new) == everything(home.store)

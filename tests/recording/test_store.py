@@ -10,9 +10,8 @@ from contextlib import closing
 import pytest
 from mlflow.exceptions import MlflowException
 
-from normbench.recording.store.connection import Patient, Store, StoreLostError, Tables, _initialize
+from normbench.recording.store.connection import Patient, Store, StoreLostError, _initialize
 from normbench.recording.store.places import try_folder
-from normbench.results.store import mlflows_own
 
 
 class Client:
@@ -88,7 +87,7 @@ def test_the_log_of_a_database_that_was_deleted_is_not_read(tmp_path, seconds, s
     shutil.move(tmp_path / "kept", log)
     changed = time.time() - seconds
     os.utime(log, (changed, changed))
-    _initialize(database, None, Tables())
+    _initialize(database, None)
     assert log.exists() == stays
     if not stays:
         with closing(sqlite3.connect(database)) as connection:
@@ -103,67 +102,27 @@ def schema(file):
     """Return what a database has, without the order of a table's checks, which Python hashes."""
     with closing(sqlite3.connect(file)) as connection:
         found = connection.execute("select type, name, sql from sqlite_master").fetchall()
-    return {(kind, name, *sorted(str(sql).split("\n"))) for kind, name, sql in found}
+        revision = connection.execute("select * from alembic_version").fetchall()
+        spaces = connection.execute("select * from workspaces").fetchall()
+    lines = {
+        (kind, name, *sorted(line.strip() for line in str(sql).split("\n")))
+        for kind, name, sql in found
+    }
+    return lines, revision, spaces
 
 
-@pytest.fixture
-def two_cores(monkeypatch):
-    """As where a command begins: a second core, and MLflow's libraries not read."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
-    monkeypatch.setattr(mlflows_own, "is_ready", lambda: False)
-
-
-def test_tables_of_another_process_are_those_of_mlflow(tmp_path, two_cores):
-    """MLflow's own file, made where it stands, is the same; nothing was written meanwhile."""
+def test_new_tables_are_those_of_mlflow(tmp_path):
+    """`tables.sql` is written anew, for another version, from the dump of what MLflow makes."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     store = Store.at("sqlite:///mlflow.db", "mlartifacts", tmp_path)
-    store.begin()
-    process = store.tables._process
-    assert not list(tmp_path.iterdir())
-    _initialize(store.database, store.artifacts, store.tables)
-    assert process.returncode == 0
+    _initialize(store.database, store.artifacts)
     (tmp_path / "b").mkdir()
     theirs = SqlAlchemyStore(f"sqlite:///{tmp_path}/b/mlflow.db", store.artifacts)
     theirs.engine.dispose()
     (mine,) = store.client.search_experiments()
     assert mine.artifact_location == theirs.get_experiment("0").artifact_location
     assert schema(store.database) == schema(tmp_path / "b" / "mlflow.db")
-
-
-def test_tables_that_another_process_could_not_make_are_made_here(tmp_path, two_cores):
-    tables = Tables()
-    tables.begin()
-    tables._process.kill()
-    _initialize(tmp_path / "mlflow.db", None, tables)
-    assert len(schema(tmp_path / "mlflow.db")) > 50
-
-
-def test_no_process_begins_for_a_store_that_is_there(tmp_path, two_cores):
-    (tmp_path / "mlflow.db").touch()
-    for uri in ("sqlite:///mlflow.db", "sqlite:///none/mlflow.db", "http://127.0.0.1:1"):
-        store = Store.at(uri, None, tmp_path)
-        store.begin()
-        assert store.tables._process is None
-
-
-def test_no_process_begins_where_the_libraries_are_here(tmp_path, two_cores, monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
-    mlflows_own.get_ready()
-    store = Store.at("sqlite:///mlflow.db", None, tmp_path)
-    store.begin()
-    assert store.tables._process is None
-    assert mlflows_own.tables() is mlflows_own.tables()
-
-
-def test_a_process_that_nobody_waits_for_is_ended(two_cores):
-    tables = Tables()
-    tables.begin()
-    process = tables._process
-    tables.cancel()
-    tables.cancel()
-    assert process.returncode == -9
 
 
 @pytest.mark.parametrize(("mode", "waits"), [("wal", 1), ("delete", 2)])

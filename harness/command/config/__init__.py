@@ -1,3 +1,3 @@
 """Compose, check and build: Hydra's config and what is made of it."""
 
-__all__ = ["compose", "errors", "grid", "hydra_settings", "mistyped", "resolvers", "study"]
+__all__ = ["compose", "errors", "grid", "help", "hydra_settings", "mistyped", "resolvers", "study"]

@@ -18,8 +18,9 @@ from normbench.command.config.grid import Grid
 from normbench.datasets import Dataset, Drawn, UserError
 from normbench.datasets.values import limit_memory, listed, one_of, typed, whole
 from normbench.engine.settings import Settings
+from normbench.recording.reuse import request
 from normbench.recording.reuse.identity import identity
-from normbench.recording.store.connection import Store, Tables
+from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
 from normbench.results.figures import NAMES
 from normbench.results.safe import clean, secrets
@@ -101,6 +102,20 @@ class JobSpec:
         """The tags that every run of the job has."""
         return {group: self.choices[group] for group in CHOICES} | {names.DATASET.key: self.dataset}
 
+    @property
+    def request(self) -> str | None:
+        """What its identity follows from, see `reuse.request`; None where it is not to be found."""
+        if self.mistake or not self.plain["reuse"]:
+            return None
+        return request.digest(self.plain, self.tags)
+
+    def has_file(self) -> bool:
+        """Return whether its store is a file that is there."""
+        try:
+            return bool(self._store.database and self._store.database.is_file())
+        except ValueError:  # told where it is opened
+            return False
+
     def parameters(self) -> dict[str, Any]:
         """Return the choices and settings that are recorded, flat.
 
@@ -120,13 +135,6 @@ class JobSpec:
                 tags[names.STANDS_IN.key] = "true"
         known = identity(params, made.dataset, (made.cost, made.normalizer, made.optimizer))
         tags |= {names.FINGERPRINT.key: known.job, names.DESCENT.key: known.descent}
-
-    def begin_tables(self) -> Tables:
-        """Return the tables of the store, in the making where there is no such store yet."""
-        try:
-            return self._store.begin()
-        except Exception:  # whatever stands there instead of a place; told when it is opened
-            return Tables()
 
     def writer(self) -> Writer:
         """Return the writer to the store; opened once a process."""
@@ -168,7 +176,7 @@ def _plain(value: Any, resolve: bool) -> Any:
 
 def job(plain: Mapping[str, Any]) -> "Job":
     """Return the job of some plain settings; raise `UserError` on a mistake in them."""
-    _check(plain)
+    check(plain)
     if plain["memory"] is not None:
         import normbench.job  # noqa: F401 - so that what the program itself takes is counted
     limit_memory(plain["memory"])
@@ -200,7 +208,7 @@ def _mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError 
     if "${" not in str(changes):  # else checked with the job itself
         changed = replaced(plain, changes)
         try:
-            _check(changed)
+            check(changed)
             _settings(changed)
         except UserError as error:
             return error
@@ -222,7 +230,7 @@ def replaced(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, 
     return changed
 
 
-def _check(plain: Mapping[str, Any]) -> None:
+def check(plain: Mapping[str, Any]) -> None:
     """Raise `UserError` where a setting breaks its own rule, or where there is no such setting."""
     for part in (*CHOICES, "tracking", "rules", "search"):
         if not isinstance(plain[part], dict):

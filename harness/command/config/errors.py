@@ -8,7 +8,7 @@ from functools import cache
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.choices import PLACES, names, no_option, options
+from normbench.choices import PLACES, entries, names, no_option
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, OF_OPTIONS, TABLE
 
@@ -71,7 +71,7 @@ def setting_names() -> list[str]:
         f"{group}.{key}"
         for group in groups
         for name in names(group)
-        for key in options(group, name)
+        for key in entries(group, name)
     ]
     rows = [row.name for row in TABLE if row.default is not OF_OPTIONS]
     return [name for name in dict.fromkeys([*rows, "experiment", *known]) if "_target_" not in name]

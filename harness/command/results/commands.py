@@ -87,6 +87,12 @@ def _tell(notes: Sequence[str]) -> None:
         print(note, file=sys.stderr)
 
 
+def _are_plain(options: argparse.Namespace) -> bool:
+    """Return whether figures are to be drawn as a comparison draws them."""
+    others = options.first_iteration, options.scale, options.steps, options.components
+    return options.format == "screen" and not any(others) and options.components is None
+
+
 def _options(options: argparse.Namespace) -> "Options":
     from normbench.results.figures.base.material import Options
     from normbench.results.figures.base.style import FORMATS
@@ -116,11 +122,13 @@ def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
 
 
 def _show(options: argparse.Namespace) -> int:
-    drawing = _options(options)
+    drawing = None if _are_plain(options) else _options(options)
+    from normbench.results.pages import drawn
     from normbench.results.report.terminal import present
 
     sweep = _sweep(options)
-    present(sweep, _folder(options, sweep), drawing)
+    folder = _folder(options, sweep)
+    present(sweep, folder, drawing, None if drawing else drawn.still(sweep, folder))
     return 0
 
 

@@ -110,6 +110,9 @@ def _result(
     try:
         job = spec.job()
         spec.settle(place.params, place.tags, job)
+        request = None if job.dataset.notes else spec.request
+        if request:
+            place.tags[names.REQUEST.key] = request
         folders = spec.folder.parent
         descent = place.tags[names.DESCENT.key]
         if spec.plain["reuse"]:
@@ -150,6 +153,8 @@ def _recorded(writer: Writer, place: "Place") -> tuple[str, JobRecord | None]:
         known = reuse.known(found, place)
         if known:
             writer.adopt(known, place.tags[names.JOB.key])
+            if names.REQUEST.key in place.tags:
+                writer.tag(known, {names.REQUEST.key: place.tags[names.REQUEST.key]})
             return known, None
         return "", reuse.judged_again(writer, found, place)
     except (StoreLostError, ResultsError):  # or with arrays that are gone

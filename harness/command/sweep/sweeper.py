@@ -10,7 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
@@ -32,7 +32,7 @@ from normbench.command.config.errors import SweepError, reading
 from normbench.command.config.grid import Grid, hold_back, overridden
 from normbench.command.startup.garbage import collect_seldom
 from normbench.command.startup.kernels import in_use
-from normbench.command.sweep import hydras_own
+from normbench.command.sweep import hydras_own, recorded
 from normbench.command.sweep import printing as output
 from normbench.command.sweep.queues import LOST, Queue, lost
 from normbench.datasets import UserError
@@ -77,7 +77,6 @@ class Sweep(Sweeper):
         self.made: list[Path] = []  # folders that were not there
         self.composed: tuple[tuple[str, ...], JobSpec] | None = None
         self.spec = JobSpec.of(self.config)
-        self.tables = self.spec.begin_tables()
         try:
             self.expected = study.expected(self.config)
             self.figures = compose.figures(self.spec.plain)
@@ -85,9 +84,16 @@ class Sweep(Sweeper):
             with reading():
                 words, held = [*params, *arguments], [*options, *self.held]
                 grid = Grid(self.loader, self.config, words, held)
-            experiments = self._check(grid)
-            self._start(experiments, len(grid.jobs))
-            code = self._conclude(self._launch(grid))
+            found = recorded.find(self._spec(grid, words) for words in grid.jobs)
+            if found is None:
+                self._start(self._check(grid), len(grid.jobs))
+                outcomes = self._launch(grid)
+            else:
+                self._tell(grid)
+                names_of = dict.fromkeys(spec.experiment for spec, _ in found)
+                self._start(list(names_of), len(grid.jobs))
+                outcomes = recorded.take(found, self.writer, self.sweep_id, self.folder)
+            code = self._conclude(outcomes)
         except BaseException as error:
             self._stop(error)
             raise
@@ -101,8 +107,6 @@ class Sweep(Sweeper):
         is a mistake in all of its jobs is raised, and nothing is recorded. Of words that only do
         not fit one another those jobs fail, and the others run.
         """
-        from normbench.rehearsal import rehearse
-
         experiments: dict[str, None] = {}
         notes: dict[str, None] = {}
         fitting: set[str] = set()
@@ -114,6 +118,8 @@ class Sweep(Sweeper):
                 job = spec.job()
                 notes.update(dict.fromkeys(job.dataset.notes))
                 if not fitting:
+                    from normbench.rehearsal import rehearse
+
                     rehearse(job)
                 fitting.update(words)
             except UserError as error:
@@ -121,9 +127,13 @@ class Sweep(Sweeper):
         for choices, mistake in mistakes.items():
             if not fitting or not fitting.issuperset(choices):
                 raise mistake
+        self._tell(grid, notes)
+        return list(experiments)
+
+    def _tell(self, grid: Grid, notes: Iterable[str] = ()) -> None:
+        """Print what there is to tell of a command's words. notes: of the data."""
         for note in (*overridden(self.words), *grid.notes(), *notes):
             print(note, file=sys.stderr)
-        return list(experiments)
 
     def _spec(self, grid: Grid, words: tuple[str, ...]) -> JobSpec:
         """Return a job as its config describes it, composed once for those that differ in numbers.
@@ -234,7 +244,6 @@ class Sweep(Sweeper):
 
     def _stop(self, error: BaseException) -> None:
         """End what a sweep that stops before its end has left running; its jobs stay recorded."""
-        self.tables.cancel()
         if not self.parents:  # nothing is recorded: nothing stays
             with suppress(OSError):
                 if self.made:
@@ -295,7 +304,7 @@ class Sweep(Sweeper):
             ) from error
         attach(self.writer, found, written, self.parents)
         if files is None or named:
-            known.remember(written)
+            known.remember(written, found)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)

@@ -3,21 +3,21 @@
 import os
 import re
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from normbench.datasets.values import UserError, typed
+from normbench.recording.store import database
 from normbench.recording.store.places import own_place, try_folder, try_remote
 from normbench.results.safe import clean, secrets
-from normbench.results.store import mlflows_own, stores, uris
+from normbench.results.store import entities, mlflows_own, stores, uris
 
 PATIENCE = 60.0  # seconds that a call is repeated for, where waiting can help
 AT_FIRST = 10.0  # while the store is opened: a mistake is more likely, and nothing is lost yet
@@ -29,10 +29,6 @@ LONGEST_PAUSE = 5.0
 FEW = 4  # and at least so many times
 RETRIES = 1  # of MLflow's own for a request
 SIDE_BY_SIDE = 8  # requests to a server
-TABLES = (
-    "import gc, os, sys; gc.disable(); from normbench.results.store.mlflows_own import tables; "
-    "sys.stdout.buffer.write(tables()); sys.stdout.flush(); os._exit(0)"  # to tidy up takes 0.5 s
-)
 # What passes by itself, and what does not, in the words of the databases and of MLflow's client.
 PASSING = re.compile(
     "database is locked|disk is full|no space left|disk i/o error|could not connect"
@@ -60,6 +56,7 @@ class Patient:
 
     def __init__(self, client: Any, uri: str, seconds: float = PATIENCE) -> None:
         self._client, self._uri, self._seconds = client, uri, seconds
+        self.has_transactions = isinstance(client, database.WritableDatabase)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._client, name)
@@ -112,47 +109,12 @@ def patiently(
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-class Tables:
-    """MLflow's empty tables; a process of its own can make them while this one does other things.
-
-    They take a second of a processor, and its libraries another.
-    """
-
-    _process: subprocess.Popen[bytes] | None = None
-
-    def begin(self) -> None:
-        """Begin to make them, where there is more than one core and the libraries are not here."""
-        if len(os.sched_getaffinity(0)) > 1 and not mlflows_own.is_ready():
-            mlflows_own.settle(RETRIES)
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", TABLES],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-
-    def made(self) -> bytes:
-        """Return the file that has them; made here where the other process could not."""
-        mlflows_own.get_ready()  # meanwhile
-        process, self._process = self._process, None
-        made = process.communicate()[0] if process else b""
-        return made if process and process.returncode == 0 else mlflows_own.tables()
-
-    def cancel(self) -> None:
-        """End the other process, where nobody has waited for it."""
-        if self._process:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
-
-
 @dataclass(frozen=True)
 class Store:
     """Where runs go: MLflow's tracking URI, and the folder or URI of the artifacts."""
 
     uri: str
     artifacts: str | None
-    tables: Tables = field(default_factory=Tables, compare=False)
 
     @classmethod
     def at(cls, uri: Any, artifacts: Any, folder: Path) -> "Store":
@@ -215,16 +177,23 @@ class Store:
         return {run: status for run, status in found.items() if status}
 
     def _of_client(self, run: str) -> str:
-        from mlflow.exceptions import MlflowException
-
         try:
             return str(self.client.get_run(run).info.status)
-        except MlflowException:
+        except mlflows_own.refusals():
             return ""
+
+    @property
+    def entities(self) -> Any:
+        """The module whose values the client takes: metrics, parameters, tags, data sets."""
+        if self.client.has_transactions:
+            return entities
+        import mlflow.entities
+
+        return mlflow.entities
 
     def _open(self) -> Any:
         """Return MLflow's client, which makes the tables where there are none, once it answers."""
-        client = mlflows_own.make_client(self.uri)
+        client = database.client(self.uri)
         client.search_experiments(max_results=1)
         return client
 
@@ -247,12 +216,6 @@ class Store:
                 f"tracking.artifacts={own_place('mlartifacts')}"
             ) from error
 
-    def begin(self) -> Tables:
-        """Begin to make the tables of a SQLite store that is not there; return them."""
-        if self.database and not self.database.exists() and self.database.parent.is_dir():
-            self.tables.begin()
-        return self.tables
-
     @cached_property
     def client(self) -> Any:
         """MLflow's client, with patience. Raises `UserError` where the store cannot be opened."""
@@ -260,8 +223,7 @@ class Store:
         self._check_artifacts()
         try:
             if self.database:
-                mlflows_own.mind_connections()
-                _initialize(self.database, self.artifacts, self.tables)
+                _initialize(self.database, self.artifacts)
                 followed = partial(mlflows_own.follow, self.database)
                 patiently(followed, self.uri, AT_FIRST)
             patiently(lambda: _knock(self.uri), self.uri, KNOCK, few=1)
@@ -281,6 +243,11 @@ def _knock(uri: str) -> None:
     if uris.is_server(uri):
         stores.knock(uri)
         return
+    file = uris.database(uri)
+    if file:
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("select name from sqlite_master").fetchall()
+        return
     import sqlalchemy
 
     engine = sqlalchemy.create_engine(uri)
@@ -290,44 +257,44 @@ def _knock(uri: str) -> None:
         engine.dispose()
 
 
-def _initialize(database: Path, artifacts: str | None, tables: Tables) -> None:
+def _initialize(file: Path, artifacts: str | None) -> None:
     """Make the database under a name of its own and link it to its place.
 
     Many processes may start on a fresh folder, and one may be interrupted: no one ever opens a
     database whose tables are half made.
     """
-    if not database.parent.is_dir():
-        raise FileNotFoundError(f"the folder {database.parent} does not exist")
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"the folder {file.parent} does not exist")
     started = time.time()
-    if database.exists():
-        if not os.access(database, os.W_OK) or not os.access(database.parent, os.W_OK):
-            raise PermissionError(f"{database} cannot be written")
-        stores.refuse_strange(database, empty=True)
+    if file.exists():
+        if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
+            raise PermissionError(f"{file} cannot be written")
+        stores.refuse_strange(file, empty=True)
         return
-    _sweep_out(database, started)
-    draft = database.with_name(f".{database.name}.{os.getpid()}")
+    _sweep_out(file, started)
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         draft.touch()
-        mlflows_own.write_tables(draft, tables.made(), artifacts or str(database.parent))
+        mlflows_own.write_tables(draft, database.tables(), artifacts or str(file.parent))
         with suppress(FileExistsError):  # another process was first
-            os.link(draft, database)
+            os.link(draft, file)
     finally:
-        for leftover in database.parent.glob(f"{draft.name}*"):
+        for leftover in file.parent.glob(f"{draft.name}*"):
             leftover.unlink()
 
 
-def _sweep_out(database: Path, missing: float) -> None:
+def _sweep_out(file: Path, missing: float) -> None:
     """Remove what processes that were killed have left of a database that is not there.
 
     Their drafts; and the logs of a database that was deleted since, which SQLite would write into
     the new one. missing: when it was not there; a younger log is that of a process which was first.
     """
     for ending in ("-wal", "-shm"):
-        log = Path(f"{database}{ending}")
+        log = Path(f"{file}{ending}")
         with suppress(FileNotFoundError):
             if log.stat().st_mtime < missing - GRAIN:
                 log.unlink()
-    for draft in database.parent.glob(f".{database.name}.*"):
+    for draft in file.parent.glob(f".{file.name}.*"):
         with suppress(FileNotFoundError):
             if time.time() - draft.stat().st_mtime > ABANDONED:
                 draft.unlink()

@@ -6,9 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from normbench.datasets import UserError
 from normbench.recording.store import places
 from normbench.recording.store.connection import Store, StoreLostError
 from normbench.results.safe import clean
-from normbench.results.store import dataset_inputs, stores, uris
+from normbench.results.store import dataset_inputs, mlflows_own, stores, uris
 from normbench.results.store.job_records import Entry, JobRecord, RunRecord
 from normbench.results.store.looks import look
 
@@ -29,6 +30,7 @@ FREE = (
     "gc(['--backend-store-uri', uri, '--tracking-uri', uri, '--run-ids', sys.argv[1]])"
 )
 FEW = 100  # parameters and tags a call, likewise
+Written = TypeVar("Written")
 FINISHED, NOT_KILLED = "attributes.status = 'FINISHED'", "attributes.status != 'KILLED'"
 
 
@@ -38,6 +40,7 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.client = store.client
+        self._entities = store.entities
         self._experiments: dict[str, str] = {}  # their ids by their names
 
     def start_sweep(self, experiment: str, sweep_id: str, tags: Mapping[str, str]) -> str:
@@ -73,18 +76,10 @@ class Writer:
         The scheme's run is finished last, so that a job that is not whole is not FINISHED. Raises
         `StoreLostError` where what was written cannot be read back.
         """
-        scheme = self._create(record.experiment, record.scheme, names.SCHEME, record.parent)
-        self.log_params(scheme, record.params)
-        if record.dataset:
-            self.log_input(scheme, record.dataset, {"mlflow.data.context": "training"})
-        written = {}
-        for step in record.steps:
-            run_id = self._create(record.experiment, step, names.STEP, scheme)
-            self._log(run_id, step.metrics)
-            self.finish(run_id)
-            written[run_id] = "FINISHED"
+        self._experiment(record.experiment)
+        scheme, steps = self._at_once(lambda writer: writer._write_runs(record))
+        written = dict.fromkeys(steps, "FINISHED")
         self._log_arrays(scheme, record.arrays)
-        self._log(scheme, record.scheme.metrics)
         if record.failure:
             self.client.log_text(scheme, record.failure, "traceback.txt")
         written[scheme] = "FAILED" if record.failure else "FINISHED"
@@ -92,6 +87,33 @@ class Writer:
         self.store.settle()
         self._read_back(scheme, written)
         return scheme
+
+    def _write_runs(self, record: JobRecord) -> tuple[str, list[str]]:
+        """Write a job's runs without artifacts; return the ids of the scheme's and the steps'."""
+        scheme = self._create(record.experiment, record.scheme, names.SCHEME, record.parent)
+        self.log_params(scheme, record.params)
+        if record.dataset:
+            self.log_input(scheme, record.dataset, {"mlflow.data.context": "training"})
+        steps = []
+        for step in record.steps:
+            steps.append(self._create(record.experiment, step, names.STEP, scheme))
+            self._log(steps[-1], step.metrics)
+            self.finish(steps[-1])
+        self._log(scheme, record.scheme.metrics)
+        return scheme, steps
+
+    def _at_once(self, write: Callable[["Writer"], Written]) -> Written:
+        """Return what a function gives that writes, in one transaction where the store has them."""
+        if not self.client.has_transactions:
+            return write(self)
+
+        def inside(client: Any) -> Written:
+            writer = copy(self)
+            writer.client = client
+            return write(writer)
+
+        result: Written = self.client.at_once(inside)
+        return result
 
     def _read_back(self, scheme: str, written: Mapping[str, str]) -> None:
         """Raise `StoreLostError` where the store has not what was written: the job is not there."""
@@ -113,6 +135,15 @@ class Writer:
         """Return the finished scheme runs of a descent, the latest first."""
         query = f"{names.DESCENT.equals(descent)} and {FINISHED}"
         return list(self.client.search_runs([self._experiment(experiment)], query))
+
+    def of_request(self, experiment: str, request: str) -> Any:
+        """Return the latest finished scheme run of a request, None where there is none."""
+        there = self.client.get_experiment_by_name(experiment)
+        if there is None:
+            return None
+        query = f"{names.REQUEST.equals(request)} and {FINISHED}"
+        found = self.client.search_runs([there.experiment_id], query, max_results=1)
+        return found[0] if found else None
 
     def holds(self, experiment: str, job: str) -> bool:
         """Return whether a job of a sweep, `<sweep>/<number>`, is written, finished or failed."""
@@ -188,9 +219,8 @@ class Writer:
 
     def tag(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set tags of a run that is there, ended or not."""
-        from mlflow.entities import RunTag
-
-        self.client.log_batch(run_id, tags=[RunTag(key, text) for key, text in tags.items()])
+        tag = self._entities.RunTag
+        self.client.log_batch(run_id, tags=[tag(key, text) for key, text in tags.items()])
 
     def experiment_tags(self, experiment: str) -> dict[str, str]:
         """Return the tags of an experiment."""
@@ -198,10 +228,8 @@ class Writer:
 
     def tag_experiment(self, experiment: str, tags: Mapping[str, str]) -> None:
         """Set tags of an experiment; one that the store refuses, for its length, is left out."""
-        from mlflow.exceptions import MlflowException
-
         for key, text in tags.items():
-            with suppress(MlflowException):
+            with suppress(*mlflows_own.refusals()):
                 self.client.set_experiment_tag(self._experiment(experiment), key, text)
 
     def of_sweep(self, sweep_id: str) -> list[Any]:
@@ -249,15 +277,13 @@ class Writer:
 
     def _experiment(self, name: str) -> str:
         """Return the id of the experiment, made where it is missing."""
-        from mlflow.exceptions import MlflowException
-
         if name in self._experiments:
             return self._experiments[name]
         found = self.client.get_experiment_by_name(name)
         if found is None:
             folder = clean.name(name)
             location = f"{self.store.artifacts}/{folder}" if self.store.artifacts else None
-            with suppress(MlflowException):  # another process was first
+            with suppress(*mlflows_own.refusals()):  # another process was first
                 self.client.create_experiment(name, artifact_location=location)
             found = self.client.get_experiment_by_name(name)
         if self.store.database:
@@ -289,17 +315,13 @@ class Writer:
 
     def log_points(self, run_id: str, points: Sequence[tuple[str, float, int, int]]) -> None:
         """Log metrics, each as its name, value, time in ms, and step."""
-        from mlflow.entities import Metric
-
         for first in range(0, len(points), BATCH):
-            entries = [Metric(*point) for point in points[first : first + BATCH]]
+            entries = [self._entities.Metric(*point) for point in points[first : first + BATCH]]
             self.client.log_batch(run_id, metrics=entries)
 
     def log_params(self, run_id: str, params: Mapping[str, str]) -> None:
         """Log parameters."""
-        from mlflow.entities import Param
-
-        entries = [Param(key, text) for key, text in params.items()]
+        entries = [self._entities.Param(key, text) for key, text in params.items()]
         for first in range(0, len(entries), FEW):
             self.client.log_batch(run_id, params=entries[first : first + FEW])
 
@@ -314,20 +336,18 @@ class Writer:
 
     def log_input(self, run_id: str, dataset: Mapping[str, str], tags: Mapping[str, str]) -> None:
         """Log a data set that a run was given, as the entries of MLflow's."""
-        from mlflow.entities import Dataset, DatasetInput, InputTag
-
-        given = DatasetInput(Dataset(**dataset), [InputTag(*tag) for tag in tags.items()])
+        kinds = self._entities
+        own = [kinds.InputTag(*tag) for tag in tags.items()]
+        given = kinds.DatasetInput(kinds.Dataset(**dataset), own)
         self.client.log_inputs(run_id, datasets=[given])
 
 
 @contextmanager
 def refused(words: str) -> Iterator[None]:
     """Turn what MLflow refuses to write into a `UserError` that begins with some words."""
-    from mlflow.exceptions import MlflowException
-
     try:
         yield
-    except MlflowException as error:
+    except mlflows_own.refusals() as error:
         raise UserError(f"{words} ({clean.first_line(error)})") from error
 
 

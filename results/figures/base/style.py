@@ -23,6 +23,7 @@ from normbench import names
 from normbench.results.figures.base import shown
 from normbench.results.store.looks import Look as Look
 from normbench.results.store.looks import look as look
+from normbench.results.store.looks import looks as looks
 
 
 class Shape(NamedTuple):
@@ -46,9 +47,7 @@ FORMATS = {
 }
 SCREEN = FORMATS["screen"]
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 KINDS = ("png", "svg", "pdf")
-LINES = ("-", "--", "-.", ":")
 
 # Of a verdict: its colour and its marker.
 BAD = "#c1121f"  # the one red
@@ -69,35 +68,10 @@ CLASS_MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*", "<", "p")
 EDGE = "#333333"  # of a class's mark
 
 
-def looks(normalizers: Sequence[str]) -> list[Look]:
-    """Return a look for each; the second of one name and later ones are shades of the first."""
-    seen: dict[str, int] = {}
-    taken: set[str] = set()
-    found = []
-    for name in normalizers:
-        first, number = look(name), seen.get(name, 0)
-        if number == 0 and first in found:  # two schemes of the user's own with one look
-            number = 1
-        seen[name] = number + 1
-        found.append(_shade(first, number, taken) if number else first)
-        taken.add(found[-1].marker)
-    return found
-
-
 def looks_of(rows: pd.DataFrame) -> dict[str, Look]:
     """Return the look of each scheme of rows that have its name in `scheme`."""
     kinds = dict(zip(rows["scheme"], rows["normalizer"]))
     return dict(zip(kinds, looks(list(kinds.values()))))
-
-
-def _shade(first: Look, number: int, taken: set[str]) -> Look:
-    share = 0.22 * ((number + 1) // 2)
-    towards = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
-    share = min(share, 0.8)
-    red, green, blue = ((1 - share) * part + share * towards for part in to_rgb(first.color))
-    color = to_hex((red, green, blue))
-    free = [marker for marker in MARKERS if marker not in taken] or list(MARKERS)
-    return Look(str(color), free[0], LINES[(LINES.index(first.line) + number) % len(LINES)])
 
 
 def class_looks(count: int) -> list[tuple[str, str]]:

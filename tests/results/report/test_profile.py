@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from normbench.results.figures import profiles
 from normbench.results.report import profile
 from normbench.results.store import runs as reader
 from normbench.results.store.errors import ResultsError
@@ -46,9 +47,9 @@ def test_of_several_sweeps_the_one_that_is_named_last_counts(told):
 def test_the_answer_comes_first_with_the_number_of_problems(told, tmp_path, monkeypatch):
     jobs = [(name, s, {1.0: n}) for name in "xy" for s, n in (("a", 5.0), ("b", 1.0))]
     titles = []
-    draw = profile.profiles.draw
+    draw = profiles.draw
     monkeypatch.setattr(
-        profile.profiles,
+        profiles,
         "draw",
         lambda *given, **more: titles.append(given[1]) or draw(*given, **more),
     )

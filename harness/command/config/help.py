@@ -1,0 +1,28 @@
+"""The text of `normbench --help`, without Hydra: it takes half a second to load and to list."""
+
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from omegaconf import OmegaConf
+
+from normbench import settings
+
+CONF = Path(str(files("normbench.conf")))
+APART = (".", "hydra")  # which are no choices of a comparison
+
+
+def text() -> str:
+    """Return the help, as Hydra fills it in: the groups of options, and the table of settings."""
+    template = OmegaConf.load(CONF / "config.yaml").hydra.help.template
+    filled = Template(template).substitute(APP_CONFIG_GROUPS=_groups())
+    return filled.replace("@SETTINGS\n", settings.described())
+
+
+def _groups() -> str:
+    """Return a line for each group, with its options; Hydra's own groups are left out."""
+    folders: dict[str, list[str]] = {}
+    for file in sorted(CONF.rglob("*.yaml")):
+        folders.setdefault(file.parent.relative_to(CONF).as_posix(), []).append(file.stem)
+    own = {name: found for name, found in folders.items() if name.partition("/")[0] not in APART}
+    return "".join(f"{name}: {', '.join(sorted(own[name]))}\n" for name in sorted(own))

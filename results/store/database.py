@@ -1,0 +1,275 @@
+"""MLflow's tables in a SQLite file, read without MLflow, which takes 1.3 s to load.
+
+This module, `tables.sql` and `normbench.recording.store.database`, which writes, are all that knows
+the tables; the schema is that of `REVISION`, and a test compares what both ways read. A file of
+another revision, a server, another database, and whatever is not asked here (a filter of the
+user's, say) are MLflow's client's; what is here answers as that does, by the same names.
+"""
+
+import json
+import math
+import re
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from normbench.results.store import local_artifacts, mlflows_own, uris
+from normbench.results.store.entities import (
+    Dataset,
+    DatasetInput,
+    Experiment,
+    Inputs,
+    Metric,
+    Page,
+    Param,
+    Run,
+    RunData,
+    RunInfo,
+)
+from normbench.results.store.errors import RefusedError
+
+REVISION = "dc11669786a5"  # of the schema
+SECONDS = 20.0  # that MLflow waits for a lock
+TERM = re.compile(r"(tags|attributes)\.(?:`([^`]+)`|([\w.\-]+)) (=|!=|LIKE) '([^']*)'")
+OF_RUNS = "select value from json_each(?)"  # any number of ids
+ACTIVE = "lifecycle_stage = 'active'"
+
+
+def client(uri: str, kind: "type[Database] | None" = None) -> Any:
+    """Return what answers as MLflow's client does; kind: of a file whose tables are known."""
+    file = uris.database(uri)
+    if file is not None:
+        with suppress(sqlite3.Error):
+            return (kind or Database)(file, uri)
+    return mlflows_own.make_client(uri)
+
+
+class Database:
+    """A store in a file. Raises sqlite3.Error for a file of another schema.
+
+    Threads may share it, one at a time.
+    """
+
+    def __init__(self, file: Path, uri: str) -> None:
+        timeout = re.search(r"\?timeout=([^&]+)", uri)
+        self._uri, self._lock = uri, threading.RLock()
+        self._connection = sqlite3.connect(
+            f"file:{quote(str(file))}?mode=rw",
+            uri=True,
+            timeout=float(timeout[1]) if timeout else SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            if self._rows("select version_num from alembic_version") != [(REVISION,)]:
+                raise sqlite3.DatabaseError("its schema is of another version")
+            if self._rows("PRAGMA journal_mode") == [("wal",)]:
+                self._rows("PRAGMA synchronous=NORMAL")  # see `mlflows_own.mind_connections`
+        except BaseException:
+            self.close()
+            raise
+        mlflows_own.places.add(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._mlflow, name)
+
+    @cached_property
+    def _mlflow(self) -> Any:
+        return mlflows_own.make_client(self._uri)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
+
+    def search_experiments(self, max_results: int | None = None) -> list[Experiment]:
+        """Return the experiments that are not deleted."""
+        found = self._experiments(f"where {ACTIVE} order by last_update_time desc, experiment_id")
+        return found[:max_results]
+
+    def get_experiment(self, experiment_id: str) -> Experiment:
+        """Return an experiment, deleted or not."""
+        found = self._experiments("where experiment_id = ?", [experiment_id])
+        if not found:
+            raise RefusedError(f"No Experiment with id={experiment_id} exists")
+        return found[0]
+
+    def get_experiment_by_name(self, name: str) -> Experiment | None:
+        """Return an experiment, deleted or not; None where there is none of that name."""
+        return next(iter(self._experiments("where name = ?", [name])), None)
+
+    def _experiments(self, which: str, values: Sequence[Any] = ()) -> list[Experiment]:
+        columns = "experiment_id, name, artifact_location, lifecycle_stage"
+        rows = self._rows(f"select {columns} from experiments {which}", values)
+        tags: dict[Any, dict[str, str]] = {row[0]: {} for row in rows}
+        query = (
+            "select experiment_id, key, value from experiment_tags "
+            f"where experiment_id in ({OF_RUNS})"
+        )
+        for experiment, key, text in self._rows(query, [json.dumps([*tags])]):
+            tags[experiment][key] = text
+        return [Experiment._make([str(row[0]), *row[1:], tags[row[0]]]) for row in rows]
+
+    def search_runs(
+        self,
+        experiment_ids: Sequence[str],
+        filter_string: str = "",
+        max_results: int = 1000,
+        page_token: str | None = None,
+        **others: Any,
+    ) -> Any:
+        """Return the runs of a filter, the latest first; one that is not ours is MLflow's."""
+        terms = _terms(filter_string)
+        if terms is None or others:
+            others |= {"max_results": max_results, "page_token": page_token}
+            return self._mlflow.search_runs(experiment_ids, filter_string, **others)
+        wheres, values = [ACTIVE, f"experiment_id in ({OF_RUNS})"], [_numbers(experiment_ids)]
+        for kind, key, sign, text in terms:
+            if kind == "attributes":
+                wheres.append(f"{key} {sign} ?")
+                values.append(text)
+                continue
+            value = "value is not null" if sign == "LIKE" else f"value {sign} ?"
+            wheres.append(f"run_uuid in (select run_uuid from tags where key = ? and {value})")
+            values += [key] if sign == "LIKE" else [key, text]
+        first = int(page_token or 0)
+        which = f"{' and '.join(wheres)} order by start_time desc, run_uuid limit ? offset ?"
+        found = Page(self._runs(which, [*values, max_results + 1, first]))
+        if len(found) > max_results:
+            del found[max_results:]
+            found.token = str(first + max_results)
+        return found
+
+    def get_run(self, run_id: str) -> Run:
+        """Return a run, deleted or not."""
+        found = self._runs("run_uuid = ?", [run_id])
+        if not found:
+            raise RefusedError(f"Run with id={run_id} not found")
+        return found[0]
+
+    def _runs(self, which: str, values: Sequence[Any]) -> list[Run]:
+        columns = (
+            "run_uuid, name, user_id, status, start_time, end_time, lifecycle_stage, artifact_uri, "
+            "experiment_id"
+        )
+        with self._lock, self._snapshot():
+            rows = self._rows(f"select {columns} from runs where {which}", values)
+            infos = [RunInfo._make([*row[:-1], str(row[-1])]) for row in rows]
+            data = {info.run_id: RunData() for info in infos}
+            inputs: dict[str, dict[str, DatasetInput]] = {run_id: {} for run_id in data}
+            some, below = [json.dumps([*data])], f"where run_uuid in ({OF_RUNS})"
+            for run_id, key, text in self._rows(
+                f"select run_uuid, key, value from tags {below}", some
+            ):
+                data[run_id].tags[key] = text
+            for run_id, key, text in self._rows(
+                f"select run_uuid, key, value from params {below}", some
+            ):
+                data[run_id].params[key] = text
+            query = "select run_uuid, key, value, timestamp, step, is_nan from latest_metrics"
+            for run_id, key, value, *when, is_nan in self._rows(f"{query} {below}", some):
+                point = Metric(key, math.nan if is_nan else value, *when)
+                data[run_id].metrics[key] = point.value
+                data[run_id].last_points.append(point)
+            for run_id, key, dataset, tag in self._inputs(some):
+                given = inputs[run_id].setdefault(key, DatasetInput(dataset, []))
+                given.tags.extend(tag)
+        return [
+            Run(info, data[info.run_id], Inputs(list(inputs[info.run_id].values())))
+            for info in infos
+        ]
+
+    def _inputs(self, some: Sequence[str]) -> Iterator[tuple[str, str, Dataset, list[Param]]]:
+        """Yield the data sets that some runs were given: one row a tag of it."""
+        query = (
+            "select i.destination_id, d.dataset_uuid, d.name, d.digest, d.dataset_source_type, "
+            "d.dataset_source, d.dataset_schema, d.dataset_profile, t.name, t.value from inputs i "
+            "join datasets d on i.source_id = d.dataset_uuid "
+            "left join input_tags t on t.input_uuid = i.input_uuid "
+            f"where i.destination_type = 'RUN' and i.destination_id in ({OF_RUNS})"
+        )
+        for run_id, key, *entries, name, text in self._rows(query, some):
+            yield run_id, key, Dataset(*entries), [] if name is None else [Param(name, text)]
+
+    def get_metric_history(self, run_id: str, key: str) -> list[Metric]:
+        """Return all points of a metric of a run; none where there is none of that name."""
+        query = (
+            "select value, timestamp, step, is_nan from metrics where run_uuid = ? and key = ? "
+            "order by timestamp, step, value"
+        )
+        return [
+            Metric(key, math.nan if is_nan else value, when, step)
+            for value, when, step, is_nan in self._rows(query, [run_id, key])
+        ]
+
+    def _folder(self, run_id: str) -> Path | None:
+        """Return the folder of a run's artifacts; None where they are elsewhere."""
+        return local_artifacts.folder(self.get_run(run_id).info.artifact_uri)
+
+    def download_artifacts(self, run_id: str, path: str, dst_path: str | None = None) -> str:
+        """Return where an artifact is, here or, once it is loaded, in a folder."""
+        folder = self._folder(run_id)
+        if folder is None:
+            return str(self._mlflow.download_artifacts(run_id, path, dst_path))
+        return str(local_artifacts.find(folder, path))
+
+    def list_artifacts(self, run_id: str, path: str | None = None) -> Any:
+        """Return what is in a folder of a run's artifacts."""
+        folder = self._folder(run_id)
+        if folder is None:
+            return self._mlflow.list_artifacts(run_id, path)
+        return local_artifacts.entries(folder, path or "")
+
+    @contextmanager
+    def _snapshot(self, begin: str = "begin") -> Iterator[None]:
+        """Let what is read, or written, belong together; inside another such context, to that."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self._connection.execute(begin)
+        try:
+            yield
+            self._connection.execute("commit")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("rollback")
+            raise
+
+
+def _terms(query: str) -> list[tuple[str, str, str, str]] | None:
+    """Return the terms of a filter: what is asked, of which key, how, and for what.
+
+    None for a filter that is not written as this project's are.
+    """
+    terms, place = [], 0
+    while place < len(query):
+        found = TERM.match(query, place)
+        if not found:
+            return None
+        kind, quoted, plain, sign, text = found.groups()
+        key = quoted or plain
+        if (kind == "attributes" and (key != "status" or sign == "LIKE")) or (
+            sign == "LIKE" and text != "%"
+        ):
+            return None
+        terms.append((kind, key, sign, text))
+        place = found.end()
+        if place < len(query):
+            if not query.startswith(" and ", place):
+                return None
+            place += len(" and ")
+    return terms
+
+
+def _numbers(ids: Sequence[str]) -> str:
+    return json.dumps([int(one) for one in ids])

@@ -1,0 +1,64 @@
+"""Artifacts in folders of this machine: found, copied and written, as MLflow does it."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from normbench.results.store.uris import path_of
+
+DRAFT = ".artifact.uploading."  # before the name of a file that is being written
+
+
+class Entry(NamedTuple):
+    """A file or a folder among artifacts; path: from where they begin."""
+
+    path: str
+    is_dir: bool
+
+
+def folder(uri: str) -> Path | None:
+    """Return the folder of artifacts of a URI; None where they are not on this machine."""
+    kind, host, *_ = urlsplit(uri)
+    return path_of(uri) if kind in ("", "file") and host in ("", "localhost") else None
+
+
+def find(here: Path, name: str) -> Path:
+    """Return the file of an artifact. Raises FileNotFoundError, also for a name that leaves."""
+    file = here / name
+    parts = PurePosixPath(name)
+    inside = not parts.is_absolute() and ".." not in parts.parts
+    if not inside or not file.exists() or not file.resolve().is_relative_to(here.resolve()):
+        raise FileNotFoundError(f"No such artifact: '{name}'")
+    return file
+
+
+def entries(here: Path, name: str) -> list[Entry]:
+    """Return what is in a folder of artifacts, by name; nothing where there is no such folder."""
+    if not (here / name).is_dir():
+        return []
+    found = sorted(find(here, name).iterdir()) if name else sorted(here.iterdir())
+    return [Entry(file.relative_to(here).as_posix(), file.is_dir()) for file in found]
+
+
+def copy(file: Path, here: Path, name: str) -> None:
+    """Copy a file into a folder of artifacts, whole or not at all."""
+    _put(here / name / file.name, lambda draft: shutil.copy2(file, draft))
+
+
+def write(here: Path, name: str, text: str) -> None:
+    """Write a text among artifacts, whole or not at all."""
+    _put(here / name, lambda draft: draft.write_text(text, encoding="utf-8"))
+
+
+def _put(file: Path, make: Callable[[Path], Any]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f"{DRAFT}{uuid4().hex}")
+    try:
+        make(draft)
+        os.replace(draft, file)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,269 @@
+"""A SQLite store without MLflow: what is read and written is what MLflow reads and writes."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from normbench import names
+from normbench.recording.store import database
+from normbench.recording.store.connection import Patient, Store, StoreLostError
+from normbench.recording.store.writer import Writer
+from normbench.results.store import mlflows_own, stores
+from normbench.results.store.database import Database, _terms
+from normbench.results.store.entities import Metric, Param
+from normbench.results.store.errors import RefusedError
+from normbench.results.store.job_records import JobRecord, RunRecord
+
+pytestmark = pytest.mark.sqlite("of the file itself")
+NAN, INF = float("nan"), float("inf")
+TABLES = {  # without the ids of runs and the times
+    "runs": "name, source_type, source_name, entry_point_name, user_id, status, source_version, "
+    "lifecycle_stage, experiment_id, deleted_time, end_time is null",
+    "tags": "key, case when key = 'mlflow.parentRunId' then '' else value end",
+    "params": "key, value",
+    "metrics": "key, value, step, is_nan",
+    "latest_metrics": "key, value, step, is_nan",
+    "datasets": "experiment_id, name, digest, dataset_source_type, dataset_source, "
+    "dataset_schema, dataset_profile",
+    "inputs": "source_type, destination_type, step",
+    "input_tags": "name, value",
+    "experiments": "name, lifecycle_stage, workspace",
+    "experiment_tags": "key, value, experiment_id",
+}
+
+
+def record(parent):
+    data = {"name": "d", "digest": "1", "source_type": "t", "source": "{}", "profile": "{}"}
+    history = [("train/cost", 1.0 / (k + 1), k) for k in range(5)]
+    odd = [("a", NAN, 0), ("b", INF, 0), ("c", -INF, 1), ("c", 2.0, 1), ("c", 2.0, 1)]
+    return JobRecord(
+        "-",
+        "d-c",
+        parent,
+        {f"p{number}": str(number) for number in range(150)} | {"long": "x" * 7000},
+        RunRecord("scheme", {names.NORMALIZER.key: "standard", "long": "y" * 9000}, history),
+        [RunRecord("step", {"verdict": "levelled"}, [*history, *odd]), RunRecord("bare", {})],
+        data,
+        {"spectrum": {"values": [1.0, 2.0]}},
+    )
+
+
+def written(folder, mlflows):
+    """Return a writer to a new store, and the run of a job; mlflows: by MLflow's client."""
+    folder.mkdir()
+    store = Store.at("sqlite:///mlflow.db", "artifacts", folder)
+    if mlflows:
+        patient = Patient(mlflows_own.make_client(store.uri), store.uri)
+        assert store.client
+        store.__dict__["client"] = patient
+    writer = Writer(store)
+    parent = writer.start_sweep("d-c", "s", {"command": "-"})
+    scheme = writer.write(record(parent))
+    writer.tag(scheme, {"verdict": "levelled", names.RUN_NAME.key: "renamed"})
+    writer.tag(scheme, {"verdict": "cycling"})
+    writer.tag_experiment("d-c", {"note": "1", "too long": "z" * 30_000})
+    writer.tag_experiment("d-c", {"note": "2"})
+    writer.untag(scheme, ["verdict"])
+    writer.log_json(parent, [{"a": 1}], "jobs.json")
+    writer.finish(parent)
+    return writer, scheme
+
+
+def rows(file):
+    """Return what each table holds."""
+    with closing(sqlite3.connect(file)) as connection:
+        return {
+            table: sorted(map(repr, connection.execute(f"select {columns} from {table}")))
+            for table, columns in TABLES.items()
+        }
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("both")
+    mine = written(folder / "mine", mlflows=False)
+    return mine, written(folder / "theirs", mlflows=True)
+
+
+def test_what_is_written_is_what_mlflow_writes(both):
+    (mine, _), (theirs, _) = both
+    assert mine.client.has_transactions
+    assert not theirs.client.has_transactions
+    for table, found in rows(mine.store.database).items():
+        assert found == rows(theirs.store.database)[table], table
+    artifacts = [
+        sorted(
+            file.relative_to(writer.store.database.parent).parts[3:]
+            for file in writer.store.database.parent.joinpath("artifacts").rglob("*")
+            if file.is_file()
+        )
+        for writer in (mine, theirs)
+    ]
+    assert artifacts[0] == artifacts[1]
+    assert len(artifacts[0]) == 2
+
+
+def plain(run):
+    """Return all that is asked of a run."""
+    inputs = [
+        (dict(one.dataset), {tag.key: tag.value for tag in one.tags})
+        for one in run.inputs.dataset_inputs
+    ]
+    info = {key: getattr(run.info, key) for key in database_columns()}
+    metrics = {key: repr(value) for key, value in run.data.metrics.items()}
+    last = {key: repr(point) for key, point in mlflows_own.last_points(run).items()}
+    return info, dict(run.data.tags), dict(run.data.params), metrics, last, inputs
+
+
+def database_columns():
+    from normbench.results.store.entities import RunInfo
+
+    return RunInfo._fields
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        names.ROLE.equals(names.SCHEME),
+        names.SWEEP_ID.exists,
+        f"{names.ROLE.equals(names.STEP)} and attributes.status != 'RUNNING'",
+        names.PARENT.equals("none"),
+        "params.p1 = '1'",  # which is MLflow's to read
+    ],
+)
+def test_a_query_finds_the_same_runs_in_the_same_order(both, query):
+    for writer, _ in both:
+        client = Database(writer.store.database, writer.store.uri)
+        theirs = MlflowClient(tracking_uri=writer.store.uri)
+        found, known = (one.search_runs(["0", "1"], query) for one in (client, theirs))
+        assert list(map(plain, found)) == list(map(plain, known))
+
+
+def test_pages_of_runs_are_those_of_mlflow(both):
+    writer, _ = both[0]
+    client, token, found = Database(writer.store.database, writer.store.uri), None, []
+    for size in (1, 2, 9):
+        page = client.search_runs(["1"], "", max_results=size, page_token=token)
+        found, token = [*found, *page], page.token
+    assert token is None
+    assert [run.info.run_id for run in found] == [
+        run.info.run_id for run in MlflowClient(writer.store.uri).search_runs(["1"])
+    ]
+
+
+def test_histories_experiments_and_artifacts_are_those_of_mlflow(both):
+    for writer, scheme in both:
+        client = Database(writer.store.database, writer.store.uri)
+        theirs = MlflowClient(tracking_uri=writer.store.uri)
+        step = next(run for run in theirs.search_runs(["1"]) if run.info.run_name == "step")
+        for key in ("train/cost", "a", "b", "c", "none"):
+            found, known = (
+                [repr((p.step, p.value, p.timestamp)) for p in one]
+                for one in (
+                    client.get_metric_history(step.info.run_id, key),
+                    theirs.get_metric_history(step.info.run_id, key),
+                )
+            )
+            assert found == known
+        for mine, known in zip(client.search_experiments(), theirs.search_experiments()):
+            assert mine.name == known.name
+            assert mine.artifact_location == known.artifact_location
+            assert mine.tags == known.tags
+        name = "arrays/spectrum.npz"
+        (entry,) = client.list_artifacts(scheme, "arrays")
+        assert entry.path == name
+        assert [one.path for one in theirs.list_artifacts(scheme, "arrays")] == [name]
+        files = [Path(one.download_artifacts(scheme, name)) for one in (client, theirs)]
+        assert files[0].read_bytes() == files[1].read_bytes()
+        for outside in ("../x", "/etc/passwd", "arrays/../../x", "arrays/none"):
+            with pytest.raises(OSError, match="No such artifact"):
+                client.download_artifacts(scheme, outside)
+
+
+def test_what_mlflow_refuses_is_refused_and_leaves_nothing(both):
+    writer, scheme = both[0]
+    client, before = writer.client, rows(writer.store.database)
+    for call in (
+        lambda: client.log_batch(scheme, params=[Param("p1", "another")]),
+        lambda: client.log_batch(scheme, tags=[Param("new", "1"), Param("a?", "1")]),
+        lambda: client.log_batch(scheme, metrics=[Metric("../m", 1.0, 1, 1)]),
+        lambda: client.log_batch("none", tags=[Param("a", "1")]),
+        lambda: client.delete_tag(scheme, "none"),
+        lambda: client.create_experiment("d-c", "file:///elsewhere"),
+        lambda: client.create_run("99", None, {}, "run"),
+        lambda: client.get_run("none"),
+    ):
+        with pytest.raises(RefusedError):
+            call()
+    assert rows(writer.store.database) == before
+
+
+def test_a_job_that_is_cut_off_leaves_no_run(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    writer = Writer(Store.at("sqlite:///mlflow.db", "artifacts", tmp_path / "a"))
+    parent = writer.start_sweep("d-c", "s", {})
+    before = rows(writer.store.database)
+    calls = []
+
+    def cut(self, run_id, *rest):
+        calls.append(run_id)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(database.WritableDatabase, "set_terminated", cut)
+    with pytest.raises(KeyboardInterrupt):
+        writer.write(record(parent))
+    assert len(calls) == 1
+    assert rows(writer.store.database) == before
+
+
+def test_a_file_of_another_schema_is_mlflows(both, tmp_path):
+    writer, _ = both[0]
+    other = tmp_path / "mlflow.db"
+    with (
+        closing(sqlite3.connect(writer.store.database)) as source,
+        closing(sqlite3.connect(other)) as copied,
+    ):
+        source.backup(copied)
+        copied.execute("update alembic_version set version_num = 'another'")
+        copied.commit()
+    with pytest.raises(sqlite3.DatabaseError, match="another version"):
+        Database(other, f"sqlite:///{other}")
+    with pytest.raises(stores.ResultsError, match="schema"):  # MLflow's own words
+        stores.connect(f"sqlite:///{other}")
+
+
+def test_a_locked_file_is_waited_for_as_long_as_the_store_says(tmp_path):
+    store = Store.at("sqlite:///mlflow.db?timeout=0.05", "artifacts", tmp_path)
+    client = store.client
+    client._seconds = 0.1
+    with closing(sqlite3.connect(store.database)) as other:
+        other.execute("begin immediate")
+        with pytest.raises(StoreLostError, match="locked"):
+            client.set_experiment_tag("0", "a", "1")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "params.dataset = 'digits'",
+        "tags.a = 'x' or tags.b = 'y'",
+        'tags.a = "x"',
+        "tags.a LIKE 'x%'",
+        "attributes.run_name = 'x'",
+        "metrics.`train/cost` < 1",
+    ],
+)
+def test_a_filter_of_the_users_own_is_mlflows(query):
+    assert _terms(query) is None
+
+
+def test_a_filter_of_this_project_is_read():
+    query = f"{names.PARENT.equals('a b and c')} and {names.membership('s.1').exists}"
+    assert _terms(query) == [
+        ("tags", names.PARENT.key, "=", "a b and c"),
+        ("tags", names.membership("s.1").key, "LIKE", "%"),
+    ]
