@@ -20,6 +20,7 @@ from normbench.normalizers.decomposition import Surrogate
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
+from normbench.theory.directions import AtStart
 from normbench.theory.minimum import Minimum
 from normbench.theory.shared import OfPoints
 from normbench.verdicts import convergence, judging
@@ -136,6 +137,11 @@ class Descended:
             *(named(histories), histories.diverged_at, step_sizes, self.bench), shadows
         )
         return steps, histories.cost.reshape(len(step_sizes), len(self.start), -1)
+
+    @cached_property
+    def at_start(self) -> AtStart:
+        """What the problem is at the first start: the eigendirections of its Hessian."""
+        return AtStart(self.train, self.start[0], self.theory.spectrum)
 
     @cached_property
     def walk(self) -> Walk:

@@ -12,7 +12,7 @@ from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.reached import tuned_once
-from normbench.results.figures import NAMES, drawing
+from normbench.results.figures import BY_DEFAULT, drawing
 from normbench.results.figures.base.material import Options
 from normbench.results.figures.drawing import DEFAULT
 from normbench.results.pages import dashboard
@@ -41,7 +41,7 @@ def present(
     folder: Path,
     options: Options = DEFAULT,
     drawn: dict[str, list[Path]] | None = None,
-    wanted: Sequence[str] = tuple(NAMES),
+    wanted: Sequence[str] = BY_DEFAULT,
 ) -> dict[str, list[Path]]:
     """Print runs' table, draw their figures and write their report; return the files by experiment.
 
