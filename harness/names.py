@@ -314,6 +314,7 @@ EXPLANATION = Tag("explanation", "theory in a paragraph")
 BASIS = Tag("theory_basis", "which curvature 2/L is from")
 EXACT = "exact"  # how a basis begins that is no bound: the curvature is the same everywhere
 PLAIN = Tag("plain_descent", "false where 2/L does not speak of the optimizer")
+GRIDLESS = Tag("own_step_sizes", "true where the optimizer finds its own step sizes")
 NO_LAYERS = Tag("no_layers", "why the start's excess is not split into layers")
 NOTE = Tag("theory_note", "what theory could not say, and why")
 AFFINE = Tag("scheme_affine", "true where the scheme is an affine map of the features")

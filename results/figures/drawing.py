@@ -17,13 +17,14 @@ from normbench import names
 from normbench.results.compare.merging import merged
 from normbench.results.figures import BY_DEFAULT, NAMES, WHOLE
 from normbench.results.figures.base import output
-from normbench.results.figures.base.material import Options, schemes
+from normbench.results.figures.base.material import Options, gridless, schemes
 from normbench.results.safe import clean
 from normbench.results.store.errors import unwritable
 from normbench.results.store.runs import Sweep
 
 MOST = 40  # schemes that figures tell apart; a panel each of hundreds would take minutes
 DEFAULT = Options()
+OVER_STEP_SIZES = ("step_sizes", "phase_diagram")
 
 
 def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT) -> Figure | None:
@@ -40,9 +41,11 @@ def lacking(sweep: Sweep, name: str) -> str:
     noted = sweep.of_role(names.SCHEME).get(names.NOTE.column, pd.Series(dtype=str)).dropna()
     told = {part for note in noted for part in note.split("; ") if part.startswith(f"{name}: ")}
     why += "".join(f", {part.removeprefix(f'{name}: ')}" for part in sorted(told))
-    if verdicts != {names.DIVERGED} and hasattr(_module(name), "why_not"):
+    if hasattr(_module(name), "why_not") and verdicts != {names.DIVERGED}:
         reasons = [_module(name).why_not(merged(sweep), each) for each in sweep.experiments]
         why += "".join(f", {reason}" for reason in dict.fromkeys(chain(*reasons)))
+    elif gridless(sweep.of_role(names.SCHEME)).all() and name in OVER_STEP_SIZES:
+        why += ", the optimizer finds its own step sizes"
     there = [
         other
         for other in NAMES

@@ -50,7 +50,7 @@ def melts(arrays: Arrays, schemes: pd.DataFrame, steps: pd.DataFrame) -> list[Me
             continue
         own = steps[steps["label"] == row["label"]]
         decided = own[own["verdict"] == names.BY_ROUNDING][names.STEP_SIZE.column].astype(float)
-        places = [layers.run(size) for size in decided]
+        places = [place for size in decided if (place := layers.run(size)) is not None]
         every.append(
             Melt(row["label"], row, layers, step, np.isin(np.arange(len(layers.sizes)), places))
         )
