@@ -79,7 +79,7 @@ def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(defaul
         assert f"**{scheme.data.tags['normalizer']}** on breast" in note.replace("\\", "")
         assert "The best step is" in note
         files = [file.path for file in client.list_artifacts(scheme.info.run_id)]
-        assert "windows.png" in files
+        assert "melt.png" in files
         columns = json.loads(data.schema)["mlflow_colspec"]
         assert [column["name"] for column in columns][:2] == ["mean radius", "mean texture"]
         assert len(columns) == 30
@@ -204,7 +204,7 @@ MISTAKES = {
     "dataset=digits": "cost=softmax: does not fit the targets of digits (multiclass, 10 classes)",
     "dataset.test_fraction=1": "dataset.test_fraction=1: must be",
     "figures=histories": "figures=histories: must be a list",
-    "figures=[windos]": "figures=windos: must be one of overview, windows",
+    "figures=[windos]": "figures=windos: must be one of overview, melt, windows",
     "cost.l2=-1": "cost.l2=-1: must be",
     "cost.l2_in=nowhere": "cost.l2_in=nowhere: must be one of transformed, features",
     "tracking.uri=sqlite:////proc/none/mlflow.db": "the store cannot be opened",

@@ -88,7 +88,8 @@ recording.store
 
 results.report
     modules: normbench.results.report
-    imports: results.pages results.figures.film results.figures results.figures.base
+    imports: results.pages results.figures.film results.figures.melt results.figures
+        results.figures.base
         results.answer results.compare results.store results.words results.safe names
     libraries: contourpy jinja2 matplotlib numpy pandas
 
@@ -105,6 +106,11 @@ results.figures.film
     modules: normbench.results.figures.film
     imports: results.figures results.figures.base results.store results.safe
     libraries: PIL contourpy jinja2 matplotlib numpy pandas
+
+results.figures.melt
+    modules: normbench.results.figures.melt
+    imports: results.figures results.figures.base results.compare results.store names
+    libraries: matplotlib numpy pandas
 
 results.figures
     modules: normbench.results.figures

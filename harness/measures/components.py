@@ -8,6 +8,7 @@ from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.measures.inputs import MOST_FEATURES
 
 MOST_COMPONENTS = 64
+SAME = 1e-6  # of the largest entry of a symmetric matrix
 MOST_POINTS = 8  # that are kept whole
 
 
@@ -21,7 +22,8 @@ def take(made: Finished) -> Findings:
     the training point has that `shown_point` names. `count` (K,) numbers of coordinates, all of
     64 at most; `built` (K, N) that point from so many of them, `original` (N,); `share` (K,): what
     they add of the variance of the inputs. `points` (p, N) the first 8 training points, `under`
-    (p, M) the same under the scheme, its coordinates in its own order.
+    (p, M) the same under the scheme, its coordinates in its own order; `pixels` (): whether those
+    are pixels, as under a scheme that scales features or mixes them symmetrically.
     """
     width = made.z.shape[1]
     origin = _back(made.scheme, np.zeros((1, width)))
@@ -52,8 +54,16 @@ def take(made: Finished) -> Findings:
             "original": made.dataset.x[made.shown].astype(np.float32),
             "points": made.dataset.x[:MOST_POINTS].astype(np.float32),
             "under": made.z[:MOST_POINTS].astype(np.float32),
+            "pixels": np.array(_are_pixels(added)),
         }
     )
+
+
+def _are_pixels(added: Array) -> bool:
+    """Return whether coordinate n is pixel n, changed: what coordinates add (m, N) is symmetric."""
+    largest = float(np.abs(added).max(initial=0.0))
+    square = added.shape[0] == added.shape[1]
+    return square and bool(np.allclose(added, added.T, rtol=0, atol=SAME * largest))
 
 
 def _back(scheme: Any, coordinates: Array) -> Array:

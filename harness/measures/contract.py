@@ -20,6 +20,7 @@ from normbench.normalizers.decomposition import Surrogate
 from normbench.optimizers import Optimizer
 from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
+from normbench.theory.directions import AtStart
 from normbench.theory.minimum import Minimum
 from normbench.theory.shared import OfPoints
 from normbench.verdicts import convergence, judging
@@ -144,6 +145,11 @@ class Descended:
         left = np.isnan(histories.cost[:, -1]) & (histories.diverged_at < 0)
         ended: NDArray[np.bool_] = np.asarray(~left.reshape(shape).any(axis=1))
         return steps, histories.cost.reshape(*shape, -1), ended
+
+    @cached_property
+    def at_start(self) -> AtStart:
+        """What the problem is at the first start: the eigendirections of its Hessian."""
+        return AtStart(self.train, self.start[0], self.theory.spectrum)
 
     @cached_property
     def walk(self) -> Walk:

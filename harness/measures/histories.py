@@ -21,7 +21,8 @@ def take(made: Finished) -> Findings:
     -1 for never. `shadows` (S, A, M), the last costs of shadows, where any run has one, and
     `shadows_reached` (S, A, M, T), their iterations to each target. `minimum`,
     `reference` (the cost at zero weights), `tie` (NaN for none), `epsilon`, `fit_seconds`,
-    `seconds_a_step`, `points`, each (): see `Bench`.
+    `seconds_a_step`, `points`, each (): see `Bench`. And a tag where the optimizer finds its own
+    step sizes, so that the one recorded, 1, is none.
     """
     here = made.descended
     assert here is not None
@@ -32,13 +33,14 @@ def take(made: Finished) -> Findings:
         every["shadows"] = shadows.ends
         every["shadows_reached"] = np.stack([shadows.reached[name] for name in names.TARGETS], -1)
     return Findings(
+        tags={names.GRIDLESS.key: "true"} if here.optimizer.gridless else {},
         arrays={
             "step_sizes": np.array([step.step_size for step in here.steps]),
             **{name: part.reshape(*runs, *part.shape[1:]) for name, part in every.items()},
             **{name: np.array(getattr(here.bench, name)) for name in BENCH},
             "tie": np.array(here.bench.tie if here.bench.tie else np.nan),
             "points": np.array(here.bench.points),
-        }
+        },
     )
 
 

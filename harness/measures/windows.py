@@ -4,19 +4,11 @@ A step size trains a direction of curvature h within K iterations where `|1 - a 
 `(1 - e^(-1/K)) / h` to `(1 + e^(-1/K)) / h`. `normbench.results.figures.windows` draws them.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from normbench.engine.hessian import blocks
-from normbench.engine.problem import Linear, Problem
-from normbench.measures.contract import Array, Descended, Findings, Finished, Measure
-from normbench.theory import spectra
-from normbench.theory.analysis import FEW_CLASSES
+from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.theory.budget import Work
-
-DENSE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
-SAME = 1e-9  # relative: curvatures of one kind at every point
+from normbench.theory.directions import SAME
 
 
 def take(made: Finished) -> Findings:
@@ -24,46 +16,17 @@ def take(made: Finished) -> Findings:
 
     `window_curvature` (n,): the eigenvalues h. `window_share` (n,): how much of the start's excess
     lies along each in the quadratic model there, `g^2 / (2 h)`. `window_times` (n,): how many
-    directions each stands for: among those of one curvature none is told from another. By the
-    points' singular values, else by the matrix; nothing where that is too large.
+    directions each stands for: among those of one curvature none is told from another. Nothing
+    where there are too many directions.
     """
     here = made.descent
-    start = here.start[:1]
-    gradient = here.train.evaluate(start).gradient
-    assert gradient is not None
-    gradient = gradient[0].astype(np.float64)
-    spectrum, linear, kind = here.theory.spectrum, here.train.linear, _by_points(here)
-    bound = linear.traits.curvature if linear else None
-    if kind and bound and linear and spectrum:
-        rows = linear.surrogate.moment_rows
-        flat = spectra.quadratic(spectrum, rows, 0.0, gradient, linear.l2)
-        values = flat.values * (kind.curvature / bound)
-        return _grouped(values, flat.gradient / (2 * values), kind.times)
-    if _size(here.train) > DENSE:
+    directions = here.at_start.directions
+    if directions is None or not len(directions.curvature):
         return Findings()
-    values, vectors = np.linalg.eigh(here.train.hessian(start[0]).matrix())
-    live = len(spectra.live(values, len(values)))
-    values, vectors = values[::-1][:live], vectors[:, ::-1][:, :live]
-    return _grouped(values, (gradient.ravel() @ vectors) ** 2 / (2 * values), 1)
-
-
-class _Kind(NamedTuple):
-    """The curvature that every point has, in so many directions of its scores."""
-
-    curvature: float
-    times: int
-
-
-def _by_points(here: Descended) -> _Kind | None:
-    """Return what makes the Hessian a multiple of the points' Gram matrix; None where it is not."""
-    spectrum, linear = here.theory.spectrum, here.train.linear
-    if spectrum is None or not spectrum.whole or spectrum.condition_number > spectra.PREDICTED:
-        return None
-    if linear is None or not linear.traits.curvature:
-        return None
-    kind = _kind(linear, here.start[0])
-    known = kind and (kind.curvature == linear.traits.curvature or not np.any(linear.l2))
-    return kind if known else None
+    values, times = directions.curvature, directions.times
+    gradient = here.train.evaluate(here.start[:1]).gradient
+    assert gradient is not None
+    return _grouped(values, directions.along(gradient)[0] / (2 * values), times)
 
 
 def _grouped(values: Array, shares: Array, times: int) -> Findings:
@@ -79,28 +42,6 @@ def _grouped(values: Array, shares: Array, times: int) -> Findings:
     )
 
 
-def _kind(train: Linear, weights: Array) -> _Kind | None:
-    """Return the curvature that every point has, and in how many directions of its scores.
-
-    Of least squares anywhere 2; at zero weights, of the softmax cost 1/4 and of multiclass softmax
-    1/C, in C - 1 directions. None where points differ, and for many classes, which are not tried.
-    """
-    quadratic = train.traits.quadratic
-    if not quadratic and (np.any(weights) or train.shape[0] > FEW_CLASSES):
-        return None
-    kinds = np.unique(train.targets)[: 2 if quadratic else None]
-    second = blocks(train.cost, np.zeros((train.shape[0], len(kinds))), kinds)
-    values = np.linalg.eigvalsh(second[:, :, 0])
-    live = values[values > SAME * values[-1]]
-    if values[-1] <= 0 or not np.allclose(second, second[:, :, :1], rtol=SAME):
-        return None
-    return _Kind(float(live[-1]), len(live)) if np.ptp(live) <= SAME * live[-1] else None
-
-
-def _size(train: Problem) -> int:
-    return int(np.prod(train.shape))
-
-
 def _applies(made: Finished) -> bool:
     here = made.descent
     return here.plain and here.theory.threshold is not None
@@ -108,19 +49,7 @@ def _applies(made: Finished) -> bool:
 
 def _work(made: Finished) -> Work:
     """Return the passes of a decomposition of the points' Gram matrix, or of the dense Hessian."""
-    train: Any = made.descent.train
-    size = _size(train)
-    if _by_points(made.descent) is not None:
-        size = train.shape[-1]
-    elif size > DENSE:
-        return Work()  # there is nothing to be found
-    return decomposition(size, made)
-
-
-def decomposition(size: int, made: Finished) -> Work:
-    """Return the work of a symmetric matrix's eigenvectors, in passes over the points."""
-    one_pass = 4.0 * max(len(made.z), 1) * _size(made.descent.train)
-    return Work(10 * size**3 / one_pass, 24.0 * size**2)
+    return made.descent.at_start.work(len(made.z))
 
 
 MEASURE = Measure(take, what="step-size windows", work=_work, applies=_applies)

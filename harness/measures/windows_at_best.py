@@ -3,9 +3,9 @@
 import numpy as np
 
 from normbench.measures.contract import BEST, Findings, Finished, Measure
-from normbench.measures.windows import DENSE, decomposition
 from normbench.theory import spectra
 from normbench.theory.budget import Work
+from normbench.theory.directions import DENSE, decomposition
 
 
 def take(made: Finished) -> Findings:
@@ -30,7 +30,7 @@ def _applies(made: Finished) -> bool:
 def _work(made: Finished) -> Work:
     effort = made.descent.train.effort
     size = int(np.prod(made.descent.train.shape))
-    solved = decomposition(size, made)
+    solved = decomposition(size, len(made.z), size)
     passes = effort.made + size * effort.product + solved.passes
     return Work(passes, effort.memory + solved.memory)
 

@@ -1,3 +1,3 @@
 """What a descent can be held against: spectra, predictions, the least cost."""
 
-__all__ = ["analysis", "budget", "minimum", "shared", "spectra"]
+__all__ = ["analysis", "budget", "directions", "minimum", "shared", "spectra"]

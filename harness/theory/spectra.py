@@ -249,6 +249,21 @@ def step_threshold(lipschitz: float) -> float:
     return 2 / lipschitz if lipschitz > 0 else float("inf")
 
 
+def eigenvectors(
+    hessian: Spectrum, x: NDArray[Any], l2: float | Array = 0.0
+) -> tuple[Array, Array]:
+    """Return a Hessian's nonzero eigenvalues `(n,)`, decreasing, and eigenvectors `(N + 1, n)`.
+
+    hessian: its spectrum, on points x (P, N). Columns are unit vectors, bias first.
+    """
+    if hessian.root is not None:
+        _, roots, rows = linalg.svd(hessian.root, full_matrices=False)
+        kept = slice(hessian.rank)
+        return roots[kept] ** 2, rows[kept].T
+    values, vectors = linalg.eigh(with_penalty(2 * gram(x), l2, (1, x.shape[1] + 1)))
+    return values[::-1][: hessian.rank], vectors[:, ::-1][:, : hessian.rank]
+
+
 def quadratic(
     hessian: Spectrum, x: NDArray[Any], start: float, gradient: Array, l2: float | Array = 0.0
 ) -> Quadratic:
@@ -258,13 +273,7 @@ def quadratic(
     prediction is made from them and never by way of the minimum, which would cost it half of its
     digits.
     """
-    if hessian.root is not None:
-        _, roots, rows = linalg.svd(hessian.root, full_matrices=False)
-        kept = slice(hessian.rank)
-        values, vectors = roots[kept] ** 2, rows[kept].T
-    else:
-        values, vectors = linalg.eigh(with_penalty(2 * gram(x), l2, (1, x.shape[1] + 1)))
-        values, vectors = values[::-1][: hessian.rank], vectors[:, ::-1][:, : hessian.rank]
+    values, vectors = eigenvectors(hessian, x, l2)
     along = (gradient @ vectors) ** 2
     return Quadratic(start, values, along.sum(axis=0))
 

@@ -168,18 +168,19 @@ def profile(table: pd.DataFrame) -> pd.DataFrame:
 
     share: of the problems that the scheme brings to the target within factor times the value of
     the best scheme; at factor infinity, those that it brings there at all. table: from `reached`;
-    each experiment counts once, whatever its splits; only problems that every scheme was run on
-    count, and that one of them solves (see `unsolved`). Dolan, More, "Benchmarking optimization
-    software with performance profiles", Mathematical Programming 91 (2002).
+    each experiment counts once, whatever its splits; all problems that every scheme was run on
+    count, those that none solves too (see `unsolved`); empty where none solves any. Dolan, More,
+    "Benchmarking optimization software with performance profiles", Mathematical Programming 91
+    (2002).
     """
     wide, _ = _shared(table)
-    wide = wide[np.isfinite(wide.to_numpy(dtype=float)).any(axis=1)]
-    if wide.empty:
+    if not np.isfinite(wide.to_numpy(dtype=float)).any():
         return pd.DataFrame(columns=["scheme", "factor", "share"])
     values = wide.to_numpy()
     least = values[values > 0].min(initial=1.0)
     values = np.maximum(values, least)
-    factors = values / values.min(axis=1, keepdims=True)
+    best = values.min(axis=1, keepdims=True)
+    factors = values / np.where(np.isfinite(best), best, 1.0)
     points = np.unique(np.r_[1.0, factors[np.isfinite(factors)]])
     weights = _weights(wide)
     rows = [

@@ -4,9 +4,11 @@
 """
 
 WHOLE = ("overview",)  # drawn once a sweep; every other figure once an experiment
+ON_REQUEST = ("windows",)  # drawn only where they are asked for by name
 # What `normbench results figure NAME` draws, in this order: the module of that name, here.
 NAMES = {
     "overview": "excess left, and iterations to the target, of every problem (of several)",
+    "melt": "why and what: the excess in layers, and how each step size melts them",
     "windows": "which directions each step size trains, and what came of it (plain descent)",
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",
@@ -30,3 +32,4 @@ NAMES = {
     "formulas": "what other formulas make of the points, as a table (record=[formulas])",
     "reconstruction": "an image from its first k coordinates, and as a GIF (record=[components])",
 }
+BY_DEFAULT = tuple(name for name in NAMES if name not in ON_REQUEST)

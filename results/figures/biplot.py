@@ -56,7 +56,8 @@ def _panel(axis: Any, parts: Parts, marked: Sequence[int], shape: Shape) -> None
     for number in named:
         arrow = {"arrowstyle": "->", "color": "black", "lw": 1}
         axis.annotate("", arrows[number], (0, 0), arrowprops=arrow, zorder=4)
-    half = min(max(1.7 * REACH, 1.1 * float(np.abs(points).max())), FARTHEST)
+    wide, tall = np.abs(points).max(axis=0)  # the sides are wider than the panel is high
+    half = min(max(1.15 * REACH, 1.1 * float(max(tall, HEIGHT * wide))), FARTHEST)
     axis.set(xlim=(-half / HEIGHT, half / HEIGHT), ylim=(-half, half))
     axis.set_aspect("equal")  # angles between arrows tell of correlations
     letters = points[list(marked)].reshape(-1, 2)

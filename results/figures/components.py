@@ -54,7 +54,7 @@ def draw(
         figure.supxlabel(
             f"the {shown} components that add most variance, left to right and down; "
             "red adds, blue takes away\n"
-            "below: points as they are, and under the scheme, unless it drops half of them",
+            "below: points as they are, and under the scheme where its coordinates are pixels",
             fontsize="small",
         )
     return figure
@@ -63,16 +63,10 @@ def draw(
 def _points(axis: Any, parts: Parts) -> None:
     """Draw points as they are, and below each the same point under the scheme."""
     images = [parts["points"]]
-    less = parts["points"].shape[1] - parts["under"].shape[1]
-    if 0 <= less < parts["points"].shape[1] / 2:  # of fewer, an image would be nearly empty
+    if bool(parts.get("pixels", False)):  # other coordinates make no image
         images.append(parts["under"])
-    flat = np.concatenate([_whole(_stretched(part), len(parts["original"])) for part in images])
+    flat = np.concatenate([_stretched(part) for part in images])
     _images(axis, mosaic(flat, len(parts["points"])), "gray")
-
-
-def _whole(images: Any, pixels: int) -> Any:
-    """Return images (m, M) with as many pixels; those of dropped coordinates are blank."""
-    return np.pad(images, ((0, 0), (0, pixels - images.shape[1])), constant_values=np.nan)
 
 
 def _stretched(images: Any) -> Any:

@@ -5,11 +5,12 @@ under a scheme, those points.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
 import pandas as pd
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
@@ -21,6 +22,8 @@ from normbench.results.figures.base.style import SCREEN, Shape
 LEVELS = 8  # from the least cost to the start's
 FAR = 2.0  # times the start's distance from the least cost: beyond, levels double
 LETTERS = 20  # of a line beside a panel
+CORNERS = 361  # of an ellipse
+ROUNDING = 1e-9  # relative: of a grid of quadratic costs
 FEW = 4  # contours of a panel: it has those between them, too
 CASE = names.MINIMUM_CASE.column
 
@@ -74,6 +77,10 @@ def _slice(parts: Parts) -> str:
     """Return the condition number of a scheme's slice, and what is held."""
     known = float(parts["condition"])
     words = "" if np.isnan(known) else f", slice's condition {ticks.short(known)}"
+    wide, tall = np.ptp(parts["a"]), np.ptp(parts["b"])
+    if not _is_square(parts):  # what is drawn as a square: long contours look round in it
+        long, way = max(wide / tall, tall / wide), "wide" if wide > tall else "tall"
+        words += f", really {ticks.short(float(f'{long:.2g}'))} times as {way}"
     return words + (f", {parts['held']}" if str(parts["held"]) else "")
 
 
@@ -119,10 +126,19 @@ def _panel(axis: Any, parts: Parts, shared: tuple[Any, int], last: int, shape: S
     """Draw one scheme's contours and path; return the dots that the colour bar is of."""
     a, b, cost = parts["a"], parts["b"], parts["cost"]
     found = lines(*shared, cost)
-    if len(found):  # matplotlib warns of contours that are not there
-        axis.contour(a, b, cost, levels=found, colors="0.55", linewidths=0.6)
     greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared[0]) + 1))
-    axis.contourf(a, b, cost, levels=shared[0], colors=greys, extend="both")
+    bowl = bowl_of(parts)
+    if bowl is not None:
+        axis.set_facecolor(greys[-1])
+        below = [n for n, level in enumerate(shared[0]) if level > bowl.least]
+        every = [bowl.ellipse(shared[0][n]) for n in reversed(below)]
+        axis.add_collection(PolyCollection(every, facecolors=greys[below[::-1]], label="_bowl"))
+        rims = [bowl.ellipse(level) for level in found if level > bowl.least]
+        axis.add_collection(LineCollection(rims, colors="0.55", linewidths=0.6, label="_rims"))
+    else:
+        if len(found):  # matplotlib warns of contours that are not there
+            axis.contour(a, b, cost, levels=found, colors="0.55", linewidths=0.6)
+        axis.contourf(a, b, cost, levels=shared[0], colors=greys, extend="both")
     path = parts["path"]
     axis.plot(*path.T, color="black", lw=0.7, alpha=0.7, label="path", zorder=2)
     dots = axis.scatter(
@@ -143,6 +159,47 @@ def _panel(axis: Any, parts: Parts, shared: tuple[Any, int], last: int, shape: S
     axis.set(box_aspect=1, xlim=(a[0], a[-1]), ylim=(b[0], b[-1]))
     style.name_plane(axis, parts["names"], LETTERS)
     return dots
+
+
+class Bowl(NamedTuple):
+    """A quadratic cost on a panel: its least there, where (2,), and its ellipses.
+
+    axes (2, 2): a column times the root of a rise of the cost is a half axis.
+    """
+
+    least: float
+    middle: Any
+    axes: Any
+
+    def ellipse(self, level: float) -> Any:
+        """Return the points (n, 2) of the contour of a cost, first and last the same."""
+        turn = np.linspace(0, 2 * np.pi, CORNERS)
+        circle = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+        return self.middle + np.sqrt(level - self.least) * circle @ self.axes.T
+
+
+def bowl_of(parts: Parts) -> Bowl | None:
+    """Return a panel's cost where it is quadratic, with one least cost; None elsewhere.
+
+    From a grid of costs alone the contours of a long valley would fall into islands.
+    """
+    scale = np.array([np.ptp(parts["a"]), np.ptp(parts["b"])]) / 2
+    corner = np.array([parts["a"][0], parts["b"][0]]) + scale
+    u, v = np.meshgrid((parts["a"] - corner[0]) / scale[0], (parts["b"] - corner[1]) / scale[1])
+    terms = np.stack([np.ones_like(u), u, v, u * u, u * v, v * v], axis=-1).reshape(-1, 6)
+    cost = np.asarray(parts["cost"], dtype=float).ravel()
+    if not np.isfinite(cost).all():
+        return None
+    fit = np.linalg.lstsq(terms, cost)[0]
+    if np.abs(terms @ fit - cost).max() > ROUNDING * np.ptp(cost):
+        return None
+    curved = np.array([[2 * fit[3], fit[4]], [fit[4], 2 * fit[5]]])
+    values, vectors = np.linalg.eigh(curved)
+    if values[0] <= ROUNDING * values[1]:
+        return None
+    middle = -np.linalg.solve(curved, fit[1:3])
+    least = float(fit[0] + fit[1:3] @ middle / 2)
+    return Bowl(least, corner + scale * middle, scale[:, None] * vectors * np.sqrt(2 / values))
 
 
 def _is_square(parts: Parts) -> bool:

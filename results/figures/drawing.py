@@ -6,6 +6,7 @@ of an experiment, or None where nothing was recorded for it; `moving` writes fil
 
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ from matplotlib.figure import Figure
 
 from normbench import names
 from normbench.results.compare.merging import crowded, merged
-from normbench.results.figures import NAMES, WHOLE
+from normbench.results.figures import BY_DEFAULT, NAMES, WHOLE
 from normbench.results.figures.base import output
-from normbench.results.figures.base.material import Options
+from normbench.results.figures.base.material import Options, gridless
 from normbench.results.safe import clean
 from normbench.results.store.errors import unwritable
 from normbench.results.store.runs import Sweep
 
 DEFAULT = Options()
+OVER_STEP_SIZES = ("step_sizes", "phase_diagram")
 
 
 def figure(sweep: Sweep, experiment: str, name: str, options: Options = DEFAULT) -> Figure | None:
@@ -38,6 +40,11 @@ def lacking(sweep: Sweep, name: str) -> str:
     noted = sweep.of_role(names.SCHEME).get(names.NOTE.column, pd.Series(dtype=str)).dropna()
     told = {part for note in noted for part in note.split("; ") if part.startswith(f"{name}: ")}
     why += "".join(f", {part.removeprefix(f'{name}: ')}" for part in sorted(told))
+    if hasattr(_module(name), "why_not") and verdicts != {names.DIVERGED}:
+        reasons = [_module(name).why_not(merged(sweep), each) for each in sweep.experiments]
+        why += "".join(f", {reason}" for reason in dict.fromkeys(chain(*reasons)))
+    elif gridless(sweep.of_role(names.SCHEME)).all() and name in OVER_STEP_SIZES:
+        why += ", the optimizer finds its own step sizes"
     there = [
         other
         for other in NAMES
@@ -56,7 +63,7 @@ def _module(name: str) -> Any:
 def write(
     sweep: Sweep,
     folder: Path,
-    wanted: Sequence[str] = tuple(NAMES),
+    wanted: Sequence[str] = BY_DEFAULT,
     options: Options = DEFAULT,
     kinds: Sequence[str] = ("png", "svg"),
 ) -> dict[str, list[Path]]:

@@ -43,6 +43,9 @@ def _plane(axis: Any, parts: Parts, shape: Shape) -> None:
     axis.scatter(*parts["at"].T, s=6 * size, facecolors="none", edgecolors="black", lw=1.2)
     words = ("coordinate of the largest variance", "coordinate of the second largest")
     axis.set(xlabel=words[0], ylabel=words[1])
+    for limits, values in zip((axis.set_xlim, axis.set_ylim), parts["wanted"].T):
+        low, high = values.min(), values.max()  # a few points far away would make all lines one
+        limits(low - 0.6 * (high - low), high + 0.6 * (high - low))
 
 
 def _are_images(parts: Parts) -> bool:

@@ -22,14 +22,14 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
         points = shown[0].parts["points"]
         axis.scatter(*points.T, color="0.6", s=(0.5 * shape.font) ** 2, lw=0, label="_points")
         ends = []
-        for number, (label, row, parts, look) in enumerate(shown):
+        for label, row, parts, look in shown:
             x, y = parts["x"], parts["prediction"]
-            axis.plot(x, y, label=label, **style.curve(look, len(x), number / len(shown)))
+            axis.plot(x, y, label=label, lw=0.8 * shape.line, **style.plain_curve(look))
             text = f"{label}{style.step_text(row.get(names.STEP_TAG.column))}"
             ends.append(End(text, float(y[-1]), look))
         axis.set(xlim=(x[0], x[-1]), xlabel="the feature, as it is")
         axis.set_ylabel("target, and what each model predicts")
-        end_labels(axis, ends, shape, 0.5 * shape.width)
+        end_labels(axis, ends, shape, 0.5 * shape.width, marked=False)
     return figure
 
 

@@ -15,8 +15,8 @@ EXACT, USELESS = 1e-4, 10.0  # how far off: the ends of the colours
 DARK = 0.1  # from here on letters are white
 NEVER = 1000  # iterations
 BELOW = (
-    "upper line: how far means and variances are off, at most; lower line: iterations of gradient "
-    "descent at 1/L until 1 percent of the excess is left; never: not within 1000"
+    "off by: how far means and variances are off, at most; iterations of gradient descent at 1/L "
+    "until 1 percent of the excess is left; never there: not within 1000"
 )
 
 
@@ -61,7 +61,8 @@ def _equal(one: Parts, other: Parts) -> bool:
 def _words(off: float, iterations: float) -> str:
     if not np.isfinite(off):
         return "not finite"
-    return f"{off:.1g}\n{'never' if iterations >= NEVER else f'{iterations:g}'}"
+    count = "never there" if iterations >= NEVER else f"{iterations:g} iterations"
+    return f"off by {off:.1g}\n{count}"
 
 
 def differing(labels: Sequence[str]) -> list[str]:

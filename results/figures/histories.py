@@ -32,7 +32,6 @@ LONG = 24  # letters of a scheme, with its options, that stand beside two panels
 DECADES = "cost, decades above its start"
 EXCESS = "excess"  # of the scales
 MARKS = ("_lead", "_lost", "_slope")  # lines that are no curves
-APART = 0.15  # of a panel's diagonal, between two markers
 UNSEEN = 20  # a curve of so many times fewer iterations than another is a line up and down
 LOST = "lost"  # marks the curve of a run that diverged
 
@@ -115,12 +114,15 @@ def _panel(
     by_run = dict(list(histories.groupby("run_id")))
     ends = []
     looks = style.looks(list(runs["normalizer"]))
-    for number, (run, look) in enumerate(zip(as_rows(runs), looks)):
+    groups = coinciding(histories, runs)
+    for run, look in zip(as_rows(runs), looks):
         rows = by_run.get(run["run_id"])
         if rows is None or rows[panel[0].key].isna().all():
             continue
-        _curve(axis, rows, panel, look, number / max(len(runs), 1))
-        text = f"{run['label']}{style.step_text(run.get(names.STEP_TAG.column))}"
+        _curve(axis, rows, panel, look)
+        gridless = run.get(names.GRIDLESS.column) == "true"
+        step = "" if gridless else style.step_text(run.get(names.STEP_TAG.column))
+        text = f"{run['label']}{step}"
         axis.lines[-1].set_label(text)
         values = rows[panel[0].key].dropna()
         if run["verdict"] == names.DIVERGED:
@@ -128,12 +130,16 @@ def _panel(
             _lost(axis, rows, panel[0], look)
         elif panel[0] == names.TRAIN_COST and scale == EXCESS:
             _slope(axis, rows, run, look)
-        ends.append(End(text, float(values.iloc[-1]), look))
+        same = next((group for group in groups if run["label"] in group), [])
+        if same[:1] == [run["label"]]:  # one label, of all curves that are one
+            text = f"{style.equal_names(same)}{text.removeprefix(run['label'])}"
+        if run["label"] in same[:1] or not same:
+            ends.append(End(text, float(values.iloc[-1]), look))
     last = style.span_iterations(axis, axis.lines)
     _iterations(axis, last)
     _lead_to_labels(axis, last)
     _scale(axis, [end.value for end in ends], panel[0], scale)
-    end_labels(axis, ends, shape, height)
+    end_labels(axis, ends, shape, height, marked=False)
 
 
 def _as_decades(histories: pd.DataFrame) -> pd.DataFrame:
@@ -189,8 +195,6 @@ def _iterations(axis: Any, last: float) -> None:
     axis.xaxis.set_major_locator(FixedLocator([0, *(10**power for power in range(7))]))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_formatter("{x:.0f}")
-    for number, line in enumerate(kept):  # by length: by iterations they would crowd at the end
-        line.set_markevery((APART * number / len(kept), APART))
 
 
 def _lead_to_labels(axis: Any, last: float) -> None:
@@ -203,13 +207,13 @@ def _lead_to_labels(axis: Any, last: float) -> None:
             axis.plot([x[-1], last], [y[-1]] * 2, color=color, ls=":", lw=0.8, label="_lead")
 
 
-def _curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look, phase: float) -> None:
+def _curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look) -> None:
     """Draw one run: quartiles as a band, the test points' history dashed, the training points'."""
     x = rows["iteration"]
     train, test = panel
-    curve = style.curve(look, len(rows), phase)
+    curve = style.plain_curve(look)
     if _has(rows, test):
-        pale = {"ls": (0, (4, 3)), "marker": "", "alpha": 0.55}
+        pale = {"ls": (0, (4, 3)), "alpha": 0.55}
         axis.plot(x, rows[test.key], label="_test", **curve | pale)
     low, high = (names.quartile(train, part).key for part in names.QUARTILES)
     if low in rows:
@@ -252,7 +256,7 @@ def _scale(axis: Any, ends: list[float], metric: names.Metric, scale: str | None
 
 
 def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> str:
-    """Return what else the figure has to say: dashed lines, bands, curves that coincide."""
+    """Return what else the figure has to say: dashed lines, bands, slopes."""
     notes = []
     if _has(histories, names.TEST_COST) or _has(histories, names.TEST_MISCLASSIFICATIONS):
         notes.append("solid: training points, dashed and pale: test points")
@@ -260,7 +264,6 @@ def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> st
         notes.append(f"curves: medians, bands: quartiles, over {_over(runs)}")
     if scale == EXCESS:
         notes += _on_excess(runs)
-    notes += [f"the same curve: {', '.join(same)}" for same in coinciding(histories, runs)]
     return "\n".join(notes)
 
 

@@ -11,6 +11,7 @@ from normbench.results.figures.base.material import Arrays, Parts, of_arrays, wi
 from normbench.results.figures.base.style import SCREEN, Shape
 
 MOST_FEATURES, MOST_COMPONENTS = 20, 8  # of a table that can be read
+ALONE = 0.999  # of a component's length 1: it is one feature
 LINE = 1.9  # a row's height, in heights of a letter
 
 
@@ -37,6 +38,12 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
     return figure
 
 
+def _turns(parts: Parts) -> bool:
+    """Return whether components mix features: those of a sphered scheme are its coordinates."""
+    entries = np.abs(parts["entries"])
+    return not bool((entries.max(axis=0) > ALONE).all())
+
+
 def _table(axis: Any, parts: Parts, shape: Shape) -> None:
     lengths = np.hypot(*parts["loadings"].T)
     shown = np.sort(np.argsort(-lengths, kind="stable")[:MOST_FEATURES])
@@ -47,10 +54,10 @@ def _table(axis: Any, parts: Parts, shape: Shape) -> None:
     for (place, column), entry in np.ndenumerate(entries):
         color = "white" if abs(entry) > 0.7 else "black"
         words = {"ha": "center", "va": "center", "fontsize": 0.7 * shape.font, "color": color}
-        axis.text(column, place, f"{entry:.2f}", **words)
+        axis.text(column, place, f"{entry:.2f}".replace("-0.00", "0.00"), **words)
     axis.set_yticks(range(len(shown)), [style.plain(str(parts["names"][n])[:22]) for n in shown])
     axis.set_xticks(range(len(shares)), [f"{n + 1}\n{share:.1%}" for n, share in enumerate(shares)])
     axis.grid(False)
 
 
-make = of_arrays("biplot", draw)
+make = of_arrays("biplot", draw, _turns)

@@ -40,7 +40,7 @@ def draw(
     size, or the one that its study shows.
     """
     rows = together(steps, schemes)
-    words = [_name([str(row["label"]) for row in same]) for same in rows]
+    words = [style.equal_names([str(row["label"]) for row in same]) for same in rows]
     lines = max([2, *(name.count("\n") + 1 for name in words)])
     height = (len(rows) + 1) * lines * 1.05 * shape.font / 72 + 0.9 * shape.font / 10
     with style.drawn(shape):
@@ -51,7 +51,7 @@ def draw(
         axis.set_xlim(_edges(sizes)[0], _edges(sizes)[-1])
         drawn = _cells(axis, steps, rows, sizes, shape)
         for place, (scheme, *_) in enumerate(rows):
-            drawn |= _limits(axis, place, scheme)
+            drawn |= _limits(axis, place, scheme, steps)
         axis.set_ylim(len(rows) - 0.5, -0.5)
         axis.set_yticks(range(len(rows)), [style.plain(name) for name in words])
         ticks.log_ticks(axis.xaxis)
@@ -111,11 +111,6 @@ def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
     return [same for _, same in found]
 
 
-def _name(labels: Sequence[str]) -> str:
-    """Return the names of a row, one a line where they would take too much room."""
-    return (" = " if len(" = ".join(labels)) < 24 else "\n= ").join(labels)
-
-
 def _edges(sizes: Any) -> Any:
     """Return the edges of cells that have the sizes at their middles, on a log axis."""
     logs = np.log10(sizes)
@@ -136,9 +131,11 @@ def _cells(
     for place, (scheme, *_) in enumerate(rows):
         own = steps[(steps["label"] == scheme["label"]) & steps["verdict"].isin(words)]
         best = number_in(scheme, names.STEP_TAG.column)
-        for size, verdict, kind in zip(own[STEP], own["verdict"], kinds(own, scheme)):
+        about = zip(own[STEP], own["verdict"], kinds(own, scheme), own[COST])
+        for size, verdict, kind, cost in about:
             codes[place, np.searchsorted(sizes, size)] = words.index(verdict)
             is_best = np.isclose(best, size, rtol=1e-5) and verdict not in names.UNRANKED
+            is_best = is_best and material.helps(scheme, cost)
             marks.setdefault("best" if is_best else kind, []).append((size, place))
     axis.pcolormesh(
         _edges(sizes),
@@ -156,8 +153,11 @@ def _cells(
     return {*marks, *(words[int(code)] for code in codes[~np.isnan(codes)])}
 
 
-def _limits(axis: Any, place: int, scheme: Row) -> set[str]:
-    """Draw 2/L in a scheme's row, and the largest step that levels on its step."""
+def _limits(axis: Any, place: int, scheme: Row, steps: pd.DataFrame) -> set[str]:
+    """Draw 2/L in a scheme's row, and the largest step that levels on its step.
+
+    Over splits the limit may be of a step that does not level on all of them: it is not drawn then.
+    """
     span, drawn = [place - 0.46, place + 0.46], set()
     threshold, largest = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST)
     low, high = axis.get_xlim()
@@ -171,7 +171,8 @@ def _limits(axis: Any, place: int, scheme: Row) -> set[str]:
     elif threshold < low:
         beside = axis.get_yaxis_transform()
         _note(axis, f"← 2/L = {ticks.short(threshold)}", 0, place, xycoords=beside)
-    if not np.isnan(largest):
+    own = steps[(steps["label"] == scheme["label"]) & (steps["verdict"] == names.LEVELLED)]
+    if np.isclose(own[STEP].astype(float), largest, rtol=1e-5).any():
         for color, line, width in (("white", "-", 3.0), ("black", ":", 1.5)):
             axis.plot([largest] * 2, span, color=color, ls=line, lw=width, label="_largest")
         drawn.add(LARGEST)

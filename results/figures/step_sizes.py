@@ -66,6 +66,7 @@ def draw(
 
 
 TRIED = "largest of those tried"
+NONE_HELPS = "none helps: each ends above the start"
 ABOVE = 0.22  # room for what is off the scale, as a share of what is on it
 STAR: Any = {"marker": "*", "ls": "", "color": "white", "mec": "black", "mew": 0.7, "ms": 11}
 BAND: Any = {"color": style.VERDICTS[names.BY_ROUNDING][0], "lw": 5, "alpha": 0.45}
@@ -179,7 +180,9 @@ def _panel(
     if len(kept) == 0 and len(rows):
         style.say(axis, f"diverged at all {len(rows)} step sizes")
     best = firm[np.isclose(firm[STEP], number_in(scheme, names.STEP_TAG.column), rtol=1e-5)]
-    if len(best):
+    if len(best) and not material.helps(scheme, float(best[COST].iloc[0])):
+        style.say_below(axis, NONE_HELPS)
+    elif len(best):
         axis.plot(best[STEP], best["shown"], label="_best", clip_on=False, zorder=6, **STAR)
         drawn.add("best")
     return drawn | _limits_of_theory(axis, scheme, look)

@@ -11,7 +11,7 @@ from normbench.results.store.rows import as_rows
 if TYPE_CHECKING:
     from normbench.results.store.runs import Sweep
 
-WINDOWS = "windows"  # the figure that says why
+MELT = "melt"  # the figure that says why
 
 
 def publish(writer: Writer, sweep: "Sweep", parents: Mapping[str, str]) -> None:
@@ -31,7 +31,7 @@ def attach(
     written: Mapping[str, Sequence[Path]],
     parents: Mapping[str, str],
 ) -> None:
-    """Put the figures on a sweep's runs, and on each scheme's a description and its windows.
+    """Put the figures on a sweep's runs, and on each scheme's a description and that figure.
 
     written: the figures' files by experiment; parents: likewise the sweep's runs. Runs that the
     sweep took in have their own, and those that failed have their traceback.
@@ -50,7 +50,7 @@ def attach(
         for row in as_rows(own):
             writer.tag(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
             for file in files:
-                if file.name.startswith(WINDOWS) and file.suffix == ".png":
+                if file.name.startswith(MELT) and file.suffix == ".png":
                     writer.log_file(row["run_id"], file)
 
 

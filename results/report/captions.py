@@ -11,7 +11,7 @@ from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons
 from normbench.results.compare.merging import merged, whole
 from normbench.results.compare.reached import excess_left, reached
-from normbench.results.figures import components, film, overview, reconstruction, windows
+from normbench.results.figures import components, film, melt, overview, reconstruction, windows
 from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
@@ -77,6 +77,25 @@ def _windows(made: Sweep, experiment: str) -> list[Said]:
         found = sorted(found, key=lambda pair: pair[0])
         found = [found[0], found[-1]]
     return [one for _, one in found]
+
+
+def _melt(made: Sweep, experiment: str) -> list[Said]:
+    """Say how many layers each scheme's step size melts, and how much of the excess is left."""
+    rows = material.schemes(made, experiment)
+    arrays = material.fitting(made, rows, names.KEPT, lambda parts: True)
+    melts = sorted(melt.melts(arrays, rows, material.steps(made, experiment)), key=_left_by)
+    if len(melts) > MOST:
+        melts = [melts[0], melts[-1]]
+    found = []
+    for one in melts:
+        told = {"scheme": one.label, "gone": one.layers.gone(one.step), "step": f"{one.step:.2g}"}
+        told |= {"every": len(one.layers.distinct), "left": melt.percent(one.edge[-1])}
+        found.append(said("melting", **told))
+    return found
+
+
+def _left_by(one: melt.Melt) -> float:
+    return -float(one.edge[-1])
 
 
 def _film(made: Sweep, experiment: str) -> list[Said]:
@@ -209,6 +228,7 @@ def _projection(made: Sweep, experiment: str) -> list[Said]:
 
 FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
     "overview": _overview,
+    "melt": _melt,
     "windows": _windows,
     "film": _film,
     "step_sizes": _best_steps,

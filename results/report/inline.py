@@ -31,7 +31,7 @@ def _small(svg: str) -> str:
     A page names one family of letters; matplotlib names ten in each word.
     """
     svg = re.sub(r">\s*\n\s*<", "><", svg)
-    svg = re.sub(r' (?:d|x|y|transform)="[^"]*"', _rounded, svg)
+    svg = re.sub(r' (?:d|x|y|transform)="(?!matrix)[^"]*"', _rounded, svg)  # an image is scaled so
     svg = re.sub(r"font-family: [^;\"]*", "font-family: 'DejaVu Sans', sans-serif", svg)
     svg = re.sub(r' style="[^"]*"', lambda m: m[0].replace(": ", ":").replace("; ", ";"), svg)
     svg = svg.replace("xlink:href=", "href=").replace(":#000000", ":#000")

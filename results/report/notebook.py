@@ -45,8 +45,8 @@ class Table(pd.DataFrame):  # type: ignore[misc]
 class Comparison:
     """Schemes, compared: of `normbench.compare`, or as a store has them.
 
-    In a notebook it shows its sentence, its table and its histories. What a pandas frame can do,
-    it does with its `frame`.
+    In a notebook it shows its sentence, why that is so, its table and its histories. What a pandas
+    frame can do, it does with its `frame`.
     """
 
     sweep: runs.Sweep
@@ -90,7 +90,7 @@ class Comparison:
         return answer.overall(self.sweep)
 
     def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
-        """Return a figure by its name, such as `windows`; experiment: where there are several.
+        """Return a figure by its name, such as `melt`; experiment: where there are several.
 
         Raises ResultsError for a figure that there is not, or of which nothing was recorded.
         """
@@ -118,16 +118,19 @@ class Comparison:
         return "\n\n".join([*self.notes, self.sentence, tables.text(self.table)])
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the sentence, the table, and the histories."""
+        """Return what a notebook shows: the sentence, why, the table, and the histories."""
         rows = pd.DataFrame(tables.cells(self.table)).to_html(index=False, border=0)
         words = "".join(f"<p>{escape(line)}</p>" for line in (*self.notes, self.sentence))
-        return f"{words}{rows}{''.join(self._pictures())}"
+        why, histories = self._pictures("melt"), self._pictures("histories")
+        return f"{words}{why}{rows}{histories}"
 
-    def _pictures(self) -> Iterator[str]:
+    def _pictures(self, name: str) -> str:
+        """Return a figure of every experiment that has it, as SVG elements."""
         with TemporaryDirectory() as folder:
-            drawn = drawing.write(self.sweep, Path(folder), ["histories"], kinds=["svg"])
-            for file in chain.from_iterable(drawn.values()):
-                yield inline.element(file.read_text(encoding="utf-8"), f"{file.stem}-")
+            drawn = drawing.write(self.sweep, Path(folder), [name], kinds=["svg"])
+            files = list(chain.from_iterable(drawn.values()))
+            texts = [(file.stem, file.read_text(encoding="utf-8")) for file in files]
+        return "".join(inline.element(text, f"{stem}-") for stem, text in texts)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or (not hasattr(pd.DataFrame, name) and name not in self.frame):

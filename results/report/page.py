@@ -28,6 +28,7 @@ from normbench.results.store.runs import Sweep
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
+FIRST = ("melt",)  # the figures above the tables
 LARGEST = 300_000  # characters: a figure of more points than that is embedded as a PNG
 Files = Mapping[str, Sequence[Path]]
 Table = dict[str, Any]  # see `_table`
@@ -132,8 +133,9 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
             tables.summary(part),
         ),
         "held_out": _held_out(splits, heldout.cross_validated(part)),
+        "first": _pictures(name, part, experiment, files, FIRST),
         "pictures": _pictures(
-            name, part, experiment, files, [name for name in NAMES if name not in WHOLE]
+            name, part, experiment, files, [n for n in NAMES if n not in (*WHOLE, *FIRST)]
         ),
         "explored": explorer.data(part, experiment),
         "theory": theory.explanation(part, experiment),

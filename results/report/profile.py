@@ -72,7 +72,7 @@ def tell(
     _show("mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED)
     count, every = comparisons.unsolved(table)
     share = "performance profile: share of problems within a factor of the fastest"
-    lost = f"without {count} of {every} splits, on which no scheme reaches it" if count else ""
+    lost = f"on {count} of {every} splits no scheme reaches it" if count else ""
     _show(share, wide(table), NOBODY if count else NOT_ALL, lost)
     if folder is not None:
         title = f"{measure} to {target} of the excess{_over(board)}"

@@ -14,7 +14,7 @@ from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import MOST, crowded
 from normbench.results.compare.reached import tuned_once
-from normbench.results.figures import NAMES
+from normbench.results.figures import BY_DEFAULT
 from normbench.results.pages import dashboard
 from normbench.results.report import profile
 from normbench.results.safe import clean
@@ -43,7 +43,7 @@ def present(
     folder: Path,
     options: "Options | None" = None,
     drawn: dict[str, list[Path]] | None = None,
-    wanted: Sequence[str] = tuple(NAMES),
+    wanted: Sequence[str] = BY_DEFAULT,
 ) -> dict[str, list[Path]]:
     """Print runs' table, draw their figures and write their report; return the files by experiment.
 

@@ -197,7 +197,8 @@ def check_run(
     inputs: data sets, each as its entries under `input`, and its tags under `tags`.
     """
     from mlflow.entities import Dataset, InputTag
-    from mlflow.utils import validation
+
+    validation = _validation()
 
     if not 0 < len(name) <= validation.MAX_ENTITY_KEY_LENGTH:
         raise ValueError("a run has no name, or too long a one")
@@ -220,7 +221,7 @@ def check_run(
 
 def check_metric(key: str) -> None:
     """Raise ValueError for a metric's name that MLflow would refuse."""
-    from mlflow.utils import validation
+    validation = _validation()
 
     with _refusals():
         validation._validate_metric(key, 0.0, 0, 0)
@@ -228,10 +229,17 @@ def check_metric(key: str) -> None:
 
 def check_experiment(name: str) -> None:
     """Raise ValueError for an experiment's name that MLflow would refuse."""
-    from mlflow.utils import validation
+    validation = _validation()
 
     with _refusals():
         validation._validate_experiment_name(name)
+
+
+def _validation() -> Any:
+    """Return MLflow's checks of what a store takes, which have no types."""
+    from mlflow.utils import validation
+
+    return validation
 
 
 @contextmanager

@@ -133,6 +133,8 @@ TEMPLATES = {
     "goes_from": "{what} goes from {least:.4g} under {low} to {most:.4g} under {high}.",
     "is_one": "{what} is {value:.4g} under {schemes}.",
     "levelling": "So many of {steps:d} step sizes level: {counts}.",
+    "melting": "Step {step} melts {gone:d} of {every:d} layers of {scheme}, and {left} of the "
+    "excess is left.",
     "serving": "Step {step} serves {count:d} of {every:d} directions of {scheme}, which hold "
     "{share} of the excess{model}.",
     "not_served": "The curvature at the start does not explain step {step} of {scheme}: it "

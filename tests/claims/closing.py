@@ -33,7 +33,8 @@ PLACE = re.compile(
 TARGETS = ("1e-2", "1e-1")
 GOALS = ("1e-1", "1e-2", "1e-3")
 FAILED = ("cycling", *UNRANKED)
-CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection", "windows")
+CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
+CAPTIONS += ("windows", "melt")
 WORDS = ("levelled", "unsettled", "cycling")
 FEW_WEIGHTS = 100  # their second derivatives take little time
 SHARE = 1e-10  # by which points are moved to see where runs end then
@@ -553,6 +554,16 @@ def _serving(jury, said):
     return checks
 
 
+def _melting(jury, said):
+    see = jury.see[said["scheme"]]
+    step, _, gone = _explained(jury, said)
+    checks = [near(said["step"], step, 0.06), int(said["gone"]) <= int(said["every"])]
+    if see.job.settings.starts == 1:  # of several the first is drawn
+        share = re.match(rf"<?({NUMBER}) %", said["left"])
+        checks.append(abs(float(share[1]) / 100 - max(1 - gone, 0)) < 0.0051)
+    return checks
+
+
 def _elsewhere(see, sizes, share):
     """How far runs end from where they end on points that are moved by a share, by step size."""
     job, ends = see.job, dict.fromkeys(sizes, 0.0)
@@ -610,6 +621,7 @@ CHECKS = {
     ],
     "not_served": _not_served,
     "serving": _serving,
+    "melting": _melting,
     "no_cost": lambda jury, said: [not jury.best],
     "fastest": _fastest,
     "starts_there": _there,

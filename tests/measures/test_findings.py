@@ -10,13 +10,14 @@ from normbench import costs, names, optimizers
 from normbench.datasets import make_dataset
 from normbench.engine.hessian import Effort
 from normbench.job import run
-from normbench.measures import predictions, thresholds, windows, windows_at_best
+from normbench.measures import predictions, thresholds, windows_at_best
 from normbench.measures.contract import Descended, Finished
 from normbench.normalizers import PCACorSphere, PCASphere
 from normbench.optimizers import gradient_descent
 from normbench.results.words import reasons
 from normbench.theory import shared
 from normbench.theory.analysis import Theory, facts_work
+from normbench.theory.directions import decomposition
 from normbench.theory.spectra import Spectrum
 from normbench.verdicts.search import Search
 from tests.measures.test_measures import Bowl, data, job
@@ -67,19 +68,18 @@ def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
     assert bool(words) == bool(found.notes)
 
 
-def test_a_matrix_of_twice_the_weights_is_eight_times_the_work(data):
-    made = Finished(data, None, data.x, None, SimpleNamespace(train=Bowl()))
-    one, two = (windows.decomposition(size, made) for size in (10, 20))
+def test_a_matrix_of_twice_the_weights_is_eight_times_the_work():
+    one, two = (decomposition(size, 50, 6) for size in (10, 20))
     assert (two.passes / one.passes, two.memory / one.memory) == (8, 4)
-    twice = replace(made, z=np.tile(data.x, (2, 1)))  # a pass over twice the points takes twice
-    assert windows.decomposition(10, twice).passes == one.passes / 2
+    # A pass over twice the points takes twice.
+    assert decomposition(10, 100, 6).passes == one.passes / 2
 
 
 def test_curvatures_at_the_best_weights_are_work_for_each_weight(data):
     effort = Effort(made=7, product=50, matrix=None, memory=900)
     train = SimpleNamespace(shape=(2, 3), effort=effort)
     made = Finished(data, None, data.x, None, SimpleNamespace(train=train))
-    work, solved = windows_at_best.MEASURE.work(made), windows.decomposition(6, made)
+    work, solved = windows_at_best.MEASURE.work(made), decomposition(6, len(data.x), 6)
     assert work.passes - solved.passes == 7 + 6 * 50  # a product each
     assert work.memory - solved.memory == 900
 

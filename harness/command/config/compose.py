@@ -22,7 +22,7 @@ from normbench.recording.reuse import request
 from normbench.recording.reuse.identity import identity
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
-from normbench.results.figures import NAMES
+from normbench.results.figures import BY_DEFAULT, NAMES
 from normbench.results.safe import clean, secrets
 from normbench.settings import CHOICES
 from normbench.verdicts.convergence import Rules
@@ -298,7 +298,7 @@ def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the figures that a sweep ends in, in their order; raise `UserError` on a mistake."""
     wanted = config["figures"]
     if wanted is None:
-        return tuple(NAMES)
+        return BY_DEFAULT
     rule = "a list, such as figures=[histories], or null"
     named = [one_of("figures", name, tuple(NAMES)) for name in listed("figures", wanted, rule)]
     return tuple(name for name in NAMES if name in named)

@@ -50,5 +50,4 @@ def stand_in(words: Sequence[str]) -> tuple[str, ...]:
     if study not in choices.names(EXPERIMENT) or "dataset" in given:
         return ()
     config = OmegaConf.load(choices.CONF / EXPERIMENT / f"{study}.yaml")
-    instead = OmegaConf.to_container(config, resolve=False).get("study", {}).get("stand_in", ())
-    return tuple(instead)
+    return tuple(OmegaConf.select(config, "study.stand_in", default=()))

@@ -1,3 +1,3 @@
 """What all figures share: style, labels, the material they draw, output."""
 
-__all__ = ["followed", "labels", "material", "output", "style", "ticks"]
+__all__ = ["followed", "labels", "material", "output", "shown", "style", "ticks"]

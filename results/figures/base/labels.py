@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
 from normbench.results.figures.base.style import Look, Shape, dark, plain
@@ -20,17 +21,21 @@ class End(NamedTuple):
     look: Look
 
 
-def end_labels(axis: Any, ends: Sequence[End], shape: Shape, height: float) -> None:
+def end_labels(
+    axis: Any, ends: Sequence[End], shape: Shape, height: float, *, marked: bool = True
+) -> None:
     """Write each curve's name to the right of a panel, with its marker and a line to its end.
 
     height: of the panel with its title, labels and ticks, in inches. The panel's limits must stand.
+    marked: whether curves have markers; without, a piece of the curve stands beside its name.
     """
     if not ends:
         return
     ends = sorted(ends, key=lambda end: end.value)
     fractions = _fractions(axis, [end.value for end in ends])
     line = shape.font / 72
-    places = spread(fractions, 1.25 * line / (height - AROUND * line))
+    deep = max(end.text.count("\n") + 1 for end in ends)
+    places = spread(fractions, 1.25 * deep * line / (height - AROUND * line))
     figure = axis.figure
     for end, fraction, place in zip(ends, fractions, places):
         # In points: as far from the panel at every size.
@@ -50,8 +55,15 @@ def end_labels(axis: Any, ends: Sequence[End], shape: Shape, height: float) -> N
             fontsize="small",
             arrowprops={**lead, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
         )
-        mark = {"marker": end.look.marker, "color": end.look.color, "ms": 0.55 * shape.font}
-        axis.plot([1], [place], label="_label", transform=handle, clip_on=False, **mark)
+        color = end.look.color
+        if marked:
+            mark = {"marker": end.look.marker, "color": color, "ms": 0.55 * shape.font}
+            axis.plot([1], [place], label="_label", transform=handle, clip_on=False, **mark)
+            continue
+        beside = figure.dpi_scale_trans + ScaledTranslation(1, place, axis.transAxes)
+        across = [far * shape.font / 72 for far in (1.0, 2.6)]
+        piece: Any = {"color": color, "ls": end.look.line, "transform": beside}
+        axis.add_line(Line2D(across, [0, 0], label="_label", clip_on=False, **piece))
 
 
 def spread(

@@ -71,8 +71,20 @@ def steps(sweep: Sweep, experiment: str) -> pd.DataFrame:
     return _with_columns(sweep.of_role(names.STEP, experiment))
 
 
+def gridless(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each scheme's optimizer finds its own step sizes: there is no axis of them."""
+    return rows.get(names.GRIDLESS.column, pd.Series("", index=rows.index)) == "true"
+
+
 def _with_columns(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**{name: None for name in COLUMNS if name not in rows})
+
+
+def helps(scheme: Mapping[Any, Any], cost: float) -> bool:
+    """Return whether a final cost lies below the scheme's start, or counts are compared instead."""
+    counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
+    start = pd.to_numeric(scheme.get(START), errors="coerce")
+    return bool(counted or pd.isna(start) or cost <= start)
 
 
 def with_starts(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
@@ -127,11 +139,15 @@ def of_steps(
 ) -> Maker:
     """Return the maker of a figure that is drawn from step sizes and schemes; None without them.
 
-    fits: whether the step sizes can be drawn.
+    Schemes whose optimizer finds its own step sizes are left out. fits: whether the step sizes can
+    be drawn.
     """
 
     def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
         table, rows = steps(sweep, experiment), schemes(sweep, experiment)
+        if gridless(rows).any():
+            rows = rows[~gridless(rows)]
+            table = table[table["label"].isin(rows["label"])]
         if table.empty or rows.empty or not fits(table):
             return None
         rows = with_starts(sweep, rows)

@@ -115,6 +115,11 @@ def draw_verdict(axis: Any, verdict: str, sizes: Any, heights: Any) -> None:
     axis.plot(sizes, heights, label=f"_{verdict}", clip_on=False, zorder=4, **mark)
 
 
+def plain_curve(look: Look) -> dict[str, Any]:
+    """Return how a curve is drawn whose every value matters: markers would hide a zigzag."""
+    return {"color": look.color, "ls": look.line}
+
+
 def curve(look: Look, count: int, phase: float = 0.0) -> dict[str, Any]:
     """Return how a curve of so many values is drawn: with a marker at every eighth of it.
 
@@ -212,6 +217,11 @@ def name_panel(axis: Any, text: str, look: Look) -> None:
     axis.set_title(plain(words), color=dark(look.color))
 
 
+def equal_names(labels: Sequence[str]) -> str:
+    """Return the names of equal schemes, one a line where they would take too much room."""
+    return (" = " if len(" = ".join(labels)) < 24 else "\n= ").join(labels)
+
+
 def heading(title: str, shape: Shape) -> str:
     """Return a figure's title, on several lines where it is long."""
     return plain(broken(title, shape.width, 1.1 * shape.font))
@@ -300,6 +310,11 @@ def plain(text: str) -> str:
 def say(axis: Any, words: str) -> None:
     """Write in the middle of a panel."""
     axis.text(0.5, 0.5, words, ha="center", va="center", transform=axis.transAxes, wrap=True)
+
+
+def say_below(axis: Any, words: str) -> None:
+    """Write at the foot of a panel."""
+    axis.text(0.5, 0.03, words, ha="center", transform=axis.transAxes, fontsize="small")
 
 
 def say_nothing(axis: Any, words: str) -> None:

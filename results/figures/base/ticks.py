@@ -15,14 +15,14 @@ def log_ticks(axis: Any, most: int = 8) -> None:
     plain: matplotlib draws a formula much more slowly.
     """
     low, high = sorted(axis.get_view_interval())
-    ticks = _log_places(low, high, most)
+    ticks = log_places(low, high, most)
     axis.set_minor_locator(NullLocator())
     axis.set_major_locator(FixedLocator(ticks))
     powers = any(not 1e-3 <= tick < 1e4 for tick in ticks)
     axis.set_major_formatter(lambda value, _: power_text(value) if powers else f"{value:g}")
 
 
-def _log_places(low: float, high: float, most: int) -> list[float]:
+def log_places(low: float, high: float, most: int) -> list[float]:
     """Return powers of ten within limits, evenly spaced; where few, with others between."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     for every in range(max(1, -(-(last - first) // most)), 0, -1):

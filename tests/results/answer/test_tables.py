@@ -210,7 +210,7 @@ def test_the_command_line_writes_tables_and_figures(three, tmp_path, capsys):
     assert main([*store, *out, "--format", "page"]) == 0
     written = {file.stem for file in tmp_path.glob("*.png")}
     assert written == {
-        *("windows", "histories", "step_sizes", "phase_diagram"),
+        *("melt", "histories", "step_sizes", "phase_diagram"),
         *("sharpness", "contours", "data", "spectrum"),
     }
 
@@ -248,7 +248,7 @@ def test_runs_of_others_in_a_store_are_left_alone(three):
 
 MISTAKES = {
     "figure nothing": "figure nothing: no such figure; choose one of overview",
-    "figure components": "(record=[components]); there are windows, histories, step_sizes, ",
+    "figure components": "(record=[components]); there are melt, windows, histories, step_sizes, ",
     "figure histories --first-iteration -1": "--first-iteration -1: must be 0 or more",
     "figure histories --first-iteration x": "invalid int value: 'x'",
     "figure contours --scale excess": "--scale excess: is of histories and closer; leave it out",

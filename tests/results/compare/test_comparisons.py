@@ -130,11 +130,14 @@ def test_a_profile_is_the_share_within_a_factor_of_the_best():
     both = table(a=[10, 10, np.inf, np.inf], b=[20, 5, np.inf, 5])
     found = comparisons.profile(both)
     share = found.set_index(["scheme", "factor"])["share"]
-    assert share["a", 1.0] == pytest.approx(1 / 3)
-    assert share["a", 2.0] == pytest.approx(2 / 3)
-    assert share["b", 1.0] == pytest.approx(2 / 3)
-    assert share["b", 2.0] == pytest.approx(1)
-    assert comparisons.unsolved(both) == (1, 4)  # the third: it is told apart
+    assert share["a", 1.0] == pytest.approx(1 / 4)
+    assert share["a", 2.0] == pytest.approx(2 / 4)
+    assert share["b", 1.0] == pytest.approx(2 / 4)
+    assert share["b", 2.0] == pytest.approx(3 / 4)  # the third counts, too: as in the leaderboard
+    solved = comparisons.leaderboard(both).set_index("scheme")["solved"]
+    for name in "ab":
+        assert share[name].max() == pytest.approx(solved[name])
+    assert comparisons.unsolved(both) == (1, 4)
     for _, own in found.groupby("scheme"):
         assert own["share"].is_monotonic_increasing
     for values, factor in (({"a": [0], "b": [8]}, 8), ({"a": [0.5], "b": [0]}, 1)):

@@ -19,7 +19,12 @@ def test_a_cell_says_the_larger_of_both_errors_and_the_iterations():
     arrays = {"pca, kind=a": PARTS, "pca, kind=b": never | {"mean": np.array([0, 0])}}
     (axis,) = formulas.draw(arrays, rows, "").axes
     told = [text.get_text() for text in axis.texts]
-    assert told == ["not finite", "0.5\n7", "2\n3", "1e-15\nnever"]
+    assert told == [
+        "not finite",
+        "off by 0.5\n7 iterations",
+        "off by 2\n3 iterations",
+        "off by 1e-15\nnever there",
+    ]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["kind=a", "kind=b"]
     assert [label.get_text() for label in axis.get_xticklabels()][1] == "sphere\nours"
     assert axis.images[0].get_array().max() == np.log10(formulas.USELESS)
@@ -29,7 +34,7 @@ def test_schemes_on_the_same_points_are_one_row():
     rows = pd.DataFrame({"label": ["identity", "standard"]})
     (axis,) = formulas.draw({"identity": PARTS, "standard": dict(PARTS)}, rows, "").axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["points"]
-    assert [text.get_text() for text in axis.texts] == ["not finite", "0.5\n7"]
+    assert [text.get_text() for text in axis.texts] == ["not finite", "off by 0.5\n7 iterations"]
 
 
 def test_jobs_that_differ_in_any_number_are_rows_of_their_own_and_red_is_useless():
@@ -40,5 +45,8 @@ def test_jobs_that_differ_in_any_number_are_rows_of_their_own_and_red_is_useless
     useless, exact = axis.images[0].to_rgba(axis.images[0].get_array())[0, :, :3]
     assert useless.argmax() == 0
     assert useless.sum() < exact.sum()
-    assert [text.get_text() for text in axis.texts][1::2] == ["1e-05\n7", "1e-05\n8"]
+    assert [text.get_text() for text in axis.texts][1::2] == [
+        "off by 1e-05\n7 iterations",
+        "off by 1e-05\n8 iterations",
+    ]
     assert [text.get_color() for text in axis.texts][:2] == ["white", "black"]

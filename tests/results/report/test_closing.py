@@ -130,6 +130,26 @@ def windows(*curvature, left=0.41, **columns):
 
 
 @dataclass(frozen=True)
+class Layered(Sweep):
+    """A sweep whose schemes keep the layers of least squares, from cost 1 to 0."""
+
+    curvature: Any = ()
+
+    def arrays(self, runs, name):
+        values = np.array(self.curvature)
+        kept = {"layer_curvature": values, "layer_share": values**0 / max(len(values), 1)}
+        costs = np.array([[[1.0, 0.5, 0.41]]])
+        kept |= {names.TRAIN_COST.key: costs, "minimum": 0.0, "step_sizes": np.array([1.0])}
+        return dict.fromkeys(runs["label"], kept) if len(values) else {}
+
+
+def melting(*curvature):
+    made = runs(("x", "a", {1.0: (3, 0.41)}), iterations="2")
+    made.runs[names.STEP_SIZE.column] = 1.0
+    return captions.finding(Layered("-", "s", made.runs, curvature=curvature), "x", "melt")
+
+
+@dataclass(frozen=True)
 class Filmed(Sweep):
     """A sweep whose schemes keep the counters of a film."""
 
@@ -171,6 +191,7 @@ CASES = {
     "is_one": (steps(1.0, 1.0, 1.0), steps(0.1, 1.0, 10.0)),
     "levelling": (levelling([0.1, 1.0], [1.0, 10.0]), levelling([0.1, 1.0], [1.0])),
     "serving": (windows(1.0, 0.01), windows(1.0, 0.01, left=0.001)),
+    "melting": (melting(1.0, 0.01), melting()),
     "not_served": (windows(1.0, 0.01, left=0.001), windows()),
     "by_rounding": (ending(decided_by_rounding(1)), ending(runs(*BOTH))),
     "no_shadows": (ending(runs(*BOTH, shadows="False")), ending(runs(*BOTH, shadows="True"))),
@@ -254,6 +275,8 @@ def test_captions_say_what_the_numbers_show():
     assert steps(0.1, 1.0, 0.1) == ("The best step size goes from 0.1 under a = c to 1 under b.")
     assert levelling([0.1, 1.0], [1.0, 10.0]) == "So many of 2 step sizes level: a 0, b 0."
     # In 10 iterations step 1 shrinks along h = 1 at once, along h = 0.01 to 0.99^10 = 0.904.
+    # Of two layers of one half each the first is gone at once; 41 percent were recorded.
+    assert melting(1.0, 0.01) == "Step 1 melts 1 of 2 layers of a, and 41 % of the excess is left."
     assert windows(1.0, 0.01) == (
         "Step 1 serves 1 of 2 directions of a, which hold 50% of the excess at the start."
     )

@@ -63,7 +63,7 @@ def test_descents_and_histories_are_read_once_for_all_figures_and_the_report(
 
     monkeypatch.setattr(_Told, "__getattr__", told)
     sweep = Sweep(three.sweep.store, three.sweep.sweep_id, three.sweep.runs)
-    wanted = ["windows", "histories", "step_sizes"]
+    wanted = ["melt", "windows", "histories", "step_sizes"]
     report.write(sweep, tmp_path, drawing.write(sweep, tmp_path, wanted))
     histories = [call for call in asked if call[0] == "get_metric_history"]
     assert histories

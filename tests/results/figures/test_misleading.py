@@ -1,0 +1,112 @@
+"""What a figure must not say: an axis that is not there, a star that helps nobody, two labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from normbench import costs, names
+from normbench.datasets.bundled import iris
+from normbench.engine.settings import Settings
+from normbench.job import Job, run
+from normbench.measures.components import _are_pixels
+from normbench.optimizers import gradient_descent
+from normbench.optimizers.lbfgs import lbfgs
+from normbench.results.figures import drawing, exemplars, histories, phase_diagram, step_sizes
+from normbench.results.figures.base import material
+from normbench.results.report import inline
+from normbench.results.store.runs import Sweep
+
+STEP, COST = names.STEP_SIZE.column, names.FINAL_COST.column
+
+
+@pytest.mark.parametrize("rule", [lbfgs, gradient_descent])
+def test_a_job_says_whether_its_optimizer_finds_its_own_step_sizes(rule):
+    from sklearn.preprocessing import StandardScaler
+
+    job = Job(iris(), costs.multiclass_softmax, StandardScaler(), rule(), Settings((1.0,), 3))
+    assert (names.GRIDLESS.key in run(job).findings.tags) == (rule is lbfgs)
+
+
+def without_steps(three, count):
+    """The same sweep, as if the optimizer of so many schemes had found its own step sizes."""
+    runs = three.sweep.runs.copy()
+    schemes = runs.index[runs["role"] == names.SCHEME][:count]
+    runs[names.GRIDLESS.column] = pd.Series("true", index=schemes)
+    return Sweep(three.uri, "sweep-1", runs)
+
+
+@pytest.mark.parametrize("name", ["step_sizes", "phase_diagram"])
+def test_without_step_sizes_there_is_no_axis_of_them(three, name):
+    every = without_steps(three, 3)
+    assert drawing.figure(every, three.name, name) is None
+    assert "the optimizer finds its own step sizes" in drawing.lacking(every, name)
+    assert drawing.figure(without_steps(three, 1), three.name, name) is not None
+    labels = histories.make(every, three.name, material.Options()).axes[0].texts
+    assert not any("step" in text.get_text() for text in labels)
+
+
+def tables(costs_of, best="0.1", verdicts=("unsettled", "cycling")):
+    steps = pd.DataFrame({"label": "a", STEP: [0.01, 0.1], COST: costs_of, "verdict": verdicts})
+    known = {"label": ["a"], "normalizer": ["pca"], names.STEP_TAG.column: [best]}
+    return steps, pd.DataFrame(known | {material.START: [1.0]})
+
+
+@pytest.mark.parametrize(("costs_of", "helps"), [([1.5, 1.2], False), ([1.5, 0.9], True)])
+def test_where_no_step_size_helps_none_has_a_star(costs_of, helps):
+    steps, schemes = tables(costs_of)
+    axis = step_sizes.draw(steps, schemes, "t").axes[0]
+    stars = [line for line in axis.lines if line.get_label() == "_best"]
+    told = any(step_sizes.NONE_HELPS in text.get_text() for text in axis.texts)
+    assert (bool(stars), told) == (helps, not helps)
+    (chart,) = phase_diagram.draw(steps, schemes, "t").axes
+    assert any(line.get_label() == "_best" for line in chart.lines) == helps
+    counted = schemes.assign(**{names.COMPARED.column: names.MISCLASSIFICATIONS})
+    chart = phase_diagram.draw(steps, counted, "t").axes[0]  # costs say nothing of counts
+    assert any(line.get_label() == "_best" for line in chart.lines)
+
+
+@pytest.mark.parametrize("verdict", ["levelled", "unsettled"])
+def test_the_largest_step_that_levels_stands_on_one_that_does(verdict):
+    steps, schemes = tables([0.5, 0.4], verdicts=("levelled", verdict))
+    schemes[names.LARGEST_CONVERGENT.column] = 0.1
+    (axis,) = phase_diagram.draw(steps, schemes, "t").axes
+    drawn = any(line.get_label() == "_largest" for line in axis.lines)
+    assert drawn == (verdict == "levelled")
+
+
+def test_coordinates_are_pixels_where_what_they_add_is_symmetric():
+    rng = np.random.default_rng(0)
+    mixed = rng.standard_normal((4, 4))
+    assert _are_pixels(np.diag([1.0, 2.0, 3.0, 4.0]))  # each feature scaled
+    assert _are_pixels(mixed @ mixed.T)  # zca
+    assert not _are_pixels(mixed)  # pca
+    assert not _are_pixels(np.eye(4)[:3])  # some are dropped
+
+
+def test_equal_curves_have_one_label():
+    cost = [1.0, 0.5, 0.25]
+    table = pd.DataFrame(
+        {"run_id": np.repeat(["a", "b", "c"], 3), "iteration": [0, 1, 2] * 3}
+    ).assign(**{"train/cost": [*cost, *cost, 1.0, 0.9, 0.8]})
+    runs = pd.DataFrame({"run_id": list("abc"), "label": ["pca", "zca", "identity"]})
+    runs = runs.assign(normalizer=["pca", "zca_sphere", "identity"], verdict="levelled")
+    (axis,) = histories.draw(table, runs, "t").axes
+    assert sorted(text.get_text() for text in axis.texts) == ["identity", "pca = zca"]
+    assert len([line for line in axis.lines if line.get_label()[0] != "_"]) == 3
+
+
+def test_a_few_points_far_away_do_not_make_quantiles_one_line():
+    wanted = np.array([(x, y) for y in np.linspace(2, -2, 5) for x in np.linspace(-1, 1, 5)])
+    parts = {"wanted": wanted, "at": wanted, "images": np.zeros((25, 9))}
+    parts["cloud"] = np.array([[0.0, 0.0], [500.0, 900.0]])
+    rows = pd.DataFrame({"label": ["a"], "normalizer": ["a"]})
+    plane = exemplars.draw({"a": parts}, rows, "t").axes[0]
+    assert np.ptp(plane.get_xlim()) < 3 * 2
+    assert np.ptp(plane.get_ylim()) < 3 * 4
+
+
+def test_an_image_keeps_its_scale_in_the_report():
+    svg = '<svg><image transform="matrix(0.570333 0 0 0.253194 59.8 102.7)" x="1.23456"/></svg>'
+    short = inline.element(svg, "p-")
+    assert "matrix(0.570333 0 0 0.253194 59.8 102.7)" in short
+    assert 'x="1.23"' in short
