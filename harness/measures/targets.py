@@ -15,7 +15,8 @@ from normbench.verdicts.judging import Step, fastest
 from normbench.verdicts.refinement import Fewest
 
 NOTHING = float("nan")
-ORDER = ("1e-2", "1e-1", "1e-3")  # in which the targets are refined: the first is what is reported
+# In which the targets are refined: those that the grid reaches first, as they are reported.
+ORDER = ("1e-2", "1e-1", "1e-3")
 
 
 def take(made: Finished) -> Findings:
@@ -33,7 +34,7 @@ def take(made: Finished) -> Findings:
     windows: dict[str, list[int]] = {}
     finer = _Finer(here, tried)
     if _refines(made):
-        for target in ORDER:
+        for target in finer.order:
             window = finer.window(target)
             if window is None:
                 break
@@ -77,6 +78,8 @@ class _Finer:
         settings = here.settings
         self.grid = settings.iterations * len(here.steps) * settings.starts
         self.made = int(np.isfinite(here.histories.cost[:, 1:]).sum())
+        missed = {t: fastest(here.steps, names.reached(t)) is None for t in ORDER}
+        self.order = sorted(ORDER, key=lambda target: missed[target])
 
     def window(self, target: str) -> list[int] | None:
         """Return the numbers of the finest step sizes for a target; empty where none reaches it.
@@ -130,7 +133,7 @@ class _Finer:
         """Return the passes that may be made beside the grid: as many, or a tenth of a second's."""
         points = len(self.here.train.linear.targets) if self.here.train.linear else np.inf
         small = SMALL / (4 * points * self.here.start[0].size)  # as of theory's budget
-        return max(self.grid, small) if target == ORDER[0] else self.grid
+        return max(self.grid, small) if target == self.order[0] else self.grid
 
     def _arrivals(self, coarse: list[int], target: str) -> dict[float, float]:
         """Return by number when step sizes come to the target; infinite for those after the first.
