@@ -37,6 +37,15 @@ def identity(*arguments, **named):
     return both(*arguments, **named).descent
 
 
+def test_what_is_looked_for_beside_the_grid_makes_another_descent_of_the_same_grid():
+    known = {**PARAMS, "refine": "auto", "shadows": True}
+    beside = [{**known, "refine": False}, {**known, "shadows": False}]
+    every = [both(known), *map(both, beside)]
+    assert len({each.descent for each in every}) == 3
+    assert len({each.grid for each in every}) == 1
+    assert both({**known, "iterations": 101}).grid != every[0].grid
+
+
 def test_what_changes_the_numbers_makes_the_identity():
     assert identity() == identity(normalizer=PCASphere())
     others = [

@@ -21,3 +21,12 @@ def test_a_job_cut_off_is_killed_and_not_taken_for_written(writer):
     assert status == {sweep: "FAILED", scheme: "KILLED"}
     assert not writer.holds("data-cost", "s1/0")
     assert writer.end_abandoned(lambda tags: True) == 0
+
+
+def test_a_job_that_differs_beside_its_grid_is_found(writer):
+    sweep = writer.start_sweep("data-cost", "s1", {})
+    job = RunRecord("standard", {"job": "s1/0", "grid_descent": "g", "descent": "d"})
+    writer.finish(writer._create("data-cost", job, "scheme", sweep), "FINISHED")
+    assert writer.has_grid("data-cost", "g", "other")
+    assert not writer.has_grid("data-cost", "g", "d")
+    assert not writer.has_grid("data-cost", "h", "other")

@@ -135,6 +135,7 @@ class JobSpec:
                 tags[names.STANDS_IN.key] = "true"
         known = identity(params, made.dataset, (made.cost, made.normalizer, made.optimizer))
         tags |= {names.FINGERPRINT.key: known.job, names.DESCENT.key: known.descent}
+        tags[names.GRID_DESCENT.key] = known.grid
 
     def writer(self) -> Writer:
         """Return the writer to the store; opened once a process."""

@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # they load scipy and scikit-learn
     from normbench.recording.store.records import Place
 
 
+AGAIN = "; what is recorded of it has another refine or shadows, and was not reused"
+
+
 def run_job(config: DictConfig) -> dict[str, Any]:
     """Run and record one job, or take it from what is recorded; return what became of it.
 
@@ -59,6 +62,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
             _let_go(place, folder)
             progress.end("reused")
             return outcome | {"failure": "", "run_id": known, "reused": True}
+        again = _again(spec, writer, place)
         told = recovery.write_record(writer, place, record, folder, ledger)
     reason = told.get("reason") or record.scheme.tags.get(names.REASON.key, "")
     failure = told.get("failure", failure)
@@ -67,13 +71,26 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     if failure == "store":  # whose reason the sweep tells once, at its end
         progress.end("not recorded: the store is away")
     else:
-        progress.end(f"failed: {reason}" if failure else "done")
+        progress.end(f"failed: {reason}" if failure else f"done{again}")
     return outcome | {"failure": failure} | told
 
 
 def _let_go(place: "Place", folder: Path) -> None:
     """Remove what is kept of a descent that is recorded."""
     checkpoints.remove(folder.parent, place.tags[names.DESCENT.key])
+
+
+def _again(spec: JobSpec, writer: Writer, place: "Place") -> str:
+    """Say that a job is recorded which differs in what was looked for beside its grid."""
+    grid, descent = (place.tags.get(tag.key) for tag in (names.GRID_DESCENT, names.DESCENT))
+    if not spec.plain["reuse"] or grid is None or descent is None:
+        return ""
+    try:
+        if writer.of_descent(spec.experiment, descent):
+            return ""  # of which less was asked
+        return AGAIN if writer.has_grid(spec.experiment, grid, descent) else ""
+    except (StoreLostError, ResultsError):
+        return ""
 
 
 def _place(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "Place":

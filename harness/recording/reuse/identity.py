@@ -30,14 +30,19 @@ from normbench.settings import ASKED_PART, DESCENT_PART, JUDGED_PART, of_identit
 # or in what a cost, scheme or optimizer calls: recorded jobs are then descended again. A test with
 # recorded numbers fails where it was forgotten.
 NUMBERS = 2
+BESIDE = ("refine", "shadows")
 PLAIN = str.maketrans("", "", "[]()' \"")  # of a list as text
 
 
 class Identity(NamedTuple):
-    """The digests of a job, 64 hexadecimal digits each."""
+    """The digests of a job, 64 hexadecimal digits each.
+
+    grid: of the descent, but for what is looked for beside its grid (`BESIDE`).
+    """
 
     descent: str
     job: str
+    grid: str
 
 
 def identity(params: Mapping[str, Any], dataset: Dataset, parts: tuple[Any, ...]) -> Identity:
@@ -50,8 +55,11 @@ def identity(params: Mapping[str, Any], dataset: Dataset, parts: tuple[Any, ...]
     members = [member for part in parts for member in _members(part)]
     code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
     links = [_settings(member) for member in members] if len(members) > len(parts) else []
-    descent = _digest(json.dumps([of_identity(DESCENT_PART, params), data, code, NUMBERS, links]))
-    return Identity(descent, job_of(descent, params))
+    own = of_identity(DESCENT_PART, params)
+    descent = _digest(json.dumps([own, data, code, NUMBERS, links]))
+    alone = {key: value for key, value in own.items() if key not in BESIDE}
+    grid = _digest(json.dumps([alone, data, code, NUMBERS, links]))
+    return Identity(descent, job_of(descent, params), grid)
 
 
 def job_of(descent: str, params: Mapping[str, Any]) -> str:

@@ -153,7 +153,8 @@ def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunReco
     if len(step.verdicts) > 1:
         own[names.START_VERDICTS.key] = ", ".join(step.verdicts)
     # What makes a run the job's own is its scheme's alone.
-    own_alone = [tag.key for tag in (names.FINGERPRINT, names.DESCENT, names.REQUEST, names.JOB)]
+    digests = (names.FINGERPRINT, names.DESCENT, names.GRID_DESCENT, names.REQUEST)
+    own_alone = [tag.key for tag in (*digests, names.JOB)]
     shared = {key: text for key, text in tags.items() if key not in own_alone}
     metrics = [(names.STEP_SIZE.key, step.step_size, 0), *_metrics(step)]
     metrics += _points(step.starts) if len(step.verdicts) > 1 else []  # of each, by its number

@@ -136,6 +136,11 @@ class Writer:
         query = f"{names.DESCENT.equals(descent)} and {FINISHED}"
         return list(self.client.search_runs([self._experiment(experiment)], query))
 
+    def has_grid(self, experiment: str, grid: str, descent: str) -> bool:
+        """Return whether a finished scheme run has this digest of its grid, and another descent."""
+        other = names.DESCENT.equals(descent).replace(" = ", " != ")
+        return self._first(experiment, names.GRID_DESCENT.equals(grid), other, FINISHED) is not None
+
     def of_request(self, experiment: str, request: str) -> Any:
         """Return the latest finished scheme run of a request, None where there is none."""
         there = self.client.get_experiment_by_name(experiment)
