@@ -91,7 +91,7 @@ def test_a_changed_setting_and_reuse_false_run_again_and_a_twin_does_not(command
     twins = command("-m", *words, "iterations=7", "seed=1,2")  # which draws nothing
     assert twins.returncode == 0, twins.stderr
     assert "reused 1 of 2" in twins.stdout
-    assert len(of_role(client(tmp_path), NAME, "scheme")) == 4
+    assert len(of_role(client(tmp_path), NAME, "scheme")) == 5
 
 
 def test_a_job_is_taken_where_all_that_is_asked_is_recorded(command, tmp_path):

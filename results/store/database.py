@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from weakref import finalize
 
 from normbench.results.store import local_artifacts, mlflows_own, uris
 from normbench.results.store.entities import (
@@ -65,6 +66,8 @@ class Database:
             isolation_level=None,
             check_same_thread=False,
         )
+        # A connection is in a cycle with its cache, and would stay open: no garbage is collected.
+        finalize(self, self._connection.close)
         try:
             if self._rows("select version_num from alembic_version") != [(REVISION,)]:
                 raise sqlite3.DatabaseError("its schema is of another version")

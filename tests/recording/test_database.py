@@ -1,5 +1,6 @@
 """A SQLite store without MLflow: what is read and written is what MLflow reads and writes."""
 
+import gc
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -234,6 +235,34 @@ def test_a_file_of_another_schema_is_mlflows(both, tmp_path):
         Database(other, f"sqlite:///{other}")
     with pytest.raises(stores.ResultsError, match="schema"):  # MLflow's own words
         stores.connect(f"sqlite:///{other}")
+
+
+def test_what_nobody_reads_any_more_is_closed_without_garbage_collection(both, monkeypatch):
+    """Else the last connection of a command would not be the last, and the log would stay."""
+    writer, _ = both[0]
+    closed = []
+    monkeypatch.setattr("normbench.results.store.database.sqlite3", Watched(closed))
+    gc.disable()
+    try:
+        client = Database(writer.store.database, writer.store.uri)
+        assert client.search_experiments()
+        del client
+        assert closed == ["closed"]
+    finally:
+        gc.enable()
+
+
+class Watched:
+    """The module sqlite3, whose connections say that they are closed."""
+
+    def __init__(self, closed):
+        class Connection(sqlite3.Connection):
+            def close(self):
+                closed.append("closed")
+                super().close()
+
+        self.Error, self.DatabaseError = sqlite3.Error, sqlite3.DatabaseError
+        self.connect = lambda *given, **more: sqlite3.connect(*given, **more, factory=Connection)
 
 
 def test_a_locked_file_is_waited_for_as_long_as_the_store_says(tmp_path):
