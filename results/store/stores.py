@@ -21,8 +21,10 @@ REFUSED = (  # why, and the remedy
     f"set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or write {secrets.ACCOUNT}",
 )
 LONGEST_REASON = 200  # characters
-UNREACHED = ("Connection refused", "Connection reset", "Connection aborted", "timed out")
-UNREACHED += ("Name or service not known", "No route to host")
+UNREACHED = (
+    *("Connection refused", "Connection reset", "Connection aborted", "timed out"),
+    *("Name or service not known", "No route to host"),
+)
 PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
 
 
