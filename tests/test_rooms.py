@@ -37,7 +37,7 @@ command.sweep
     imports: command.config command.startup recording.resume recording.reuse recording.store
         results.report results.pages results.store job verdicts choices datasets points settings
         values results.safe names
-    libraries: autograd hydra numpy omegaconf submitit tqdm
+    libraries: autograd hydra joblib numpy omegaconf submitit tqdm
 
 command.config
     modules: normbench.command.config
