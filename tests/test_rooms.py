@@ -37,7 +37,7 @@ command.sweep
     imports: command.config command.startup recording.resume recording.reuse recording.store
         results.report results.pages results.store rehearsal job choices datasets points
         settings values results.safe names
-    libraries: hydra omegaconf submitit tqdm
+    libraries: hydra joblib omegaconf submitit tqdm
 
 command.config
     modules: normbench.command.config

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 import weakref
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -117,7 +118,9 @@ class FilePoints(Points):
         """Open a file; raise `UserError` where it does not hold points."""
         self.setting, self.path = setting, path
         self._lock, self._counting = threading.Lock(), threading.Lock()
+        self.opened_at = time.monotonic()
         self.opened = self.open()
+        in_use.add(self)
 
     @abstractmethod
     def open(self) -> Any:
@@ -157,6 +160,9 @@ class FilePoints(Points):
         if rows:
             raise self.changed(f"first in rows {rows[0]} to {rows[1]}, counted from 0")
         self.opened = now.opened
+
+
+in_use: weakref.WeakSet[FilePoints] = weakref.WeakSet()  # points of files, to tell what was read
 
 
 def held(points: Points, in_blocks: bool | None, share: float = SHARE) -> Rows:

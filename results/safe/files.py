@@ -57,3 +57,19 @@ def stored(path: Path) -> Iterator[IO[bytes]]:
             raise ValueError("is not what was written there")
         stream.seek(0)
         yield stream
+
+
+@contextmanager
+def packed(path: Path) -> Iterator[IO[bytes]]:
+    """Open arrays that numpy's savez_compressed wrote, which unpack to what memory can hold.
+
+    Raises OSError, or what zipfile raises, for anything else.
+    """
+    most = min(LARGEST, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+    with os.fdopen(opened(path), "rb") as stream:
+        with ZipFile(stream) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+        if size > most:
+            raise ValueError(f"it would take {size / 1e9:.3g} GB of memory")
+        stream.seek(0)
+        yield stream

@@ -6,13 +6,20 @@ entries of MLflow become a table; behind it, no reader asks again.
 
 import math
 import sys
+import zlib
 from ast import literal_eval
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
 
 from normbench import names, settings
-from normbench.results.safe import clean
+from normbench.results.safe import clean, files
+from normbench.results.store.errors import ResultsError
 
 LONGEST = {"parameter": 6000, "tag": 8000, "metric": 250}  # characters that MLflow takes
 MOST = 2000  # entries of a kind that a run may have; the largest job has 300
@@ -79,6 +86,28 @@ def history(points: Sequence[Any]) -> Sequence[Any]:
     """Return the points of a metric; none where one of them is not what normbench records."""
     whole = all(is_number(point.value) and 0 <= point.step < LAST for point in points)
     return points if whole else ()
+
+
+def arrays(file: Path, run_id: str, name: str) -> dict[str, NDArray[Any]]:
+    """Return a record's named arrays from its file; nothing in it is unpickled.
+
+    Raises ResultsError for a file that is damaged, or unpacks to more than memory holds.
+    """
+    try:
+        with files.packed(file) as stream, np.load(stream, allow_pickle=False) as parts:
+            return {key: _cleaned(part) for key, part in parts.items()}
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error, MemoryError) as error:
+        raise ResultsError(
+            f"run {run_id}: its arrays/{name}.npz is damaged, or not normbench's "
+            f"({clean.first_line(error)}); delete its sweep, or take the file from a copy"
+        ) from error
+
+
+def _cleaned(part: NDArray[Any]) -> NDArray[Any]:
+    """Return an array; names in it, of features and classes, are cleaned."""
+    if part.dtype.kind != "U":
+        return part
+    return np.array([clean.line(name) for name in part.flat], dtype=str).reshape(part.shape)
 
 
 def _trouble(run: Any, experiments: Mapping[str, Any]) -> str:

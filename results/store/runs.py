@@ -156,15 +156,7 @@ class Sweep:
     def _array(self, run_id: str, name: str) -> Arrays:
         with TemporaryDirectory() as folder:
             file = artifact(self._client, self.store, run_id, f"arrays/{name}.npz", folder)
-            with np.load(file, allow_pickle=False) as parts:
-                return {key: _cleaned(part) for key, part in parts.items()}
-
-
-def _cleaned(part: NDArray[Any]) -> NDArray[Any]:
-    """Return an array; names in it, of features and classes, are cleaned."""
-    if part.dtype.kind != "U":
-        return part
-    return np.array([clean.line(name) for name in part.flat], dtype=str).reshape(part.shape)
+            return run_checks.arrays(file, run_id, name)
 
 
 def which_step(schemes: pd.DataFrame) -> str:

@@ -5,6 +5,7 @@ before this project sees it: its parts are put to work here instead. Its sweeper
 namespace package, and a launcher asks its `hydra_context` for the config of each job.
 """
 
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -99,3 +100,30 @@ def hand_configs(launcher: Any, grid: Grid) -> None:
     loader = copy(context.config_loader)  # the grid has the original
     loader.load_sweep_config = lambda master, words: grid.config(tuple(words))
     launcher.hydra_context = HydraContext(config_loader=loader, callbacks=context.callbacks)
+
+
+@contextmanager
+def deaf_workers(launcher: Any) -> Iterator[None]:
+    """Let the processes that joblib's launcher starts not hear Ctrl-C, from the first moment on.
+
+    It is the sweep's, which ends them; while they begin, they would print a traceback.
+    """
+    if type(launcher).__name__ != "JoblibLauncher":
+        yield
+        return
+    from joblib.externals.loky.backend import fork_exec as loky
+
+    plain = loky.fork_exec
+
+    def masked(*arguments: Any, **named: Any) -> Any:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return plain(*arguments, **named)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    loky.fork_exec = masked
+    try:
+        yield
+    finally:
+        loky.fork_exec = plain

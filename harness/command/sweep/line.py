@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES
 
 CONFIG = "config"  # the file that every command starts from
+LONGEST_OPTIONS = 100_000  # bytes of an option's file
+MOST_ALIASES, ALIAS = 20, re.compile(rb"(?<![\w*])\*\w")  # of such a file; three may triple it
 COMPLETION, SHELLS = ("install", "uninstall", "query"), ("bash", "fish", "zsh")
 INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
@@ -149,7 +152,29 @@ def _folder(config_dir: str | None) -> Path | None:
     folder = Path(config_dir).absolute()
     if not folder.is_dir():
         raise UserError(f"--config-dir {config_dir}: is no folder; name one that holds options")
+    for group in (*CHOICES, "tracking", "experiment", "hydra"):
+        for file in (folder / group).rglob("*.yaml"):
+            if file.is_file():
+                _refuse_bomb(file)
     return folder
+
+
+def _refuse_bomb(file: Path) -> None:
+    """Raise `UserError` for options that would take minutes to read: long, or of many aliases."""
+    size = os.stat(file).st_size
+    if size > LONGEST_OPTIONS:
+        raise UserError(
+            f"{file}: has {size} bytes, and the file of an option at most {LONGEST_OPTIONS}; write "
+            "data into a file of its own, and name that"
+        )
+    with file.open("rb") as stream:
+        content = stream.read(LONGEST_OPTIONS)
+    aliases = len(ALIAS.findall(content)) if b"&" in content else 0
+    if aliases > MOST_ALIASES:
+        raise UserError(
+            f"{file}: has {aliases} aliases (*name), and {MOST_ALIASES} at most may be; write out "
+            "what they stand for"
+        )
 
 
 def _check(words: Sequence[str]) -> None:

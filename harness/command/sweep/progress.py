@@ -28,6 +28,7 @@ class Progress:
         self.first: tuple[int, float] | None = None  # the iteration first done, and when
         self.bar: Any = None
         self.read: Callable[[], str] | None = None
+        self.first_done: Callable[[], None] = lambda: None  # called at the first iteration
 
     def begin(self, iterations: int, read: Callable[[], str] | None = None) -> None:
         """Start counting iterations, of which an earlier command may have done some.
@@ -50,6 +51,7 @@ class Progress:
         now = time.monotonic()
         if self.first is None:
             self.first = iteration, now
+            self.first_done()
             if iteration:
                 self._go_on(iteration)
         if self.bar is not None:

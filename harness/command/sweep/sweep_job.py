@@ -12,6 +12,7 @@ from normbench import names
 from normbench.command.config import resolvers
 from normbench.command.config.compose import JobSpec
 from normbench.command.sweep import task
+from normbench.command.sweep.file_reading import FileReading
 from normbench.command.sweep.progress import Progress, reading
 from normbench.datasets import UserError
 from normbench.recording.resume import checkpoints, leftovers
@@ -56,7 +57,8 @@ def run_job(config: DictConfig) -> dict[str, Any]:
         progress.end("not run: the store cannot be opened")
         return outcome | {"failure": "store", "reason": str(error), "run_id": ""}
     place = _place(spec, writer, ledger)
-    with ExitStack() as others_wait:
+    with ExitStack() as others_wait, FileReading(title) as file_reading:
+        progress.first_done = file_reading.stop
         known, failure, record = _result(spec, writer, place, progress, others_wait)
         if record is None:
             _let_go(place, folder)

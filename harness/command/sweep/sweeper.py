@@ -34,6 +34,7 @@ from normbench.command.startup.garbage import collect_seldom
 from normbench.command.startup.kernels import in_use
 from normbench.command.sweep import hydras_own, recorded
 from normbench.command.sweep import printing as output
+from normbench.command.sweep.file_reading import FileReading
 from normbench.command.sweep.queues import LOST, Queue, lost
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
@@ -86,7 +87,9 @@ class Sweep(Sweeper):
                 grid = Grid(self.loader, self.config, words, held)
             found = recorded.find(self._spec(grid, words) for words in grid.jobs)
             if found is None:
-                self._start(self._check(grid), len(grid.jobs))
+                with FileReading("the first job's data"):
+                    experiments = self._check(grid)
+                self._start(experiments, len(grid.jobs))
                 outcomes = self._launch(grid)
             else:
                 self._tell(grid)
@@ -205,7 +208,8 @@ class Sweep(Sweeper):
         for first in range(0, len(grid.jobs), at_once):
             some = grid.jobs[first : first + at_once]
             try:
-                results = self.launcher.launch(some, initial_job_idx=first)
+                with hydras_own.deaf_workers(self.launcher):
+                    results = self.launcher.launch(some, initial_job_idx=first)
             except BrokenProcessPool as error:
                 raise SweepError(
                     "a job's process was killed, perhaps for want of memory; the same command runs "

@@ -1,15 +1,19 @@
 """Values that normbench never wrote: the run that holds them is left out and named."""
 
+import os
 import shutil
 import sqlite3
+import zipfile
 from contextlib import closing
 
+import numpy as np
 import pytest
 
 from normbench.command.results.commands import main
+from normbench.results.safe import files
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.run_checks import LISTED, listed
+from normbench.results.store.run_checks import LISTED, arrays, listed
 from tests import stores
 
 pytestmark = pytest.mark.sqlite("values are put into the file by hand")
@@ -122,3 +126,37 @@ def test_of_many_such_runs_the_first_are_named():
     told = listed([f"Run {number} is left out." for number in range(LISTED + 7)])
     assert len(told) == LISTED + 1
     assert told[-1] == "And 7 more runs are left out."
+
+
+def put_pickle(file):
+    np.savez(file, step_sizes=np.array([print], dtype=object))
+
+
+def put_bomb(file):
+    """A hundred bytes for each that it has: the list says so, and nothing is unpacked."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("step_sizes.npy", bytes(1 << 20))
+
+
+DAMAGED = {
+    "a pickle": put_pickle,
+    "a bomb": put_bomb,
+    "a pipe": lambda file: (file.unlink(), os.mkfifo(file)),
+    "a link": lambda file: (file.unlink(), file.symlink_to("/dev/zero")),
+    "a folder": lambda file: (file.unlink(), file.mkdir()),
+    "nothing": lambda file: file.write_bytes(b""),
+    "a text": lambda file: file.write_text("hello"),
+    "half of it": lambda file: file.write_bytes(file.read_bytes()[:99]),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_arrays_that_are_damaged_are_told_in_a_line(kind, tmp_path, monkeypatch):
+    file = tmp_path / "descent.npz"
+    np.savez_compressed(file, step_sizes=np.ones(100))
+    assert arrays(file, "1", "descent")["step_sizes"].sum() == 100
+    if kind == "a bomb":
+        monkeypatch.setattr(files, "LARGEST", 1 << 19)
+    DAMAGED[kind](file)
+    with pytest.raises(ResultsError, match=r"^run 1: its arrays/descent\.npz is damaged, or not "):
+        arrays(file, "1", "descent")

@@ -1,0 +1,69 @@
+"""How much of a file was read, while nothing else can be told: it is checked, a scheme fitted."""
+
+import sys
+import threading
+import time
+from typing import Self
+
+from normbench.command.sweep.progress import QUIET_SECONDS, duration
+from normbench.datasets.on_disk import files_on_disk
+from normbench.datasets.values import gigabytes
+from normbench.results.safe import clean
+
+FIRST = 1.0  # seconds until something is said
+
+
+class FileReading:
+    """Says every few seconds how far the reading of each file of points is, until it is stopped.
+
+    title: what the lines begin with.
+    """
+
+    def __init__(self, title: str) -> None:
+        self.title = clean.line(title)
+        self._ended = threading.Event()
+        self._began = {source: (source.bytes_read, time.monotonic()) for source in _sources()}
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Say no more."""
+        self._ended.set()
+
+    def _run(self) -> None:
+        wait = FIRST
+        while not self._ended.wait(wait):
+            lines = self.lines()
+            wait = QUIET_SECONDS if lines else FIRST
+            for line in lines:
+                print(f"{self.title}: {line}", file=sys.stderr, flush=True)
+
+    def lines(self) -> list[str]:
+        """Return a line for each file that was read since; a file may be read several times."""
+        lines = []
+        for source in _sources():
+            before, began = self._began.setdefault(source, (0, source.opened_at))
+            read, size = source.bytes_read - before, source.opened.stamp[0]
+            if read and size:
+                turn, done = divmod(read, size)
+                rate = read / max(1e-9, time.monotonic() - began)
+                again = f" for the {turn + 1}. time" if turn else ""
+                lines.append(
+                    f"{source.path.name}, {gigabytes(done)} of {gigabytes(size)} read{again}, "
+                    f"{duration((size - done) / rate)} left"
+                )
+        return lines
+
+
+def _sources() -> list[files_on_disk.FilePoints]:
+    """Return the points that are read from files."""
+    try:
+        return list(files_on_disk.in_use)
+    except RuntimeError:  # another is opened at this moment
+        return []
