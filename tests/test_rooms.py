@@ -178,7 +178,7 @@ verdicts
 
 normalizers
     modules: normbench.normalizers
-    libraries: numpy scipy sklearn
+    libraries: numpy scipy sklearn threadpoolctl
 
 costs
     modules: normbench.costs
