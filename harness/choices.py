@@ -22,6 +22,7 @@ from normbench.synonyms import remedy
 CONF = Path(str(files("normbench.conf")))
 ENTRY = re.compile(r"^(\w+):", re.MULTILINE)  # of an option's file, whose entries stand at its edge
 TARGET = re.compile(r"^_target_: *(\S+)", re.MULTILINE)
+ABOUT = re.compile(r"^_target_: *\S+ +# *(.+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,15 @@ def names(group: str) -> list[str]:
     folder = CONF / group
     files = folder.rglob("*.yaml")
     return sorted(file.relative_to(folder).with_suffix("").as_posix() for file in files)
+
+
+def described(group: str) -> str:
+    """Return the options of a group, each with what its file says of it beside the `_target_`."""
+    lines = []
+    for name in names(group):
+        said = ABOUT.search((CONF / group / f"{name}.yaml").read_text())
+        lines.append(f"  {name:16}{said[1] if said else ''}".rstrip() + "\n")
+    return "".join(lines)
 
 
 def no_option(group: str, name: str, known: Sequence[str]) -> str:

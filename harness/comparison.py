@@ -93,7 +93,7 @@ def compare(
                     rules=judged,
                 )
                 job = with_default_start(job) if own["start"] is None else job
-                if not records:
+                if not records and not isinstance(cost, str):
                     rehearse(job)
                 choices = {
                     "dataset": data.name,

@@ -1,7 +1,7 @@
 """One job, start to end: one data set, cost, scheme and optimizer, and the whole step grid."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -138,16 +138,18 @@ def run(
     progress: Progress | None = None,
     shared: Shared | None = None,
     checkpoint: Checkpoint | None = None,
+    phase: Callable[[str], None] = lambda doing: None,
 ) -> Outcome:
     """Return what the job found. Raises `UserError` for a scheme that refuses the points.
 
     shared: what the jobs of one comparison know of their data sets, and may add to. checkpoint:
-    where the job's own descent is kept, and goes on from.
+    where the job's own descent is kept, and goes on from. phase: is told what the job does next.
     """
     _check(job)
     data, settings = job.dataset, job.settings
     _check_sources(data)
     known = (shared or Shared()).of(data.fingerprint, data.x)
+    phase("fits the scheme")
     shared_fits = known.decompositions
     tick, saved = time.perf_counter(), shared_fits.saved
     z, z_test = _normalized(job, known)
@@ -166,6 +168,7 @@ def run(
         return Outcome((), None, job.normalizer, z.shape[1], fit_seconds, 0.0, found, arrays)
     train, test = _problems(job, z, z_test)
     start = _starts(job, train, z).astype(z.dtype)
+    phase("descends")
     tick = time.perf_counter()
     rounds = _rounds(job, train, test, start, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
@@ -173,10 +176,12 @@ def run(
     _check_sources(data)
     # A scheme may give points too large to be squared: judged by the outcome, not warned of.
     with threads.few(z.size), np.errstate(over="ignore", invalid="ignore"):
+        phase("computes theory and the least cost")
         tick = time.perf_counter()
         parts = (train, job.optimizer, settings, job.rules, job.search, start, rounds)
         here, budget = judged(*parts, histories, known, (fit_seconds, seconds))
         theory_seconds = time.perf_counter() - tick
+        phase("takes measures" if settings.refine is False else "tries finer step sizes")
         found, arrays = measures.take(replace(made, descended=here), settings, budget)
     return Outcome(
         steps=tuple(_with(step, found, number) for number, step in enumerate(here.steps)),

@@ -29,8 +29,8 @@ command.results
     modules: normbench.command.results
     imports: command.sweep command.startup recording.transfer recording.resume
         recording.reuse recording.store results.report results.studies results.pages
-        results.figures results.figures.base results.answer results.store verdicts datasets
-        values results.safe names
+        results.figures results.figures.base results.answer results.store results.words verdicts
+        datasets values results.safe names
 
 command.sweep
     modules: normbench.command.sweep
@@ -182,7 +182,7 @@ verdicts
 
 normalizers
     modules: normbench.normalizers
-    libraries: numpy scipy sklearn
+    libraries: numpy scipy sklearn threadpoolctl
 
 costs
     modules: normbench.costs

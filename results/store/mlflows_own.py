@@ -206,11 +206,11 @@ def check_run(
         for key, text in params.items():
             if len(text) > validation.MAX_PARAM_VAL_LENGTH:  # which MLflow would cut
                 raise ValueError(f"the parameter {key[:50]} has {len(text)} characters")
-            validation._validate_param(key, text)  # type: ignore[no-untyped-call]
+            validation._validate_param(key, text)
         for key, text in tags.items():
             if len(text) > validation.MAX_TAG_VAL_LENGTH:
                 raise ValueError(f"the tag {key[:50]} has {len(text)} characters")
-            validation._validate_tag(key, text)  # type: ignore[no-untyped-call]
+            validation._validate_tag(key, text)
         for given in inputs:
             validation._validate_dataset(Dataset(**given["input"]))
             validation._validate_input_tags([InputTag(*tag) for tag in given["tags"].items()])
@@ -224,7 +224,7 @@ def check_metric(key: str) -> None:
     validation = _validation()
 
     with _refusals():
-        validation._validate_metric(key, 0.0, 0, 0)  # type: ignore[no-untyped-call]
+        validation._validate_metric(key, 0.0, 0, 0)
 
 
 def check_experiment(name: str) -> None:
@@ -232,7 +232,7 @@ def check_experiment(name: str) -> None:
     validation = _validation()
 
     with _refusals():
-        validation._validate_experiment_name(name)  # type: ignore[no-untyped-call]
+        validation._validate_experiment_name(name)
 
 
 def _validation() -> Any:

@@ -2,6 +2,8 @@
 
 import io
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -9,7 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.command.sweep.progress import Progress, duration, reading
+from normbench.command.sweep.progress import (
+    AGAIN,
+    Progress,
+    duration,
+    left_of,
+    reading,
+    telling,
+)
 from normbench.datasets.on_disk.npy import NpyPoints, npy
 from normbench.datasets.on_disk.row_groups import RowGroups
 from normbench.datasets.on_disk.taken import Taken
@@ -48,6 +57,64 @@ def test_progress_tells_where_a_job_goes_on(clock, capsys):
         "job: iteration 420 of 1000, 10 min left",
         "job: iteration 430 of 1000, 10 min left",
     ]
+
+
+class Ticks:
+    """Stands in for a thread that looks now and then: it does so when it is told to."""
+
+    def __init__(self, clock):
+        self.clock, self.looks, self.set = clock, 0, lambda: None
+
+    def wait(self, seconds):
+        self.clock[0] += 6
+        self.looks += 1
+        return self.looks > 6
+
+
+def test_a_phase_that_takes_long_is_told(clock, capsys, monkeypatch):
+    progress = Progress("job 2 of 3", whole=lambda: 240)
+    progress.stopped = Ticks(clock)
+    progress.doing = "reads the data", 0.0  # so that no thread begins
+    progress.phase("fits the scheme")
+    progress._watch()
+    assert capsys.readouterr().err.splitlines() == [
+        "job 2 of 3: fits the scheme, 12 s so far; 4 min left in all",
+        "job 2 of 3: fits the scheme, 24 s so far; 4 min left in all",
+        "job 2 of 3: fits the scheme, 36 s so far; 4 min left in all",
+    ]
+
+
+def test_a_thread_tells_of_a_phase_and_ends(monkeypatch, capsys):
+    monkeypatch.setattr("normbench.command.sweep.progress.LOOK", 0.001)
+    monkeypatch.setattr("normbench.command.sweep.progress.QUIET_SECONDS", 0.01)
+    before = set(threading.enumerate())
+    with telling("all jobs are done", "draws"):
+        (thread,) = set(threading.enumerate()) - before
+        time.sleep(0.3)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert capsys.readouterr().err.startswith("all jobs are done: draws, 0 s so far\n")
+
+
+def test_after_the_last_iteration_a_job_descends_again(clock):
+    progress = Progress("job")
+    progress.doing = "descends", 0.0
+    progress.begin(3)
+    told(clock, progress, range(4))
+    assert progress.doing == (AGAIN, 3.0)
+
+
+def test_what_is_left_of_a_command_follows_from_its_jobs_that_are_done(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("normbench.command.sweep.progress.time.time", lambda: now[0])
+    assert left_of(0.0, 0, 5)() is None
+    assert left_of(0.0, 0, 1)() is None
+    left = left_of(0.0, 2, 5)  # 50 seconds a job
+    assert left() == 150
+    now[0] = 120
+    assert left() == 130
+    now[0] = 1000
+    assert left() == 0
 
 
 def test_what_is_no_iteration_does_not_go_on(clock, capsys):

@@ -2,8 +2,11 @@
 
 import pytest
 
+from normbench import names
 from normbench.command.results.arguments import parsed
+from normbench.command.results.commands import main
 from normbench.results.store.errors import ResultsError
+from normbench.results.words.glossary import GLOSSARY
 
 
 @pytest.mark.parametrize(
@@ -24,3 +27,11 @@ def test_what_is_no_sweep_is_unknown(words):
 def test_an_option_that_is_nearly_one_is_named():
     with pytest.raises(ResultsError, match=r"--formt; .*did you mean --format$"):
         parsed(["table", "--formt", "csv"])
+
+
+def test_the_words_of_the_output_are_explained_in_a_line_each(capsys):
+    assert main(["words"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(GLOSSARY)
+    assert max(map(len, lines)) <= 110
+    assert {*names.VERDICTS} - {names.FAILED} <= set(GLOSSARY)

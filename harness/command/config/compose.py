@@ -31,6 +31,7 @@ from normbench.verdicts.search import Search
 if TYPE_CHECKING:  # it loads scipy and scikit-learn
     from normbench.job import Job
 
+SPLIT = "dataset.split_seed="
 LONGEST_NAME = 100  # characters of a data set's name, in the names of files
 
 
@@ -94,8 +95,10 @@ class JobSpec:
 
     @property
     def title(self) -> str:
-        """How the job is called in lines of progress."""
-        return f"{self.dataset} {self.choices['cost']} {self.choices['normalizer']}"
+        """How the job is called in lines of progress; of several splits, with its own."""
+        split = [word.partition("=")[2] for word in self.words if word.startswith(SPLIT)]
+        own = f", split {split[-1]}" if split else ""
+        return f"{self.dataset} {self.choices['cost']} {self.choices['normalizer']}{own}"
 
     @property
     def tags(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from normbench.synonyms import setting_of
 # The words that may follow `normbench results`, and those that seem to start a comparison.
 OF_RESULTS = (
     *("show", "list", "studies", "table", "theory", "figure", "report", "rejudge", "delete"),
-    *("export", "import", "profile"),
+    *("export", "import", "profile", "words"),
 )
 TO_RUN = ("run", "compare", "start", "train", "fit", "bench", "benchmark", "go")
 TO_ASK = {"help": "--help", "version": "--version"}

@@ -49,5 +49,5 @@ def stand_in(words: Sequence[str]) -> tuple[str, ...]:
     study = given.get(EXPERIMENT)
     if study not in choices.names(EXPERIMENT) or "dataset" in given:
         return ()
-    config = OmegaConf.load(choices.CONF / EXPERIMENT / f"{study}.yaml")
-    return tuple(OmegaConf.select(config, "study.stand_in", default=()))
+    described = choices.options(EXPERIMENT, str(study)).get("study", {})
+    return tuple(described.get("stand_in", ()))

@@ -21,6 +21,7 @@ EXAMPLES = """examples:
   normbench results figure contours --out figures
   normbench results figure film --scheme zca_sphere
   normbench results theory                       what theory allows, and what worked
+  normbench results words                        what the words of the output mean
   normbench results report                       one HTML file with all of it
   normbench results rejudge rules.tail=0.2       the last sweep by other rules
   normbench results table SWEEP SWEEP            several sweeps side by side
@@ -142,6 +143,8 @@ def _parser() -> argparse.ArgumentParser:
         parents=[chosen],
         help="the step sizes that theory allows, beside those that worked, and why",
     )
+
+    commands.add_parser("words", parents=[store], help="what the words of the output mean")
 
     rejudge = commands.add_parser(
         "rejudge",

@@ -194,6 +194,13 @@ def _theory(options: argparse.Namespace) -> int:
     return 0
 
 
+def _words(options: argparse.Namespace) -> int:
+    from normbench.results.words import glossary
+
+    print(glossary.text())
+    return 0
+
+
 def _figure(options: argparse.Namespace) -> int:
     drawing_options = _options(options)
     if options.name not in NAMES:
@@ -300,5 +307,6 @@ COMMANDS = {
     "export": _export,
     "import": _import,
     "profile": _profile,
+    "words": _words,
     "dashboard": _dashboard,
 }

@@ -26,7 +26,7 @@ from hydra.version import setbase
 from omegaconf import DictConfig
 
 from normbench import settings
-from normbench.choices import CONF
+from normbench.choices import CONF, described
 from normbench.command.config.errors import reading
 from normbench.command.config.grid import Grid
 from normbench.command.config.hydra_settings import refuse_foreign
@@ -64,8 +64,10 @@ class _Careful(Hydra):
     """Hydra, which starts nothing that a config names before it is checked."""
 
     def get_help(self, *arguments: Any, **named: Any) -> str:
-        """Return the text of `--help`, with the table of settings."""
-        return super().get_help(*arguments, **named).replace("@SETTINGS\n", settings.described())
+        """Return the text of `--help`, with a line for each scheme and the table of settings."""
+        text = super().get_help(*arguments, **named)
+        text = text.replace("@SCHEMES\n", described("normalizer"))
+        return text.replace("@SETTINGS\n", settings.described())
 
     def compose_config(self, *arguments: Any, **named: Any) -> DictConfig:
         """Return the config of the words; raise `UserError` where it reaches beyond a comparison.

@@ -2,7 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any
 
 from normbench.datasets import Dataset
@@ -11,24 +13,43 @@ from normbench.datasets.values import gigabytes
 from normbench.results.safe import clean
 
 QUIET_SECONDS = 10.0  # between two lines in a pipe
+LOOK = 1.0  # seconds: between two looks whether a phase has taken long enough for a line
 MINUTE, HOUR = 60, 3600
 ITERATION = "iteration"
+AGAIN = "descends again what rounding may decide"  # after the last iteration
 
 
 class Progress:
     """Tells of one job on the standard error; call it with the iteration that is done.
 
-    unit: what is counted, where it is not iterations.
+    unit: what is counted, where it is not iterations. whole: gives the seconds that are left of
+    the whole command, None as long as nobody knows.
     """
 
-    def __init__(self, title: str, bar: bool = True, unit: str = ITERATION) -> None:
-        self.title, self.wanted, self.unit = clean.line(title), bar, unit
+    def __init__(
+        self,
+        title: str,
+        bar: bool = True,
+        unit: str = ITERATION,
+        whole: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        self.title, self.wanted, self.unit, self.whole = clean.line(title), bar, unit, whole
+        self.stopped = Event()
+        self.doing: tuple[str, float] | None = None  # what the job does, and since when
         self.started = self.told = time.monotonic()
         self.iterations = 0
         self.first: tuple[int, float] | None = None  # the iteration first done, and when
         self.bar: Any = None
         self.read: Callable[[], str] | None = None
         self.first_done: Callable[[], None] = lambda: None  # called at the first iteration
+
+    def phase(self, doing: str) -> None:
+        """Tell what the job does from now on; where that takes long, a line says so."""
+        if self.doing is None:
+            Thread(target=self._watch, daemon=True).start()
+        self.doing = doing, time.monotonic()
+        if self.bar is not None:
+            self.bar.set_postfix_str(doing)
 
     def begin(self, iterations: int, read: Callable[[], str] | None = None) -> None:
         """Start counting iterations, of which an earlier command may have done some.
@@ -49,6 +70,8 @@ class Progress:
     def __call__(self, iteration: int) -> None:
         """Tell that an iteration is done; the first that is told need not be the start."""
         now = time.monotonic()
+        if self.doing and iteration == self.iterations:
+            self.doing = AGAIN, now
         if self.first is None:
             self.first = iteration, now
             self.first_done()
@@ -65,13 +88,37 @@ class Progress:
         self.told = now
         left = (now - self.first[1]) / done * (self.iterations - iteration)
         read = f"{self.read()}, " if self.read else ""
-        self._say(f"{self.unit} {iteration} of {self.iterations}, {read}{duration(left)} left")
+        self._say(
+            f"{self.unit} {iteration} of {self.iterations}, {read}{duration(left)} left"
+            f"{self._of_all()}"
+        )
+
+    def stop(self) -> None:
+        """Tell no more."""
+        self.stopped.set()
 
     def end(self, word: str) -> None:
         """Say what became of the job."""
+        self.stop()
         if self.bar is not None:
             self.bar.close()
         self._say(f"{word} ({time.monotonic() - self.started:.1f} s)")
+
+    def _watch(self) -> None:
+        """Say what the job does whenever nothing was said for long."""
+        while not self.stopped.wait(LOOK):
+            now = time.monotonic()
+            if self.bar is not None:
+                self.bar.refresh()
+            elif self.doing and now - max(self.told, self.doing[1]) >= QUIET_SECONDS:
+                self.told = now
+                doing, since = self.doing
+                self._say(f"{doing}, {duration(now - since)} so far{self._of_all()}")
+
+    def _of_all(self) -> str:
+        """Return how long the whole command will take, where that is known."""
+        left = self.whole()
+        return "" if left is None else f"; {duration(left)} left in all"
 
     def _go_on(self, iteration: int) -> None:
         """Say that an earlier command made the iterations before this one."""
@@ -82,6 +129,33 @@ class Progress:
 
     def _say(self, words: str) -> None:
         print(f"{self.title}: {words}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def telling(title: str, doing: str) -> Iterator[None]:
+    """Tell of something that may take long, as long as the context lasts."""
+    progress = Progress(title, bar=False)
+    progress.phase(doing)
+    try:
+        yield
+    finally:
+        progress.stop()
+
+
+def left_of(started: float, number: int, jobs: int) -> Callable[[], float | None]:
+    """Return what gives the seconds that are left of a sweep, by the jobs that are done.
+
+    started: of the sweep, by `time.time`. number: of the job at work, from 0.
+    """
+    begun = time.time()
+
+    def left() -> float | None:
+        if not number or jobs < 2:
+            return None
+        whole = (begun - started) / number * (jobs - number)
+        return max(0.0, whole - (time.time() - begun))
+
+    return left
 
 
 def reading(dataset: Dataset) -> Callable[[], str] | None:

@@ -1,6 +1,7 @@
 """One job of a sweep: taken from what is recorded, or run and recorded, whatever becomes of it."""
 
 import os
+import time
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,7 @@ from normbench.command.config import resolvers
 from normbench.command.config.compose import JobSpec
 from normbench.command.sweep import task
 from normbench.command.sweep.file_reading import FileReading
-from normbench.command.sweep.progress import Progress, reading
+from normbench.command.sweep.progress import Progress, left_of, reading
 from normbench.datasets import UserError
 from normbench.recording.resume import checkpoints, leftovers
 from normbench.recording.store.connection import StoreLostError
@@ -50,7 +51,8 @@ def run_job(config: DictConfig) -> dict[str, Any]:
         return outcome | {"failure": "store", "reason": reason, "run_id": ""}
     recovery.stop_orphan(folder, ledger)
     title = f"job {spec.number + 1} of {ledger['jobs']}: {spec.title}"
-    progress = Progress(title, bar=os.getpid() == ledger["process"])
+    whole = left_of(ledger.get("started", time.time()), spec.number, ledger["jobs"])
+    progress = Progress(title, bar=os.getpid() == ledger["process"], whole=whole)
     try:
         writer = spec.writer()
     except ValueError as error:  # the sweep's own process could open it
@@ -65,6 +67,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
             progress.end("reused")
             return outcome | {"failure": "", "run_id": known, "reused": True}
         again = _again(spec, writer, place)
+        progress.phase("writes the record")
         told = recovery.write_record(writer, place, record, folder, ledger)
     reason = told.get("reason") or record.scheme.tags.get(names.REASON.key, "")
     failure = told.get("failure", failure)
@@ -127,6 +130,7 @@ def _result(
     from normbench.recording.store import records
 
     try:
+        progress.phase("reads the data")
         job = spec.job()
         spec.settle(place.params, place.tags, job)
         request = None if job.dataset.notes else spec.request
@@ -142,7 +146,7 @@ def _result(
         progress.begin(job.settings.iterations, reading(job.dataset))
         every = spec.plain["checkpoint"]
         file = None if every is None else checkpoints.DescentFile(folders, descent, every)
-        outcome = run(job, progress, _shared(), file)
+        outcome = run(job, progress, _shared(), file, progress.phase)
         return "", "", records.of_outcome(place, job.dataset, outcome)
     except KeyboardInterrupt:
         raise

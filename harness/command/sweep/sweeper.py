@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -35,6 +36,7 @@ from normbench.command.startup.kernels import in_use
 from normbench.command.sweep import hydras_own, recorded
 from normbench.command.sweep import printing as output
 from normbench.command.sweep.file_reading import FileReading
+from normbench.command.sweep.progress import telling
 from normbench.command.sweep.queues import LOST, Queue, lost
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
@@ -87,7 +89,8 @@ class Sweep(Sweeper):
                 grid = Grid(self.loader, self.config, words, held)
             found = recorded.find(self._spec(grid, words) for words in grid.jobs)
             if found is None:
-                with FileReading("the first job's data"):
+                told = telling("before the first job", "reads data and checks settings")
+                with told, FileReading("the first job's data"):
                     experiments = self._check(grid)
                 self._start(experiments, len(grid.jobs))
                 outcomes = self._launch(grid)
@@ -187,6 +190,7 @@ class Sweep(Sweeper):
             "parents": self.parents,
             "jobs": jobs,
             "process": os.getpid(),
+            "started": time.time(),
         }
         try:
             (self.folder / leftovers.LEDGER).write_text(json.dumps(ledger))
@@ -289,17 +293,18 @@ class Sweep(Sweeper):
         files = known.files(copy=named)
         unsaid: str | None = None
         try:
-            found = load(self.writer.store.uri, self.sweep_id)
-            publish(self.writer, found, self.parents)
-            show = partial(present, found, self.folder, drawn=files, wanted=self.figures)
-            try:
-                written = show()
-                print(end="", flush=True)
-            except OSError as error:  # as in `normbench | head`: the figures are still due
-                unsaid = output.lost(error)
-                if unsaid is None:
-                    raise
-                written = show()
+            with telling("all jobs are done", "writes tables, figures and the report"):
+                found = load(self.writer.store.uri, self.sweep_id)
+                publish(self.writer, found, self.parents)
+                show = partial(present, found, self.folder, drawn=files, wanted=self.figures)
+                try:
+                    written = show()
+                    print(end="", flush=True)
+                except OSError as error:  # as in `normbench | head`: the figures are still due
+                    unsaid = output.lost(error)
+                    if unsaid is None:
+                        raise
+                    written = show()
         except ResultsError as error:
             self._check_stands(outcomes)
             words = str(error.args[0]).removeprefix("--out ")

@@ -69,7 +69,50 @@ def test_the_last_part_is_the_callers_own(controller):
     assert names[-1] not in names[:-1]
 
 
-def test_only_small_matrices_keep_the_library_to_one_thread(controller):
+@pytest.fixture
+def load(monkeypatch, tmp_path):
+    """Return a function that says how many programs run or wait, on a machine of 3 cores."""
+    monkeypatch.setattr(threads, "LOAD", tmp_path / "loadavg")
+    monkeypatch.setattr(threads.os, "cpu_count", lambda: 3)
+    looks = iter(())
+    monkeypatch.setattr(threads.time, "sleep", lambda _: write(next(looks)))
+
+    def write(running):
+        (tmp_path / "loadavg").write_text(f"1.50 1.30 1.00 {running}/150 4711\n")
+
+    def running(*counts):
+        nonlocal looks
+        looks = iter(counts)
+
+    return running
+
+
+def test_a_machine_is_busy_where_others_leave_fewer_cores_than_there_are_threads(controller, load):
+    for counts, found in {(1,) * 5: False, (2,) * 5: True, (9, 9, 1, 9, 9): False}.items():
+        load(*counts)
+        assert threads.busy() == found, counts
+    controller.pools = [{"user_api": "blas", "num_threads": 2}]
+    load(2, 2, 3, 2, 2)
+    assert not threads.busy()
+
+
+def test_a_machine_without_that_file_is_not_busy(controller, load, monkeypatch, tmp_path):
+    monkeypatch.setattr(threads.time, "sleep", lambda _: None)
+    monkeypatch.setattr(threads, "LOAD", tmp_path / "none")
+    assert not threads.busy()
+
+
+def test_large_matrices_have_one_thread_on_a_busy_machine(controller, load):
+    for running, asked in ((1, None), (4, ONE)):
+        load(*[running] * 5)
+        with threads.few(threads.SMALL):
+            controller.pools = controller.pools if asked is None else []
+            assert controller.now == asked
+            assert threads.available() == 3  # points are parted as on a quiet machine
+
+
+def test_only_small_matrices_keep_the_library_to_one_thread(controller, load):
+    load(*[1] * 10)
     for numbers, asked in ((threads.SMALL - 1, ONE), (threads.SMALL, None)):
         with threads.few(numbers):
             assert controller.now == asked
