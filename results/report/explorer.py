@@ -104,20 +104,20 @@ def _layers(layers: melt.Layers) -> dict[str, Any]:
     what each run leaves of each, over the layer. `path_at` (k,), `path` (k, g): what is left along
     the best run.
     """
-    found: dict[str, Any] = {"thickness": _short(layers.thickness, 9)}
+    described: dict[str, Any] = {"thickness": _short(layers.thickness, 9)}
     if layers.exact:
-        found["curvature"] = _short(layers.curvature, 14)
-        found["share"] = _short(layers.share, 14)
-        found["first"] = layers.drawn.tolist()
-        return found
-    found["ends"] = [_short(own, 3) for own in layers.ratios(layers.sizes)]
+        described["curvature"] = _short(layers.curvature, 14)
+        described["share"] = _short(layers.share, 14)
+        described["first"] = layers.drawn.tolist()
+        return described
+    described["ends"] = [_short(own, 3) for own in layers.ratios(layers.sizes)]
     history = layers.history(layers.path_step)
     if history is not None:
         kept = _thin(len(history[0]), ROWS)
-        found["path_at"] = history[0][kept].tolist()
-        found["path"] = [_short(own, 3) for own in history[1][kept]]
-        found["path_step"] = float(f"{layers.path_step:.6g}")
-    return found
+        described["path_at"] = history[0][kept].tolist()
+        described["path"] = [_short(own, 3) for own in history[1][kept]]
+        described["path_step"] = float(f"{layers.path_step:.6g}")
+    return described
 
 
 def _plane(parts: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]:
