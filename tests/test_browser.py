@@ -4,7 +4,6 @@ The saved view is MLflow's own, undocumented format: this test is what ties it t
 """
 
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -261,26 +260,42 @@ def test_the_explorer_answers_a_student_in_three_moves(served, page, tmp_path):
     page.goto(report.write(served.sweep, tmp_path).as_uri())
     box = page.locator("section.explore").first
     said, slider = box.locator(".said"), box.locator("input[type=range]")
+    lines = box.locator(".chosen:visible")
+
+    def places():
+        return [line.evaluate("line => line.style.left") for line in lines.all()]
+
+    assert said.inner_text().startswith("Each at its best step: identity at ")
+    assert len(places()) == 3
+    assert len(set(places())) > 1
     slider.focus()
     for _ in range(12):
         page.keyboard.press("ArrowLeft")
-    assert said.inner_text().startswith("Step 1e-7 for all.")
+    assert said.inner_text().startswith("Step 1e-7 for all: ")
     for _ in range(7):
         page.keyboard.press("ArrowRight")
-    left = [float(text) for text in re.findall(r"([\d.]+)% of the excess", said.inner_text())]
-    assert said.inner_text().startswith("Step 1 for all. identity: ")
-    assert left[0] > 1000  # it went up
-    assert max(left[1:]) < 50
-    lines = box.locator("line.chosen")
-    assert lines.count() == 3
-    assert len({lines.nth(n).get_attribute("x1") for n in range(3)}) == 1
+    assert said.inner_text().startswith("Step 1 for all: identity: diverged, ")
+    assert " times the excess left; " in said.inner_text()  # it went up
+    assert len(set(places())) == 1
+    assert page.url.endswith("#step=1")
     box.get_by_label("each at its best").check()
-    assert said.inner_text().startswith("Each at its best step. identity at ")
-    assert len({lines.nth(n).get_attribute("x1") for n in range(3)}) > 1
+    assert said.inner_text().startswith("Each at its best step: identity at ")
+    assert len(set(places())) > 1
+    area = box.locator(".row .why").nth(1).bounding_box()
+    page.mouse.move(area["x"] + area["width"] / 2, area["y"] + area["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(area["x"] + 0.2 * area["width"], area["y"] + area["height"] / 2)
+    page.mouse.up()
+    assert said.inner_text().startswith("Each at a step of its own: ")
     box.get_by_label("identity").uncheck()
     assert lines.count() == 2
     assert "identity" not in said.inner_text()
+    assert page.url.endswith("#schemes=standard%2Cpca_sphere")
     _keep(page, "explorer", full_page=True)
+    page.goto(page.url.partition("#")[0] + "#step=0.1&schemes=standard")
+    page.reload()
+    assert said.inner_text().startswith("Step 0.1 for all: standard: ")
+    assert lines.count() == 1
     page.emulate_media(media="print")
     assert not box.is_visible()
 
@@ -309,6 +324,8 @@ def test_the_explorer_moves_paths_over_their_contours(page, tmp_path):
         page.keyboard.press("PageUp")  # a tenth of the way: off the grid
     assert len(seen) == 3
     assert "identity: predicted" in box.locator(".said").inner_text()
+    small = "nodes => Math.min(...nodes.map(node => parseFloat(getComputedStyle(node).fontSize)))"
+    assert box.locator("p, span, .end, figcaption").evaluate_all(small) >= 11
     assert paths.count() == 2
     box.get_by_label("identity").uncheck()
     assert paths.count() == 1

@@ -22,7 +22,8 @@ from normbench.results.figures.base.style import SCREEN, Shape
 LEVELS = 8  # from the least cost to the start's
 FAR = 2.0  # times the start's distance from the least cost: beyond, levels double
 LETTERS = 20  # of a line beside a panel
-CORNERS = 361  # of an ellipse
+CORNERS = 73  # of an ellipse: a thousandth off the curve
+SHADES = 16  # of a panel of ellipses, at most
 ROUNDING = 1e-9  # relative: of a grid of quadratic costs
 FEW = 4  # contours of a panel: it has those between them, too
 CASE = names.MINIMUM_CASE.column
@@ -129,10 +130,12 @@ def _panel(axis: Any, parts: Parts, shared: tuple[Any, int], last: int, shape: S
     greys = matplotlib.colormaps["Greys"](np.linspace(0, 0.4, len(shared[0]) + 1))
     bowl = bowl_of(parts)
     if bowl is not None:
-        axis.set_facecolor(greys[-1])
-        below = [n for n, level in enumerate(shared[0]) if level > bowl.least]
-        every = [bowl.ellipse(shared[0][n]) for n in reversed(below)]
-        axis.add_collection(PolyCollection(every, facecolors=greys[below[::-1]], label="_bowl"))
+        top = int(np.searchsorted(shared[0], np.nanmax(cost)))
+        axis.set_facecolor(greys[top])
+        inside = np.flatnonzero((shared[0] > bowl.least) & (shared[0] < np.nanmax(cost)))[::-1]
+        inside = inside[:: -(-len(inside) // SHADES) or 1]
+        every = [bowl.ellipse(level) for level in shared[0][inside]]
+        axis.add_collection(PolyCollection(every, facecolors=greys[inside], label="_bowl"))
         rims = [bowl.ellipse(level) for level in found if level > bowl.least]
         axis.add_collection(LineCollection(rims, colors="0.55", linewidths=0.6, label="_rims"))
     else:

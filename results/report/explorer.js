@@ -1,6 +1,8 @@
 "use strict";
 (() => {
-  const WIDE = 720, LEFT = 120, RIGHT = WIDE - 12, LOW = 1e-6, HIGH = 10;
+  const PALE = [228, 223, 213], GROWS = [226, 96, 79], UNKNOWN = [140, 140, 140], COLUMNS = 240, GROWN = 1 + 1e-4;
+  const RAMP = [[0, 8, 81, 156], [0.1, 33, 113, 181], [0.5, 133, 187, 224], [0.9, 207, 223, 233],
+    [1, ...PALE]];
 
   const make = (name, attributes = {}, parent = null, text = "") => {
     const svg = ["svg", "line", "rect", "path", "text", "circle", "title"].includes(name);
@@ -11,31 +13,71 @@
     if (parent) parent.append(node);
     return node;
   };
-  const short = (value) => Number(value.toPrecision(3)).toString();
-
-  // The cost left over the least, as a share of the start's; null where a run has diverged.
-  const left = (scheme, cost) => {
-    if (cost === null || !isFinite(cost)) return null;
-    const least = scheme.least ?? Math.min(...scheme.costs.flat().filter((c) => c !== null));
-    const start = scheme.costs[0][0] - least;
-    return start > 0 ? (cost - least) / start : 0;
+  const short = (value, digits = 2) => {
+    const number = Number(value.toPrecision(digits));
+    return Math.abs(number) < 1e-3 && number ? number.toExponential() : number.toString();
   };
+  // A share of the start's excess as a person reads it.
+  const percent = (share) => {
+    if (share === null || !isFinite(share)) return "gone off";
+    if (share < 1e-6) return "0\u00a0%";
+    if (share < 1e-4) return "<0.01\u00a0%";
+    if (share > 100) return `${Number(share.toPrecision(2)).toLocaleString("en")} times`;
+    return `${share < 0.1 ? short(100 * share) : Math.round(100 * share)}\u00a0%`;
+  };
+  const color = (ratio) => {
+    if (ratio === null) return UNKNOWN;
+    if (ratio > GROWN) return GROWS;
+    const above = Math.max(1, RAMP.findIndex((stop) => stop[0] >= Math.min(ratio, 1)));
+    const [low, high] = [RAMP[above - 1], RAMP[above]];
+    const part = Math.min(1, Math.max(0, (ratio - low[0]) / (high[0] - low[0])));
+    return [1, 2, 3].map((n) => Math.round(low[n] + part * (high[n] - low[n])));
+  };
+  const css = ([red, green, blue]) => `rgb(${red},${green},${blue})`;
+  const thickness = (scheme) => scheme.thickness ?? [1];
+  const tried = (scheme, size) =>
+    scheme.sizes.findIndex((known) => Math.abs(known / size - 1) < 1e-5);
 
-  // Of least squares each direction shrinks by itself: e (1 - a h)^2k.
+  // What k iterations leave of each layer that is drawn; null where it is not known.
   const closed = (scheme, size, k) => {
-    let sum = 0;
-    scheme.curvature.forEach((h, n) => { sum += scheme.excess[n] * (1 - size * h) ** (2 * k); });
-    return sum + scheme.costs[0][0] - scheme.excess.reduce((one, other) => one + other, 0);
+    const sums = scheme.first.map(() => 0);
+    let group = -1;
+    scheme.curvature.forEach((h, n) => {
+      if (n === scheme.first[group + 1]) group += 1;
+      sums[group] += scheme.share[n] ? scheme.share[n] * Math.abs(1 - size * h) ** (2 * k) : 0;
+    });
+    return sums;
   };
-
-  const history = (scheme, size) => {
-    const place = scheme.sizes.findIndex((known) => Math.abs(known / size - 1) < 1e-9);
+  const ratios = (scheme, size, iterations) => {
+    if (scheme.curvature) {
+      return closed(scheme, size, iterations).map((left, n) => left / (thickness(scheme)[n] || 1));
+    }
+    const place = tried(scheme, size);
+    if (place < 0) return null;
+    if (scheme.verdicts[place] === "decided by rounding") return thickness(scheme).map(() => null);
+    if (scheme.ends) return scheme.ends[place];
+    const end = scheme.left[place][scheme.left[place].length - 1];
+    return [end === null ? 2 : end];
+  };
+  const history = (scheme, size, iterations) => {
+    const place = tried(scheme, size);
     if (place >= 0) {
-      return { costs: scheme.costs[place], verdict: scheme.verdicts[place], recorded: true };
+      return { at: scheme.at, left: scheme.left[place], verdict: scheme.verdicts[place] };
     }
     if (!scheme.curvature) return null;
-    const costs = scheme.at.map((k) => closed(scheme, size, k));
-    return { costs, verdict: "predicted", recorded: false };
+    const at = [...new Set(Array.from({ length: 201 }, (_, n) => Math.round(n / 200 * iterations)))];
+    const left = at.map((k) => closed(scheme, size, k).reduce((sum, one) => sum + one, 0));
+    return { at, left, verdict: "predicted" };
+  };
+  const layersOf = (scheme, size, iterations) => {
+    if (scheme.curvature) {
+      const { at } = history(scheme, size, iterations);
+      const every = Math.ceil(at.length / 101);
+      const kept = at.filter((_, n) => n % every === 0 || n === at.length - 1);
+      return { at: kept, rows: kept.map((k) => closed(scheme, size, k)) };
+    }
+    if (!scheme.path || Math.abs(scheme.path_step / size - 1) > 1e-5) return null;
+    return { at: scheme.path_at, rows: scheme.path };
   };
 
   const explore = (section, data) => {
@@ -43,106 +85,125 @@
     const sizes = [...new Set(schemes.flatMap((scheme) => scheme.sizes))].sort((a, b) => a - b);
     if (sizes.length < 2) return;
     const smooth = schemes.every((scheme) => scheme.curvature);
-    const ends = [sizes[0] / 2, sizes[sizes.length - 1] * 2].map(Math.log10);
-    const across = (size) =>
-      LEFT + (Math.log10(size) - ends[0]) / (ends[1] - ends[0]) * (RIGHT - LEFT);
-    const shown = new Set(schemes);
-    let each = false;
+    const heavy = schemes.flatMap((scheme) => (scheme.curvature ?? [])
+      .filter((_, n) => scheme.share[n] > 0.03).flatMap((h) => [0.1 / (iterations * h), 2.5 / h]));
+    const half = smooth ? 0.1 : (Math.log10(sizes[sizes.length - 1] / sizes[0]) / (sizes.length - 1)) / 2;
+    const ends = [Math.min(sizes[0] / 10 ** half, ...heavy),
+      Math.max(sizes[sizes.length - 1] * 10 ** half, ...heavy)].map(Math.log10);
+    const share = (size) => (Math.log10(size) - ends[0]) / (ends[1] - ends[0]);
+    const snap = (raw) => (smooth ? raw : sizes.reduce((one, other) =>
+      (Math.abs(Math.log(other / raw)) < Math.abs(Math.log(one / raw)) ? other : one)));
+    const shown = new Set(schemes), own = new Map();
+    let each = true, common = schemes.map((scheme) => scheme.best).find((size) => size) ?? sizes[0];
+    const stepOf = (scheme) => (each ? own.get(scheme) ?? scheme.best ?? common : common);
 
     const slider = section.querySelector("input[type=range]");
     slider.max = smooth ? 400 : sizes.length - 1;
-    const span = [Math.log10(sizes[0]), Math.log10(sizes[sizes.length - 1])];
-    const chosen = () => {
-      if (!smooth) return sizes[Number(slider.value)];
-      const raw = 10 ** (span[0] + (span[1] - span[0]) * slider.value / slider.max);
-      return sizes.find((size) => Math.abs(Math.log10(size / raw)) < 0.01) ?? raw;
+    const span = smooth ? ends : [Math.log10(sizes[0]), Math.log10(sizes[sizes.length - 1])];
+    const ofSlider = () => (smooth
+      ? 10 ** (span[0] + (span[1] - span[0]) * slider.value / slider.max) : sizes[Number(slider.value)]);
+    const toSlider = () => {
+      slider.value = smooth ? Math.round((Math.log10(common) - span[0]) / (span[1] - span[0]) * slider.max)
+        : Math.max(0, sizes.indexOf(snap(common)));
     };
-    const best = schemes.map((scheme) => scheme.best).filter((size) => size)[0] ?? sizes[0];
-    slider.value = smooth
-      ? Math.round((Math.log10(best) - span[0]) / (span[1] - span[0]) * slider.max)
-      : Math.max(0, sizes.findIndex((size) => size >= best * (1 - 1e-9)));
 
-    const stepOf = (scheme) => (each && scheme.best ? scheme.best : chosen());
-
-    const strips = (card) => {
-      const rows = schemes.filter((scheme) => shown.has(scheme));
-      const svg = make("svg", { viewBox: `0 0 ${WIDE} ${rows.length * 76 + 30}` }, card);
-      rows.forEach((scheme, row) => {
-        const top = row * 76 + 6;
-        make("text", { x: 0, y: top + 24, fill: "currentColor" }, svg, scheme.label.slice(0, 18));
-        const [low, high, share] = scheme.windows ?? [[], [], []];
-        const most = Math.max(...share, 1e-300), tall = 44 / Math.max(low.length, 1);
-        low.forEach((from, n) => {
-          const x = Math.max(across(from), LEFT), to = Math.min(across(high[n]), RIGHT);
-          const opacity = 0.12 + 0.7 * share[n] / most;
-          if (to > x) make("rect", { x, y: top + n * tall, width: to - x,
-            height: Math.max(tall * 0.9, 0.6), fill: "currentColor", "fill-opacity": opacity }, svg);
-        });
-        scheme.sizes.forEach((size, n) => {
-          const verdict = scheme.verdicts[n];
-          const dot = make("text", { x: across(size), y: top + 62, "text-anchor": "middle",
-            fill: ["diverged", "cycling"].includes(verdict) ? "var(--bad)" : "currentColor" }, svg,
-          { levelled: "●", unsettled: "○", cycling: "◆", diverged: "✕" }[verdict] ?? "·");
-          make("title", {}, dot, `step ${short(size)}: ${verdict}`);
-        });
-        if (scheme.threshold && scheme.threshold < 10 ** ends[1]) {
-          const x = Math.max(across(scheme.threshold), LEFT);
-          make("line", { x1: x, x2: x, y1: top, y2: top + 46, stroke: "currentColor",
-            "stroke-dasharray": "2 3" }, svg);
+    const board = section.querySelector(".melt");
+    const rows = schemes.map((scheme) => {
+      const box = make("div", { class: "row" }, board);
+      make("strong", {}, box, scheme.label);
+      const pair = make("div", { class: "pair" }, box);
+      const why = make("div", { class: "why" }, pair), what = make("div", { class: "what" }, pair);
+      const left = make("canvas", { width: COLUMNS, height: 120 }, why);
+      const line = make("div", { class: "chosen" }, why);
+      const right = make("canvas", { width: 360, height: 240 }, what);
+      const end = make("div", { class: "end" }, pair);
+      const draw = left.getContext("2d");
+      for (let column = 0; column < COLUMNS; column += 1) {
+        let raw = 10 ** (ends[0] + (ends[1] - ends[0]) * (column + 0.5) / COLUMNS);
+        if (!scheme.curvature) {
+          raw = scheme.sizes.reduce((one, other) =>
+            (Math.abs(Math.log(other / raw)) < Math.abs(Math.log(one / raw)) ? other : one));
         }
-        const x = across(stepOf(scheme));
-        make("line", { x1: x, x2: x, y1: top - 4, y2: top + 68, stroke: scheme.color,
-          "stroke-width": 3, class: "chosen" }, svg);
-      });
-      for (let power = Math.ceil(ends[0]); power <= ends[1]; power += Math.ceil((ends[1] - ends[0]) / 8)) {
-        make("text", { x: across(10 ** power), y: rows.length * 76 + 22, fill: "currentColor",
-          "text-anchor": "middle" }, svg, power < -3 || power > 3 ? `1e${power}` : short(10 ** power));
+        let top = 0;
+        ratios(scheme, raw, iterations).forEach((ratio, n) => {
+          draw.fillStyle = css(color(ratio));
+          const deep = thickness(scheme)[n] * left.height;
+          draw.fillRect(column, top, 1, deep + 0.5);
+          if (ratio > GROWN && column % 6 === 0) {  // seen without red, too
+            draw.fillStyle = "rgba(120,20,10,.5)";
+            draw.fillRect(column, top, 1, deep + 0.5);
+          }
+          top += deep;
+        });
       }
-      make("text", { x: 0, y: rows.length * 76 + 22, fill: "currentColor" }, svg, "step size");
-    };
+      const move = (event) => {
+        if (event.type === "pointermove" && !event.buttons) return;
+        const { left: from, width } = why.getBoundingClientRect();
+        const part = Math.min(1, Math.max(0, (event.clientX - from) / width));
+        const size = snap(10 ** (ends[0] + part * (ends[1] - ends[0])));
+        if (each) own.set(scheme, size); else common = size;
+        event.preventDefault();
+        refresh();
+      };
+      why.addEventListener("pointerdown", (event) => { why.setPointerCapture(event.pointerId); move(event); });
+      why.addEventListener("pointermove", move);
+      return { scheme, box, line, right, end };
+    });
+    const axis = make("div", { class: "axis" }, board);
+    const marks = make("div", { class: "why" }, axis);
+    const every = Math.ceil((ends[1] - ends[0]) / 5);
+    for (let power = Math.ceil(ends[0]); power <= ends[1]; power += 1) {
+      if (power % every === 0) {
+        const label = power < -3 || power > 3 ? `1e${power}` : short(10 ** power);
+        make("span", { style: `left:${100 * share(10 ** power)}%` }, marks, label);
+      }
+    }
+    const counts = make("div", { class: "what" }, axis);
+    [0, 0.5, 1].forEach((part) =>
+      make("span", { style: `left:${100 * part}%` }, counts, String(Math.round(part * iterations))));
 
-    const curves = (card) => {
-      const svg = make("svg", { viewBox: `0 0 ${WIDE} 300` }, card);
-      const bottom = 262, top = 12;
-      const down = (share) => bottom - (Math.log10(Math.min(Math.max(share, LOW), HIGH * 2)) + 6)
-        / (Math.log10(HIGH) + 6) * (bottom - top);
-      const along = (k) => LEFT + k / iterations * (RIGHT - LEFT - 90);
-      [1, 0.01, 1e-4, LOW].forEach((share) => {
-        make("line", { x1: LEFT, x2: RIGHT - 90, y1: down(share), y2: down(share),
-          stroke: "var(--line)" }, svg);
-        const words = share === LOW ? "under 0.0001%" : `${short(100 * share)}%`;
-        make("text", { x: LEFT - 6, y: down(share) + 4, "text-anchor": "end", fill: "currentColor" },
-          svg, words);
-      });
-      [0, 0.5, 1].forEach((part) => make("text", { x: along(part * iterations), y: bottom + 20,
-        "text-anchor": "middle", fill: "currentColor" }, svg, String(Math.round(part * iterations))));
-      make("text", { x: 0, y: bottom + 36, fill: "currentColor" }, svg, "excess left, by iteration");
-      const used = [];
-      schemes.filter((scheme) => shown.has(scheme)).forEach((scheme) => {
-        const found = history(scheme, stepOf(scheme));
-        if (!found) return;
-        const points = [];
-        for (const [n, cost] of found.costs.entries()) {
-          const share = left(scheme, cost);
-          if (share === null) break;
-          points.push([along(scheme.at[n]), down(share)]);
-          if (share > HIGH) break;
+    const curve = ({ scheme, right, end }) => {
+      const size = stepOf(scheme), draw = right.getContext("2d");
+      const { width, height } = right, across = (k) => k / iterations * width;
+      const down = (left) => height * (1 - Math.min(Math.max(left, 0), 1.2));
+      draw.clearRect(0, 0, width, height);
+      const found = history(scheme, size, iterations), layers = layersOf(scheme, size, iterations);
+      const look = ratios(scheme, size, iterations);
+      if (!found) { end.textContent = "not run"; return; }
+      if (layers) {
+        let below = layers.at.map(() => 0);
+        for (let n = thickness(scheme).length - 1; n >= 0; n -= 1) {
+          const above = layers.rows.map((row, k) => below[k] + row[n]);
+          draw.beginPath();
+          layers.at.forEach((k, place) => draw.lineTo(across(k), down(above[place])));
+          for (let place = layers.at.length - 1; place >= 0; place -= 1) {
+            draw.lineTo(across(layers.at[place]), down(below[place]));
+          }
+          draw.fillStyle = css(color(look[n]));
+          draw.fill();
+          below = above;
         }
-        make("path", { d: `M${points.map((p) => p.map((v) => v.toFixed(1)).join(",")).join("L")}`,
-          fill: "none", stroke: scheme.color, "stroke-width": 2,
-          "stroke-dasharray": found.recorded ? "none" : "6 3" }, svg);
-        let y = points[points.length - 1][1];
-        while (used.some((other) => Math.abs(other - y) < 14)) y += 14;
-        used.push(y);
-        const [x, low] = [points[points.length - 1][0] + 6, Math.min(y + 4, 296)];
-        make("text", { x, y: low, fill: scheme.color }, svg, "■");
-        make("text", { x: x + 12, y: low, fill: "currentColor" }, svg, scheme.label.slice(0, 12));
-      });
+      } else {
+        draw.beginPath();
+        draw.moveTo(0, height);
+        found.left.forEach((left, n) => { if (left !== null) draw.lineTo(across(found.at[n]), down(left)); });
+        draw.lineTo(width, height);
+        draw.fillStyle = "rgba(128,128,128,.25)";
+        draw.fill();
+      }
+      draw.beginPath();
+      for (const [n, left] of found.left.entries()) {
+        if (left === null) break;
+        draw.lineTo(across(found.at[n]), down(left));
+      }
+      [draw.lineWidth, draw.strokeStyle] = [2.5, getComputedStyle(section).color];
+      draw.stroke();
+      end.textContent = percent(found.left[found.left.length - 1]);
     };
 
     // The path at a step size: as recorded, or as the closed form of least squares has it.
     const pathOf = (scheme, size) => {
-      const { plane } = scheme, place = scheme.sizes.findIndex((known) => Math.abs(known / size - 1) < 1e-9);
+      const { plane } = scheme, place = tried(scheme, size);
       if (place >= 0) return plane.paths[place];
       if (!plane.swing) return [];
       return plane.at.flatMap((k) => [0, 1].map((axis) => plane.curvature.reduce(
@@ -150,13 +211,11 @@
     };
 
     const planes = (card) => {
-      const rows = schemes.filter((scheme) => shown.has(scheme) && scheme.plane);
-      const side = 200, gap = 40, deep = Math.ceil(rows.length / 3) * (side + 58);
-      const svg = make("svg", { viewBox: `0 0 ${WIDE} ${deep}` }, card);
-      rows.forEach((scheme, n) => {
-        const x = (n % 3) * (side + gap), y = Math.floor(n / 3) * (side + 58) + 22;
-        make("text", { x, y: y - 8, fill: "currentColor" }, svg, scheme.label.slice(0, 26));
-        const box = make("svg", { x, y, width: side, height: side, viewBox: "0 0 1 1" }, svg);
+      card.replaceChildren();
+      schemes.filter((scheme) => shown.has(scheme) && scheme.plane).forEach((scheme) => {
+        const tile = make("figure", { class: "plane" }, card);
+        make("strong", {}, tile, scheme.label);
+        const box = make("svg", { viewBox: "0 0 1 1" }, tile);
         make("rect", { width: 1, height: 1, fill: "none", stroke: "var(--line)", "stroke-width": 0.01 }, box);
         const line = (flat, looks) => {
           const points = [];
@@ -177,60 +236,67 @@
         };
         dot(flat.slice(0, 2), 0.018, { fill: scheme.color });
         dot(scheme.plane.minimum, 0.018, { fill: "none", stroke: "currentColor", "stroke-width": 0.008 });
-        const [across, up] = scheme.plane.names;
-        make("text", { x, y: y + side + 14, fill: "currentColor" }, svg, `across: ${across}`.slice(0, 34));
-        make("text", { x, y: y + side + 28, fill: "currentColor" }, svg, `up: ${up}`.slice(0, 34));
+        make("figcaption", {}, tile, `across: ${scheme.plane.names[0]}; up: ${scheme.plane.names[1]}`);
       });
     };
 
     const said = () => {
       const parts = schemes.filter((scheme) => shown.has(scheme)).map((scheme) => {
-        const found = history(scheme, stepOf(scheme));
-        const at = each && scheme.best ? ` at ${short(scheme.best)}` : "";
+        const size = stepOf(scheme), found = history(scheme, size, iterations);
+        const at = each ? ` at ${short(size)}` : "";
         if (!found) return `${scheme.label}${at}: not run`;
-        const share = left(scheme, found.costs[found.costs.length - 1]);
-        const end = share === null || share > 1e6 ? "grows without bound"
-          : share < LOW ? "under 0.0001% of the excess left" : `${short(100 * share)}% of the excess left`;
-        return `${scheme.label}${at}: ${found.verdict}, ${end}`;
+        const end = found.left[found.left.length - 1];
+        return end === null || !isFinite(end) ? `${scheme.label}${at}: grows without bound`
+          : `${scheme.label}${at}: ${found.verdict}, ${percent(end)}${end > 100 ? "" : " of"} the excess left`;
       });
-      const head = each ? "Each at its best step" : `Step ${short(chosen())} for all`;
-      return `${head}. ${parts.join("; ")}.`;
+      const head = own.size ? "Each at a step of its own" : "Each at its best step";
+      return `${each ? head : `Step ${short(common)} for all`}: ${parts.join("; ")}.`;
     };
 
-    const draw = () => {
-      section.querySelector("output").textContent = each ? "" : short(chosen());
-      slider.setAttribute("aria-valuetext", short(chosen()));
+    const modes = [...section.querySelectorAll("input[type=radio]")];
+    const refresh = () => {
+      toSlider();
+      modes.forEach((mode) => { mode.checked = (mode.value === "each") === each; });
+      section.querySelector("output").textContent = each ? "" : short(common);
+      slider.setAttribute("aria-valuetext", short(common));
       section.querySelector(".said").textContent = said();
-      const boards = section.querySelectorAll(".board");
-      boards.forEach((board) => board.replaceChildren());
-      strips(boards[0]);
-      curves(boards[1]);
-      boards[2].hidden = !schemes.some((scheme) => shown.has(scheme) && scheme.plane);
-      if (!boards[2].hidden) planes(boards[2]);
+      rows.forEach((row) => {
+        row.box.hidden = !shown.has(row.scheme);
+        row.line.style.left = `${100 * share(stepOf(row.scheme))}%`;
+        if (!row.box.hidden) curve(row);
+      });
+      const card = section.querySelector(".planes");
+      card.hidden = !schemes.some((scheme) => shown.has(scheme) && scheme.plane);
+      if (!card.hidden) planes(card);
+      const state = new URLSearchParams(each ? {} : { step: short(common, 6) });
+      if (shown.size < schemes.length) state.set("schemes", [...shown].map((one) => one.label).join(","));
+      // The address, which may be sent; a frame has none of its own.
+      if (touched && window === window.top) window.history.replaceState(null, "", `#${state}`);
     };
+    let touched = false;
+    const change = (act) => (event) => { touched = true; act(event); refresh(); };
 
     const boxes = section.querySelector(".schemes");
+    const wanted = new URLSearchParams(window.location.hash.slice(1));
+    if (Number(wanted.get("step")) > 0) { each = false; common = snap(Number(wanted.get("step"))); }
+    const kept = wanted.get("schemes")?.split(",");
     schemes.forEach((scheme) => {
-      const label = make("label", {}, boxes);
-      const box = make("input", { type: "checkbox", checked: "" }, label);
+      const label = make("label", {}, boxes), box = make("input", { type: "checkbox" }, label);
+      box.checked = !kept || kept.includes(scheme.label);
+      if (!box.checked) shown.delete(scheme);
       label.append(` ${scheme.label} `);
-      box.addEventListener("change", () => {
+      box.addEventListener("change", change(() => {
         if (box.checked) shown.add(scheme); else shown.delete(scheme);
-        draw();
-      });
+      }));
     });
-    const modes = [...section.querySelectorAll("input[type=radio]")];
-    modes.forEach((mode) => mode.addEventListener("change", () => {
+    modes.forEach((mode) => mode.addEventListener("change", change(() => {
       each = mode.value === "each";
-      draw();
-    }));
-    slider.addEventListener("input", () => {
-      each = false;
-      modes.forEach((mode) => { mode.checked = mode.value === "one"; });
-      draw();
-    });
+      own.clear();
+    })));
+    slider.addEventListener("input", change(() => { each = false; common = ofSlider(); }));
+    board.addEventListener("pointerdown", () => { touched = true; }, true);
     section.hidden = false;
-    draw();
+    refresh();
   };
 
   document.querySelectorAll("script.explored").forEach((node) => {

@@ -1,4 +1,4 @@
-"""What the report's explorer plays with: every step size's history and windows, as JSON."""
+"""What the report's explorer plays with: every step size's history and layers, as JSON."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from contourpy import contour_generator
 
 from normbench import names
 from normbench.results.compare.merging import merged
-from normbench.results.figures import contours, windows
+from normbench.results.figures import contours, melt
 from normbench.results.figures.base import material, output
 from normbench.results.store.rows import number_in
 from normbench.results.store.runs import Sweep
@@ -19,9 +19,9 @@ from normbench.results.store.runs import Sweep
 SCRIPT = (resources.files("normbench.results.report") / "explorer.js").read_text(encoding="utf-8")
 # What a page's policy allows to run: this text and no other.
 HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-POINTS = 50  # of a history: evenly on a log axis, first and last kept
-DIRECTIONS = 100  # of least squares, whose histories follow from them at every step size
+POINTS = 500  # iterations of a history; of more, the least and the greatest of each of 250 bins
 LINE = 40  # points of a contour
+ROWS = 101  # iterations whose layers are drawn
 CONTOURS = "contours"  # the word of record that keeps them
 MOST = 12  # schemes that lines tell apart
 COST = names.TRAIN_COST.key
@@ -40,12 +40,15 @@ def data(sweep: Sweep, experiment: str) -> str:
     planes = material.fitting(runs, rows, CONTOURS, lambda parts: "paths" in parts)
     levels = contours.levels(list(planes.values())) if planes else None
     steps = runs.of_role(names.STEP, experiment)
+    layered = {one.label: one for one in melt.melts(kept, rows, steps)}
     schemes = []
     for label, row, parts, look in material.with_arrays(rows, kept):
         own = steps[steps["label"] == label]
         verdicts = dict(zip(own[names.STEP_TAG.column].astype(float), own["verdict"]))
         scheme: dict[str, Any] = {"label": label, "color": _ink(look.color)}
-        scheme |= _steps(parts, verdicts) | _theory(row, parts)
+        scheme |= _steps(parts, verdicts) | _theory(row)
+        if label in layered:
+            scheme |= _layers(layered[label].layers)
         if levels and label in planes:
             scheme["plane"] = _plane(planes[label], levels)
         schemes.append(scheme)
@@ -59,38 +62,62 @@ def _ink(color: str) -> str:
 
 
 def _steps(parts: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str, Any]:
-    """Return the step sizes, their verdicts, and their histories, thinned."""
-    costs = parts[COST][:, 0]
-    last = costs.shape[-1] - 1
-    at = np.unique(np.r_[0, np.geomspace(1, max(last, 1), POINTS).round().astype(int)])
-    at = at[at <= last]
+    """Return the step sizes, their verdicts, and what their histories leave of the excess.
+
+    `at` (k,) iterations and `left` (S, k): all of them, or, of many, where the least and the
+    greatest of each bin stand, so that a zigzag keeps its width. 1 is the start's excess.
+    """
+    costs = np.asarray(parts[COST][:, 0], dtype=float)
+    least = float(parts["minimum"])
+    excess = (costs - least) / (costs[0, 0] - least) if costs[0, 0] > least else costs * 0
+    at = np.arange(excess.shape[1])
+    if len(at) > POINTS + 1:
+        edges = np.linspace(1, len(at), POINTS // 2 + 1).round().astype(int)
+        pairs = np.split(excess, edges[:-1], axis=1)[1:]
+        ends = [np.stack([part.min(axis=1), part.max(axis=1)], axis=1) for part in pairs]
+        last = excess[:, -1:]  # what is left at the end is told, so it stands there
+        excess = np.concatenate([excess[:, :1], *ends, last], axis=1)
+        at = np.r_[0, np.repeat(edges[:-1], 2), len(at) - 1]
     told = {float(f"{size:.6g}"): verdict for size, verdict in verdicts.items()}
     sizes = [float(f"{size:.6g}") for size in parts["step_sizes"]]
     return {
         "sizes": sizes,
         "verdicts": [told.get(size, "") for size in sizes],
         "at": at.tolist(),
-        "costs": [_short(cost[at], 5) for cost in costs],
+        "left": [_short(own, 5) for own in excess],
     }
 
 
-def _theory(row: Mapping[Any, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the least cost, 2/L, the best step and the windows, as far as they are known."""
+def _theory(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return 2/L and the best step, as far as they are known."""
     numbers = {
-        "least": number_in(row, names.MINIMUM.column),
         "threshold": number_in(row, names.THRESHOLD.column),
         "best": number_in(row, names.STEP_TAG.column),
     }
-    found: dict[str, Any] = {name: value for name, value in numbers.items() if np.isfinite(value)}
-    if windows.CURVATURE not in parts:
-        return found
-    bars = windows.grouped(windows.bars(parts, parts[COST].shape[-1] - 1))
-    found["windows"] = [_short(part, 4) for part in (bars.low, bars.high, bars.share)]
-    exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
-    if exact and len(parts[windows.CURVATURE]) <= DIRECTIONS:
-        found["curvature"] = _short(parts[windows.CURVATURE], 14)
-        found["excess"] = _short(parts[windows.SHARE], 14)
-    return found
+    return {name: value for name, value in numbers.items() if np.isfinite(value)}
+
+
+def _layers(layers: melt.Layers) -> dict[str, Any]:
+    """Return a scheme's layers: of least squares what their closed form needs, else the measured.
+
+    `thickness` (g,): of each layer that is drawn; `first` (g,): where it begins. `ends` (S, g):
+    what each run leaves of each, over the layer. `path_at` (k,), `path` (k, g): what is left along
+    the best run.
+    """
+    described: dict[str, Any] = {"thickness": _short(layers.thickness, 9)}
+    if layers.exact:
+        described["curvature"] = _short(layers.curvature, 14)
+        described["share"] = _short(layers.share, 14)
+        described["first"] = layers.drawn.tolist()
+        return described
+    described["ends"] = [_short(own, 3) for own in layers.ratios(layers.sizes)]
+    history = layers.history(layers.path_step)
+    if history is not None:
+        kept = _thin(len(history[0]), ROWS)
+        described["path_at"] = history[0][kept].tolist()
+        described["path"] = [_short(own, 3) for own in history[1][kept]]
+        described["path_step"] = float(f"{layers.path_step:.6g}")
+    return described
 
 
 def _plane(parts: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]:
@@ -117,9 +144,9 @@ def _plane(parts: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]:
     return plane
 
 
-def _thin(count: int) -> Any:
+def _thin(count: int, most: int = LINE) -> Any:
     """Return the places of at most so many points of a line, first and last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, LINE)).round().astype(int))
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
 def _short(values: Any, digits: int) -> list[float | None]:

@@ -84,7 +84,6 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         environment=_environment(sweep),
         script=explorer.SCRIPT,
         script_hash=explorer.HASH,
-        points=explorer.POINTS,
         verdicts=names.VERDICTS,
     )
 

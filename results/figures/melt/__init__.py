@@ -36,7 +36,7 @@ from normbench.results.figures.melt.schemes import (
 )
 from normbench.results.store.runs import Sweep, which_step
 
-__all__ = ["Melt", "draw", "make", "melts", "percent", "why_not"]
+__all__ = ["Layers", "Melt", "draw", "make", "melts", "percent", "why_not"]
 
 Array = NDArray[np.float64]
 STEPS, ROWS = 600, 480  # of a panel's image

@@ -123,9 +123,9 @@ class Layers:
         """
         rows = [np.add.reduceat(self.left(step), self.drawn) for step in steps]
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = np.array(rows) / self.thickness
-        found = np.minimum(np.where(np.isnan(found), 0.0, found), 2.0)
-        return found if self.exact else np.where(np.isinf(rows), 2.0, np.minimum(found, 1.0))
+            ratio = np.array(rows) / self.thickness
+        ratio = np.minimum(np.where(np.isnan(ratio), 0.0, ratio), 2.0)
+        return ratio if self.exact else np.where(np.isinf(rows), 2.0, np.minimum(ratio, 1.0))
 
     def gone(self, step: float) -> int:
         """Return how many distinct layers a step size leaves less than a tenth of."""
@@ -160,15 +160,15 @@ def of_parts(parts: Parts) -> Layers | None:
     total = float(np.sum(parts["layer_share"]))
     if not (start > least and total > 0):
         return None
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "curvature": np.asarray(parts[CURVATURE], dtype=float),
         "share": np.asarray(parts["layer_share"], dtype=float) / total,
         "sizes": np.asarray(parts["step_sizes"], dtype=float),
         "excess": (costs - least) / (start - least),
     }
     if "layer_ends" in parts:
-        found["ends"] = parts["layer_ends"]
+        fields["ends"] = parts["layer_ends"]
     if "layer_path" in parts:
-        found |= {"at": parts["layer_at"], "path": parts["layer_path"]}
-        found["path_step"] = float(parts["layer_step"])
-    return Layers(**found)
+        fields |= {"at": parts["layer_at"], "path": parts["layer_path"]}
+        fields["path_step"] = float(parts["layer_step"])
+    return Layers(**fields)

@@ -162,22 +162,22 @@ def sentence(melt: Melt, best: str) -> str:
 
 def notes(rows: Sequence[Melt], rest: Sequence[Melt], lacking: Mapping[str, str]) -> list[str]:
     """Return what is said below the panels."""
-    told = (
+    caption = (
         "Each layer is a direction of the cost (an eigenvector of its Hessian at the start), the "
     )
-    told += "stiffest on top, as thick as the excess to be gained along it. "
+    caption += "stiffest on top, as thick as the excess to be gained along it. "
     if all(melt.layers.exact for melt in rows):
         iterations = {melt.layers.iterations for melt in rows}
         power = f"{2 * iterations.pop()}" if len(iterations) == 1 else "(2 iterations)"
-        told += "Its colour is what the iterations at that step size leave of it, "
-        told += f"|1 - step size x curvature|^{power}. "
+        caption += "Its colour is what the iterations at that step size leave of it, "
+        caption += f"|1 - step size x curvature|^{power}. "
     else:
-        told += "Its colour is what each run tried left of it, measured at its last weights. "
-        told += "Dotted: 2/h at the start, for a layer of curvature h. "
-    told += "Along the black line it is what the right panel ends with."
+        caption += "Its colour is what each run tried left of it, measured at its last weights. "
+        caption += "Dotted: 2/h at the start, for a layer of curvature h. "
+    caption += "Along the black line it is what the right panel ends with."
     if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in rows):
-        told += f" Neighbours of under {THIN:.1%} each are merged.".replace("%", " %")
-    notes = [told]
+        caption += f" Neighbours of under {THIN:.1%} each are merged.".replace("%", " %")
+    notes = [caption]
     guessed = [m.label for m in rows if m.row.get(names.MINIMUM_REACHED.column) == "false"]
     if guessed:
         notes.append(f"{', '.join(guessed)}: {GUESSED}.")
