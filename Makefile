@@ -83,7 +83,7 @@ slow: $(READY) ## the tests that take minutes: studies, faults, a browser
 test-server: $(READY) ## the tests of what is recorded, against MLflow's server with PostgreSQL
 	$(ALONE) --store server $(OF_RECORDS)
 
-whole: $(READY) ## 400 generated mistakes, every kernel, every sentence: many minutes, not in CI
+whole: $(READY) ## 400 generated mistakes, a hundred kills, every kernel, every sentence: many minutes, not in CI
 	$(PYTHON) -m pytest -n 2 -m whole
 
 check: $(READY) ## format, lint and types, as pre-commit and CI run them
