@@ -41,7 +41,11 @@ def readable(runs: Sequence[Any], experiments: Mapping[str, Any]) -> tuple[list[
     kept = [
         run
         for run in runs
-        if run.info.run_id not in odd and run.data.tags.get(names.PARENT.key) not in odd
+        if run.info.run_id not in odd
+        and (
+            run.data.tags.get(names.ROLE.key) != names.STEP
+            or run.data.tags.get(names.PARENT.key) not in odd
+        )
     ]
     return kept, [left_out(run_id, trouble) for run_id, trouble in odd.items()]
 

@@ -304,8 +304,9 @@ def sweeps(store: str) -> pd.DataFrame:
     not recorded; its command, given again, runs them), command.
     """
     client = connect(store)
-    found = search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}")
     called = {entry.experiment_id: entry.name for entry in client.search_experiments()}
+    every = search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}")
+    found, _ = run_checks.readable(every, called)
     rows = [
         {
             "sweep": run.data.tags[names.SWEEP_ID.key],

@@ -19,7 +19,7 @@ from normbench.results.figures import drawing
 from normbench.results.pages import dashboard, description
 from normbench.results.report import page as report
 from normbench.results.safe import clean
-from normbench.results.store import runs
+from normbench.results.store import run_checks
 from normbench.results.store.runs import Sweep, load
 from normbench.results.studies import study_table as studies
 
@@ -209,10 +209,10 @@ def test_a_page_has_no_element_of_anothers(hostile):
 
 def test_names_in_arrays_are_clean():
     names = np.array([["a", ESCAPES], ["b\nc", "d"]])
-    assert unseen("".join(runs._cleaned(names).flat)) == []
-    assert runs._cleaned(names).shape == (2, 2)
+    assert unseen("".join(run_checks._cleaned(names).flat)) == []
+    assert run_checks._cleaned(names).shape == (2, 2)
     numbers = np.arange(3.0)
-    assert runs._cleaned(numbers) is numbers
+    assert run_checks._cleaned(numbers) is numbers
 
 
 def test_the_address_of_a_page_is_no_more_than_one(hostile):

@@ -118,6 +118,15 @@ def test_a_store_of_such_runs_alone_is_told(store):
         state.read(store.uri)
 
 
+@pytest.mark.parametrize("text", [b"\xff", "x" * 1_000_000])
+def test_sweeps_are_listed_without_one_that_cannot_be_read(text, store):
+    ((run,),) = store.ask("select run_uuid from tags where key = 'role' and value = 'sweep'")
+    assert len(runs.sweeps(store.uri)) == 1
+    change(store, TAG.format("command"), text, run)
+    assert runs.sweeps(store.uri).empty
+    assert len(runs.load(store.uri, "sweep-1").of_role("scheme")) == 3
+
+
 def test_a_run_as_it_was_recorded_is_left_out_by_no_rule(three):
     assert runs.load(three.uri, "sweep-1").left_out == []
 
