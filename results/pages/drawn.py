@@ -57,12 +57,12 @@ class Known:
                 return None
             try:
                 folder, drawn = tags[names.FOLDER.key], tags[names.DRAWN_FILES.key]
-                found[experiment] = self._found(Path(folder), json.loads(drawn), copy)
+                found[experiment] = self._checked(Path(folder), json.loads(drawn), copy)
             except (OSError, KeyError, ValueError, AttributeError):
                 return None
         return found
 
-    def _found(self, drawn: Path, names: Mapping[str, str], copy: bool) -> list[Path]:
+    def _checked(self, drawn: Path, names: Mapping[str, str], copy: bool) -> list[Path]:
         """Return figures of another sweep's folder, which must be this one's neighbour.
 
         names: the files' names, each with the digest of its content. They come from the store,
