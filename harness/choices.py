@@ -97,8 +97,8 @@ def described(group: str) -> str:
     """Return the options of a group, each with what its file says of it beside the `_target_`."""
     lines = []
     for name in names(group):
-        said = ABOUT.search((CONF / group / f"{name}.yaml").read_text())
-        lines.append(f"  {name:16}{said[1] if said else ''}".rstrip() + "\n")
+        comment = ABOUT.search((CONF / group / f"{name}.yaml").read_text())
+        lines.append(f"  {name:16}{comment[1] if comment else ''}".rstrip() + "\n")
     return "".join(lines)
 
 
