@@ -6,7 +6,7 @@ from string import Template
 
 from omegaconf import OmegaConf
 
-from normbench import settings
+from normbench import choices, settings
 
 CONF = Path(str(files("normbench.conf")))
 APART = (".", "hydra")  # which are no choices of a comparison
@@ -16,7 +16,13 @@ def text() -> str:
     """Return the help, as Hydra fills it in: the groups of options, and the table of settings."""
     template = OmegaConf.load(CONF / "config.yaml").hydra.help.template
     filled = Template(template).substitute(APP_CONFIG_GROUPS=_groups())
-    return filled.replace("@SETTINGS\n", settings.described())
+    return described(filled)
+
+
+def described(text: str) -> str:
+    """Return a help text with a line for each scheme and the table of settings."""
+    text = text.replace("@SCHEMES\n", choices.described("normalizer"))
+    return text.replace("@SETTINGS\n", settings.described())
 
 
 def _groups() -> str:

@@ -25,8 +25,8 @@ from hydra.types import HydraContext
 from hydra.version import setbase
 from omegaconf import DictConfig
 
-from normbench import settings
-from normbench.choices import CONF, described
+from normbench.choices import CONF
+from normbench.command.config import help as helping
 from normbench.command.config.errors import reading
 from normbench.command.config.grid import Grid
 from normbench.command.config.hydra_settings import refuse_foreign
@@ -65,9 +65,7 @@ class _Careful(Hydra):
 
     def get_help(self, *arguments: Any, **named: Any) -> str:
         """Return the text of `--help`, with a line for each scheme and the table of settings."""
-        text = super().get_help(*arguments, **named)
-        text = text.replace("@SCHEMES\n", described("normalizer"))
-        return text.replace("@SETTINGS\n", settings.described())
+        return helping.described(super().get_help(*arguments, **named))
 
     def compose_config(self, *arguments: Any, **named: Any) -> DictConfig:
         """Return the config of the words; raise `UserError` where it reaches beyond a comparison.

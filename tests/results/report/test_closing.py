@@ -79,6 +79,13 @@ def gridded(best):
     return runs(("x", "a", grid), ("x", "b", {1.0: 9.0, 10.0: 6.0, 100.0: 8.0}))
 
 
+def beyond(number):
+    """Return a sweep whose first scheme takes the fewest at a finer step size, by its number."""
+    grid = {1.0: 9.0, 10.0: 8.0, 100.0: 7.0}
+    finer = {"finer": {number: 3.0}}
+    return runs(("x", "a", grid, finer), ("x", "b", {1.0: 9.0, 10.0: 6.0, 100.0: 8.0}))
+
+
 def notes(*jobs, **params):
     return " ".join(profile.notes([runs(*jobs, **params)]))
 
@@ -238,6 +245,7 @@ CASES = {
     "fastest": (closing(runs(*BOTH)), closing(runs(("x", "a", NEVER), ("x", "b", NEVER)))),
     "starts_there": (closing(runs(("x", "a", THERE), ("x", "b", SLOW))), closing(runs(*BOTH))),
     "grid_end": (closing(gridded(100.0)), closing(gridded(10.0))),
+    "grid_beyond": (closing(beyond(34)), closing(beyond(30))),
     "grid_above": (
         closing(with_tags(gridded(10.0), THRESHOLD=0.5)),
         closing(with_tags(gridded(10.0), THRESHOLD=2.0)),

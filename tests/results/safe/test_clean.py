@@ -158,7 +158,9 @@ def test_results_write_in_their_folder_alone(hostile, monkeypatch, capsys):
     written = set(root.rglob("*")) - before
     places = (hostile.folder / "outputs", hostile.folder / "tables")
     assert any(file.suffix == ".svg" for file in written)
-    assert all(any(file.is_relative_to(place) for place in places) for file in written)
+    others = [f for f in written if not any(f.is_relative_to(place) for place in places)]
+    # SQLite's own, as long as this process reads the store.
+    assert {file.name for file in others} <= {"mlflow.db-wal", "mlflow.db-shm"}
     for file in written:
         if file.suffix in (".csv", ".html", ".svg"):
             assert unseen(file.read_text()) == [], file
