@@ -169,10 +169,9 @@ def run(
     train, test = _problems(job, z, z_test)
     start = _starts(job, train, z).astype(z.dtype)
     phase("descends")
-    tick = time.perf_counter()
     rounds = _rounds(job, train, test, start, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
-    seconds = time.perf_counter() - tick + (checkpoint.spent if checkpoint else 0.0)
+    seconds = rounds.seconds  # of the grid alone
     _check_sources(data)
     # A scheme may give points too large to be squared: judged by the outcome, not warned of.
     with threads.few(z.size), np.errstate(over="ignore", invalid="ignore"):

@@ -6,6 +6,7 @@ run descended again, from a start that is moved by a tiny share of the distance 
 Shadows descend apart from the runs: beside them in one product they would change their rounding.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -33,7 +34,8 @@ class Rounds:
 
     start: `(starts, *shape)`. outward: from the problem's weights to those that are returned.
     shadows: whether runs get shadows. checkpoint: keeps the round that is descended, and those that
-    are finished. far: in multiples of the start's cost, above which a run needs no shadow, since it
+    are finished. seconds: that the first round took, those of an earlier command included. far: in
+    multiples of the start's cost, above which a run needs no shadow, since it
     has diverged whatever its shadow does.
     """
 
@@ -46,8 +48,10 @@ class Rounds:
     shadows: bool
     checkpoint: Checkpoint | None = None
     finished: list[Histories] = field(default_factory=list)
+    sizes: list[Array] = field(default_factory=list)  # the step sizes of the finished rounds
     kept: Mapping[str, Array] | None = None  # what the checkpoint holds; None: not looked at
     far: float = np.inf
+    seconds: float = 0.0
 
     @property
     def passes(self) -> int:
@@ -141,22 +145,38 @@ class Rounds:
 
         A round whose runs leave is short, and begins anew where it was cut off.
         """
-        number = len(self.finished)
-        shape = len(start), self.iterations + 1
-        histories = self._finished_before(number, shape, start.shape)
+        number, tick = len(self.finished), time.perf_counter()
+        histories = self._finished_before(number, sizes, start.shape)
         if histories is None:
-            file = _RoundFile(self, number) if self.checkpoint and not leave else None
-            histories = descend(
-                *(self.train, test, self.optimizer, start, sizes, self.iterations),
-                progress,
-                checkpoint=file,
-                leave=leave,
-            )
+            histories = self._descended(test, start, sizes, progress, leave)
+            if number == 0:
+                spent = self.checkpoint.spent if self.checkpoint else 0.0
+                self.seconds = time.perf_counter() - tick + spent
+        elif leave:
+            _replay(histories.cost, leave)
         self.finished.append(histories)
+        self.sizes.append(sizes)
         return histories
 
+    def _descended(
+        self,
+        test: Problem | None,
+        start: Array,
+        sizes: Array,
+        progress: Progress | None,
+        leave: Leave | None,
+    ) -> Histories:
+        file = _RoundFile(self, len(self.finished)) if self.checkpoint and not leave else None
+        parts = (self.train, test, self.optimizer, start, sizes, self.iterations, progress)
+        try:
+            return descend(*parts, checkpoint=file, leave=leave)
+        except KeyboardInterrupt:
+            if self.checkpoint and leave and self.finished:
+                self.checkpoint.save(self.parts())
+            raise
+
     def _finished_before(
-        self, number: int, shape: tuple[int, ...], weights: tuple[int, ...]
+        self, number: int, sizes: Array, weights: tuple[int, ...]
     ) -> Histories | None:
         """Return a round that the checkpoint holds whole; None where it does not."""
         if self.checkpoint and self.kept is None:
@@ -171,16 +191,20 @@ class Rounds:
         }
         arrays = {name: parts.get(name) for name in NAMES}
         cost, last = arrays["cost"], arrays["weights"]
-        if cost is None or last is None or cost.shape != shape or last.shape != weights:
+        shape = len(sizes), self.iterations + 1
+        same = np.array_equal(parts.get(SIZES, ()), sizes)
+        if not same or cost is None or last is None or (cost.shape, last.shape) != (shape, weights):
             self.kept = {}  # of another descent: all is made again
             return None
+        if number == 0:
+            self.seconds = float(self.kept.get(SECONDS, 0.0))
         return Histories(**arrays)  # type: ignore[arg-type]
 
     def parts(self) -> dict[str, Array]:
         """Return the finished rounds as arrays."""
-        every = {ROUND: np.array(len(self.finished))}
-        for number, histories in enumerate(self.finished):
-            own = {name: getattr(histories, name) for name in NAMES}
+        every = {ROUND: np.array(len(self.finished)), SECONDS: np.array(self.seconds)}
+        for number, (histories, sizes) in enumerate(zip(self.finished, self.sizes)):
+            own = {SIZES: sizes, **{name: getattr(histories, name) for name in NAMES}}
             every |= {
                 f"{ROUND}/{number}/{name}": part for name, part in own.items() if part is not None
             }
@@ -209,7 +233,16 @@ def _moved(start: Array, way: Array, seeds: Sequence[tuple[int, int, int]]) -> A
     return (start + DISTANCE[start.dtype.name] * way * directions).astype(start.dtype)
 
 
-ROUND = "round"
+def _replay(cost: Array, leave: Leave) -> None:
+    """Tell somebody of a round that was finished before, whose runs left as it says."""
+    for k in range(cost.shape[1]):
+        alive = np.flatnonzero(np.isfinite(cost[:, k]))
+        if not len(alive):
+            return
+        leave(k, alive, cost[alive, k])
+
+
+ROUND, SIZES, SECONDS = "round", "step_sizes", "round_seconds"
 NAMES = tuple(name for name in Histories.__dataclass_fields__ if name != "shadows")
 
 
@@ -229,6 +262,6 @@ class _RoundFile:
 
     def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
         kept = self.rounds.kept
-        if not kept or int(kept.get(ROUND, 0)) != self.number:
+        if not kept or int(kept.get(ROUND, 0)) != self.number or "iteration" not in kept:
             return None
         return self.inner.resume(read)

@@ -113,7 +113,7 @@ class _Finer:
 
     def _hopeless(self, best: int, target: str) -> bool:
         here = self.here
-        if not here.plain or here.bench.points:
+        if here.bench.tie is None:  # which only plain descent on a quadratic cost has
             return False
         history = here.steps[best].histories[names.TRAIN_COST.key]
         return refinement.hopeless(history, here.bench.minimum, here.bench.targets[target])

@@ -112,7 +112,7 @@ class Neighbours(Arrivals):
 
 
 def hopeless(history: History, minimum: float, goal: float) -> bool:
-    """Return whether no step size within a decade brings plain descent to a goal.
+    """Return whether no step size within a decade brings plain descent on a quadratic to a goal.
 
     history: `(K + 1,)`, of the step size that comes lowest. In each direction a step of ten times
     its size does in K iterations at most what it does in 10 K, and those that are left go no faster

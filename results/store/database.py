@@ -239,8 +239,8 @@ class Database:
         if self._connection.in_transaction:
             yield
             return
-        self._connection.execute(begin)
         try:
+            self._connection.execute(begin)
             yield
             self._connection.execute("commit")
         except BaseException:

@@ -59,6 +59,17 @@ def _put(file: Path, make: Callable[[Path], Any]) -> None:
     draft = file.with_name(f"{DRAFT}{uuid4().hex}")
     try:
         make(draft)
+        _sync(draft)
         os.replace(draft, file)
+        _sync(file.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _sync(place: Path) -> None:
+    """Bring a file, or a folder's entries, to the disk: a run that is finished has its arrays."""
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -14,7 +14,7 @@ from normbench.choices import CONF
 from normbench.command.config import compose as configs
 from normbench.command.config import resolvers
 from normbench.command.config.grid import Grid, hold_back, overridden
-from normbench.command.sweep.sweeper import Sweep
+from normbench.command.sweep.specs import Specs
 from normbench.datasets import UserError
 from tests.conftest import ROOT
 
@@ -138,14 +138,23 @@ def test_numbers_of_a_choice_are_tried_without_composing(grid, monkeypatch):
     made = grid("normalizer=standard,pca", "normalizer.components=3,0.9,1,null,${iterations}")
     asked, config = [], made.config
     monkeypatch.setattr(made, "config", lambda words: asked.append(words) or config(words))
-    sweep = Sweep()
-    sweep.composed = None
+    specs = Specs()
     for words in made.representatives(set()).values():
         whole = configs.JobSpec.of(config(words))
-        spec = sweep._spec(made, words)
+        spec = specs.of(made, words)
         assert (spec.plain, spec.choices) == (whole.plain, whole.choices)
     values = [words[-1].split("=")[1].replace("\\", "") for words in asked]
     assert values == ["standard", "3", "null", "${iterations}"]
+
+
+@pytest.mark.parametrize("seed", ["7", "'${dataset.split_seed}'", "'${.dataset.split_seed}'"])
+def test_a_setting_that_refers_to_one_that_differs_follows_it(grid, seed):
+    made = grid("dataset.test_fraction=0.25", "dataset.split_seed=1,2,3", f"seed={seed}")
+    specs = Specs()
+    found = [specs.of(made, words) for words in made.jobs]
+    wanted = [configs.JobSpec.of(made.config(words)) for words in made.jobs]
+    assert [spec.plain for spec in found] == [spec.plain for spec in wanted]
+    assert [spec.words for spec in found] == [spec.words for spec in wanted]
 
 
 TEXTS = ["0", "-0", "7", "-12", "007", "1_000", "1.", "1.5", "-0.25", "1.0e-05", "1e5", "1.5e3"]

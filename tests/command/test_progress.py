@@ -205,3 +205,11 @@ def test_progress_tells_what_is_read(clock, capsys):
     assert capsys.readouterr().err.splitlines()[-1] == (
         "job: iteration 12 of 100, 96 GB read at 1.1 GB/s, 12 min left"
     )
+
+
+def test_nothing_is_told_of_a_job_that_was_cut_off():
+    progress = Progress("job 1")
+    with pytest.raises(KeyboardInterrupt), progress:
+        progress.phase("descends")
+        raise KeyboardInterrupt
+    assert progress.stopped.is_set()

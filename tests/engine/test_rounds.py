@@ -151,3 +151,43 @@ def test_finished_rounds_of_another_descent_are_made_again(problem):
     file.after = -1
     fewer = rounds_of(problem, file).descend(SIZES[:2])
     assert np.array_equal(fewer.cost, rounds_of(problem).descend(SIZES[:2]).cost)
+
+
+def test_who_says_what_leaves_is_told_again_of_a_round_that_was_finished(problem):
+    def told_to():
+        seen = []
+        return (
+            seen,
+            lambda k, alive, costs: (
+                seen.append((k, alive.tolist())) or np.full(len(alive), k == 10)
+            ),
+        )
+
+    def two_rounds(file, leave):
+        rounds = rounds_of(problem, file)
+        rounds.descend(SIZES[:2])
+        rounds.descend(SIZES[:3], leave=leave)
+        return rounds.descend(SIZES), rounds
+
+    whole, say = told_to()
+    plain, _ = two_rounds(None, say)
+    file = File(2 * ITERATIONS)  # in the third round: the one that is left asks for nothing
+    with pytest.raises(InterruptedError):
+        two_rounds(file, told_to()[1])
+    assert int(file.parts["round"]) >= 2
+    file.after = -1
+    again, say = told_to()
+    resumed, rounds = two_rounds(file, say)
+    assert again == whole
+    assert np.array_equal(plain.cost, resumed.cost)
+    assert rounds.seconds == float(file.parts["round_seconds"]) > 0
+
+
+def test_a_round_of_other_step_sizes_is_made_again(problem):
+    file = File(ITERATIONS + 20)
+    with pytest.raises(InterruptedError):
+        rounds_of(problem, file).descend(SIZES)
+    file.after = -1
+    others = [2 * size for size in SIZES]
+    found = rounds_of(problem, file).descend(others)
+    assert np.array_equal(found.cost, rounds_of(problem).descend(others).cost)

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 
 from normbench import names
 from normbench.choices import build, options
-from normbench.costs import multiclass_softmax
+from normbench.costs import multiclass_softmax, softmax
 from normbench.datasets import make_dataset
 from normbench.engine import rounds
 from normbench.engine.settings import Settings
@@ -113,6 +113,19 @@ def test_a_scheme_is_not_tried_further_where_no_step_size_could_reach_the_target
     assert refinement.hopeless(steps, 1.0, 1.0 + 1e-5)
     assert not refinement.hopeless(steps, 1.0, 1.0 + 9e-4)
     assert not refinement.hopeless(steps[::-1], 1.0, 1.0)  # it rises: a smaller step may
+
+
+def test_a_cost_whose_descent_grows_faster_on_its_way_is_tried_further():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 1))
+    y = np.array([0, 1])[(x[:, 0] + 0.5 * rng.standard_normal(40) > 0).astype(int)]
+    dataset = make_dataset("one", x, y, class_names=["a", "b"], source="-")
+    sizes = tuple(10.0 ** (np.arange(-8.0, 0.0) - 0.25))
+    settings = Settings(sizes, refine=True, start=(0.0, -20.0))
+    normalizer = build("normalizer", options("normalizer", "standard"))
+    found = run(Job(dataset, softmax, normalizer, gradient_descent(), settings))
+    assert all(np.isnan(step.metrics[names.reached("1e-1").key]) for step in found.steps)
+    assert np.isfinite(told(found, "1e-1")[0])
 
 
 def test_the_grid_stays_what_was_asked():

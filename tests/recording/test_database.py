@@ -221,6 +221,30 @@ def test_a_job_that_is_cut_off_leaves_no_run(tmp_path, monkeypatch):
     assert rows(writer.store.database) == before
 
 
+def test_a_transaction_that_is_cut_off_as_it_begins_is_rolled_back(both, monkeypatch):
+    class Interrupted:
+        """A connection on which Ctrl-C arrives as a transaction begins."""
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        def execute(self, words):
+            self.inner.execute(words)
+            if words.startswith("begin"):
+                raise KeyboardInterrupt
+
+    writer, _ = both[0]
+    known = Database(writer.store.database, f"sqlite:///{writer.store.database}")
+    inner = known._connection
+    monkeypatch.setattr(known, "_connection", Interrupted(inner))
+    with pytest.raises(KeyboardInterrupt), known._snapshot():
+        pass
+    assert not inner.in_transaction
+
+
 def test_a_file_of_another_schema_is_mlflows(both, tmp_path):
     writer, _ = both[0]
     other = tmp_path / "mlflow.db"

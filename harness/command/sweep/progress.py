@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Self
 
 from normbench.datasets import Dataset
 from normbench.datasets.on_disk.points import Points
@@ -93,15 +93,21 @@ class Progress:
             f"{self._of_all()}"
         )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def stop(self) -> None:
-        """Tell no more."""
+        """Tell no more of what the job does."""
         self.stopped.set()
+        if self.bar is not None:
+            self.bar.close()
 
     def end(self, word: str) -> None:
         """Say what became of the job."""
         self.stop()
-        if self.bar is not None:
-            self.bar.close()
         self._say(f"{word} ({time.monotonic() - self.started:.1f} s)")
 
     def _watch(self) -> None:

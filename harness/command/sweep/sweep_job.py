@@ -59,7 +59,7 @@ def run_job(config: DictConfig) -> dict[str, Any]:
         progress.end("not run: the store cannot be opened")
         return outcome | {"failure": "store", "reason": str(error), "run_id": ""}
     place = _place(spec, writer, ledger)
-    with ExitStack() as others_wait, FileReading(title) as file_reading:
+    with ExitStack() as others_wait, FileReading(title) as file_reading, progress:
         progress.first_done = file_reading.stop
         known, failure, record = _result(spec, writer, place, progress, others_wait)
         if record is None:

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +37,7 @@ from normbench.command.sweep import printing as output
 from normbench.command.sweep.file_reading import FileReading
 from normbench.command.sweep.progress import telling
 from normbench.command.sweep.queues import LOST, Queue, lost
+from normbench.command.sweep.specs import Specs
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
 from normbench.recording.store.places import own_place
@@ -78,7 +78,7 @@ class Sweep(Sweeper):
         self.parents: dict[str, str] = {}
         self.lock: IO[str] | None = None
         self.made: list[Path] = []  # folders that were not there
-        self.composed: tuple[tuple[str, ...], JobSpec] | None = None
+        self.specs = Specs()
         self.spec = JobSpec.of(self.config)
         try:
             self.expected = study.expected(self.config)
@@ -87,7 +87,7 @@ class Sweep(Sweeper):
             with reading():
                 words, held = [*params, *arguments], [*options, *self.held]
                 grid = Grid(self.loader, self.config, words, held)
-            found = recorded.find(self._spec(grid, words) for words in grid.jobs)
+            found = recorded.find(self.specs.of(grid, words) for words in grid.jobs)
             if found is None:
                 told = telling("before the first job", "reads data and checks settings")
                 with told, FileReading("the first job's data"):
@@ -119,7 +119,7 @@ class Sweep(Sweeper):
         mistakes: dict[tuple[str, ...], UserError] = {}
         for choices, words in grid.representatives(compose.wrong_settings(grid)).items():
             try:
-                spec = self._spec(grid, words)
+                spec = self.specs.of(grid, words)
                 experiments[spec.experiment] = None
                 job = spec.job()
                 notes.update(dict.fromkeys(job.dataset.notes))
@@ -140,22 +140,6 @@ class Sweep(Sweeper):
         """Print what there is to tell of a command's words. notes: of the data."""
         for note in (*overridden(self.words), *grid.notes(), *notes):
             print(note, file=sys.stderr)
-
-    def _spec(self, grid: Grid, words: tuple[str, ...]) -> JobSpec:
-        """Return a job as its config describes it, composed once for those that differ in numbers.
-
-        Raises `UserError` where a setting cannot be resolved.
-        """
-        options = grid.options_of(words)
-        others = tuple(word for word in words if word.split("=")[0] not in options)
-        numbers = all(isinstance(value, (int, float)) for value in options.values())
-        if self.composed is None or self.composed[0] != others or not numbers:
-            self.composed = None
-            with reading():
-                config = grid.config(words)
-            self.composed = others, JobSpec.of(config)
-        spec = self.composed[1]
-        return replace(spec, plain=compose.replaced(spec.plain, options)) if numbers else spec
 
     def _start(self, experiments: Sequence[str], jobs: int) -> None:
         """Open the store, make a sweep run in each experiment, and write the ledger."""

@@ -132,7 +132,8 @@ class WritableDatabase(database.Database):
 
     def _write_metrics(self, run_id: str, metrics: Sequence[Metric]) -> None:
         rows = [
-            (_key(key), *_number(value), when, step, run_id) for key, value, when, step in metrics
+            (_key(key), *_number(float(value)), int(when), int(step), run_id)
+            for key, value, when, step in metrics
         ]
         columns = "key, value, is_nan, timestamp, step, run_uuid"
         self._insert("metrics", columns, rows, "ignore")
