@@ -208,8 +208,12 @@ def test_progress_tells_what_is_read(clock, capsys):
 
 
 def test_nothing_is_told_of_a_job_that_was_cut_off():
+    def cut_off():
+        with progress:
+            progress.phase("descends")
+            raise KeyboardInterrupt
+
     progress = Progress("job 1")
-    with pytest.raises(KeyboardInterrupt), progress:
-        progress.phase("descends")
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        cut_off()
     assert progress.stopped.is_set()
