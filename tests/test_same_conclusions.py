@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from normbench.choices import CONF
 from normbench.results.answer import tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, reached
 from normbench.results.store import runs
+from tests.real_data import FOLDER
 
 DATA = ("breast_cancer", "digits", "iris", "wine")
 SCHEMES = (
@@ -90,6 +92,41 @@ def test_kernels_and_threads_change_no_word(tmp_path, words):
     assert "Descends fastest: " in first
     for way, text in texts.items():
         assert text == first, way
+
+
+def studies():
+    """Return the studies that need no file of their own."""
+    files = sorted((CONF / "experiment").glob("*/*.yaml"))
+    return [
+        f"{file.parent.name}/{file.stem}" for file in files if "# needs" not in file.read_text()
+    ]
+
+
+README = {
+    "steps": ("normalizer=pca_sphere", "step_sizes=[1,10]"),
+    "two": ("dataset=iris,wine", "cost=multiclass_softmax"),
+    "optimizers": ("optimizer=momentum,adam", "normalizer=identity,standard"),
+    "starts": ("start=normal", "starts=5"),
+    "quarters": ("step_sizes=${decades:-3,2,4}",),
+    "ridges": ("normalizer=standard,pca_sphere", "normalizer.ridge=0,1e-3"),
+}
+COMMANDS = README | {study: (f"experiment={study}",) for study in studies()}
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+@pytest.mark.parametrize("name", COMMANDS)
+def test_kernels_change_no_word_of_the_readme_s_commands_and_the_studies(tmp_path, name):
+    if len(kernels()) < 2:
+        pytest.skip("the processor has one family of kernels: nothing to compare")
+    if name not in README and not FOLDER.is_dir():
+        pytest.skip(f"the studies' files are not in {FOLDER}")
+    first, last = kernels()[0], kernels()[-1]
+    texts = [
+        printed(tmp_path / kernel, kernel, threads, *COMMANDS[name])
+        for kernel, threads in ((first, 1), (last, 2))
+    ]
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.slow
