@@ -1,9 +1,10 @@
-"""The README's commands and snippets, each as it stands there."""
+"""Commands and snippets of the README and of the documentation's pages, each as it stands there."""
 
 import re
 import shlex
 import subprocess
 import sys
+from itertools import chain
 
 import pytest
 
@@ -11,8 +12,9 @@ from tests.wheel import ROOT
 
 README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = BLOCK.findall(README)
-LINES = [line for kind, text in BLOCKS if not kind for line in text.splitlines()]
+PAGES = {page.name: page.read_text() for page in sorted((ROOT / "docs").glob("*.md"))}
+BLOCKS = list(dict.fromkeys(chain(*map(BLOCK.findall, [README, *PAGES.values()]))))
+LINES = list(dict.fromkeys(line for kind, text in BLOCKS if not kind for line in text.splitlines()))
 COMMANDS = [shlex.split(line, comments=True) for line in LINES if line.startswith("normbench")]
 SNIPPETS = [text for kind, text in BLOCKS if kind == "python"]
 TABLE = "id,city,age,label\n" + "".join(
@@ -37,7 +39,8 @@ def test_the_readme_has_commands_for_each_reader():
 
 def test_make_has_every_target_that_the_readme_names():
     named = {line.split()[1] for line in LINES if line.startswith("make ")}
-    named |= set(re.findall(r"`make ([a-z-]+)", README))
+    for text in (README, *PAGES.values()):
+        named |= set(re.findall(r"`make ([a-z-]+)", text))
     there = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert named
     assert named <= there
