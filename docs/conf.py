@@ -1,6 +1,13 @@
 """Settings of sphinx for `make docs`: no network, warnings are errors, pages open from a folder."""
 
+import sys
+from pathlib import Path
 from typing import Any
+
+FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER))
+
+import generate  # noqa: E402
 
 project = "normbench"
 author = "the authors of normbench"
@@ -23,4 +30,5 @@ def escape_bars(
 
 def setup(app: Any) -> None:
     """Connect this project's steps to sphinx."""
+    app.connect("builder-inited", lambda app: generate.write(FOLDER / "generated"))
     app.connect("autodoc-process-docstring", escape_bars)

@@ -1,11 +1,14 @@
 """The documentation's pages: their links, and their build without a warning."""
 
+import importlib
 import re
 import subprocess
 import sys
 
 import pytest
 
+from normbench import choices
+from normbench.results.figures import NAMES
 from tests.wheel import ROOT
 
 DOCS = ROOT / "docs"
@@ -23,6 +26,38 @@ def test_a_page_names_files_and_studies_that_exist(page):
     studies = set(STUDY.findall(text))
     folder = ROOT / "conf" / "experiment"
     assert [study for study in studies if not (folder / f"{study}.yaml").is_file()] == []
+
+
+@pytest.fixture
+def generate(monkeypatch):
+    """Import `docs/generate.py` as `docs/conf.py` does, and forget it afterwards."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    yield importlib.import_module("generate")
+    sys.modules.pop("generate")
+
+
+def test_the_generated_pages_have_every_choice_figure_and_study(generate, tmp_path):
+    generate.write(tmp_path)
+    pages = {name: (tmp_path / f"{name}.md").read_text() for name in generate.PAGES}
+    for group in generate.GROUPS:
+        titles = [f"### `{group}={name}`\n" for name in choices.names(group)]
+        assert [title for title in titles if title not in pages["choices"]] == []
+    assert [name for name in NAMES if f"| `{name}` |" not in pages["figures"]] == []
+    studies = (choices.CONF / "experiment").glob("*/*.yaml")
+    commands = [f"`normbench experiment={file.parent.name}/{file.stem}`" for file in studies]
+    assert [command for command in commands if command not in pages["studies"]] == []
+
+
+def test_each_scheme_of_scikit_learn_has_its_formula(generate):
+    page = generate.choices_page()
+    for name in choices.names("normalizer"):
+        file = choices.CONF / "normalizer" / f"{name}.yaml"
+        foreign = choices.TARGET.search(file.read_text())[1].startswith("sklearn.")
+        assert not foreign or f"`{generate.FORMULAS[name]}`" in page
+
+
+def test_markdown_sees_no_markup_in_text_of_the_code(generate):
+    assert generate.escaped("l2 * |w|, `a|b_*` <x>") == r"l2 \* \|w\|, `a\|b_*` \<x\>"
 
 
 @pytest.mark.slow
