@@ -15,6 +15,7 @@ DOCS = ROOT / "docs"
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 STUDY = re.compile(r"experiment=([a-z]+/[a-z]\w+)")
 REMOTE = re.compile(r"<(?:script|link|img)[^>]+(?:src|href)=\"(?:https?:)?//")
+NUMBER = re.compile(r"\d(?:[\d.,e-]*\d)?")
 PAGES = sorted(DOCS.glob("*.md"))
 
 
@@ -26,6 +27,31 @@ def test_a_page_names_files_and_studies_that_exist(page):
     studies = set(STUDY.findall(text))
     folder = ROOT / "conf" / "experiment"
     assert [study for study in studies if not (folder / f"{study}.yaml").is_file()] == []
+
+
+def test_the_numbers_of_an_answer_are_those_of_its_study():
+    page = (DOCS / "questions.md").read_text()
+    readme = (choices.CONF / "experiment" / "README.md").read_text()
+    sections = page.split("\n### ")[1:]
+    assert len(sections) > 10
+    for section in sections:
+        (study,) = STUDY.findall(section)
+        (figure,) = re.findall(r"figure `(\w+)`", section) or [None]
+        assert figure is None or figure in NAMES, section
+        name = study.split("/")[1]
+        known = (choices.CONF / "experiment" / f"{study}.yaml").read_text()
+        known += next(line for line in readme.splitlines() if line.startswith(f"| `{name}` |"))
+        if name == "does_the_choice_matter":  # its ranks stand in a table of their own
+            known += readme[readme.index("Mean ranks of") : readme.index("With its sources")]
+        (answer,) = re.findall(r"\*\*(.+?)\*\*", section, re.DOTALL)
+        numbers = set(NUMBER.findall(answer))
+        assert numbers <= set(NUMBER.findall(known)), section
+
+
+def test_the_words_that_people_search_for_stand_on_the_page_of_questions():
+    page = (DOCS / "questions.md").read_text().lower()
+    words = ("leakage", "epsilon", "standardscaler", "whiten", "l-bfgs", "adam", "zca")
+    assert [word for word in words if word not in page] == []
 
 
 @pytest.fixture
