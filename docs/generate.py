@@ -25,6 +25,30 @@ GROUPS = {
     "cost": "Costs",
     "optimizer": "Optimizers",
 }
+INTRODUCTIONS = {
+    "dataset": (
+        "Some are part of this project or made on the spot. The others, `mnist`, `fashion_mnist`, "
+        "`old_faithful` and those whose names end in `textbook`, `2d` or `3d`, are looked for in "
+        "`data_dir` (or `NORMBENCH_DATA`; by default a cache folder of yours), checked by SHA-256, "
+        "and downloaded only if they are missing. `csv`, `parquet`, `npz`, `npy` and `openml` take "
+        "[your own data](../own_data.md)."
+    ),
+    "normalizer": (
+        "With `normalizer.ridge=0` the full spherings are rotations of one another: from zero "
+        "weights, gradient descent cannot tell them apart. `chain` puts schemes one after the "
+        "other: `normalizer=chain 'normalizer.schemes=[standard,{pca:{components:2}}]'`. "
+        "Statistics are computed in float64."
+    ),
+    "cost": (
+        "`cost.l2=0.01` adds a ridge penalty, not on the bias, and `cost.l2_in=features` puts it "
+        "on the weights of the untransformed features."
+    ),
+    "optimizer": (
+        "All runs of a grid descend at once, each with its own state. `lbfgs` has no grid: an "
+        "iteration is one evaluation of cost and gradient. For `line_search` the step size of the "
+        "grid is where each search begins; for `newton` it is the damping."
+    ),
+}
 FOLDERS = {
     "textbook": "The textbook",
     "exercises": "The textbook's exercises",
@@ -111,7 +135,8 @@ def choices_page() -> str:
     )
     for group, title in GROUPS.items():
         role = ROWS[f"{group}.*"].role.value
-        page += f"## {title}\n\nTheir settings are part of the {role}.\n\n"
+        page += f"## {title}\n\nTheir settings are part of the {role}. "
+        page += f"{INTRODUCTIONS[group]}\n\n"
         for name in choices.names(group):
             text = (choices.CONF / group / f"{name}.yaml").read_text()
             target = choices.TARGET.search(text)[1]
