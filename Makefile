@@ -40,7 +40,7 @@ $(TESTS): $(READY)
 	@touch $(TESTS)
 
 $(DOCS): $(READY)
-	@echo "$(VENV): adds what the documentation needs: 30 MB, seconds"
+	@echo "$(VENV): adds what the documentation needs: 75 MB, seconds"
 	@$(PYTHON) $(PIP) -c constraints.txt -e '.[docs]'
 	@touch $(DOCS)
 
