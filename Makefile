@@ -3,6 +3,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := $(VENV)/.ready-tests
+DOCS := $(VENV)/.ready-docs
 LOWEST := .venv-lowest
 PIP := -m pip --disable-pip-version-check install --quiet --quiet --progress-bar off
 # The tests of what libraries do, without those of messages, a process each.
@@ -20,7 +21,7 @@ ALONE := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook gallery leaderboard test test-lowest slow test-server whole check mutants bench dashboard clean
+.PHONY: help setup compare textbook gallery leaderboard test test-lowest slow test-server whole check mutants bench docs dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -37,6 +38,11 @@ $(TESTS): $(READY)
 	@echo "$(VENV): adds what tests and checks need: 1.3 GB, 1 to 2 minutes"
 	@$(PYTHON) $(PIP) -c constraints.txt -e '.[test]'
 	@touch $(TESTS)
+
+$(DOCS): $(READY)
+	@echo "$(VENV): adds what the documentation needs: 75 MB, seconds"
+	@$(PYTHON) $(PIP) -c constraints.txt -e '.[docs]'
+	@touch $(DOCS)
 
 compare: $(READY) ## the default comparison: breast cancer, softmax, three schemes
 	@$(VENV)/bin/normbench
@@ -99,6 +105,10 @@ check: $(TESTS) ## format, lint and types, as pre-commit and CI run them
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m tests.types
+
+docs: $(DOCS) ## the documentation, to be opened in a browser; needs no network once set up
+	@$(PYTHON) -m sphinx -q -W --keep-going -b html docs outputs/docs
+	@echo "file://$(CURDIR)/outputs/docs/index.html"
 
 dashboard: $(READY) ## MLflow's UI on this machine, with the link to the last comparison
 	$(VENV)/bin/normbench dashboard

@@ -114,9 +114,9 @@ def test_the_guide_asks_what_the_study_asks(study):
     expected.parse(told["expected"])
 
 
-def test_the_readme_shows_three_studies_by_their_own_commands():
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    shown = re.findall(r"\(results/studies/gallery/(\w+)/(\w+)\.png\) \*([^*]+)\*", readme)
+def test_the_page_for_teachers_shows_three_studies_by_their_own_commands():
+    page = " ".join((ROOT / "docs" / "teaching.md").read_text().split())
+    shown = re.findall(r"\(\.\./results/studies/gallery/(\w+)/(\w+)\.png\) \*([^*]+)\*", page)
     assert len(shown) == 3
     for name, figure, told in shown:
         (study,) = (study for study in STUDIES if study.endswith(f"/{name}"))

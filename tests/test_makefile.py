@@ -29,3 +29,8 @@ def test_a_comparison_installs_what_it_needs_and_tests_add_theirs(tmp_path, targ
     assert installed[0].endswith("-c constraints.txt -e .")
     assert [line.endswith("-e '.[test]'") for line in installed[1:]] == [True] * extras
     assert all("--quiet" in line for line in installed)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_the_documentation_installs_no_tests(tmp_path):
+    assert [line.split(" -e ")[1] for line in steps(tmp_path, "docs")] == [".", "'.[docs]'"]

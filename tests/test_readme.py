@@ -1,9 +1,10 @@
-"""The README's commands and snippets, each as it stands there."""
+"""Commands and snippets of the README and of the documentation's pages, each as it stands there."""
 
 import re
 import shlex
 import subprocess
 import sys
+from itertools import chain
 
 import pytest
 
@@ -11,8 +12,9 @@ from tests.wheel import ROOT
 
 README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = BLOCK.findall(README)
-LINES = [line for kind, text in BLOCKS if not kind for line in text.splitlines()]
+PAGES = {page.name: page.read_text() for page in sorted((ROOT / "docs").glob("*.md"))}
+BLOCKS = list(dict.fromkeys(chain(*map(BLOCK.findall, [README, *PAGES.values()]))))
+LINES = list(dict.fromkeys(line for kind, text in BLOCKS if not kind for line in text.splitlines()))
 COMMANDS = [shlex.split(line, comments=True) for line in LINES if line.startswith("normbench")]
 SNIPPETS = [text for kind, text in BLOCKS if kind == "python"]
 TABLE = "id,city,age,label\n" + "".join(
@@ -28,16 +30,31 @@ def fewer(word):
     return re.sub(r"range\(0,(\d+)\)", lambda found: f"range(0,{int(found[1]) // 2 - 1})", word)
 
 
-def test_the_readme_has_commands_for_each_reader():
-    assert len(COMMANDS) > 15
+def test_the_readme_and_the_pages_have_commands():
+    assert len(COMMANDS) > 30
     assert len(SNIPPETS) == 2
-    for reader in ("student", "teacher", "researcher"):
-        assert f"## For a {reader}" in README
+
+
+def test_the_readme_is_short_begins_with_the_melt_picture_and_links_to_files():
+    assert len(README.encode()) <= 8192
+    assert re.search(r"!\[[^]]*\]\(([^)]*)\)", README)[1] == "results/studies/gallery/melt.png"
+    links = {*re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README)}
+    assert sorted(link for link in links if not (ROOT / link).is_file()) == []
+
+
+def test_a_question_of_the_readme_is_a_title_of_the_page():
+    titles = re.findall(r"^### (.+)$", PAGES["questions.md"], re.MULTILINE)
+    questions = re.findall(r"\[(.+?)\]\(docs/questions\.md#(.+?)\)", README)
+    assert len(questions) == 10
+    assert [title for title, _ in questions if title not in titles] == []
+    slugs = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title, _ in questions]
+    assert slugs == [slug for _, slug in questions]
 
 
 def test_make_has_every_target_that_the_readme_names():
     named = {line.split()[1] for line in LINES if line.startswith("make ")}
-    named |= set(re.findall(r"`make ([a-z-]+)", README))
+    for text in (README, *PAGES.values()):
+        named |= set(re.findall(r"`make ([a-z-]+)", text))
     there = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert named
     assert named <= there
@@ -52,11 +69,12 @@ def test_the_version_to_cite_is_the_version():
 
 
 @pytest.mark.slow
-def test_every_command_of_the_readme_works(command, tmp_path):
+def test_every_command_of_the_readme_and_the_pages_works(command, tmp_path):
     (tmp_path / "my.csv").write_text(re.sub(r"^[^,]*,", "", TABLE, flags=re.MULTILINE))
     (tmp_path / "mine.py").write_text(next(text for text in SNIPPETS if "class Halve" in text))
     (tmp_path / "options" / "normalizer").mkdir(parents=True)
     (tmp_path / "options" / "normalizer" / "halve.yaml").write_text("_target_: mine.Halve\n")
+    assert command(*QUICK).returncode == 0  # make compare, the README's first command
     for words in COMMANDS:
         if "dashboard" in words:  # a server, which does not end
             continue
@@ -69,7 +87,7 @@ def test_every_command_of_the_readme_works(command, tmp_path):
         assert "failed" not in done.stdout, shlex.join(words)
 
 
-def test_every_snippet_of_the_readme_runs(tmp_path):
+def test_every_snippet_of_the_readme_and_the_pages_runs(tmp_path):
     for text in SNIPPETS:
         done = subprocess.run(
             [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True

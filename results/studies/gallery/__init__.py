@@ -1,7 +1,7 @@
 """Numbers of studies that no record holds: a module a folder of studies, a function a study.
 
 Each returns `dict[str, float]` of what the sweep recorded, and reads no more. Its formulas stand in
-the docstring. The pictures here are the README's.
+the docstring. The pictures here are those of the README and the pages.
 """
 
 from collections.abc import Mapping

@@ -1,0 +1,239 @@
+"""Write the generated pages: choices, figures and studies, each from the files that define it.
+
+`docs/conf.py` calls `write` before every build, so that these pages are as new as the code.
+"""
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from normbench import choices
+from normbench.results.figures import BY_DEFAULT, NAMES
+from normbench.settings import ROWS
+
+EXPERIMENTS = choices.CONF / "experiment"
+OPTION = re.compile(r"^(?!_target_)(\w+): *(.*?)(?: +# *(.*))?$", re.MULTILINE)
+RECORDED = re.compile(r" \((record=\[\w+\])\)")
+CODE = re.compile(r"(`[^`]*`)")
+ANSWER = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
+GROUPS = {
+    "dataset": "Data sets",
+    "normalizer": "Schemes",
+    "cost": "Costs",
+    "optimizer": "Optimizers",
+}
+INTRODUCTIONS = {
+    "dataset": (
+        "Some are part of this project or made on the spot. The others, `mnist`, `fashion_mnist`, "
+        "`old_faithful` and those whose names end in `textbook`, `2d` or `3d`, are looked for in "
+        "`data_dir` (or `NORMBENCH_DATA`; by default a cache folder of yours), checked by SHA-256, "
+        "and downloaded only if they are missing. `csv`, `parquet`, `npz`, `npy` and `openml` take "
+        "[your own data](../own_data.md)."
+    ),
+    "normalizer": (
+        "With `normalizer.ridge=0` the full spherings are rotations of one another: from zero "
+        "weights, gradient descent cannot tell them apart. `chain` puts schemes one after the "
+        "other: `normalizer=chain 'normalizer.schemes=[standard,{pca:{components:2}}]'`. "
+        "Statistics are computed in float64."
+    ),
+    "cost": (
+        "`cost.l2=0.01` adds a ridge penalty, not on the bias, and `cost.l2_in=features` puts it "
+        "on the weights of the untransformed features."
+    ),
+    "optimizer": (
+        "All runs of a grid descend at once, each with its own state. `lbfgs` has no grid: an "
+        "iteration is one evaluation of cost and gradient. For `line_search` the step size of the "
+        "grid is where each search begins; for `newton` it is the damping."
+    ),
+}
+FOLDERS = {
+    "textbook": "The textbook",
+    "exercises": "The textbook's exercises",
+    "lecture": "A lecture",
+    "notes": "Notes on PCA and ZCA",
+    "research": "Claims of research",
+}
+# The formulas of scikit-learn's schemes: m is the mean, s the standard deviation (divided by P).
+FORMULAS = {
+    "identity": "z = x",
+    "centre": "z = x - m",
+    "standard": "z = (x - m) / s",
+    "minmax": "z = (x - min) / (max - min)",
+    "maxabs": "z = x / max |x|",
+    "robust": "z = (x - median) / (q75 - q25)",
+    "quantile": "z = F(x), F the share of training values below x",
+    "power": "z = (y - mean y) / (standard deviation of y), y = ((x + 1)^p - 1) / p for x >= 0",
+    "unit_norm": "z = x / |x|, of each point",
+}
+
+
+def escaped(text: str) -> str:
+    """Return text in which Markdown sees no markup but code between backticks."""
+    pieces = CODE.split(text)
+    pieces[::2] = [re.sub(r"([*_<>|\[\]$])", r"\\\1", piece) for piece in pieces[::2]]
+    pieces[1::2] = [piece.replace("|", r"\|") for piece in pieces[1::2]]
+    return "".join(pieces)
+
+
+def capitalized(text: str) -> str:
+    """Return text whose first letter is a capital."""
+    return text[:1].upper() + text[1:]
+
+
+def row(*cells: Any) -> str:
+    """Return one line of a table."""
+    return "| " + " | ".join(str(cell) for cell in cells) + " |\n"
+
+
+def described(group: str, name: str, target: str) -> str:
+    """Return the docstring of this project's own choices as paragraphs of Markdown."""
+    choice = choices.locate(group, target)
+    if not target.startswith("normbench.") or not (
+        inspect.isfunction(choice) or inspect.isclass(choice)
+    ):
+        return ""
+    docstring = (inspect.getdoc(choice) or "").removeprefix("Return ")
+    paragraphs = capitalized(docstring).split("\n\n")
+    return "".join(f"{_prose(paragraph)}\n\n" for paragraph in paragraphs)
+
+
+def _prose(paragraph: str) -> str:
+    """Return one paragraph of a docstring outside of a table, where bars need no escape."""
+    return escaped(" ".join(paragraph.split())).replace(r"\|", "|")
+
+
+def option_table(text: str, group: str) -> str:
+    """Return the settings of one option's file with their defaults and comments; '' for none."""
+    options = OPTION.findall(text)
+    if not options:
+        return ""
+    head = row("setting", "default", "meaning") + row("---", "---", "---")
+    lines = []
+    for key, default, comment in options:
+        setting = ROWS.get(f"{group}.{key}") or ROWS.get(key)
+        meaning = comment or (setting.help if setting else "")
+        lines.append(row(f"`{group}.{key}`", f"`{default}`", escaped(meaning)))
+    return head + "".join(lines) + "\n"
+
+
+def choices_page() -> str:
+    """Return the page of every data set, scheme, cost and optimizer."""
+    page = (
+        "# Choices\n\n"
+        "Every choice is a file under `conf/`, written as `GROUP=NAME` on the command line. "
+        "Choices that are separated by commas are compared. [Settings](../settings.md) has what "
+        "all choices have in common.\n\n"
+        "Notation: points x of P rows and N features; m is the mean, S the covariance with "
+        "eigenvalues D and eigenvectors V, G and Q those of the correlation, T the variances. "
+        "Variance divides by P, and statistics come from the training points only. `ridge` is the "
+        "constant that other libraries call epsilon: it is added to every eigenvalue before the "
+        "division. R runs, C classes, p points: scores s are `(R, C, p)`, y are the targets. "
+        "The step size is `a`, the gradient g.\n\n"
+    )
+    for group, title in GROUPS.items():
+        role = ROWS[f"{group}.*"].role.value
+        page += f"## {title}\n\nTheir settings are part of the {role}. "
+        page += f"{INTRODUCTIONS[group]}\n\n"
+        for name in choices.names(group):
+            text = (choices.CONF / group / f"{name}.yaml").read_text()
+            target = choices.TARGET.search(text)[1]
+            comment = choices.ABOUT.search(text)
+            page += f"### `{group}={name}`\n\n"
+            page += f"{capitalized(escaped(comment[1]))}.\n\n" if comment else ""
+            if group == "normalizer" and name in FORMULAS:
+                page += f"`{FORMULAS[name]}`\n\n"
+            page += described(group, name, target) + option_table(text, group)
+            page += f"Code: `{target}`.\n\n"
+    return page
+
+
+def figures_page() -> str:
+    """Return the page of every figure: what it shows, and its command."""
+    page = (
+        "# Figures\n\n"
+        "A comparison draws the figures for which something was recorded. Those that name "
+        "`record` need that setting in the command of the comparison. "
+        "[Make figures, films, handouts](../teaching.md) has formats and sizes.\n\n"
+    )
+    page += row("figure", "what it shows", "needs", "command") + row("---", "---", "---", "---")
+    for name, help_line in NAMES.items():
+        record = RECORDED.search(help_line)
+        need = f"`'{record[1]}'`" if record else ""
+        shows = escaped(RECORDED.sub("", help_line))
+        shows += "" if name in BY_DEFAULT else "; drawn only if it is named"
+        page += row(f"`{name}`", shows, need, f"`normbench results figure {name}`")
+    page += row(
+        "`profiles`",
+        "share of problems that a scheme solves within a factor of the fastest",
+        "",
+        "`normbench results profile --out profiles`",
+    )
+    return page
+
+
+def answers() -> dict[str, list[str]]:
+    """Return the cells after the name of each study in the tables of conf/experiment/README.md."""
+    text = (EXPERIMENTS / "README.md").read_text()
+    return {
+        name: [cell.strip() for cell in cells.split("|")] for name, cells in ANSWER.findall(text)
+    }
+
+
+def value_text(value: Any) -> str:
+    """Return a number, or the lowest and the highest."""
+    return " to ".join(f"{each:g}" for each in value) if isinstance(value, list) else f"{value:g}"
+
+
+def expected_table(entries: list[dict[str, Any]]) -> str:
+    """Return what a study expects, a line a number."""
+    page = row("number", "expected", "within", "why ours differs")
+    page += row("---", "---", "---", "---")
+    for entry in entries:
+        what = escaped(entry["what"])
+        runs = ", ".join(f"{key}={each}" for key, each in entry.get("of", {}).items())
+        what += f" (`{runs}`)" if runs else ""
+        expected = escaped(str(entry["says"])) if "says" in entry else value_text(entry["value"])
+        page += row(what, expected, entry.get("within", ""), escaped(entry.get("why", "")))
+    return page + "\n"
+
+
+def studies_page() -> str:
+    """Return the page of every study: question, answer, source, command and expected numbers."""
+    measured = answers()
+    page = (
+        "# Studies\n\n"
+        "A study asks one question of one data set, and says which numbers its source leads one to "
+        "expect. `normbench results studies FOLDER` prints what was measured beside them. "
+        "Sections and exercises of the 2nd edition are those of Watt, Borhani, Katsaggelos, "
+        "*Machine Learning Refined*. "
+        "[How a study is written](../studies.md) explains the files.\n\n"
+    )
+    for folder, title in FOLDERS.items():
+        page += f"## {title}\n\n"
+        files = (EXPERIMENTS / folder).glob("*.yaml")
+        for file in sorted(files, key=lambda file: list(measured).index(file.stem)):
+            study = yaml.safe_load(file.read_text())["study"]
+            cells = measured[file.stem]
+            question = study.get("question") or f"{capitalized(cells[0])}."
+            label = "Answer" if "question" in study else "What to expect"
+            page += f"### {file.stem}\n\n{escaped(question)}\n\n"
+            page += f"- {label}: {cells[2]}.\n- Source: {escaped(study['source'])}.\n"
+            page += f"- Command: `normbench experiment={folder}/{file.stem}`\n"
+            need = re.search(r"^# needs ([^ :]*):", file.read_text(), re.MULTILINE)
+            page += f"- Needs `{need[1]}` in `data_dir`.\n" if need else ""
+            page += "\n"
+            page += expected_table(study["expected"]) if study.get("expected") else ""
+    return page
+
+
+PAGES = {"choices": choices_page, "figures": figures_page, "studies": studies_page}
+
+
+def write(folder: Path) -> None:
+    """Write every generated page into a folder."""
+    folder.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        (folder / f"{name}.md").write_text(page())
