@@ -283,6 +283,7 @@ GIT_DIRTY = Tag("git_dirty", "true where the code was changed since the commit")
 BLAS = Tag("blas", "the linear algebra in use")
 REJUDGED = Tag("rejudged", "the rules by which its jobs were judged again, as words")
 DRAWN = Tag("drawn", "what its figures show: its jobs, and the code that draws")
+DRAWN_IN = Tag("drawn_in", "the folder of figures that another sweep drew")
 DRAWN_FILES = Tag("drawn_files", "the figures' files, as JSON: names and contents")
 DRAWN_FROM = Tag("drawn_from", "what was recorded of its jobs, and the code, as they were drawn")
 VERSION = "version."  # before a library's name

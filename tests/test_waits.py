@@ -113,7 +113,7 @@ def shown(two):
     folder = two.folder / "outputs" / "a"
     writer, sweep = two.writer, load(two.uri, "a")
     (parent,) = writer.sweep_runs("a").values()
-    known = drawn.Known(writer, folder, {"two-softmax": parent}, [], tuple(drawn.NAMES))
+    known = drawn.Known(writer, folder, {"two-softmax": parent}, [], tuple(drawn.BY_DEFAULT))
     known.remember({"two-softmax": [folder / "histories.png"]}, sweep)
     return two, folder
 

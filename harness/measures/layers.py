@@ -19,6 +19,7 @@ MOST = 500  # iterations whose layers are measured
 TOGETHER = 10_000_000  # scores that are held at once
 NO_CURVATURE = "the cost has no curvature at the start"
 NOT_CONVEX = "the cost curves down along some direction of the start"
+STILL = "no step was made"
 GRIDLESS = "the optimizer finds its own step sizes"
 MANY = f"more than {DENSE} weights, and their Hessian is no multiple of the points' Gram matrix"
 
@@ -56,6 +57,8 @@ def reason_against(here: Descended) -> str:
     """Return why a descent has no layers; empty where it has."""
     if here.optimizer.gridless:
         return GRIDLESS
+    if not here.settings.iterations:
+        return STILL
     if here.theory.threshold is None:
         return NO_CURVATURE
     if not here.train.convex:

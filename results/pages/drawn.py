@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from normbench import names
-from normbench.results.figures import NAMES
+from normbench.results.figures import BY_DEFAULT
 from normbench.results.pages.writing import Writer
 from normbench.results.safe import clean, files
 from normbench.results.store import state
@@ -61,8 +61,8 @@ class Known:
             if tags is None:
                 return None
             try:
-                folder, drawn = tags[names.FOLDER.key], tags[names.DRAWN_FILES.key]
-                place = Path(folder)
+                folder = tags.get(names.DRAWN_IN.key) or tags[names.FOLDER.key]
+                place, drawn = Path(folder), tags[names.DRAWN_FILES.key]
                 if place.parent != self.folder.parent:
                     return None
                 here = self.folder if copy else place
@@ -79,9 +79,11 @@ class Known:
         record = _record(sweep, self.drawing) if sweep else ""
         for experiment, parent in self.parents.items():
             files = {file.name: _content(file) for file in written.get(experiment, ())}
+            places = {file.parent for file in written.get(experiment, ())} - {self.folder}
             words = json.dumps(files)
             if len(words) < 5000:  # MLflow's limit of a tag
                 drawn = {names.DRAWN: self.digest, names.DRAWN_FILES: words}
+                drawn |= {names.DRAWN_IN: str(min(places))} if places else {}
                 drawn |= {names.DRAWN_FROM: record} if record else {}
                 self.writer.tag(parent, {tag.key: text for tag, text in drawn.items()})
 
@@ -94,12 +96,14 @@ def still(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
     rows = as_rows(sweep.of_role(names.SWEEP))
     if sweep.is_query or state.of(sweep).phase is not state.Phase.ENDED:
         return None
-    record, found = _record(sweep, [*_code(), *NAMES]), {}
+    record, found = _record(sweep, [*_code(), *BY_DEFAULT]), {}
     for row in rows:
         try:
             if not record or row[names.DRAWN_FROM.column] != record:
                 return None
-            place, drawn = row[names.FOLDER.column], row[names.DRAWN_FILES.column]
+            own = row.get(names.DRAWN_IN.column)
+            place = own if isinstance(own, str) else row[names.FOLDER.column]
+            drawn = row[names.DRAWN_FILES.column]
             found[row["experiment"]] = _copies(Path(place), folder, json.loads(drawn))
         except (OSError, KeyError, ValueError, TypeError, AttributeError):
             return None

@@ -293,7 +293,9 @@ def _table(runs: Sequence[Any], called: Mapping[str, str], sweep_id: str) -> pd.
     table = as_table(rows)
     table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")
     table["first"] = table.groupby("experiment")["place"].transform("min")
-    order = ["first", "place", "started", "run_id"]
+    # The runs of a job begin together.
+    table["size"] = pd.to_numeric(table.get(names.STEP_TAG.column), errors="coerce")
+    order = ["first", "place", "started", "size", "run_id"]
     return _labelled(table.sort_values(order, ignore_index=True, na_position="first"))
 
 

@@ -7,7 +7,7 @@ from urllib.request import url2pathname
 
 # What belongs to one store: ids, places on a machine, and the notes that link to ids.
 OF_A_STORE = ("mlflow.parentRunId", "imported_from", "mlflow.note.content")
-OF_A_STORE += ("folder", "pid", "drawn", "drawn_files")
+OF_A_STORE += ("folder", "pid", "drawn", "drawn_files", "drawn_from", "drawn_in")
 POINTS = "select run_uuid, key, step, timestamp, value, cast(is_nan as int)"
 TOLD = {
     "tags": "select run_uuid, key, value from tags",

@@ -296,8 +296,7 @@ class Sweep(Sweeper):
                 f"{words}; every job is recorded: normbench results draws them"
             ) from error
         attach(self.writer, found, written, self.parents)
-        if files is None or named:
-            known.remember(written, found)
+        known.remember(written, found)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)

@@ -24,7 +24,7 @@ MEMBER = names.membership("").key
 # What is true of a run in one store alone: its places on a machine, and who is above it.
 OF_A_STORE = {
     *(names.FOLDER.key, names.PROCESS.key, names.DRAWN.key, names.DRAWN_FILES.key),
-    names.DRAWN_FROM.key,
+    *(names.DRAWN_FROM.key, names.DRAWN_IN.key),
     *(names.PARENT.key, names.ORIGIN.key),
 }
 Whole = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]
