@@ -110,7 +110,8 @@ README = {
     "quarters": ("step_sizes=${decades:-3,2,4}",),
     "ridges": ("normalizer=standard,pca_sphere", "normalizer.ridge=0,1e-3"),
 }
-COMMANDS = README | {study: (f"experiment={study}",) for study in studies()}
+DATA_DIR = f"data_dir='{FOLDER}'"
+COMMANDS = README | {study: (f"experiment={study}", DATA_DIR) for study in studies()}
 
 
 @pytest.mark.slow
