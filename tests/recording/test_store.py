@@ -12,6 +12,7 @@ from mlflow.exceptions import MlflowException
 
 from normbench.recording.store.connection import Patient, Store, StoreLostError, _initialize
 from normbench.recording.store.places import try_folder
+from normbench.results.store import mlflows_own
 
 
 class Client:
@@ -138,6 +139,7 @@ def test_only_a_database_in_wal_mode_waits_less_for_the_disk(tmp_path, mode, wai
     with closing(sqlite3.connect(other)) as connection:
         connection.execute(f"pragma journal_mode={mode}")
         connection.execute("create table t (a)")
+    mlflows_own.make_client(store.uri)  # MLflow's own, from which on its connections are minded
     engine = sqlalchemy.create_engine(f"sqlite:///{other}")
     with engine.connect() as connection:
         assert connection.exec_driver_sql("pragma synchronous").scalar() == waits
