@@ -85,7 +85,7 @@ def check_count(name: str, value: Any) -> int:
 
 
 def _check_number(name: str, value: Any, holds: Callable[[Any], bool], rule: str) -> float:
-    """Return value as a float; raise `ValueError` with the rule unless it is finite and obeys it."""
+    """Return value as a float; raise `ValueError` with the rule unless it is finite and fits."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_number and abs(value) <= sys.float_info.max and holds(value)):
         raise ValueError(f"{name}={value}: must be {rule}")

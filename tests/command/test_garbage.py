@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from normbench.command.startup.garbage import OBJECTS
+from normbench.command.startup.garbage import COLLECTION_THRESHOLD
 from tests.conftest import ROOT
 
 LAST = "mlflow.store.tracking.sqlalchemy_store"  # of the large libraries
@@ -47,7 +47,9 @@ import gc, sys
 from normbench.__main__ import main
 seen = []  # of each collection after the command's first lines, whether the libraries were there
 gc.callbacks.append(
-    lambda *_: gc.get_threshold()[0] == {OBJECTS} and seen.append("{LAST}" in sys.modules)
+    lambda *_: (
+        gc.get_threshold()[0] == {COLLECTION_THRESHOLD} and seen.append("{LAST}" in sys.modules)
+    )
 )
 try:
     main(["results", "table", "--store", {three.uri!r}])

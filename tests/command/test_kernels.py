@@ -30,13 +30,13 @@ def fresh(monkeypatch):
     ("chosen", "after"), [("Haswell", "SkylakeX"), ("Zen", "SkylakeX"), ("SapphireRapids", None)]
 )
 def test_narrow_kernels_are_replaced_and_wide_ones_kept(fresh, monkeypatch, chosen, after):
-    monkeypatch.setattr(kernels, "_chosen", lambda: chosen)
+    monkeypatch.setattr(kernels, "_find_default_kernels", lambda: chosen)
     kernels.choose()
     assert os.environ.get(kernels.VARIABLE) == after
 
 
 def test_the_user_has_the_last_word(fresh, monkeypatch):
-    monkeypatch.setattr(kernels, "_chosen", lambda: "Haswell")
+    monkeypatch.setattr(kernels, "_find_default_kernels", lambda: "Haswell")
     monkeypatch.setenv(kernels.VARIABLE, "Zen")
     kernels.choose()
     assert os.environ[kernels.VARIABLE] == "Zen"
@@ -44,7 +44,7 @@ def test_the_user_has_the_last_word(fresh, monkeypatch):
 
 def test_without_avx512_nothing_is_chosen(fresh, monkeypatch):
     monkeypatch.setattr(kernels, "_has_avx512", lambda: False)
-    monkeypatch.setattr(kernels, "_chosen", lambda: "Haswell")
+    monkeypatch.setattr(kernels, "_find_default_kernels", lambda: "Haswell")
     kernels.choose()
     assert kernels.VARIABLE not in os.environ
 
@@ -66,7 +66,7 @@ RAN = (
 )
 
 
-@pytest.mark.parametrize("lacking", [*sorted(kernels.NEEDED), "everything", "the file"])
+@pytest.mark.parametrize("lacking", [*sorted(kernels.AVX512_FLAGS), "everything", "the file"])
 def test_a_processor_that_lacks_a_part_of_avx512_is_left_as_it_is(tmp_path, lacking):
     file = tmp_path / "cpuinfo"
     if lacking != "the file":

@@ -1,7 +1,7 @@
-"""What Hydra does not offer as an interface; everything of the kind stands here.
+"""Uses of Hydra's internals, which have no public interface; all of them are here.
 
 `hydra.main` loads a pickle that a flag names, and starts what a config names (callbacks, logs)
-before this project sees it: its parts are put to work here instead. Its sweepers live in its own
+before this project sees it: here its parts are called instead. Its sweepers live in its own
 namespace package, and a launcher asks its `hydra_context` for the config of each job.
 """
 
@@ -27,16 +27,16 @@ from omegaconf import DictConfig
 
 from normbench.choices import CONF
 from normbench.command.config import help as helping
-from normbench.command.config.errors import reading
+from normbench.command.config.errors import user_errors
 from normbench.command.config.grid import Grid
 from normbench.command.config.hydra_settings import refuse_foreign
 
 
 def begin() -> None:
-    """Let Hydra find its own parts: without them it knows no kind of place to look for options.
+    """Let Hydra find its plugins: without them it cannot search for options.
 
-    Another project's launcher, where it is installed, has options that are not taken here; one has
-    the name of ours, which would then have to fit it.
+    Another project's launcher, where it is installed, has options that are not accepted here; one
+    has the name of ours, which would then have to fit it.
     """
     setbase("1.3")
     Plugins.instance()
@@ -46,7 +46,7 @@ def begin() -> None:
 
 @contextmanager
 def started(folder: Path | None) -> Iterator[Hydra]:
-    """Yield Hydra on this project's options; those of a folder of the user's come first."""
+    """Yield Hydra on this project's options; those of a user's folder come first."""
     begin()
     path = ConfigSearchPathImpl()
     path.append("hydra", "pkg://hydra.conf")
@@ -73,14 +73,14 @@ class _Careful(Hydra):
         Hydra's logs stay as they are: a config of them can name any program.
         """
         named["with_log_configuration"] = False
-        with reading():
+        with user_errors():
             config = super().compose_config(*arguments, **named)
             refuse_foreign(config)
         return config
 
 
 def register(*plugins: type[Plugin]) -> None:
-    """Make a sweeper and launchers known to Hydra, as `hydra_plugins.normbench.NAME`."""
+    """Register a sweeper and launchers with Hydra, as `hydra_plugins.normbench.NAME`."""
     home = ModuleType("hydra_plugins.normbench")
     sys.modules[home.__name__] = home
     for plugin in plugins:
@@ -92,21 +92,21 @@ def register(*plugins: type[Plugin]) -> None:
 def hand_configs(launcher: Any, grid: Grid) -> None:
     """Let a launcher that runs the jobs in this process take their configs from the grid.
 
-    Every other launcher composes them where it runs them: it would have to be sent all.
+    Every other launcher composes them where it runs them: all configs would have to be sent.
     """
     if not str(launcher.config.hydra.launcher.get("_target_")).endswith(".BasicLauncher"):
         return
-    context = launcher.hydra_context
-    loader = copy(context.config_loader)  # the grid has the original
-    loader.load_sweep_config = lambda master, words: grid.config(tuple(words))
-    launcher.hydra_context = HydraContext(config_loader=loader, callbacks=context.callbacks)
+    hydra_context = launcher.hydra_context
+    loader = copy(hydra_context.config_loader)  # the grid has the original
+    loader.load_sweep_config = lambda master, overrides: grid.config(tuple(overrides))
+    launcher.hydra_context = HydraContext(config_loader=loader, callbacks=hydra_context.callbacks)
 
 
 @contextmanager
 def deaf_workers(launcher: Any) -> Iterator[None]:
-    """Let the processes that joblib's launcher starts not hear Ctrl-C, from the first moment on.
+    """Make the processes that joblib's launcher starts ignore Ctrl-C from their first moment.
 
-    It is the sweep's, which ends them; while they begin, they would print a traceback.
+    The sweep handles it, and ends them; while they start, they would print a traceback.
     """
     if type(launcher).__name__ != "JoblibLauncher":
         yield
@@ -116,11 +116,11 @@ def deaf_workers(launcher: Any) -> Iterator[None]:
     plain = loky.fork_exec
 
     def masked(*arguments: Any, **named: Any) -> Any:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             return plain(*arguments, **named)
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
     loky.fork_exec = masked
     try:

@@ -36,7 +36,7 @@ def rejudged(run: Recorded, place: Place, dataset: Mapping[str, str]) -> JobReco
         return None
     rules = rules_of(place.params)
     steps = tuple(_with_theory(run, step) for step in judged_again(kept, rules))
-    best, chosen = judging.shown(steps, literal(place.params.get("shown_step")))
+    best, chosen = judging.find_shown_step(steps, literal(place.params.get("shown_step")))
     size = None if best is None else steps[best].step_size
     changed = {BEST: size != run.shown, RULES: rules != rules_of(run.params)}
     follows = {str(name): str(what) for name, what in kept[FOLLOWS]}
