@@ -13,8 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
+from normbench.results.answer import cause, headline, tables
 from normbench.results.answer import closing as answer
-from normbench.results.answer import tables
 from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
 from normbench.results.report import inline
@@ -86,8 +86,10 @@ class Comparison:
 
     @cached_property
     def sentence(self) -> str:
-        """The answer: which scheme is lowest, at which step size, and what else the numbers say."""
-        return answer.overall(self.sweep)
+        """The answer: which scheme is fastest, why, and how all of them end."""
+        causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
+        words = [headline.headline(self.sweep), *causes * (len(self.sweep.experiments) == 1)]
+        return " ".join([*filter(None, words), answer.overall(self.sweep)])
 
     def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
         """Return a figure by its name, such as `melt`; experiment: where there are several.
