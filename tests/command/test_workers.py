@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from normbench.command.sweep.hydras_own import deaf_workers
+from normbench.command.sweep.launching import deaf_workers
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ def hears():
 def test_a_worker_does_not_hear_it_and_the_sweep_does():
     from joblib import Parallel, delayed
 
-    with deaf_workers(type("JoblibLauncher", (), {})()):
+    with deaf_workers():
         assert Parallel(n_jobs=2)(delayed(hears)() for _ in range(4)) == [False] * 4
     assert hears()
 
