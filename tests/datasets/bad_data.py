@@ -392,7 +392,9 @@ CASES = (
         ("t10k-images", "should have 8d422c7b", "remove it"),
         True,
     ),
-    Case("a file of digits of a terabyte", endless_digits, ("t10k-images", "has less than 1.07 GB")),
+    Case(
+        "a file of digits of a terabyte", endless_digits, ("t10k-images", "has less than 1.07 GB")
+    ),
     Case("a data folder that is a file", data_dir_is_a_file, ("data_dir=", "2d_span_data.csv")),
     Case(
         "an IDX file cut short",

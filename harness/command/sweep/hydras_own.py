@@ -30,6 +30,7 @@ from normbench.command.config import help as helping
 from normbench.command.config.errors import reading
 from normbench.command.config.grid import Grid
 from normbench.command.config.hydra_settings import refuse_foreign
+from normbench.recording.resume import orphans
 
 
 def begin() -> None:
@@ -103,10 +104,10 @@ def hand_configs(launcher: Any, grid: Grid) -> None:
 
 
 @contextmanager
-def deaf_workers(launcher: Any) -> Iterator[None]:
-    """Let the processes that joblib's launcher starts not hear Ctrl-C, from the first moment on.
+def guarded_workers(launcher: Any) -> Iterator[None]:
+    """Let joblib's processes not hear Ctrl-C, and end with this one, from the first moment on.
 
-    It is the sweep's, which ends them; while they begin, they would print a traceback.
+    Ctrl-C is the sweep's, which ends them; while they begin, they would print a traceback.
     """
     if type(launcher).__name__ != "JoblibLauncher":
         yield
@@ -115,10 +116,10 @@ def deaf_workers(launcher: Any) -> Iterator[None]:
 
     plain = loky.fork_exec
 
-    def masked(*arguments: Any, **named: Any) -> Any:
+    def masked(command: list[str], *arguments: Any, **named: Any) -> Any:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return plain(*arguments, **named)
+            return plain(orphans.watched(command), *arguments, **named)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -196,7 +196,7 @@ class Sweep(Sweeper):
         for first in range(0, len(grid.jobs), at_once):
             some = grid.jobs[first : first + at_once]
             try:
-                with hydras_own.deaf_workers(self.launcher):
+                with hydras_own.guarded_workers(self.launcher):
                     results = self.launcher.launch(some, initial_job_idx=first)
             except BrokenProcessPool as error:
                 raise SweepError(
