@@ -45,7 +45,7 @@ class Optimizer(NamedTuple):
         steady: Rounding decides where a run ends only where its cost rises at times; of other
             rules any run may be so.
         scheme: A transformer whose map the rule steps by, fitted on the points of the problem.
-        under: `under(T)` is the rule for the scheme's map T `(N + 1, M + 1)` on `[1 x]`.
+        under: `under(T)` is the rule for that map, T `(N + 1, M + 1)` on `[1 x]`.
         note: How it differs from what is usually called by its name.
     """
 
