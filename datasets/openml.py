@@ -81,8 +81,8 @@ def openml(
         if not isinstance(error, (ValueError, OSError)):
             reason = f"its answer is malformed: {type(error).__name__} {reason}"
         raise UserError(
-            f"{setting}: cannot be had from OpenML ({reason[:200]}); remove {home} if it holds a "
-            "damaged answer, or read a file of yours (dataset=csv, parquet or npz)"
+            f"{setting}: cannot be had from OpenML ({reason[:200]}); remove {cache_folder} if it "
+            "holds a damaged answer, or read a file of yours (dataset=csv, parquet or npz)"
         ) from error
     table, declared_targets = bunch.frame, list(bunch.target_names or [])
     if target is None and len(declared_targets) > 1:

@@ -5,6 +5,7 @@
 
 import inspect
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -186,13 +187,20 @@ def figures_page(folder: Path) -> str:
         page += f"**{picture.question}** {shows}.\n\n" if picture else f"{shows}.\n\n"
         moving = (folder / "pictures" / f"{name}.gif").is_file()
         page += image(folder, f"pictures/{name}.{'gif' if moving else 'png'}", shows)
-        page += f"```\n{picture.command}\n" if picture else "```\n"
+        page += f"```\n{lines(picture.command)}\n" if picture else "```\n"
         page += f"normbench results figure {name}\n```\n\n"
     return page + (
         "## profiles\n\n"
         "**Which scheme is fastest over many data sets?** Share of problems that a scheme solves "
         "within a factor of the fastest.\n\n"
         "```\nnormbench results profile --out profiles\n```\n"
+    )
+
+
+def lines(command: str) -> str:
+    """Return a command in lines that fit a page, as a shell takes them."""
+    return " \\\n    ".join(
+        textwrap.wrap(command, 76, break_long_words=False, break_on_hyphens=False)
     )
 
 

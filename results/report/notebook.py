@@ -58,7 +58,7 @@ class Comparison:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every run: one row a run and iteration.
+        """Every run, with one row a run and iteration.
 
         Columns: normalizer (with what tells it from others of that name), step_size, iteration,
         cost (mean over points), misclassifications (NaN for regression), verdict, and of points
@@ -75,7 +75,7 @@ class Comparison:
 
     @cached_property
     def histories(self) -> pd.DataFrame:
-        """The best run of each scheme: one row a run and iteration, as `results table` has it."""
+        """The best run of each scheme, one row a run and iteration, as `results table` has it."""
         return tables.histories(self.sweep)
 
     @cached_property
@@ -85,12 +85,12 @@ class Comparison:
 
     @cached_property
     def cross_validation(self) -> pd.DataFrame:
-        """One row a scheme: what `folds` found of points held out; empty without them."""
+        """What `folds` found of points held out, one row a scheme; empty without them."""
         return Table(heldout.cross_validated(self.sweep))
 
     @cached_property
     def sentence(self) -> str:
-        """The answer: which scheme is fastest, why, and how all of them end."""
+        """Which scheme is fastest, why, and how all of them end."""
         causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
         words = [headline.headline(self.sweep), *causes * (len(self.sweep.experiments) == 1)]
         return " ".join([*filter(None, words), answer.overall(self.sweep)])
