@@ -63,7 +63,7 @@ def traits(cost: Any) -> Traits:
 def declare(
     *tasks: str, fused: Fused | None = None, **declared: Any
 ) -> Callable[[Formula], Formula]:
-    """Return a decorator that attaches these traits to a cost: see `Traits`.
+    """Declare what holds of a cost, and its derivative if it has one of its own.
 
     A cost with a fused derivative is an autograd primitive with that derivative; its attribute
     `formula` keeps the plain function.
@@ -109,4 +109,5 @@ def _attach_derivative(formula: Formula, fused: Fused) -> Any:
 
 def sum_points(values: Any) -> NDArray[np.float64]:
     """Return the sum over points `(R,)` of values `(R, p)`, added up in float64."""
-    return np.sum(values, axis=-1, dtype=np.float64)
+    summed: NDArray[np.float64] = np.add.reduce(values, axis=-1, dtype=np.float64)
+    return summed

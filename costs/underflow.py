@@ -1,5 +1,6 @@
 """The exponential of a block of scores, without slow subnormal numbers."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,16 @@ def exp_in_place(scores: Any) -> None:
     step size has many of them. The constant that is subtracted is 1e-35 in float32, 1e-305 in
     float64.
     """
-    log_floor = np.log(np.finfo(scores.dtype).tiny) + 7
-    has_underflow = not scores.min(initial=0) >= log_floor  # and where a number is NaN
+    log_floor = _least_exponent(scores.dtype)
+    has_underflow = not np.minimum.reduce(scores, axis=None, initial=0) >= log_floor  # or NaN
     if has_underflow:
         np.maximum(scores, log_floor, out=scores)
     np.exp(scores, out=scores)
     if has_underflow:
         scores -= np.exp(np.full(1, log_floor, scores.dtype))
+
+
+@cache
+def _least_exponent(dtype: Any) -> Any:
+    """Return an exponent whose power of e is a normal number, with some room, of that type."""
+    return np.log(np.finfo(dtype).tiny) + 7

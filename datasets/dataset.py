@@ -84,7 +84,7 @@ def make_dataset(
     class_names: Sequence[str] | None = None,
     precision: str = "float64",
 ) -> Dataset:
-    """Return a checked `Dataset`.
+    """Make a data set of arrays, checked: what every loader returns.
 
     Args:
         name: Of the data set, as errors mention it.

@@ -9,9 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from normbench.datasets.on_disk.files_on_disk import refuse_silent
-from normbench.datasets.values import UserError, check_path
+from normbench.datasets.values import UserError, check_path, format_gigabytes
 
 CONNECT_AND_READ_SECONDS = (4.0, 30.0)  # to connect, and between two bytes
+LARGEST_DOWNLOAD = 1 << 30  # bytes of a remote file; the largest has 30 MB
 
 
 class MissingFileError(UserError):
@@ -82,12 +83,19 @@ def _check_sha256(path: Path, remote: RemoteFile) -> None:
     if path.is_dir():
         raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
     refuse_silent(str(path), path)
+    size = path.stat().st_size
+    if size > LARGEST_DOWNLOAD:  # which would be read for its SHA-256 to the end
+        raise UserError(
+            f"{path}: has {format_gigabytes(size)}, and {remote.name} has less than "
+            f"{format_gigabytes(LARGEST_DOWNLOAD)}; it is another file: remove it, and it is "
+            f"downloaded again from {' or '.join(remote.addresses)}"
+        )
     with path.open("rb") as file:
         actual_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if actual_sha256 != remote.sha256:
         raise UserError(
-            f"{path}: has the SHA-256 {actual_sha256} ({path.stat().st_size} bytes) and should "
-            f"have {remote.sha256}; it is damaged or another file: remove it, and it is downloaded "
+            f"{path}: has the SHA-256 {actual_sha256} ({size} bytes) and should have "
+            f"{remote.sha256}; it is damaged or another file: remove it, and it is downloaded "
             f"again from {' or '.join(remote.addresses)}"
         )
 

@@ -1,6 +1,7 @@
 """Load MNIST and Fashion-MNIST: images of 28 x 28 bytes in IDX files."""
 
 import gzip
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,13 @@ from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
 from normbench.datasets.download import RemoteFile, fetch
-from normbench.datasets.values import check_choice, check_integer, check_list, check_switch
+from normbench.datasets.values import (
+    check_choice,
+    check_integer,
+    check_list,
+    check_switch,
+    refuse_larger,
+)
 
 SUBSETS = ("test10k", "train60k", "train_test", "all70k")
 MAGIC_NUMBERS = {"labels": 2049, "images": 2051}  # two zero bytes, 8 for bytes, the dimensions
@@ -170,24 +177,27 @@ def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
     """
     remedy = "remove it, and it is downloaded again"
     try:
-        content = gzip.decompress(path.read_bytes())
+        with gzip.open(path) as file:
+            magic = int.from_bytes(file.read(4), "big")
+            if magic != MAGIC_NUMBERS[array_kind]:
+                raise UserError(
+                    f"{path}: starts with {magic}, an IDX file of {array_kind} with "
+                    f"{MAGIC_NUMBERS[array_kind]}; {remedy}"
+                )
+            header = file.read(4 * (magic % 256))
+            shape = tuple(map(int, np.frombuffer(header[: len(header) // 4 * 4], ">u4")))
+            expected = math.prod(shape)
+            refuse_larger(f"{path}", expected, remedy)
+            content = file.read(expected + 1)  # however much it unpacks to
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: is no whole gzip file ({error}); {remedy}") from error
-    magic = int.from_bytes(content[:4], "big")
-    if magic != MAGIC_NUMBERS[array_kind]:
+    if len(shape) != magic % 256 or not expected or len(content) != expected:
+        held = "more" if len(content) > expected else len(content)
         raise UserError(
-            f"{path}: starts with {magic}, an IDX file of {array_kind} with "
-            f"{MAGIC_NUMBERS[array_kind]}; {remedy}"
+            f"{path}: announces {' x '.join(map(str, shape))} = {expected} bytes of "
+            f"{array_kind} and holds {held}; {remedy}"
         )
-    header_bytes = 4 * (1 + magic % 256)
-    shape = tuple(np.frombuffer(content[4:header_bytes], ">u4").astype(int))
-    expected_bytes = int(np.prod(shape))
-    if len(content) - header_bytes != expected_bytes:
-        raise UserError(
-            f"{path}: announces {' x '.join(map(str, shape))} = {expected_bytes} bytes of "
-            f"{array_kind} and holds {len(content) - header_bytes}; {remedy}"
-        )
-    values = np.frombuffer(content, np.uint8, offset=header_bytes)
+    values = np.frombuffer(content, np.uint8)
     return values.reshape(shape[0], -1) if array_kind == "images" else values
 
 

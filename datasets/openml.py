@@ -76,9 +76,14 @@ def openml(
             f"({getattr(error, 'reason', error)}); try again with a network, or fetch it elsewhere "
             "and give the same data_dir, or read a file of yours (dataset=csv, parquet or npz)"
         ) from error
-    except (ValueError, OSError) as error:
+    except Exception as error:  # whatever scikit-learn raises of an answer that is none
         reason = " ".join(str(error).split())
-        raise UserError(f"{setting}: cannot be had from OpenML ({reason[:200]})") from error
+        if not isinstance(error, (ValueError, OSError)):
+            reason = f"its answer is malformed: {type(error).__name__} {reason}"
+        raise UserError(
+            f"{setting}: cannot be had from OpenML ({reason[:200]}); remove {cache_folder} if it "
+            "holds a damaged answer, or read a file of yours (dataset=csv, parquet or npz)"
+        ) from error
     table, declared_targets = bunch.frame, list(bunch.target_names or [])
     if target is None and len(declared_targets) > 1:
         raise UserError(

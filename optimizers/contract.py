@@ -17,7 +17,7 @@ class Objective(Protocol):
     """The objective at weights `(R, *shape)`, for step rules that need more than the gradient."""
 
     def costs(self, weights: Array) -> Array:
-        """Return the costs `(R,)`."""
+        """Return the costs `(R,)`, mean over points."""
 
     def gradient(self, weights: Array) -> Array:
         """Return the gradients `(R, *shape)`."""
@@ -27,7 +27,7 @@ class Objective(Protocol):
 
 
 class Optimizer(NamedTuple):
-    """A step rule: `step(weights, gradient, state, step_size)` and `init(weights) -> state`.
+    """A step rule: two pure functions, and what may be relied on.
 
     Attributes:
         step: Returns the next weights and state, both in new arrays. Weights and gradient are `(R,
@@ -44,6 +44,9 @@ class Optimizer(NamedTuple):
             the grid, called step size 1.
         steady: Rounding decides where a run ends only where its cost sometimes rises; under other
             rules it may decide any run.
+        scheme: A scheme that is fitted on the points of the problem before the descent, for
+            `under`; None without one.
+        under: Returns the rule for the map T of the fitted scheme, `(N + 1, M + 1)`.
         note: How it differs from what its name usually means.
     """
 
@@ -55,6 +58,8 @@ class Optimizer(NamedTuple):
     curved: bool = False
     gridless: bool = False
     steady: bool = False
+    scheme: Any = None
+    under: "Callable[[Array], Optimizer] | None" = None
     note: str = ""
 
 
@@ -85,7 +90,7 @@ def check_count(name: str, value: Any) -> int:
 
 
 def _check_number(name: str, value: Any, holds: Callable[[Any], bool], rule: str) -> float:
-    """Return value as a float; raise `ValueError` with the rule unless it is finite and fits."""
+    """Return value as a float; raise `ValueError` unless it is finite and obeys the rule."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not (is_number and abs(value) <= sys.float_info.max and holds(value)):
         raise ValueError(f"{name}={value}: must be {rule}")

@@ -47,10 +47,9 @@ def _run(arguments: Sequence[str]) -> int:
 
     kernels.choose()
     from normbench.command.sweep import line
-    from normbench.command.sweep.sweep_job import run_job
 
     try:
-        line.run(arguments, run_job)
+        line.run(arguments)
     except Exception as error:
         message, code = _describe_error(error)
         if message is None:

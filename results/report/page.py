@@ -10,25 +10,28 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
+from normbench.results.answer import cause, fastest, headline, tables
 from normbench.results.answer import closing as answer
-from normbench.results.answer import fastest, tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_shown
 from normbench.results.figures import NAMES, WHOLE, drawing
-from normbench.results.figures.base import output, style
-from normbench.results.figures.base.material import Options
+from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
 from normbench.results.safe import clean
 from normbench.results.store import state
 from normbench.results.store.errors import unwritable
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.results.words import reasons
+from normbench.results.words.reasons import Found
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 FIRST = ("melt",)  # the figures above the tables
+# Figures that hold photographs, whose lightness is their content.
+IMAGES = ("colours", "components", "exemplars", "reconstruction", "weighted")
 LARGEST = 300_000  # characters: a figure of more points than that is embedded as a PNG
 Files = Mapping[str, Sequence[Path]]
 Table = dict[str, Any]  # see `_table`
@@ -71,7 +74,8 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
-        answer=answer.overall(sweep),
+        answer=headline.headline(sweep),
+        cause=cause.cause(sweep, first) if len(sections) == 1 else "",
         state=state.of(sweep).sentence,
         overview=_pictures("all", sweep, first, drawn.get(first, ()), WHOLE),
         sections=sections,
@@ -85,6 +89,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         script=explorer.SCRIPT,
         script_hash=explorer.HASH,
         verdicts=names.VERDICTS,
+        inverted=inline.INVERTED,
     )
 
 
@@ -125,7 +130,9 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
         "id": name,
         "experiment": experiment,
         "question": answer.question(part, experiment),
-        "answer": answer.sentence(part, experiment),
+        "answer": headline.headline(part, experiment),
+        "cause": cause.cause(part, experiment),
+        "ranking": answer.sentence(part, experiment),
         "answers": [*profile.notes([part]), *fastest.answers(part, experiment, splits)],
         "summary": _table(
             ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
@@ -180,13 +187,15 @@ def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     return found
 
 
-def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return each scheme's paragraph of theory, where it has one."""
+def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Return each scheme's label, theory in three sentences, and all of it, where it has one."""
     said = names.EXPLANATION.column
     if said not in schemes:
         return []
     known = schemes[schemes[said].notna()]
-    return list(zip(known["label"], known[said]))
+    return [
+        (row["label"], reasons.in_short(Found.of_row(row)), row[said]) for row in as_rows(known)
+    ]
 
 
 def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | None]:
@@ -283,34 +292,25 @@ def _pictures(
 
 
 def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) -> dict[str, Any]:
-    """Return a figure, its caption, and it in words; narrow: its panels stacked, for a phone."""
+    """Return a figure as it is drawn in its file, its caption, and it in words."""
     what = NAMES[name]
     caption = what[0].upper() + what[1:].split(" (")[0]
     found = captions.finding(part, experiment, name)
     words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
     caption = f"{found} ({caption}.)" if found else f"{caption}."
-    place = list(NAMES).index(name)
+    prefix = f"{section}-{list(NAMES).index(name)}-"
+    shown = {"caption": caption, "words": words, "plot": name not in IMAGES}
     svg = file.with_suffix(".svg").read_text(encoding="utf-8")
-    broad = _drawn(part, experiment, name, f"{section}-{place}-", style.SCREEN, svg)
-    column = style.FORMATS["column"]._replace(dpi=240)
-    narrow = _drawn(part, experiment, name, f"{section}-{place}n-", column)
-    return {"caption": caption, "words": words, "broad": broad, "narrow": narrow}
+    if len(svg) <= LARGEST:
+        return {**shown, "svg": inline.element(svg, prefix)}
+    return {**shown, "png": _png(part, experiment, name)}
 
 
-def _drawn(
-    part: Sweep, experiment: str, name: str, prefix: str, shape: style.Shape, svg: str = ""
-) -> dict[str, str]:
-    """Return a figure as an SVG element, or, of many points, as the address of PNG data.
-
-    svg: its file's text, where it is drawn already.
-    """
-    if svg and len(svg) <= LARGEST:
-        return {"svg": inline.element(svg, prefix)}
-    figure = drawing.figure(part, experiment, name, Options(shape=shape))
+def _png(part: Sweep, experiment: str, name: str) -> str:
+    """Return the address of a figure as PNG data."""
+    figure = drawing.figure(part, experiment, name)
     assert figure is not None
-    if not svg and len(svg := output.svg(figure)) <= LARGEST:
-        return {"svg": inline.element(svg, prefix)}
     with TemporaryDirectory() as folder:
         (file,) = output.save(figure, Path(folder) / name, {}, ("png",))
         data = base64.b64encode(file.read_bytes()).decode()
-    return {"png": f"data:image/png;base64,{data}"}
+    return f"data:image/png;base64,{data}"

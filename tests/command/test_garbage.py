@@ -9,7 +9,7 @@ from tests.conftest import ROOT
 LAST = "mlflow.store.tracking.sqlalchemy_store"  # of the large libraries
 CODE = """
 import gc, weakref
-from normbench.command.startup.garbage import OBJECTS, collect_nothing_yet, collect_seldom
+from normbench.command.startup.garbage import COLLECTION_THRESHOLD, collect_nothing_yet, collect_seldom
 
 class Ring:
     def __init__(self):
@@ -24,7 +24,7 @@ collect_nothing_yet()
 assert not gc.isenabled()
 old = weakref.ref(Ring())
 collect_seldom()
-assert gc.isenabled() and gc.get_threshold()[0] == OBJECTS
+assert gc.isenabled() and gc.get_threshold()[0] == COLLECTION_THRESHOLD
 Ring()
 gc.collect()
 print("lives" if old() else "gone")  # what is there by then is not gone through again

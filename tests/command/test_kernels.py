@@ -61,7 +61,7 @@ FLAGS = "fpu sse2 avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl"
 RAN = (
     "import sys; from pathlib import Path; from normbench.command.startup import kernels; "
     "from normbench.engine.fast import processor\n"
-    "processor.FILE = Path(sys.argv[1]); kernels._chosen = lambda: 'Haswell'\n"
+    "processor.CPUINFO = Path(sys.argv[1]); kernels._find_default_kernels = lambda: 'Haswell'\n"
     "kernels.choose(); import os; print(os.environ.get(kernels.VARIABLE))"
 )
 
@@ -99,11 +99,10 @@ def test_a_comparison_runs_with_kernels_for_avx2(with_store, tmp_path, name):
 
 def test_openblas_tells_its_choice_without_being_loaded():
     code = (
-        "import sys; from normbench.command.startup import kernels; name = kernels._chosen()\n"
-        "assert 'numpy' not in sys.modules\n"
-        "from threadpoolctl import threadpool_info; import numpy\n"
-        "names = {p.get('architecture') for p in threadpool_info()}\n"
-        "assert name is None or name in names, (name, names)"
+        "import sys; from normbench.command.startup import kernels; name = "
+        "kernels._find_default_kernels()\nassert 'numpy' not in sys.modules\nfrom threadpoolctl "
+        "import threadpool_info; import numpy\nnames = {p.get('architecture') for p in "
+        "threadpool_info()}\nassert name is None or name in names, (name, names)"
     )
     environment = {key: value for key, value in os.environ.items() if key != kernels.VARIABLE}
     done = subprocess.run(

@@ -116,6 +116,8 @@ class Grid:
             if len(entry.values) > 1 and entry.key in CHOICES
         )
         self._composed: dict[Job, DictConfig] = {}
+        self._files: dict[tuple[str, str | None], DictConfig | None] = {}
+        self._of_files: dict[str, bool] = {}
         self._parsed: dict[str, Any] = {}
         self._parser = parser
         self.jobs = list(dict.fromkeys(self._jobs()))
@@ -186,11 +188,8 @@ class Grid:
             override for override in job if override.split("=")[0] in CHOICES and override in swept
         ]
         for override in chosen:
-            group = override.split("=")[0]
-            option = self._compose((override,))
-            with open_dict(config):
-                config[group] = copy.deepcopy(option[group])
-                config.hydra.runtime.choices[group] = option.hydra.runtime.choices[group]
+            group, name = override.split("=", 1)
+            _exchange(config, group, name, self._option(group, name))
         for override in job:
             if override not in chosen and override not in self._fixed:
                 OmegaConf.update(config, override.split("=")[0], self._parse(override))
@@ -209,11 +208,52 @@ class Grid:
         return self._parsed[override]
 
     def _compose(self, choices: Job) -> DictConfig:
-        """Return the config of one option, with all that is not swept; composed once."""
+        """Return the config of some options, with all that is not swept; composed once."""
         if choices not in self._composed:
+            exchanged = self._exchanged(choices)
             overrides = [*self._fixed, *choices]
-            self._composed[choices] = self._loader.load_sweep_config(self._master, overrides)
+            self._composed[choices] = exchanged or self._loader.load_sweep_config(
+                self._master, overrides
+            )
         return self._composed[choices]
+
+    def _exchanged(self, choices: Job) -> DictConfig | None:
+        """Return the master config with other options; None where Hydra has to compose them."""
+        if not set(self._fixed).issubset(_plain(self._master.hydra.overrides.task)):
+            return None
+        config = copy.deepcopy(self._master)
+        OmegaConf.set_readonly(config.hydra, False)  # as Hydra leaves what it composes
+        for override in choices:
+            group, name = override.split("=", 1)
+            option = self._read(group, name) if self._is_of_files(group) else None
+            if option is None:
+                return None
+            _exchange(config, group, name, option)
+        return config
+
+    def _is_of_files(self, group: str) -> bool:
+        """Return whether the options of a group are those of their files, without a study's."""
+        if group not in self._of_files:
+            chosen_names = self._master.hydra.runtime.choices
+            option = self._read(group, chosen_names.get(group))
+            is_unchanged = option is not None and _plain(option) == _plain(self._master[group])
+            self._of_files[group] = is_unchanged and not chosen_names.get("experiment")
+        return self._of_files[group]
+
+    def _read(self, group: str, name: str | None) -> DictConfig | None:
+        """Return an option as its file and that of every command have it, None where others do."""
+        if (group, name) not in self._files:
+            loader: Any = self._loader
+            load = loader.repository.load_config
+            main_config, option = load(self._master.hydra.job.config_name), load(f"{group}/{name}")
+            is_plain = option and not option.defaults_list and not any(option.header.values())
+            merged_option: Any = (
+                OmegaConf.merge(main_config.config.get(group) or {}, option.config)
+                if is_plain
+                else None
+            )
+            self._files[group, name] = merged_option
+        return self._files[group, name]
 
     def _names(self, group: str) -> list[str]:
         """Return the swept options of a group, in order."""
@@ -225,10 +265,11 @@ class Grid:
     def _having(self, entry: GridEntry) -> list[str]:
         """Return the swept options that have a key; raise `UserError` where none has it."""
         group, names = entry.group, self._names(entry.group)
-        has = [name for name in names if _has(self._option(group, name), entry.key)]
+        key = entry.key.removeprefix(f"{group}.")
+        has = [name for name in names if _has(self._option(group, name), key)]
         if not has:
-            options = [self._option(group, name)[group] for name in names]
-            valid_keys = {f"{group}.{key}" for option in options for key in option} - {
+            options = [self._option(group, name) for name in names]
+            valid_keys = {f"{group}.{key!s}" for option in options for key in option} - {
                 f"{group}._target_"
             }
             raise UserError(
@@ -238,9 +279,17 @@ class Grid:
         return has
 
     def _option(self, group: str, name: str) -> DictConfig:
-        """Return the config with one option of a group."""
+        """Return an option of a group."""
         overrides = next((entry.overrides for entry in self.entries if entry.key == group), [])
-        return self._compose((f"{group}={name}",) if len(overrides) > 1 else self._first)
+        if (
+            len(overrides) > 1
+            and self._is_of_files(group)
+            and (file_option := self._read(group, name))
+        ):
+            return file_option
+        chosen = (f"{group}={name}",) if len(overrides) > 1 else self._first
+        option: DictConfig = self._compose(chosen)[group]
+        return option
 
     def _jobs(self) -> Iterator[Job]:
         """Yield the overrides of every job, in order; options go to the choices that have them."""
@@ -312,6 +361,17 @@ def _is_setting(key: str) -> bool:
     """Return whether a key is checked by itself, as it is no choice and no unchecked option."""
     row = ROWS.get(key)
     return key.split(".")[0] not in CHOICES or (row is not None and row.check is not None)
+
+
+def _exchange(config: DictConfig, group: str, name: str, option: DictConfig) -> None:
+    """Put a copy of an option into a config in place of another of its group."""
+    with open_dict(config):
+        config[group] = copy.deepcopy(option)
+        config.hydra.runtime.choices[group] = name
+
+
+def _plain(config: DictConfig) -> Any:
+    return OmegaConf.to_container(config, resolve=False)
 
 
 def _has(config: DictConfig, key: str) -> bool:

@@ -24,10 +24,10 @@ MEMBER = names.membership("").key
 
 @dataclass(frozen=True)
 class Selection:
-    """The runs of some sweeps in MLflow: which are deleted, and which stay.
+    """The runs of some sweeps in MLflow: what goes, and what stays.
 
-    heirs: for a job that another sweep shares, by its id, that sweep and its run. guests: jobs of
-    other sweeps that these took in.
+    heirs: of a job that another sweep shares, by its id, that sweep and its run. guests: jobs of
+    other sweeps that these took in. cut_off: runs that a deletion which was cut off has left.
     """
 
     sweeps: list[Any]
@@ -35,6 +35,7 @@ class Selection:
     steps: list[Any]
     heirs: Mapping[str, tuple[str, str]]
     guests: list[Any]
+    cut_off: list[Any]
 
     @property
     def runs_to_delete(self) -> list[Any]:
@@ -45,7 +46,9 @@ class Selection:
 
     @property
     def summary(self) -> str:
-        """The numbers of jobs that are deleted, and that stay."""
+        """What goes, and what stays."""
+        if self.cut_off and not self.runs_to_delete:
+            return "the rest of a deletion that was cut off"
         jobs, stay = len(self.jobs) - len(self.heirs), len(self.heirs)
         deleted = f"{jobs} job{'s' * (jobs != 1)}, with artifacts and figures"
         return f"{deleted}; {stay} that other sweeps share stay" if stay else deleted
@@ -79,7 +82,7 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
     other_tags = [run.data.tags for run in all_sweeps if run.info.run_id not in deleted_ids]
     for sweep in selection.sweeps:  # before what says which files are theirs
         _remove_drawn(sweep.data.tags, other_tags)
-    note = writer.remove(selection.runs_to_delete)
+    note = writer.remove(selection.runs_to_delete, selection.cut_off)
     print(f"deleted {sweep_names}: {selection.summary}")
     if note:
         print(note)
@@ -89,14 +92,15 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
 def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
     """Return the runs of sweeps, with those that other sweeps share."""
     runs: dict[str, list[Any]] = {role: [] for role in (names.SWEEP, names.SCHEME, names.STEP)}
-    guests = []
+    guests, cut_off = [], []
     for sweep in sweeps:
-        sweep_runs = writer.of_sweep(sweep)
-        if not sweep_runs:
+        sweep_runs, deleted = writer.of_sweep(sweep), writer.deleted_of(sweep)
+        if not sweep_runs and not deleted:
             raise ResultsError(
                 f"sweep {clean.line(sweep)}: is not in {writer.store.shown}; "
                 "normbench results list shows them"
             )
+        cut_off += deleted
         for run in sweep_runs:
             runs[run.data.tags[names.ROLE.key]].append(run)
         members = writer.search(names.membership(sweep).exists)
@@ -112,7 +116,9 @@ def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
             )
             if heir:
                 heirs.setdefault(job.info.run_id, (other_sweep, heir))
-    return Selection(runs[names.SWEEP], runs[names.SCHEME], runs[names.STEP], heirs, guests)
+    return Selection(
+        runs[names.SWEEP], runs[names.SCHEME], runs[names.STEP], heirs, guests, cut_off
+    )
 
 
 def _confirm(question: str) -> bool:

@@ -5,6 +5,7 @@ that the same command completes what was interrupted.
 """
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -129,9 +130,9 @@ class _Rejudgement:
         }
 
     def take_in(self, number: int, row: Mapping[str, Any], parent: str) -> None:
-        """Record a job in the new sweep: a run judged by the rules, if possible.
+        """Make a job one of the new sweep's: a run that the rules have judged, where there can be.
 
-        Otherwise as it was judged before.
+        Otherwise as it was judged then. One whose arrays are damaged is named and left out.
         """
         if self.writer.ended_member(row["experiment"], self.sweep_id, number):
             return
@@ -139,7 +140,11 @@ class _Rejudgement:
         job_place = self._locate(run, number, parent)
         known_run, record = self._find_known(run, job_place), None
         if not known_run:
-            record = rejudge.rejudged(run, job_place, input_of(self.writer.run(run.run_id)))
+            try:
+                record = rejudge.rejudged(run, job_place, input_of(self.writer.run(run.run_id)))
+            except ResultsError as error:
+                print(f"{error}; it is left out", file=sys.stderr)
+                return
         if record is None:
             self.writer.adopt(known_run or run.run_id, job_place.tags[names.JOB.key])
             return

@@ -1,15 +1,13 @@
-"""Uses of Hydra's internals, which have no public interface; all of them are here.
+"""What Hydra does not offer as an interface; everything of the kind stands here.
 
 `hydra.main` loads a pickle that a flag names, and starts what a config names (callbacks, logs)
-before this project sees it: here its parts are called instead. Its sweepers live in its own
-namespace package, and a launcher asks its `hydra_context` for the config of each job.
+before this project sees it: its parts are put to work here instead. Its sweepers live in its own
+namespace package.
 """
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,14 +19,12 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
 from hydra.plugins.plugin import Plugin
-from hydra.types import HydraContext
 from hydra.version import setbase
 from omegaconf import DictConfig
 
 from normbench.choices import CONF
 from normbench.command.config import help as helping
 from normbench.command.config.errors import user_errors
-from normbench.command.config.grid import Grid
 from normbench.command.config.hydra_settings import refuse_foreign
 
 
@@ -87,43 +83,3 @@ def register(*plugins: type[Plugin]) -> None:
         plugin.__module__ = home.__name__
         setattr(home, plugin.__name__, plugin)
         Plugins.instance().register(plugin)
-
-
-def hand_configs(launcher: Any, grid: Grid) -> None:
-    """Let a launcher that runs the jobs in this process take their configs from the grid.
-
-    Every other launcher composes them where it runs them: all configs would have to be sent.
-    """
-    if not str(launcher.config.hydra.launcher.get("_target_")).endswith(".BasicLauncher"):
-        return
-    hydra_context = launcher.hydra_context
-    loader = copy(hydra_context.config_loader)  # the grid has the original
-    loader.load_sweep_config = lambda master, overrides: grid.config(tuple(overrides))
-    launcher.hydra_context = HydraContext(config_loader=loader, callbacks=hydra_context.callbacks)
-
-
-@contextmanager
-def deaf_workers(launcher: Any) -> Iterator[None]:
-    """Make the processes that joblib's launcher starts ignore Ctrl-C from their first moment.
-
-    The sweep handles it, and ends them; while they start, they would print a traceback.
-    """
-    if type(launcher).__name__ != "JoblibLauncher":
-        yield
-        return
-    from joblib.externals.loky.backend import fork_exec as loky
-
-    plain = loky.fork_exec
-
-    def masked(*arguments: Any, **named: Any) -> Any:
-        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return plain(*arguments, **named)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
-
-    loky.fork_exec = masked
-    try:
-        yield
-    finally:
-        loky.fork_exec = plain

@@ -13,31 +13,29 @@ from typing import Any, ClassVar, NoReturn
 from hydra._internal.hydra import Hydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override
-from hydra.types import TaskFunction
 
 from normbench.choices import names
 from normbench.command.config import study
-from normbench.command.config.errors import HELP, user_errors
+from normbench.command.config.errors import HELP, no_setting, user_errors
 from normbench.command.config.grid import hold_back
 from normbench.command.config.mistyped import refuse_mistyped, suggest_setting
-from normbench.command.sweep import hydras_own
-from normbench.command.sweep import sweeper as sweep
 from normbench.datasets import MissingFileError
 from normbench.datasets.values import UserError, did_you_mean
-from normbench.settings import CHOICES
+from normbench.settings import CHOICES, ROWS
 
 MAIN_CONFIG = "config"  # the file that every command starts from
 MAX_OPTION_BYTES = 100_000  # bytes of an option's file
 # Of such a file; three may triple it.
 MAX_ALIASES, ALIAS_PATTERN = (20, re.compile(rb"(?<![\w*])\*\w"))
 COMPLETION, SHELLS = ("install", "uninstall", "query"), ("bash", "fish", "zsh")
+KEYS = {"hydra", "experiment", *(row.partition(".")[0] for row in ROWS)}
 INFO_TOPICS = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
 
-def run(arguments: Sequence[str], job: TaskFunction) -> None:
-    """Run the command line: a comparison, or show help, a config, how it is composed.
+def run(arguments: Sequence[str]) -> None:
+    """Do what the words ask for: a comparison, or to show help, a config, how it is composed.
 
-    Raises `UserError` on an unknown flag or setting.
+    Raises `UserError` on a flag or a setting that there is not.
     """
     parser = _parser()
     _refuse_flags(arguments)
@@ -46,6 +44,10 @@ def run(arguments: Sequence[str], job: TaskFunction) -> None:
         print(f"normbench {version('normbench')}")
         return
     refuse_mistyped(options.overrides)
+    if not (options.help or options.cfg or options.info or options.shell_completion):
+        _check(options.overrides, of_files=options.config_dir is None)
+    from normbench.command.sweep import hydras_own  # late: a mistake in a name is told before
+
     with hydras_own.started(_folder(options.config_dir)) as hydra:
         if options.help:
             hydra.app_help(MAIN_CONFIG, parser, options)
@@ -57,21 +59,21 @@ def run(arguments: Sequence[str], job: TaskFunction) -> None:
             _check_completion(options.overrides)
             hydra.shell_completion(MAIN_CONFIG, options.overrides)
         else:
-            _compare(hydra, arguments, options.overrides, job)
+            _compare(hydra, arguments, options.overrides)
 
 
-def _compare(
-    hydra: Hydra, arguments: Sequence[str], overrides: Sequence[str], job: TaskFunction
-) -> None:
+def _compare(hydra: Hydra, arguments: Sequence[str], overrides: Sequence[str]) -> None:
     """Run a comparison; a study whose data are unavailable runs on other data, and says so.
 
     arguments: the command line as typed; overrides: the settings among them.
     """
-    _check(overrides)
+    from normbench.command.sweep import sweeper as sweep
+    from normbench.command.sweep.sweep_job import run_job
+
     composed_overrides, option_overrides = hold_back(overrides)
     sweep.register(arguments, option_overrides)
     try:
-        hydra.multirun(MAIN_CONFIG, job, composed_overrides)
+        hydra.multirun(MAIN_CONFIG, run_job, composed_overrides)
     except MissingFileError as missing:
         stand_in = study.stand_in(overrides)
         if not stand_in:
@@ -81,7 +83,7 @@ def _compare(
             f"its source: {shlex.join(stand_in)}",
             file=sys.stderr,
         )
-        _compare(hydra, [*arguments, *stand_in], [*overrides, *stand_in], job)
+        _compare(hydra, [*arguments, *stand_in], [*overrides, *stand_in])
 
 
 class _Parser(argparse.ArgumentParser):
@@ -186,8 +188,11 @@ def _refuse_bomb(file: Path) -> None:
         )
 
 
-def _check(overrides: Sequence[str]) -> None:
-    """Raise `UserError` for overrides that Hydra accepts and that mean nothing to a comparison."""
+def _check(overrides: Sequence[str], of_files: bool) -> None:
+    """Raise `UserError` for words that mean nothing to a comparison.
+
+    of_files: all settings are ours, so that Hydra need not compose them to refuse another.
+    """
     for override_text in overrides:
         with user_errors(override_text):
             (override,) = OverridesParser.create().parse_overrides([override_text])
@@ -201,6 +206,9 @@ def _check(overrides: Sequence[str]) -> None:
                 f"{override_text}: adds a setting that nothing reads; write {bare} for a setting "
                 "that exists (normbench --cfg job lists them)"
             )
+        is_known_key = override.key_or_group.split("/")[0].split(".")[0] in KEYS
+        if of_files and not is_known_key and not override.package:
+            raise UserError(no_setting(override.key_or_group))
         if override.key_or_group == "experiment" and override.is_sweep_override():
             raise UserError(
                 f"{override_text}: each study sets a sweep of its own, so that several cannot be "

@@ -1,7 +1,7 @@
 """A sweep: its jobs are checked before any starts, share one parent run, and end in one table.
 
-Heavy libraries are imported where they are needed, so that `--help` and `--cfg job` do without
-them.
+With `__main__`, `config` and `job`, the only place that knows Hydra. Heavy libraries are imported
+where they are needed, so that `--help` and `--cfg job` do without them.
 """
 
 import json
@@ -11,9 +11,10 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,18 +27,19 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from normbench import CHECKOUT, names
-from normbench.command.config import compose, resolvers, study
+from normbench.command.config import compose, hydra_settings, resolvers, study
 from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError, user_errors
 from normbench.command.config.grid import Grid, hold_back, overridden
 from normbench.command.startup.garbage import collect_seldom
 from normbench.command.startup.kernels import in_use
-from normbench.command.sweep import hydras_own, recorded
+from normbench.command.sweep import hydras_own, launching, recorded
 from normbench.command.sweep import printing as output
 from normbench.command.sweep.file_reading import FileReading
 from normbench.command.sweep.progress import telling_phase
 from normbench.command.sweep.queues import LOST, Queue, describe_lost
 from normbench.command.sweep.specs import Specs
+from normbench.command.sweep.sweep_job import run_spec
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
 from normbench.recording.store.places import own_place
@@ -47,8 +49,6 @@ from normbench.results.store.owner import LOCK
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-# Jobs handed to the launcher, which keeps what became of each until all are done.
-JOBS_PER_LAUNCH = 100
 
 
 class Sweep(Sweeper):
@@ -67,9 +67,11 @@ class Sweep(Sweeper):
     ) -> None:
         """Store what Hydra composed, and the launcher that the config names."""
         self.loader, self.config = hydra_context.config_loader, config
-        self.launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
+        self.launcher = None
+        if config.hydra.launcher.get("_target_") == hydra_settings.QUEUE:
+            self.launcher = Plugins.instance().instantiate_launcher(
+                hydra_context=hydra_context, task_function=task_function, config=config
+            )
 
     def sweep(self, arguments: list[str]) -> Any:
         """Check, run and conclude a sweep; exit with code 1 or 2 where jobs failed."""
@@ -91,9 +93,7 @@ class Sweep(Sweeper):
                     [*options, *self.option_overrides],
                 )
                 grid = Grid(self.loader, self.config, overrides, option_overrides)
-            recorded_runs = recorded.find_recorded(
-                self.specs.get(grid, overrides) for overrides in grid.jobs
-            )
+            recorded_runs = recorded.find_recorded(self._numbered(grid))
             if recorded_runs is None:
                 phase = telling_phase("before the first job", "reads data and checks settings")
                 with phase, FileReading("the first job's data"):
@@ -104,9 +104,7 @@ class Sweep(Sweeper):
                 self._tell(grid)
                 names_of = dict.fromkeys(spec.experiment for spec, _ in recorded_runs)
                 self._start(list(names_of), len(grid.jobs))
-                outcomes = recorded.adopt_recorded(
-                    recorded_runs, self.writer, self.sweep_id, self.folder
-                )
+                outcomes = [self._take(grid, spec, run) for spec, run in recorded_runs]
             code = self._conclude(outcomes)
         except BaseException as error:
             self._stop(error)
@@ -193,39 +191,54 @@ class Sweep(Sweeper):
         _share_threads(self.config)
 
     def _launch(self, grid: Grid) -> list[dict[str, Any]]:
-        """Return the outcome of every job. An error that is not a job's own is raised at the end.
+        """Return what became of every job. An error that is not a job's own is raised at the end.
 
         Raises `SweepError` where a launcher's process was killed.
         """
         collect_seldom()
-        hydras_own.hand_configs(self.launcher, grid)
-        assert self.launcher is not None
-        outcomes: list[dict[str, Any]] = []
-        bug: Exception | None = None
-        at_once = self.launcher.at_once if isinstance(self.launcher, Queue) else JOBS_PER_LAUNCH
-        for first in range(0, len(grid.jobs), at_once):
-            batch = grid.jobs[first : first + at_once]
-            try:
-                with hydras_own.deaf_workers(self.launcher):
-                    job_returns = self.launcher.launch(batch, initial_job_idx=first)
-            except BrokenProcessPool as error:
-                raise SweepError(
-                    "a job's process was killed, perhaps for want of memory; the same command runs "
-                    "what is not recorded (with hydra.launcher.n_jobs=1 one job has all the memory)"
-                ) from error
-            for job_return in job_returns:
-                try:
-                    outcomes.append(job_return.return_value)
-                except Exception as error:
-                    bug = bug or error
-        if bug:
-            raise bug
+        try:
+            job_returns = self._launched(grid)
+        except BrokenProcessPool as error:
+            raise SweepError(
+                "a job's process was killed, perhaps for want of memory; the same command runs "
+                "what is not recorded (with hydra.launcher.n_jobs=1 one job has all the memory)"
+            ) from error
+        for job_overrides, job_return in zip(grid.jobs, job_returns):
+            if isinstance(job_return, Exception):
+                print(
+                    f"the job of {clean.line(shlex.join(job_overrides))} has a bug", file=sys.stderr
+                )
+                raise job_return
+        outcomes = [
+            job_return for job_return in job_returns if not isinstance(job_return, Exception)
+        ]
         for number, outcome in enumerate(outcomes):
             if outcome["failure"] == LOST:
                 outcome |= self._find_ended(number)
         with suppress(OSError):  # not empty: what waits there is the next command's
             (self.folder / leftovers.PENDING).rmdir()
         return outcomes
+
+    def _launched(self, grid: Grid) -> list[launching.Outcome]:
+        """Return what became of every job, in order."""
+        assert self.config is not None
+        jobs = self._numbered(grid)
+        if isinstance(self.launcher, Queue):
+            return launching.run_in_queue(self.launcher, list(jobs), partial(self._take, grid))
+        beside = self.config.hydra.launcher.get("n_jobs")
+        if beside is None:
+            return launching.run_in_sequence(run_spec, jobs)
+        return launching.run_in_parallel(run_spec, jobs, beside)
+
+    def _numbered(self, grid: Grid) -> Iterator[JobSpec]:
+        """Yield the jobs of a grid, with their numbers."""
+        for number, job_overrides in enumerate(grid.jobs):
+            yield replace(self.specs.get(grid, job_overrides), number=number, folder=self.folder)
+
+    def _take(self, grid: Grid, spec: JobSpec, run: Any) -> dict[str, Any]:
+        """Add a recorded job to this sweep; return its outcome."""
+        writer, jobs = self.writer, len(grid.jobs)
+        return recorded.adopt_recorded(spec, run, writer, self.sweep_id, self.folder, jobs)
 
     def _find_ended(self, number: int) -> dict[str, Any]:
         """Return the outcome of a job that ended before its task was lost, or an empty one."""

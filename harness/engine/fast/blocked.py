@@ -9,6 +9,7 @@ by methods that the loop calls.
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -108,19 +109,16 @@ class Blocked(Objective):
             self.thread_spans(runs),
         )
         with QUIET():
-            costs = np.sum([sums_of_span.costs for sums_of_span in sums], axis=0)
-            counts = (
-                np.sum([sums_of_span.counts for sums_of_span in sums], axis=0)
-                if self.classify
-                else None
-            )
+            costs, total, counts = sums[0]
+            for sums_of_span in sums[1:]:
+                costs += sums_of_span.costs
+                counts += sums_of_span.counts
+                if with_gradient:
+                    total += sums_of_span.gradient
             gradient = None
             if with_gradient:
-                total = sums[0].gradient
-                for sums_of_span in sums[1:]:
-                    total += sums_of_span.gradient
                 gradient = self.gradient_out(total, runs).reshape(weights.shape)
-            return self.mean(weights, costs, gradient, counts)
+            return self.mean(weights, costs, gradient, counts if self.classify else None)
 
     # What a wrapper may change.
 
@@ -177,7 +175,7 @@ class Blocked(Objective):
 
     def _runs_per_pass(self, runs: int) -> int:
         """Return how many runs a pass over the points takes: all, where they fit in memory."""
-        size = ARRAYS_PER_RUN * self.x.itemsize * int(np.prod(self.shape))
+        size = ARRAYS_PER_RUN * self.x.itemsize * prod(self.shape)
         if runs * size <= SMALL_STACK_BYTES:
             return runs
         return max(1, min(runs, int(ARRAY_SHARE * available_bytes()) // size))

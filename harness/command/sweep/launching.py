@@ -1,0 +1,103 @@
+"""Run the jobs of a sweep in this process, in processes of joblib, or in a cluster's queue.
+
+Joblib's processes get composed jobs: composing each job again, inside Hydra's own frame, took as
+long as a small job.
+"""
+
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from normbench.command.config.compose import JobSpec
+from normbench.command.startup.garbage import collect_nothing_yet, collect_seldom
+from normbench.command.sweep import recorded
+from normbench.command.sweep.queues import Queue
+from normbench.recording.resume import orphans
+
+Take = Callable[[JobSpec, Any], dict[str, Any]]  # of a job, and the run that holds it
+Run = Callable[[JobSpec], dict[str, Any]]
+Outcome = dict[str, Any] | Exception  # of a job, or a bug
+
+
+def run_in_sequence(run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
+    """Return the outcome of each job, run in this process."""
+    return [_outcome(run, job) for job in jobs]
+
+
+def run_in_parallel(run: Run, jobs: Iterable[JobSpec], processes: int) -> list[Outcome]:
+    """Return the outcome of each job, run in `processes` processes; -1: one for each core."""
+    from joblib import Parallel, delayed
+
+    with guarded_workers():
+        outcomes: list[Outcome] = Parallel(n_jobs=processes, backend="loky")(
+            delayed(_run_in_worker)(run, job) for job in jobs
+        )
+    return outcomes
+
+
+def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outcome]:
+    """Return the outcome of each job; a queue gets only jobs that are not recorded.
+
+    take: adds a recorded job to the sweep.
+    """
+    runs = {job.number: recorded.run_of(job) for job in jobs}
+    unrecorded = [(job.number, list(job.overrides)) for job in jobs if runs[job.number] is None]
+    outcomes: dict[int, Outcome] = {
+        job.number: take(job, runs[job.number]) for job in jobs if runs[job.number] is not None
+    }
+    for first in range(0, len(unrecorded), queue.at_once):
+        batch = unrecorded[first : first + queue.at_once]
+        for (number, _), returned in zip(batch, queue.launch(batch)):
+            try:
+                outcomes[number] = returned.return_value
+            except Exception as bug:
+                outcomes[number] = bug
+    return [outcomes[job.number] for job in jobs]
+
+
+def _outcome(run: Run, job: JobSpec) -> Outcome:
+    """Return the outcome of a job, or the bug that it raised."""
+    try:
+        return run(job)
+    except Exception as bug:
+        return bug
+
+
+def _run_in_worker(run: Run, job: JobSpec) -> Outcome:
+    """Run a job in a process of joblib's, with the garbage collection of the command."""
+    _begin()
+    outcome = _outcome(run, job)
+    collect_seldom()
+    return outcome
+
+
+@cache
+def _begin() -> None:
+    """Disable garbage collection, once in a process."""
+    collect_nothing_yet()
+
+
+@contextmanager
+def guarded_workers() -> Iterator[None]:
+    """Make joblib's processes ignore Ctrl-C and end with this process, from their first moment.
+
+    The sweep handles Ctrl-C, and ends them; while they start, they would print a traceback.
+    """
+    from joblib.externals.loky.backend import fork_exec as loky
+
+    start_process = loky.fork_exec
+
+    def masked(command: list[str], *arguments: Any, **named: Any) -> Any:
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return start_process(orphans.watched(command), *arguments, **named)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
+
+    loky.fork_exec = masked
+    try:
+        yield
+    finally:
+        loky.fork_exec = start_process
