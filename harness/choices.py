@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.values import UserError, did_you_mean, listed, spelled
+from normbench.datasets.values import UserError, check_list, did_you_mean, spell_setting
 from normbench.optimizers import Optimizer
+from normbench.optimizers import preconditioned as _preconditioned
 from normbench.synonyms import remedy
 
 CONF = Path(str(files("normbench.conf")))
@@ -104,7 +105,7 @@ def described(group: str) -> str:
 
 def no_option(group: str, name: str, known: Sequence[str]) -> str:
     """Return that a group has no such option, and what to type: one that is meant, or a list."""
-    setting = spelled(group, name)
+    setting = spell_setting(group, name)
     meant = remedy(group, name, known)
     if meant:
         return f"{setting}: {meant}"
@@ -137,7 +138,7 @@ def allowing(packages: Any) -> Iterator[None]:
     there is no package of a name.
     """
     rule = "a list of packages' names, such as packages=[mypackage]"
-    names = listed("packages", packages, rule)
+    names = check_list("packages", packages, rule)
     if not all(isinstance(name, str) and name.isidentifier() for name in names):
         raise UserError(f"packages={packages}: must be {rule}")
     for name in names:
@@ -279,13 +280,21 @@ def chain(schemes: Any) -> Any:
     return make_pipeline(*(_link(entry) for entry in schemes))
 
 
-def _link(entry: Any) -> Any:
-    """Return the scheme that an entry of a chain stands for."""
+def preconditioned(scheme: Any = "pca_sphere") -> Optimizer:
+    """Return gradient descent preconditioned by a named scheme, see `optimizers.preconditioned`.
+
+    scheme: as an entry of `chain`. Raises `UserError` on a name or a setting that does not exist.
+    """
+    return _preconditioned(_link(scheme, "optimizer.scheme"))
+
+
+def _link(entry: Any, setting: str = "normalizer.schemes") -> Any:
+    """Return the scheme that an entry of a setting stands for."""
     named = {entry: {}} if isinstance(entry, str) else entry
     alone = isinstance(named, Mapping) and len(named) == 1
     if not alone or not isinstance(next(iter(named.values())), Mapping):
         raise UserError(
-            f"normalizer.schemes: {entry} is not a scheme; give a name, or a name with its "
+            f"{setting}: {entry} is not a scheme; give a name, or a name with its "
             "settings, such as {pca:{components:2}}"
         )
     ((name, settings),) = named.items()

@@ -123,7 +123,7 @@ def test_test_points_are_judged(sweep):
     _, done, found = sweep
     splits = heldout.by_split(found)
     assert len(splits) == 2 * 2
-    for word in ("Descends fastest: ", "Predicts best: ", "test error, %"):
+    for word in ("Fastest", "Predicts best: ", "test error, %"):
         assert word in done.stdout
     step = found.of_role("step").iloc[0]
     assert step["test_points"] == pytest.approx(0.3 * 569, abs=1)

@@ -14,6 +14,7 @@ from normbench.command.config.compose import JobSpec
 from normbench.command.startup.garbage import collect_nothing_yet, collect_seldom
 from normbench.command.sweep import recorded
 from normbench.command.sweep.queues import Queue
+from normbench.recording.resume import orphans
 
 Take = Callable[[JobSpec, Any], dict[str, Any]]  # of a job, and the run that holds it
 Run = Callable[[JobSpec], dict[str, Any]]
@@ -29,7 +30,7 @@ def side_by_side(run: Run, jobs: Iterable[JobSpec], processes: int) -> list[Outc
     """Return what became of each job, run in so many processes; -1: in one a core."""
     from joblib import Parallel, delayed
 
-    with deaf_workers():
+    with guarded_workers():
         outcomes: list[Outcome] = Parallel(n_jobs=processes, backend="loky")(
             delayed(_beside)(run, job) for job in jobs
         )
@@ -77,19 +78,19 @@ def _begin() -> None:
 
 
 @contextmanager
-def deaf_workers() -> Iterator[None]:
-    """Let the processes that joblib starts not hear Ctrl-C, from the first moment on.
+def guarded_workers() -> Iterator[None]:
+    """Let joblib's processes not hear Ctrl-C, and end with this one, from the first moment on.
 
-    It is the sweep's, which ends them; while they begin, they would print a traceback.
+    Ctrl-C is the sweep's, which ends them; while they begin, they would print a traceback.
     """
     from joblib.externals.loky.backend import fork_exec as loky
 
     plain = loky.fork_exec
 
-    def masked(*arguments: Any, **named: Any) -> Any:
+    def masked(command: list[str], *arguments: Any, **named: Any) -> Any:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return plain(*arguments, **named)
+            return plain(orphans.watched(command), *arguments, **named)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
