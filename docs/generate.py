@@ -62,6 +62,7 @@ FOLDERS = {
     "research": "Claims of research",
 }
 # The formulas of scikit-learn's schemes: m is the mean, s the standard deviation (divided by P).
+SECTIONS = ("Args", "Returns", "Raises", "Attributes", "References")  # of docstrings
 FORMULAS = {
     "identity": "z = x",
     "centre": "z = x - m",
@@ -102,7 +103,19 @@ def described(group: str, name: str, target: str) -> str:
         return ""
     docstring = (inspect.getdoc(choice) or "").removeprefix("Return ")
     paragraphs = capitalized(docstring).split("\n\n")
-    return "".join(f"{_prose(paragraph)}\n\n" for paragraph in paragraphs)
+    return "".join(f"{_section(paragraph)}\n\n" for paragraph in paragraphs)
+
+
+def _section(paragraph: str) -> str:
+    """Return one paragraph of a docstring, a section with its title and its entries as a list."""
+    title, _, entries = paragraph.partition(":\n")
+    if title not in SECTIONS:
+        return _prose(paragraph)
+    lines = re.split(r"\n(?=    \S)", f"\n{entries}".replace("\n        ", " "))[1:]
+    if title in ("Returns", "References"):
+        return f"*{title}*: {_prose(' '.join(lines))}"
+    items = (re.sub(r"^\s*(\S+): ", r"`\1`: ", line) for line in lines)
+    return f"*{title}*:\n\n" + "\n".join(f"- {_prose(item)}" for item in items)
 
 
 def _prose(paragraph: str) -> str:
