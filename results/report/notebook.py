@@ -81,14 +81,18 @@ class Comparison:
 
     In a notebook it shows its sentence, why that is so, its table and its histories. What a pandas
     frame can do, it does with its `frame`.
+
+    Attributes:
+        sweep: The runs, as the reader of the store has them.
+        notes: Sentences that say that the comparison still runs, or was stopped.
     """
 
     sweep: runs.Sweep
-    notes: Sequence[str] = ()  # that the comparison still runs, or was stopped, in sentences
+    notes: Sequence[str] = ()
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every run: one row a run and iteration.
+        """Every run, with one row a run and iteration.
 
         Columns: normalizer (with what tells it from others of that name), step_size, iteration,
         cost (mean over points), misclassifications (NaN for regression), verdict, and of points
@@ -105,7 +109,7 @@ class Comparison:
 
     @cached_property
     def histories(self) -> pd.DataFrame:
-        """The best run of each scheme: one row a run and iteration, as `results table` has it."""
+        """The best run of each scheme, one row a run and iteration, as `results table` has it."""
         return tables.histories(self.sweep)
 
     @cached_property
@@ -115,20 +119,28 @@ class Comparison:
 
     @cached_property
     def cross_validation(self) -> pd.DataFrame:
-        """One row a scheme: what `folds` found of points held out; empty without them."""
+        """What `folds` found of points held out, one row a scheme; empty without them."""
         return Table(heldout.cross_validated(self.sweep))
 
     @cached_property
     def sentence(self) -> str:
-        """The answer: which scheme is fastest, why, and how all of them end."""
+        """Which scheme is fastest, why, and how all of them end."""
         causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
         words = [headline.headline(self.sweep), *causes * (len(self.sweep.experiments) == 1)]
         return " ".join([*filter(None, words), answer.overall(self.sweep)])
 
     def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
-        """Return a figure by its name, such as `melt`; experiment: where there are several.
+        """Draw a figure.
 
-        Raises ResultsError for a figure that there is not, or of which nothing was recorded.
+        Args:
+            name: One of the names on the page *Figures*, such as `melt`.
+            experiment: Which data set and cost, such as `iris-softmax`; the first by default.
+
+        Returns:
+            A figure of matplotlib.
+
+        Raises:
+            ResultsError: There is no such figure, or nothing was recorded for it.
         """
         if name not in NAMES:
             raise ResultsError(f"figure {name}: there is none; there are {', '.join(NAMES)}")
@@ -142,7 +154,17 @@ class Comparison:
         return drawn
 
     def report(self, file: str | Path) -> Path:
-        """Write the report, one page that stands alone; return its file."""
+        """Write the report, one page that opens without a network.
+
+        Args:
+            file: Where it is written; a file of this name is replaced.
+
+        Returns:
+            The file.
+
+        Raises:
+            ResultsError: It cannot be written there.
+        """
         place = Path(file)
         try:
             place.write_text(report.render(self.sweep), encoding="utf-8")
@@ -188,9 +210,17 @@ class Comparison:
 
 
 def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:
-    """Return what was recorded, as `compare` returns it.
+    """Load a recorded comparison.
 
-    sweep: its id, or `last` for the last one that has results. Raises ResultsError where there is
-    no such store or sweep, and where no job of it is recorded.
+    Args:
+        sweep: Its id, as `normbench results list` prints it; `last` for the last one that has
+            results.
+        store: An MLflow store or server; by default `mlflow.db` in the working folder.
+
+    Returns:
+        What `compare` returns.
+
+    Raises:
+        ResultsError: There is no such store or sweep, or no job of it is recorded.
     """
     return Comparison(*state.read(store, () if sweep == "last" else (sweep,)))
