@@ -139,8 +139,8 @@ def _descent(row: dict[Any, Any]) -> list[str]:
     if wrong is not None:
         ended.append(f"{wrong:g} misclassified")
     limits = {
-        "falls up to": (names.LARGEST_FALLING, names.CENSORED_FALLING),
-        "levels up to": (names.LARGEST_CONVERGENT, names.CENSORED),
+        "always falls up to": (names.LARGEST_FALLING, names.CENSORED_FALLING),
+        "converges up to": (names.LARGEST_CONVERGENT, names.CENSORED),
     }
     for text, (metric, censored) in limits.items():
         limit = bounded(_number(row, metric), row.get(censored.column))
