@@ -21,7 +21,7 @@ ALONE := OMP_NUM_THREADS=1 $(PYTHON) -m pytest -n 2
 GALLERY := lecture notes exercises research
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compare textbook gallery leaderboard test test-lowest slow test-server whole check mutants bench docs dashboard clean
+.PHONY: help setup compare textbook gallery leaderboard measured test test-lowest slow test-server whole check mutants bench docs dashboard clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -79,6 +79,9 @@ leaderboard: $(READY) ## every scheme on every bundled data set, and who is fast
 		'normalizer=glob(*,exclude=[chain,random_rotation])' 'figures=[overview]'
 	$(VENV)/bin/normbench results profile --out outputs/leaderboard
 
+measured: $(READY) ## after make textbook and make gallery: what they measured, for the documentation
+	@$(PYTHON) docs/measured.py sqlite:///mlflow.db
+
 test: $(TESTS) ## the tests
 	$(PYTHON) -m pytest -n 2 -m "not slow"
 
@@ -106,7 +109,7 @@ check: $(TESTS) ## format, lint and types, as pre-commit and CI run them
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m tests.types
 
-docs: $(DOCS) ## the documentation, to be opened in a browser; needs no network once set up
+docs: $(DOCS) ## the documentation and three reports, to be opened in a browser: a minute, no network
 	@$(PYTHON) -m sphinx -q -W --keep-going -b html docs outputs/docs
 	@echo "file://$(CURDIR)/outputs/docs/index.html"
 

@@ -97,4 +97,5 @@ def _with_derivative(formula: Formula, fused: Fused) -> Any:
 
 def total(values: Any) -> NDArray[np.float64]:
     """Return the sum over points `(R,)` of values `(R, p)`, added up in float64."""
-    return np.sum(values, axis=-1, dtype=np.float64)
+    summed: NDArray[np.float64] = np.add.reduce(values, axis=-1, dtype=np.float64)
+    return summed

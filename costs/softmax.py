@@ -1,5 +1,6 @@
 """The two-class softmax cost, also called logistic or cross-entropy."""
 
+from functools import cache
 from typing import Any
 
 import autograd.numpy as anp
@@ -16,9 +17,9 @@ def _fused(scores: Any, targets: Any) -> Sums:
     t = scores[:, 0]
     counts = count_false(t < 0)
     # Above the cap, log(1 + e^t) = t and sigma(t) = 1 to rounding, and e^t would overflow.
-    cap = np.log(np.finfo(t.dtype).max) - 1
+    cap = _largest_exponent(t.dtype)
     beyond: Any = 0.0
-    if not t.max(initial=0) <= cap:  # and where a number is NaN
+    if not np.maximum.reduce(t, axis=None, initial=0) <= cap:  # and where a number is NaN
         beyond = total(np.maximum(t - cap, 0))
         np.minimum(t, cap, out=t)
     exp_in_place(t)
@@ -27,6 +28,12 @@ def _fused(scores: Any, targets: Any) -> Sums:
     t /= np.add(t, 1, out=scratch)
     scores *= -targets
     return values, counts
+
+
+@cache
+def _largest_exponent(dtype: Any) -> Any:
+    """Return an exponent whose power of e is finite in that type."""
+    return np.log(np.finfo(dtype).max) - 1
 
 
 @declare("binary", curvature=1 / 4, separable=True, fused=_fused)

@@ -10,9 +10,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from normbench.datasets.on_disk.files_on_disk import refuse_silent
-from normbench.datasets.values import UserError, place
+from normbench.datasets.values import UserError, gigabytes, place
 
 SECONDS = (4.0, 30.0)  # to connect, and between two bytes
+LARGEST = 1 << 30  # bytes of a remote file; the largest has 30 MB
 
 
 class MissingFileError(UserError):
@@ -80,11 +81,18 @@ def _check(path: Path, remote: Remote) -> None:
     if path.is_dir():
         raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
     refuse_silent(str(path), path)
+    size = path.stat().st_size
+    if size > LARGEST:  # which would be read for its SHA-256 to the end
+        raise UserError(
+            f"{path}: has {gigabytes(size)}, and {remote.name} has less than {gigabytes(LARGEST)}; "
+            f"it is another file: remove it, and it is downloaded again from "
+            f"{' or '.join(remote.addresses)}"
+        )
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != remote.sha256:
         raise UserError(
-            f"{path}: has the SHA-256 {found} ({path.stat().st_size} bytes) and should have "
+            f"{path}: has the SHA-256 {found} ({size} bytes) and should have "
             f"{remote.sha256}; it is damaged or another file: remove it, and it is downloaded "
             f"again from {' or '.join(remote.addresses)}"
         )

@@ -1,6 +1,7 @@
 """MNIST and Fashion-MNIST: images of 28 x 28 bytes in IDX files."""
 
 import gzip
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
 from normbench.datasets.download import Remote, fetch
-from normbench.datasets.values import listed, one_of, switch, whole
+from normbench.datasets.values import listed, one_of, refuse_larger, switch, whole
 
 SUBSETS = ("test10k", "train60k", "train_test", "all70k")
 MAGIC = {"labels": 2049, "images": 2051}  # two zero bytes, 8 for bytes, the dimensions
@@ -159,23 +160,27 @@ def read_idx(path: Path, kind: str) -> NDArray[np.uint8]:
     """
     remedy = "remove it, and it is downloaded again"
     try:
-        content = gzip.decompress(path.read_bytes())
+        with gzip.open(path) as file:
+            magic = int.from_bytes(file.read(4), "big")
+            if magic != MAGIC[kind]:
+                raise UserError(
+                    f"{path}: starts with {magic}, an IDX file of {kind} with {MAGIC[kind]}; "
+                    f"{remedy}"
+                )
+            header = file.read(4 * (magic % 256))
+            shape = tuple(map(int, np.frombuffer(header[: len(header) // 4 * 4], ">u4")))
+            expected = math.prod(shape)
+            refuse_larger(f"{path}", expected, remedy)
+            content = file.read(expected + 1)  # however much it unpacks to
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: is no whole gzip file ({error}); {remedy}") from error
-    magic = int.from_bytes(content[:4], "big")
-    if magic != MAGIC[kind]:
-        raise UserError(
-            f"{path}: starts with {magic}, an IDX file of {kind} with {MAGIC[kind]}; {remedy}"
-        )
-    header = 4 * (1 + magic % 256)
-    shape = tuple(np.frombuffer(content[4:header], ">u4").astype(int))
-    expected = int(np.prod(shape))
-    if len(content) - header != expected:
+    if len(shape) != magic % 256 or not expected or len(content) != expected:
+        held = "more" if len(content) > expected else len(content)
         raise UserError(
             f"{path}: announces {' x '.join(map(str, shape))} = {expected} bytes of {kind} and "
-            f"holds {len(content) - header}; {remedy}"
+            f"holds {held}; {remedy}"
         )
-    values = np.frombuffer(content, np.uint8, offset=header)
+    values = np.frombuffer(content, np.uint8)
     return values.reshape(shape[0], -1) if kind == "images" else values
 
 

@@ -7,6 +7,8 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER))
 
+import comparisons  # noqa: E402
+import diagrams  # noqa: E402
 import generate  # noqa: E402
 
 project = "normbench"
@@ -15,6 +17,8 @@ html_title = "normbench"
 html_theme = "furo"
 html_show_copyright = False
 html_copy_source = False
+html_extra_path = ["generated/beside"]
+exclude_patterns = ["generated/reports.md"]  # a part of the first page
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
@@ -28,7 +32,15 @@ def escape_bars(
     lines[:] = [line.replace("|weights|", r"\|weights\|") for line in lines]
 
 
+def write_generated(app: Any, config: Any) -> None:
+    """Write what the pages show: comparisons first, then the pages about them."""
+    folder = FOLDER / "generated"
+    comparisons.write(folder)
+    diagrams.write(folder / "pictures")
+    generate.write(folder)
+
+
 def setup(app: Any) -> None:
     """Connect this project's steps to sphinx."""
-    app.connect("builder-inited", lambda app: generate.write(FOLDER / "generated"))
+    app.connect("config-inited", write_generated)  # before sphinx looks for html_extra_path
     app.connect("autodoc-process-docstring", escape_bars)

@@ -8,13 +8,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+import comparisons
 import yaml
 
 from normbench import choices
 from normbench.results.figures import BY_DEFAULT, NAMES
 from normbench.settings import ROWS
 
+ROOT = Path(__file__).resolve().parent.parent
 EXPERIMENTS = choices.CONF / "experiment"
+GALLERY = ROOT / "results" / "studies" / "gallery"
+MEASURED = ROOT / "docs" / "measured.yaml"
 OPTION = re.compile(r"^(?!_target_)(\w+): *(.*?)(?: +# *(.*))?$", re.MULTILINE)
 RECORDED = re.compile(r" \((record=\[\w+\])\)")
 CODE = re.compile(r"(`[^`]*`)")
@@ -150,27 +154,52 @@ def choices_page() -> str:
     return page
 
 
-def figures_page() -> str:
-    """Return the page of every figure: what it shows, and its command."""
+def figures_page(folder: Path) -> str:
+    """Return the page of every figure: its question, its picture, what it shows, its command.
+
+    folder: where the pictures are, if they were drawn.
+    """
     page = (
         "# Figures\n\n"
-        "A comparison draws the figures for which something was recorded. Those that name "
-        "`record` need that setting in the command of the comparison. "
+        "A comparison draws the figures for which something was recorded; those that name `record` "
+        "need that setting. Each picture here was drawn from the comparison under it. "
         "[Make figures, films, handouts](../teaching.md) has formats and sizes.\n\n"
     )
-    page += row("figure", "what it shows", "needs", "command") + row("---", "---", "---", "---")
     for name, help_line in NAMES.items():
-        record = RECORDED.search(help_line)
-        need = f"`'{record[1]}'`" if record else ""
-        shows = escaped(RECORDED.sub("", help_line))
+        picture = comparisons.PICTURES.get(name)
+        shows = escaped(capitalized(RECORDED.sub("", help_line)))
         shows += "" if name in BY_DEFAULT else "; drawn only if it is named"
-        page += row(f"`{name}`", shows, need, f"`normbench results figure {name}`")
-    page += row(
-        "`profiles`",
-        "share of problems that a scheme solves within a factor of the fastest",
-        "",
-        "`normbench results profile --out profiles`",
+        page += f"## {name}\n\n"
+        page += f"**{picture.question}** {shows}.\n\n" if picture else f"{shows}.\n\n"
+        moving = (folder / "pictures" / f"{name}.gif").is_file()
+        page += image(folder, f"pictures/{name}.{'gif' if moving else 'png'}", shows)
+        page += f"```\n{picture.command}\n" if picture else "```\n"
+        page += f"normbench results figure {name}\n```\n\n"
+    return page + (
+        "## profiles\n\n"
+        "**Which scheme is fastest over many data sets?** Share of problems that a scheme solves "
+        "within a factor of the fastest.\n\n"
+        "```\nnormbench results profile --out profiles\n```\n"
     )
+
+
+def image(folder: Path, file: str, text: str) -> str:
+    """Return a picture with its alternative text; '' where it was not drawn."""
+    return f"![{text}]({file})\n\n" if (folder / file).is_file() else ""
+
+
+def reports_page() -> str:
+    """Return the part of the first page that links to the reports."""
+    page = ""
+    made = comparisons.reports()
+    folder = comparisons.BESIDE.partition("/")[2]
+    for name, report in comparisons.REPORTS.items():
+        linked = f'<a href="{folder}/{name}.html">{report.title}</a>'
+        title = linked if name in made else report.title
+        if comparisons.TABLE in report.command:
+            title += f' (<a href="{folder}/{comparisons.TABLE}">the table</a>)'
+        left_out = "" if name in made else " Left out: its data were not in `data_dir`."
+        page += f"- {title}: `{report.command}`.{left_out}\n"
     return page
 
 
@@ -187,53 +216,93 @@ def value_text(value: Any) -> str:
     return " to ".join(f"{each:g}" for each in value) if isinstance(value, list) else f"{value:g}"
 
 
-def expected_table(entries: list[dict[str, Any]]) -> str:
-    """Return what a study expects, a line a number."""
-    page = row("number", "expected", "within", "why ours differs")
-    page += row("---", "---", "---", "---")
+def expected_table(entries: list[dict[str, Any]], rows: list[dict[str, str]]) -> str:
+    """Return what a study expects and what it measured, a line a number.
+
+    rows: the study's part of `measured.yaml`; empty for a study that nobody could run.
+    """
+    page = row("number", "expected", "within", "measured", "verdict", "why ours differs")
+    page += row(*["---"] * 6)
+    measured = {each["what"]: each for each in rows}
     for entry in entries:
         what = escaped(entry["what"])
         runs = ", ".join(f"{key}={each}" for key, each in entry.get("of", {}).items())
         what += f" (`{runs}`)" if runs else ""
         expected = escaped(str(entry["says"])) if "says" in entry else value_text(entry["value"])
-        page += row(what, expected, entry.get("within", ""), escaped(entry.get("why", "")))
+        ours = measured.get(entry["what"], {"measured": "not measured", "verdict": ""})
+        why = entry.get("why", "") if ours["verdict"] != "agrees" else ""
+        cells = (ours["measured"], ours["verdict"], escaped(why))
+        page += row(what, expected, entry.get("within", ""), *cells)
     return page + "\n"
 
 
-def studies_page() -> str:
-    """Return the page of every study: question, answer, source, command and expected numbers."""
-    measured = answers()
+def schemes_table(rows: list[dict[str, str]]) -> str:
+    """Return what a study without expected numbers measured, a line a scheme."""
+    page = row("scheme", "the source says", "measured") + row(*["---"] * 3)
+    for each in rows:
+        page += row(*(escaped(each[key]) for key in ("scheme", "the source says", "measured")))
+    return page + "\n"
+
+
+def study_picture(folder: Path, study: str, question: str) -> str:
+    """Return a study's picture: one of the repository, or one drawn from its recorded result."""
+    name = study.split("/")[1]
+    candidates = [
+        f"../../{file.relative_to(ROOT)}" for file in sorted((GALLERY / name).glob("*.png"))
+    ]
+    command = f"normbench experiment={study}"
+    candidates += [
+        f"pictures/{figure}.png"
+        for figure, picture in comparisons.PICTURES.items()
+        if picture.command == command
+    ]
+    drawn = sorted((folder / "pictures" / "studies" / name).glob("*.png"))
+    candidates += [str(file.relative_to(folder)) for file in drawn]
+    return next((image(folder, file, question) for file in candidates), "")
+
+
+def studies_page(folder: Path) -> str:
+    """Return the page of every study: question, answer, picture, expected and measured numbers.
+
+    folder: where the pictures are, if they were drawn.
+    """
+    guide = answers()
+    measured = yaml.safe_load(MEASURED.read_text())
     page = (
         "# Studies\n\n"
         "A study asks one question of one data set, and says which numbers its source leads one to "
-        "expect. `normbench results studies FOLDER` prints what was measured beside them. "
+        "expect. *Measured* is what it came to when it was last run whole (`make measured`); "
+        "tests run the studies again and compare. `normbench results studies FOLDER` prints your "
+        "own numbers beside the expected ones. A picture is here where the study has been run: "
+        "after `make textbook` and `make gallery`, `make docs` draws all of them. "
         "Sections and exercises of the 2nd edition are those of Watt, Borhani, Katsaggelos, "
         "*Machine Learning Refined*. "
         "[How a study is written](../studies.md) explains the files.\n\n"
     )
-    for folder, title in FOLDERS.items():
+    for group, title in FOLDERS.items():
         page += f"## {title}\n\n"
-        files = (EXPERIMENTS / folder).glob("*.yaml")
-        for file in sorted(files, key=lambda file: list(measured).index(file.stem)):
+        files = (EXPERIMENTS / group).glob("*.yaml")
+        for file in sorted(files, key=lambda file: list(guide).index(file.stem)):
             study = yaml.safe_load(file.read_text())["study"]
-            cells = measured[file.stem]
-            question = study.get("question") or f"{capitalized(cells[0])}."
+            cells = guide[file.stem]
+            rows = measured.get(f"{group}/{file.stem}", [])
+            question = escaped(study.get("question") or f"{capitalized(cells[0])}.")
             label = "Answer" if "question" in study else "What to expect"
-            page += f"### {file.stem}\n\n{escaped(question)}\n\n"
+            page += f"### {file.stem}\n\n{question}\n\n"
             page += f"- {label}: {cells[2]}.\n- Source: {escaped(study['source'])}.\n"
-            page += f"- Command: `normbench experiment={folder}/{file.stem}`\n"
+            page += f"- Command: `normbench experiment={group}/{file.stem}`\n"
             need = re.search(r"^# needs ([^ :]*):", file.read_text(), re.MULTILINE)
             page += f"- Needs `{need[1]}` in `data_dir`.\n" if need else ""
-            page += "\n"
-            page += expected_table(study["expected"]) if study.get("expected") else ""
+            page += "\n" + study_picture(folder, f"{group}/{file.stem}", question)
+            expected = study.get("expected")
+            page += expected_table(expected, rows) if expected else schemes_table(rows)
     return page
 
 
-PAGES = {"choices": choices_page, "figures": figures_page, "studies": studies_page}
-
-
 def write(folder: Path) -> None:
-    """Write every generated page into a folder."""
+    """Write every generated page into a folder, beside the pictures that were drawn there."""
     folder.mkdir(exist_ok=True)
-    for name, page in PAGES.items():
-        (folder / f"{name}.md").write_text(page())
+    (folder / "choices.md").write_text(choices_page())
+    (folder / "figures.md").write_text(figures_page(folder))
+    (folder / "studies.md").write_text(studies_page(folder))
+    (folder / "reports.md").write_text(reports_page())

@@ -17,6 +17,7 @@ from typing import Any
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.values import UserError, did_you_mean, listed, spelled
 from normbench.optimizers import Optimizer
+from normbench.optimizers import preconditioned as _preconditioned
 from normbench.synonyms import remedy
 
 CONF = Path(str(files("normbench.conf")))
@@ -279,13 +280,21 @@ def chain(schemes: Any) -> Any:
     return make_pipeline(*(_link(entry) for entry in schemes))
 
 
-def _link(entry: Any) -> Any:
-    """Return the scheme that an entry of a chain stands for."""
+def preconditioned(scheme: Any = "pca_sphere") -> Optimizer:
+    """Return gradient descent preconditioned by a named scheme, see `optimizers.preconditioned`.
+
+    scheme: as an entry of `chain`. Raises `UserError` on a name or a setting that does not exist.
+    """
+    return _preconditioned(_link(scheme, "optimizer.scheme"))
+
+
+def _link(entry: Any, setting: str = "normalizer.schemes") -> Any:
+    """Return the scheme that an entry of a setting stands for."""
     named = {entry: {}} if isinstance(entry, str) else entry
     alone = isinstance(named, Mapping) and len(named) == 1
     if not alone or not isinstance(next(iter(named.values())), Mapping):
         raise UserError(
-            f"normalizer.schemes: {entry} is not a scheme; give a name, or a name with its "
+            f"{setting}: {entry} is not a scheme; give a name, or a name with its "
             "settings, such as {pca:{components:2}}"
         )
     ((name, settings),) = named.items()

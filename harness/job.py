@@ -18,6 +18,7 @@ from normbench.engine.descent import Histories, Progress
 from normbench.engine.fast import threads
 from normbench.engine.midway import Checkpoint
 from normbench.engine.penalty import check_penalty, penalty_of
+from normbench.engine.preconditioner import with_map
 from normbench.engine.problem import Cost, Problem
 from normbench.engine.rounds import Rounds
 from normbench.engine.scheme.applying import check_scheme, normalize
@@ -177,7 +178,7 @@ def run(
     with threads.few(z.size), np.errstate(over="ignore", invalid="ignore"):
         phase("computes theory and the least cost")
         tick = time.perf_counter()
-        parts = (train, job.optimizer, settings, job.rules, job.search, start, rounds)
+        parts = (train, rounds.optimizer, settings, job.rules, job.search, start, rounds)
         here, budget = judged(*parts, histories, known, (fit_seconds, seconds))
         theory_seconds = time.perf_counter() - tick
         phase("takes measures" if settings.refine is False else "tries finer step sizes")
@@ -223,8 +224,9 @@ def _rounds(
     """Return what descends a job's runs, on the quickest equivalent of its problem."""
     settings = job.settings
     work = (len(settings.step_sizes) * settings.starts, settings.iterations)
-    route = quickest(job.engine, train, test, start, job.optimizer, work)
-    parts = (*route, job.optimizer, settings.iterations, settings.shadows, checkpoint)
+    optimizer = with_map(job.optimizer, train)
+    route = quickest(job.engine, train, test, start, optimizer, work)
+    parts = (*route, optimizer, settings.iterations, settings.shadows, checkpoint)
     far = np.inf if traits(job.cost).positively_homogeneous else FAR * job.rules.diverged
     return Rounds(*parts, far=far)
 

@@ -43,6 +43,7 @@ OPTIONS: dict[str, dict[str, str]] = {
         "robust": "robustscaler median",
         "quantile": "quantiletransformer rank ranks",
         "power": "powertransformer yeojohnson boxcox",
+        "contrast": "perimage persample contrastnormalization",
         "unit_norm": "normalizer normalize normalise l2norm unitnormalize",
         "pca_sphere": "whitening whiten whitened white whitener sphering sphered pcawhitening "
         "pcawhiten",

@@ -17,6 +17,7 @@ from normbench.optimizers.momentum import momentum
 from normbench.optimizers.nesterov import nesterov
 from normbench.optimizers.newton import newton
 from normbench.optimizers.normalized import normalized
+from normbench.optimizers.preconditioned import preconditioned
 from normbench.optimizers.rmsprop import rmsprop
 from normbench.optimizers.sign import sign
 
@@ -33,6 +34,7 @@ __all__ = [
     "nesterov",
     "newton",
     "normalized",
+    "preconditioned",
     "rmsprop",
     "sign",
 ]

@@ -36,6 +36,8 @@ class Optimizer(NamedTuple):
     second derivatives, and so needs a cost that has some. gridless: it finds its own step sizes, so
     that a job makes one run of each start, whatever the grid, called step size 1. steady: rounding
     decides where a run ends only where its cost rises at times; of other rules any run may be so.
+    scheme: a transformer whose map the rule steps by, fitted on the points of the problem;
+    `under(T)` is the rule for its map T `(N + 1, M + 1)` on `[1 x]`.
     note: how it differs from what is usually called by its name. A rule
     without an `init` keeps no state.
     """
@@ -48,6 +50,8 @@ class Optimizer(NamedTuple):
     curved: bool = False
     gridless: bool = False
     steady: bool = False
+    scheme: Any = None
+    under: "Callable[[Array], Optimizer] | None" = None
     note: str = ""
 
 

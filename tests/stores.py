@@ -5,8 +5,8 @@ store that several tests read has a server of its own.
 """
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -99,6 +99,21 @@ FIRST = (  # MLflow's own, which it makes with the tables alone
 )
 servers: Servers | None = None  # where `--store server` is given
 _known: dict[Path, Place] = {}
+
+
+@contextmanager
+def on_a_server() -> Iterator[None]:
+    """Let folders have the store of a server until the context exits, whatever was asked for."""
+    global servers
+    before = servers
+    servers = before or Servers()
+    try:
+        yield
+    finally:
+        if not before:
+            servers.end()
+            _known.clear()
+        servers = before
 
 
 def of(folder: Path, own: bool = False) -> Place:

@@ -237,11 +237,10 @@ def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width
     shades = page.evaluate(
         "['body', '.card'].map(of => getComputedStyle(document.querySelector(of)).backgroundColor)"
     )
-    for card in page.locator(".card").all():  # panels are stacked where it is narrow: none is cut
-        assert card.locator("svg:visible, img:visible").count() == 1
-        assert card.evaluate("card => card.scrollWidth <= card.clientWidth")
-    broad = page.locator(".broad:visible").count()
-    assert broad == (0 if width < 500 else page.locator(".card").count())
+    for card in page.locator(".card").all():  # on a phone, letters are legible: a figure scrolls
+        assert card.locator("svg, img").count() == 1
+        scrolls = card.evaluate("card => card.scrollWidth > card.clientWidth")
+        assert scrolls == (width < 500)
     # A figure stays on white in the dark: its text is black.
     assert shades == ["rgb(18, 22, 28)" if scheme == "dark" else WHITE, WHITE]
     if name == "screen":

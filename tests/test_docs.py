@@ -4,11 +4,18 @@ import importlib
 import re
 import subprocess
 import sys
+from html import unescape
+from urllib.parse import unquote
 
+import numpy as np
 import pytest
+import yaml
 
 from normbench import choices
 from normbench.results.figures import NAMES
+from normbench.results.studies import expected
+from tests.datasets.places import data_folder
+from tests.test_rooms import ROOMS
 from tests.wheel import ROOT
 
 DOCS = ROOT / "docs"
@@ -17,6 +24,7 @@ STUDY = re.compile(r"experiment=([a-z]+/[a-z]\w+)")
 REMOTE = re.compile(r"<(?:script|link|img)[^>]+(?:src|href)=\"(?:https?:)?//")
 NUMBER = re.compile(r"\d(?:[\d.,e-]*\d)?")
 PAGES = sorted(DOCS.glob("*.md"))
+TEXTBOOK = [file.stem for file in (choices.CONF / "experiment" / "textbook").glob("*.yaml")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -55,20 +63,26 @@ def test_the_words_that_people_search_for_stand_on_the_page_of_questions():
 
 
 @pytest.fixture
-def generate(monkeypatch):
-    """Import `docs/generate.py` as `docs/conf.py` does, and forget it afterwards."""
+def imported(monkeypatch):
+    """Import modules of `docs/` as `docs/conf.py` does, and forget them afterwards."""
     monkeypatch.syspath_prepend(str(DOCS))
-    yield importlib.import_module("generate")
-    sys.modules.pop("generate")
+    yield importlib.import_module
+    for module in DOCS.glob("*.py"):
+        sys.modules.pop(module.stem, None)
+
+
+@pytest.fixture
+def generate(imported):
+    return imported("generate")
 
 
 def test_the_generated_pages_have_every_choice_figure_and_study(generate, tmp_path):
     generate.write(tmp_path)
-    pages = {name: (tmp_path / f"{name}.md").read_text() for name in generate.PAGES}
+    pages = {file.stem: file.read_text() for file in tmp_path.glob("*.md")}
     for group in generate.GROUPS:
         titles = [f"### `{group}={name}`\n" for name in choices.names(group)]
         assert [title for title in titles if title not in pages["choices"]] == []
-    assert [name for name in NAMES if f"| `{name}` |" not in pages["figures"]] == []
+    assert [name for name in NAMES if f"\n## {name}\n" not in pages["figures"]] == []
     studies = (choices.CONF / "experiment").glob("*/*.yaml")
     commands = [f"`normbench experiment={file.parent.name}/{file.stem}`" for file in studies]
     assert [command for command in commands if command not in pages["studies"]] == []
@@ -86,14 +100,139 @@ def test_markdown_sees_no_markup_in_text_of_the_code(generate):
     assert generate.escaped("l2 * |w|, `a|b_*` <x>") == r"l2 \* \|w\|, `a\|b_*` \<x\>"
 
 
+def test_each_figure_has_a_question_and_a_picture_beside_its_command(imported, generate, tmp_path):
+    comparisons = imported("comparisons")
+    assert list(comparisons.PICTURES) == list(NAMES)
+    assert [name for name, each in comparisons.PICTURES.items() if each.question[-1] != "?"] == []
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "film.gif").touch()
+    page = generate.figures_page(tmp_path)
+    assert page.count("![") == 1
+    assert "](pictures/film.gif)" in page
+    assert [each for each in comparisons.PICTURES.values() if each.command not in page] == []
+
+
+def test_each_command_of_a_report_or_a_picture_has_a_folder_of_its_own(imported):
+    comparisons = imported("comparisons")
+    shown = (*comparisons.REPORTS.values(), *comparisons.PICTURES.values())
+    commands = {each.command for each in shown}
+    assert len({comparisons.folder_of(command) for command in commands}) == len(commands)
+
+
+def test_mnists_report_is_left_out_and_said_where_its_data_are_not(imported, generate, monkeypatch):
+    monkeypatch.setenv("NORMBENCH_DATA", "nowhere")
+    assert list(imported("comparisons").reports()) == ["default", "own_table"]
+    page = generate.reports_page()
+    assert page.count("<a href") == 3
+    assert "Left out: its data were not in `data_dir`." in page
+
+
+def test_what_the_studies_measured_is_of_their_expected_numbers(generate):
+    measured = yaml.safe_load(generate.MEASURED.read_text())
+    files = (choices.CONF / "experiment").glob("*/*.yaml")
+    studies = {f"{file.parent.name}/{file.stem}": file for file in files}
+    assert studies.keys() - measured.keys() == {"exercises/spam"}  # nobody has its file
+    assert measured.keys() <= studies.keys()
+    for name, rows in measured.items():
+        entries = yaml.safe_load(studies[name].read_text())["study"].get("expected", [])
+        assert [row.get("what") for row in rows][: len(entries)] == [e["what"] for e in entries]
+        for entry, row in zip(expected.parse(entries), rows):
+            low, high = entry.bounds
+            shown = [float(each) for each in row["measured"].split(" to ")]  # of 7 digits
+            agrees = all(low - 1e-6 * abs(x) <= x <= high + 1e-6 * abs(x) for x in shown)
+            assert row["verdict"] == ("agrees" if agrees else "differs"), (name, row)
+            assert agrees or entry.why, (name, row)
+
+
+def test_the_picture_of_the_rooms_has_arrows_that_are_permitted(imported):
+    diagrams = imported("diagrams")
+    below = {name: {*row.imports} for name, row in reversed(ROOMS.items())}
+    for name in reversed(ROOMS):
+        below[name] |= {other for each in below[name] for other in below[each]}
+
+    def parts(name):
+        return [room for room in ROOMS if room == name or room.startswith(f"{name}.")]
+
+    for begin, end, *_ in diagrams.ARROWS:
+        permitted = {other for room in parts(begin) for other in below[room]}
+        assert permitted & {*parts(end)}, (begin, end)
+    named = {*diagrams.ROOMS, "results.pages", "results.studies"}  # in the box of results.report
+    tops = {room.partition(".")[0] for room in ROOMS} - {"__main__"}
+    left_out = {"rehearsal", "route", "choices", "synonyms", "points", "settings", "values"}
+    assert tops - left_out == {room.partition(".")[0] for room in named} | {"names"}
+
+
+@pytest.mark.whole
 @pytest.mark.slow
-def test_the_pages_build_without_a_warning_and_load_nothing_from_elsewhere(tmp_path):
+@pytest.mark.parametrize("name", sorted(TEXTBOOK))
+def test_a_study_of_the_textbook_comes_to_what_the_page_says(command, imported, tmp_path, name):
+    words = ["figures=[]", f"data_dir={data_folder()}"]
+    assert command(f"experiment=textbook/{name}", *words).returncode == 0
+    study = f"textbook/{name}"
+    ours = imported("measured").measured(f"sqlite:///{tmp_path}/mlflow.db", "textbook")[study]
+    known = yaml.safe_load((DOCS / "measured.yaml").read_text())[study]
+    assert len(ours) == len(known)
+    for row, before in zip(ours, known):
+        assert NUMBER.sub("", row["measured"]) == NUMBER.sub("", before["measured"])
+        numbers = [[float(each) for each in NUMBER.findall(r["measured"])] for r in (row, before)]
+        np.testing.assert_allclose(*numbers, rtol=1e-2, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Build the pages in a folder; comparisons that `make docs` has recorded are reused."""
     pytest.importorskip("sphinx", reason="make docs installs it")
+    folder = tmp_path_factory.mktemp("built")
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     completed = subprocess.run(
-        [*build, str(DOCS), str(tmp_path)], capture_output=True, text=True, cwd=ROOT
+        [*build, str(DOCS), str(folder)], capture_output=True, text=True, cwd=ROOT
     )
     assert completed.returncode == 0, completed.stderr
-    pages = list(tmp_path.glob("*.html"))
+    return folder
+
+
+@pytest.mark.slow
+def test_the_pages_build_without_a_warning_and_load_nothing_from_elsewhere(built):
+    pages = list(built.glob("*.html"))
     assert len(pages) > len(PAGES)
     assert [page.name for page in pages if REMOTE.search(page.read_text())] == []
+    assert broken_links(built) == []
+    assert (built / "reports" / "default.html").is_file()
+    figures = (built / "generated" / "figures.html").read_text()
+    assert figures.count("_images/") >= len(NAMES)
+
+
+@pytest.mark.slow
+def test_a_search_in_the_pages_finds_words_without_a_server(built):
+    from tests.test_browser import ARGUMENTS, CHROMIUM, playwright
+
+    with playwright.sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page()
+        for word in ("leakage", "epsilon"):
+            page.goto(f"file://{built}/search.html?q={word}")
+            page.wait_for_selector("#search-results a[href^='questions.html']")
+        browser.close()
+
+
+def broken_links(folder):
+    """Return the links of built pages to files and places that are not there."""
+    pages = {
+        page: page.read_text() for page in folder.rglob("*.html") if "reports" not in page.parts
+    }
+    places = {page: {*re.findall(r'\bid="([^"]+)"', text)} for page, text in pages.items()}
+    broken = []
+    for page, text in pages.items():
+        for link in re.findall(r'\b(?:href|src)="([^"]+)"', text):
+            address, _, place = unquote(unescape(link)).partition("#")
+            if re.match(r"\w+:", address):
+                continue
+            target = (page.parent / address.partition("?")[0]).resolve() if address else page
+            if not target.is_file() or (place and place not in places.get(target, {place})):
+                broken.append(f"{page.name}: {link}")
+    return broken
+
+
+def test_a_broken_link_is_seen(tmp_path):
+    (tmp_path / "a.html").write_text('<a id="x" href="b.html"><a href="#y"><a href="#x">')
+    assert broken_links(tmp_path) == ["a.html: b.html", "a.html: #y"]

@@ -6,6 +6,7 @@ from inspect import isfunction
 
 import numpy as np
 import pytest
+import yaml
 from omegaconf import OmegaConf
 from PIL import Image
 
@@ -23,6 +24,7 @@ STUDIES = [
 ]
 GUIDE = (CONF / "experiment" / "README.md").read_text()
 PICTURES = ROOT / "results" / "studies" / "gallery"
+MEASURED = yaml.safe_load((ROOT / "docs" / "measured.yaml").read_text())
 
 
 def described(study):
@@ -37,6 +39,17 @@ def place_of_data(study):
     options = [CONF / "dataset" / f"{name.strip()}.yaml" for name in ",".join(named).split(",")]
     needed = "data_dir" in text + "".join(file.read_text() for file in options)
     return [f"data_dir={data_folder()}"] if needed else []
+
+
+def ranges(study):
+    """Return the numbers of which the source names a range, within which rounding may decide."""
+    return {
+        each["what"] for each in described(study)["expected"] if isinstance(each["value"], list)
+    }
+
+
+def numbers_of(text):
+    return [float(number) for number in text.split(" to ")]
 
 
 def cells(study):
@@ -72,6 +85,11 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
     assert set(table["study"]) == {name}
     assert expected.unexplained(table) == 0, table.to_string()
     assert "not measured" not in set(table["measured"])
+    for row, known in zip(table.to_dict("records"), MEASURED[study], strict=True):
+        assert (row["what"], row["verdict"]) == (known["what"], known["verdict"])
+        if row["what"] not in ranges(study):
+            ours, theirs = (numbers_of(each["measured"]) for each in (row, known))
+            np.testing.assert_allclose(ours, theirs, rtol=0.05, atol=1e-6)
     for figure in re.findall(r"`(\w+)`", cells(study)[2]):
         assert list(tmp_path.glob(f"outputs/*/{figure}.png")), figure
     for kept in (PICTURES / name).glob("*.png"):

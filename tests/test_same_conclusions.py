@@ -15,7 +15,14 @@ from normbench.results.compare import comparisons, reached
 from normbench.results.store import runs
 from tests.real_data import FOLDER
 
-DATA = ("breast_cancer", "digits", "iris", "wine")
+DATA = {  # by cost
+    "multiclass_softmax": ("breast_cancer", "digits", "iris", "wine"),
+    "softmax": ("breast_cancer", "gaussian"),
+    "least_squares": ("breast_cancer", "diabetes", "digits"),
+    "squared_margin": ("breast_cancer",),
+    "perceptron": ("breast_cancer",),
+    "least_absolute_deviations": ("diabetes",),
+}
 SCHEMES = (
     *("identity", "centre", "standard", "minmax"),
     *("pca", "pca_sphere", "zca_sphere", "cholesky"),
@@ -34,10 +41,10 @@ def kernels():
     return AVX512 if "avx512f" in flags else AVX2 if "avx2" in flags else ()
 
 
-def concluded(folder, kernel, threads):
+def concluded(folder, kernel, threads, cost):
     """Return the tables of one comparison as text, made with these kernels and threads."""
-    words = ("cost=multiclass_softmax", "iterations=100")
-    data = f"dataset={','.join(DATA)}"
+    words = (f"cost={cost}", "iterations=100")
+    data = f"dataset={','.join(DATA[cost])}"
     under(folder, kernel, threads, data, f"normalizer={','.join(SCHEMES)}", *words)
     store = f"sqlite:///{folder}/mlflow.db"
     sweep = runs.load(store, runs.last_sweep_ids(store)[1])
@@ -132,12 +139,13 @@ def test_kernels_change_no_word_of_the_readme_s_commands_and_the_studies(tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.whole
-def test_kernels_and_threads_change_no_conclusion(tmp_path):
+@pytest.mark.parametrize("cost", DATA)
+def test_kernels_and_threads_change_no_conclusion(tmp_path, cost):
     # Every kernel, both numbers of threads, and one kernel with both.
     ways = [(kernel, 1 + number % 2) for number, kernel in enumerate((*kernels(), *kernels()[:1]))]
     if len(ways) < 2:
         pytest.skip("the machine has one kind of kernels")
-    made = {way: concluded(tmp_path / f"{way[0]}{way[1]}", *way) for way in ways}
+    made = {way: concluded(tmp_path / f"{way[0]}{way[1]}", *way, cost) for way in ways}
     first = made[ways[0]]
     for way, found in made.items():
         for name, text in found.items():

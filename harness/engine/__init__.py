@@ -5,6 +5,7 @@ __all__ = [
     "hessian",
     "midway",
     "penalty",
+    "preconditioner",
     "problem",
     "rounds",
     "settings",

@@ -130,10 +130,13 @@ class _Finer:
         return spent + (2 * missing * first + fine) * len(self.here.start)
 
     def _allowed(self, target: str) -> float:
-        """Return the passes that may be made beside the grid: as many, or a tenth of a second's."""
+        """Return the passes that may be made beside the grid: as many, or a tenth of a second's.
+
+        The latter for the first target and for the one that is reported first.
+        """
         points = len(self.here.train.linear.targets) if self.here.train.linear else np.inf
         small = SMALL / (4 * points * self.here.start[0].size)  # as of theory's budget
-        return max(self.grid, small) if target == self.order[0] else self.grid
+        return max(self.grid, small) if target in (self.order[0], ORDER[0]) else self.grid
 
     def _arrivals(self, coarse: list[int], target: str) -> dict[float, float]:
         """Return by number when step sizes come to the target; infinite for those after the first.

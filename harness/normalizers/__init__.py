@@ -4,6 +4,7 @@ Conventions of every scheme: variance divides by P; statistics come from the tra
 alone, in float64 whatever the type of the points; the points keep their type.
 """
 
+from normbench.normalizers.contrast import Contrast
 from normbench.normalizers.pareto import Pareto
 from normbench.normalizers.quantile import Quantile
 from normbench.normalizers.rotation import RandomRotation
@@ -25,6 +26,7 @@ __all__ = [
     "PCACorSphere",
     "ZCACorSphere",
     "LedoitWolfSphere",
+    "Contrast",
     "Quantile",
     "Pareto",
     "RandomRotation",

@@ -17,8 +17,7 @@ from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_shown
 from normbench.results.figures import NAMES, WHOLE, drawing
-from normbench.results.figures.base import output, style
-from normbench.results.figures.base.material import Options
+from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
 from normbench.results.safe import clean
 from normbench.results.store import state
@@ -284,34 +283,24 @@ def _pictures(
 
 
 def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) -> dict[str, Any]:
-    """Return a figure, its caption, and it in words; narrow: its panels stacked, for a phone."""
+    """Return a figure as it is drawn in its file, its caption, and it in words."""
     what = NAMES[name]
     caption = what[0].upper() + what[1:].split(" (")[0]
     found = captions.finding(part, experiment, name)
     words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
     caption = f"{found} ({caption}.)" if found else f"{caption}."
-    place = list(NAMES).index(name)
+    prefix = f"{section}-{list(NAMES).index(name)}-"
     svg = file.with_suffix(".svg").read_text(encoding="utf-8")
-    broad = _drawn(part, experiment, name, f"{section}-{place}-", style.SCREEN, svg)
-    column = style.FORMATS["column"]._replace(dpi=240)
-    narrow = _drawn(part, experiment, name, f"{section}-{place}n-", column)
-    return {"caption": caption, "words": words, "broad": broad, "narrow": narrow}
+    if len(svg) <= LARGEST:
+        return {"caption": caption, "words": words, "svg": inline.element(svg, prefix)}
+    return {"caption": caption, "words": words, "png": _png(part, experiment, name)}
 
 
-def _drawn(
-    part: Sweep, experiment: str, name: str, prefix: str, shape: style.Shape, svg: str = ""
-) -> dict[str, str]:
-    """Return a figure as an SVG element, or, of many points, as the address of PNG data.
-
-    svg: its file's text, where it is drawn already.
-    """
-    if svg and len(svg) <= LARGEST:
-        return {"svg": inline.element(svg, prefix)}
-    figure = drawing.figure(part, experiment, name, Options(shape=shape))
+def _png(part: Sweep, experiment: str, name: str) -> str:
+    """Return the address of a figure as PNG data."""
+    figure = drawing.figure(part, experiment, name)
     assert figure is not None
-    if not svg and len(svg := output.svg(figure)) <= LARGEST:
-        return {"svg": inline.element(svg, prefix)}
     with TemporaryDirectory() as folder:
         (file,) = output.save(figure, Path(folder) / name, {}, ("png",))
         data = base64.b64encode(file.read_bytes()).decode()
-    return {"png": f"data:image/png;base64,{data}"}
+    return f"data:image/png;base64,{data}"

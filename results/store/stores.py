@@ -60,14 +60,17 @@ def absolute(store: str) -> str:
         raise ResultsError(f"--store {secrets.blot_places(store)}: {error}") from None
 
 
-def search(client: Any, query: str, most: int | None = None) -> list[Any]:
-    """Return the runs of a query in all experiments, the latest first."""
+def search(client: Any, query: str, most: int | None = None, **options: Any) -> list[Any]:
+    """Return the runs of a query in all experiments, the latest first.
+
+    options: more of those that `search_runs` of MLflow's client takes.
+    """
     ids = [entry.experiment_id for entry in client.search_experiments()]
     runs: list[Any] = []
     token = None
     while True:
         size = min(most or 1000, 1000)
-        page = client.search_runs(ids, query, max_results=size, page_token=token)
+        page = client.search_runs(ids, query, max_results=size, page_token=token, **options)
         runs += page
         token = page.token
         if not token or (most and len(runs) >= most):

@@ -13,7 +13,7 @@ from normbench.costs.declaration import traits
 from normbench.datasets import split
 from normbench.engine.settings import Settings
 from normbench.job import Job, run, with_default_start
-from tests.claims import closing
+from tests.claims import closing, jury
 from tests.claims.claims import check
 from tests.datasets.places import data_folder
 
@@ -125,15 +125,15 @@ def compared():
 def test_a_sentence_with_a_wrong_number_or_name_is_found_out(compared, name):
     """The check can fail: each word that is put in place of the true one makes a claim false."""
     for made in compared.values():
-        for said, values in closing.said(closing.comparison("iris", made)):
+        for said, values in closing.said(jury.comparison("iris", made)):
             if said == name:
-                jury = closing.Jury(made)
-                assert all(closing.CHECKS[name](jury, values))
+                judges = jury.Jury(made)
+                assert all(closing.CHECKS[name](judges, values))
                 for true, false in WRONG[name]:
                     for field, text in values.items():
                         other = re.sub(true, false, text, count=1)
                         if other != text:
-                            assert not all(closing.CHECKS[name](jury, {**values, field: other}))
+                            assert not all(closing.CHECKS[name](judges, {**values, field: other}))
                             break
                     else:
                         pytest.fail(f"{true} is not in {values}")

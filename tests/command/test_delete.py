@@ -64,6 +64,21 @@ def test_a_sweep_is_gone_but_for_what_others_share(two, capsys):
     assert kept(two) == set()
 
 
+@pytest.mark.sqlite("a server keeps deleted runs until its own gc")
+def test_a_deletion_that_was_cut_off_is_finished_by_the_same_command(two, monkeypatch, capsys):
+    before = rows(two, "runs")
+    with monkeypatch.context() as cut_off:
+        cut_off.setattr(Writer, "remove", mark_deleted)
+        assert main(["delete", "a", "--yes", "--store", two.uri]) == 0
+    assert rows(two, "runs") == before  # MLflow marks them, and keeps them
+    assert main(["delete", "a", "--yes", "--store", two.uri]) == 0
+    assert "deleted a: the rest of a deletion that was cut off" in capsys.readouterr().out
+    assert rows(two, "runs") == 1 + 2 + 4
+    assert kept(two) == {two.runs["a", "MinMaxScaler"], two.runs["b", "StandardScaler"]}
+    with pytest.raises(ResultsError, match="sweep a: is not in"):
+        delete.run(two.uri, ["a"], True)
+
+
 def test_the_sweep_that_took_a_job_in_goes_without_it(two):
     assert main(["delete", "b", "--yes", "--store", two.uri]) == 0
     found = load(two.uri, "a").of_role("scheme")
@@ -137,7 +152,7 @@ def neighbours(request, tmp_path, with_store, monkeypatch):
     )
 
 
-def mark_deleted(writer, runs):
+def mark_deleted(writer, runs, deleted=()):
     """Delete runs as MLflow does, which keeps them in the store."""
     for run in runs:
         writer.client.delete_run(run.info.run_id)

@@ -110,6 +110,9 @@ def test_the_choices_that_have_an_option_are_named(grid, words, told):
         ("optimizer=momentum,adam", "optimizer.momentum=0.5", "'step_sizes=[0.1, 1]'"),
         ("normalizer=pca", "normalizer.components=2,0.9", "record=[points],[path]"),
         ("cost.l2=0,0.1", "step_sizes=${decades:-3,0},[1]", "data_dir=/here"),
+        ("experiment=textbook/pca_2d", "normalizer=pca_sphere,standard"),
+        ("normalizer=pca_sphere,standard", "+normalizer.whiten=1"),
+        ("dataset=iris,wine", "cost=softmax,multiclass_softmax", "normalizer=pca,standard"),
     ],
 )
 def test_a_config_is_the_one_that_hydra_composes(grid, words):
@@ -119,6 +122,7 @@ def test_a_config_is_the_one_that_hydra_composes(grid, words):
     for job in made.jobs:
         mine = made.config(job)
         whole = made._loader.load_sweep_config(made._master, list(job))
+        assert mine.hydra.runtime == whole.hydra.runtime
         for config in (mine, whole):
             del config.hydra
         assert OmegaConf.to_container(mine) == OmegaConf.to_container(whole)
@@ -129,7 +133,18 @@ def test_choices_are_composed_once_however_many_jobs_there_are(grid):
     configs_made = [made.config(words) for words in made.jobs[::50]]
     assert len(made.jobs) == 600
     assert {config.seed for config in configs_made} == {0, 50}
-    assert made._loader.composed == 1 + 2 + 3
+    assert made._loader.composed == 0
+
+
+def test_what_a_study_adds_to_choices_is_composed_once(grid):
+    made = grid("experiment=textbook/pca_2d", "normalizer=standard,pca_sphere,pca", "seed=1,2")
+    every = [made.config(words) for words in made.jobs]
+    assert [config.seed for config in every] == [1, 2] * 3
+    assert made._loader.composed == 1 + 2
+
+
+def test_jobs_of_many_choices_are_few_representatives(grid):
+    made = grid("dataset=iris,wine", "normalizer=standard,pca_sphere,pca", "seed=range(100)")
     assert len(made.representatives(set())) == 6
 
 

@@ -118,6 +118,13 @@ def damaged_digits(folder):
     return partial(load, "mnist", {"data_dir": str(folder)}, "multiclass_softmax")
 
 
+def endless_digits(folder):
+    for name in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"):
+        with (folder / name).open("wb") as file:
+            file.truncate(1 << 40)
+    return partial(load, "mnist", {"data_dir": str(folder)}, "multiclass_softmax")
+
+
 def data_dir(option):
     return lambda folder: partial(load, option, {"data_dir": str(folder)}, "multiclass_softmax")
 
@@ -140,8 +147,8 @@ def idx(kind, content):
     return make
 
 
-def images(count, size):
-    return gzip.compress(struct.pack(">IIII", 2051, count, 2, 2) + bytes(size))
+def images(count, size, pixels=2):
+    return gzip.compress(struct.pack(">IIII", 2051, count, pixels, pixels) + bytes(size))
 
 
 PLANE = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
@@ -385,6 +392,9 @@ CASES = (
         ("t10k-images", "should have 8d422c7b", "remove it"),
         True,
     ),
+    Case(
+        "a file of digits of a terabyte", endless_digits, ("t10k-images", "has less than 1.07 GB")
+    ),
     Case("a data folder that is a file", data_dir_is_a_file, ("data_dir=", "2d_span_data.csv")),
     Case(
         "an IDX file cut short",
@@ -401,6 +411,18 @@ CASES = (
         "an IDX file with a wrong count",
         idx("images", images(3, 11)),
         ("announces 3 x 2 x 2 = 12 bytes", "holds 11"),
+    ),
+    Case(
+        "an IDX file that unpacks to more than it announces",
+        idx("images", images(3, 1 << 26)),
+        ("announces 3 x 2 x 2 = 12 bytes", "holds more"),
+    ),
+    Case("an IDX file of no images", idx("images", images(0, 0)), ("announces 0 x 2 x 2",)),
+    Case("an IDX file of endless images", idx("images", images(9, 9, 1 << 31)), ("of memory",)),
+    Case(
+        "an IDX file whose header is cut off",
+        idx("images", gzip.compress(struct.pack(">II", 2051, 3) + b"0")),
+        ("announces 3 = 3 bytes",),
     ),
     Case("an IDX file of nothing", idx("labels", gzip.compress(b"")), ("starts with 0", "2049")),
     Case(

@@ -115,7 +115,7 @@ def test_descent_falls_up_to_its_threshold_and_as_predicted(one):
     assert max(errors) < 1e-9
 
 
-@pytest.mark.parametrize("name", ["quantile", "power", "unit_norm"])
+@pytest.mark.parametrize("name", ["quantile", "power", "unit_norm", "contrast"])
 def test_a_scheme_that_is_no_affine_map_is_refused(name, overlapping):
     with pytest.raises(UserError, match=r"cost.l2_in=features: normalizer .* is not known to be"):
         run(job(overlapping, costs.softmax, scheme(name)))

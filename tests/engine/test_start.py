@@ -18,7 +18,7 @@ AFFINE = ["identity", "centre", "standard", "minmax", "maxabs", "robust", "pca",
 AFFINE += ["zca_sphere", "cholesky", "pca_cor", "zca_cor", "ledoit_wolf", "pareto"]
 # Turned, this data's large features leave too few digits of the small ones for one function.
 MIXED = ["random_rotation"]
-BENT = ["quantile", "power", "unit_norm"]
+BENT = ["quantile", "power", "unit_norm", "contrast"]
 
 
 def job(scheme, start="same_function", **settings):

@@ -1,43 +1,52 @@
 """Commands killed at random moments, again and again in one folder, until all is recorded.
 
-A hundred in all (`HUNDRED`): of the main process, of its group, and of joblib's processes.
+A hundred in all (`HUNDRED`): of the main process, of its group, of joblib's processes, of MLflow's
+server and of PostgreSQL, with a store of a file and of a server.
 """
 
 import os
 import random
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from normbench.results.store.job_records import JobRecord
+from tests import stores
 from tests.faults import bench
 from tests.faults.bench import Ended, Told, expect, told
 
 KILLS = 10  # a row; three rows
 JOBS = 8  # a command
 LONGEST = 4.0  # seconds after which a command is killed, from when it looks for what was left
+START = 2.0  # seconds until a command has found the server that is then killed
 JOBLIB = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
 
 
 def killed(
-    folder: Path, seed: int, launcher: tuple[str, ...] = (), most: int = KILLS, worker: bool = False
+    folder: Path,
+    seed: int,
+    launcher: tuple[str, ...] = (),
+    most: int = KILLS,
+    victim: str = "",
 ) -> Told:
     """Kill a command so many times; where one ends before, the next runs other jobs.
 
     After each kill every job that was told to be done is in the store, or waits on disk; in the
-    end each has the numbers of one that nobody disturbed. worker: joblib's processes are killed,
-    not the command's.
+    end each has the numbers of one that nobody disturbed. victim: a name of `VICTIMS`, which is
+    killed in place of the command.
     """
     dice = random.Random(seed)
     complaints: list[str] = []
+    codes = CODES[victim]
     kills, sets, done = 0, 1, 0
     while kills < most:
         alone = {"ALONE": "1"} if dice.random() < 0.5 else {}
         soon = dice.uniform(0, LONGEST)
-        if worker:
-            ended, struck = _worker_killed(folder, _words(sets, launcher), soon)
+        if victim:
+            ended, struck = _victim_killed(folder, _words(sets, launcher), soon, victim)
         else:
             words = ("tidying", "kill soon", *_words(sets, launcher))
             ended = bench.struck(folder, *words, SOON=f"{soon:.3f}", **alone)
@@ -45,37 +54,70 @@ def killed(
         done += ended.err.count(": done (")
         kills += struck
         sets += ended.code == 0
-        found = len(set(bench.recorded(folder)) | set(_waiting(folder)))
-        if found < done:
-            complaints.append(f"kill {kills}: {done} jobs told to be done, {found} found")
-        if ended.code not in (0, 1 if worker else -9):
+        jobs_there = len(set(bench.recorded(folder)) | set(_waiting(folder)))
+        if jobs_there < done:
+            complaints.append(f"kill {kills}: {done} jobs told to be done, {jobs_there} found")
+        if ended.code not in codes:
             complaints.append(f"exit code {ended.code}: {ended.err[-500:]}")
     before = len(bench.recorded(folder))
     again = bench.run(folder, *_words(sets, launcher))
-    of = (", joblib" if launcher else "") + ("'s processes" if worker else "")
+    of = (", joblib" if launcher else "") + (f", of its {victim}" if victim else "")
     fault = f"{kills} random kills{of}, seed {seed}"
-    row = expect(told(folder, fault, ended, before, again, JOBS * sets), (0, 1 if worker else -9))
+    row = expect(told(folder, fault, ended, before, again, JOBS * sets), codes)
     row.complaints += complaints
+    costs = _costs(folder)
     calm = folder / "calm"
     calm.mkdir()
     for number in range(1, sets + 1):
         bench.run(calm, *_words(number, ()))
-    different = [job for job, costs in _costs(calm).items() if _costs(folder).get(job) != costs]
+    different = [job for job, wanted in _costs(calm).items() if costs.get(job) != wanted]
     row.complaints += [f"{len(different)} jobs have other numbers"] if different else []
     return row
 
 
-def _worker_killed(folder: Path, words: tuple[str, ...], soon: float) -> tuple[Ended, bool]:
-    """Kill one of joblib's processes some seconds after the first is there; return whether."""
-    started, struck = bench.start(folder, *words), False
-    while started.process.poll() is None and not _workers(started.process.pid):
+def _victim_killed(
+    folder: Path, words: tuple[str, ...], soon: float, victim: str
+) -> tuple[Ended, bool]:
+    """Start a command, and kill its victim some seconds later; return whether it was killed."""
+    started = bench.start(folder, *words)
+    struck = VICTIMS[victim](folder, started.process, soon)
+    return bench.end(started), struck
+
+
+def _kill_worker(_: Path, process: subprocess.Popen, soon: float) -> bool:
+    """Kill one of joblib's processes some seconds after the first is there."""
+    while process.poll() is None and not _workers(process.pid):
         time.sleep(0.05)
     time.sleep(soon)
-    for worker in _workers(started.process.pid)[:1]:
+    struck = False
+    for worker in _workers(process.pid)[:1]:
         with suppress(ProcessLookupError):
             os.kill(worker, signal.SIGKILL)
             struck = True
-    return bench.end(started), struck
+    return struck
+
+
+def _kill_server(folder: Path, process: subprocess.Popen, soon: float) -> bool:
+    """Kill MLflow's server and its workers, and start it again."""
+    time.sleep(START + soon)
+    if process.poll() is not None:
+        return False
+    server = stores.of(folder).server
+    server.kill()
+    server.begin()
+    return True
+
+
+def _kill_postgres(folder: Path, process: subprocess.Popen, soon: float) -> bool:
+    """Kill a process of PostgreSQL's that serves the store: it then ends all, and recovers."""
+    time.sleep(START + soon)
+    if process.poll() is not None:
+        return False
+    query = "select pid from pg_stat_activity where datname = current_database()"
+    others = [number for (number,) in bench.ask(folder, f"{query} and pid <> pg_backend_pid()")]
+    for number in others[:1]:
+        os.kill(number, signal.SIGKILL)
+    return bool(others)
 
 
 def _workers(process: int) -> list[int]:
@@ -115,13 +157,22 @@ def _waiting(folder: Path) -> Iterator[str]:
         yield JobRecord.load(file).scheme.tags["fingerprint"]
 
 
+VICTIMS = {"worker": _kill_worker, "server": _kill_server, "postgres": _kill_postgres}
+# How a command may end: with 1 where it kept jobs on disk, with 2 where no store could be opened.
+CODES = {"": (0, -9), "worker": (0, 1), "server": (0, 1, 2), "postgres": (0, 1, 2)}
 FAULTS: dict[str, Callable[[Path], Told]] = {
     "random kills, 1": lambda folder: killed(folder, 1),
     "random kills, 2": lambda folder: killed(folder, 2),
     "random kills, joblib": lambda folder: killed(folder, 3, JOBLIB),
 }
 HUNDRED: dict[str, Callable[[Path], Told]] = {
-    "40 kills": lambda folder: killed(folder, 4, most=40),
-    "40 kills, joblib": lambda folder: killed(folder, 5, JOBLIB, 40),
-    "20 kills of joblib's processes": lambda folder: killed(folder, 6, JOBLIB, 20, worker=True),
+    "25 kills": lambda folder: killed(folder, 4, most=25),
+    "20 kills, joblib": lambda folder: killed(folder, 5, JOBLIB, 20),
+    "15 kills of joblib's processes": lambda folder: killed(folder, 6, JOBLIB, 15, "worker"),
+}
+ON_A_SERVER: dict[str, Callable[[Path], Told]] = {
+    "15 kills, server": lambda folder: killed(folder, 7, most=15),
+    "5 kills of joblib's processes, server": lambda f: killed(f, 8, JOBLIB, 5, "worker"),
+    "10 kills of MLflow's server": lambda folder: killed(folder, 9, most=10, victim="server"),
+    "10 kills of PostgreSQL": lambda folder: killed(folder, 10, most=10, victim="postgres"),
 }

@@ -2,11 +2,18 @@
 
 import pytest
 
-from tests.faults.random_kills import HUNDRED
+from tests import stores
+from tests.faults.random_kills import HUNDRED, ON_A_SERVER
+
+pytestmark = [pytest.mark.slow, pytest.mark.whole]
 
 
-@pytest.mark.slow
-@pytest.mark.whole
 @pytest.mark.parametrize("kind", HUNDRED)
-def test_a_hundred_kills_lose_and_double_and_change_nothing(kind, tmp_path):
+def test_kills_lose_and_double_and_change_nothing(kind, tmp_path):
     assert HUNDRED[kind](tmp_path).complaints == []
+
+
+@pytest.mark.parametrize("kind", ON_A_SERVER)
+def test_kills_with_a_server_lose_and_double_and_change_nothing(kind, tmp_path):
+    with stores.on_a_server():
+        assert ON_A_SERVER[kind](tmp_path).complaints == []

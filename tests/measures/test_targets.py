@@ -46,6 +46,12 @@ def test_the_number_does_not_depend_on_the_offset_of_the_grid():
     assert len(set(coarse)) > 2  # and without them it does
 
 
+@pytest.mark.parametrize("scheme", ["standard", "pca_sphere"])
+def test_what_is_reported_first_is_refined_where_the_grid_misses_it(scheme):
+    one, other = (told(outcome(DECADES * factor, scheme)) for factor in (1.0, 10.0**0.5))
+    assert one[0] == other[0]
+
+
 def test_a_number_is_borne_out_by_a_descent_at_its_step_size():
     iterations, size, least = told(outcome(DECADES, refine=True))
     alone = outcome([size], refine=False)

@@ -36,7 +36,7 @@ OTHERS = {
 }
 CONF = {name: build("normalizer", options("normalizer", name)) for name in names("normalizer")}
 EVERY = CONF | OTHERS
-BENT = {"power", "quantile", "unit_norm", "clipped", "function", "polynomial", "bent"}
+BENT = {"power", "quantile", "unit_norm", "contrast", "clipped", "function", "polynomial", "bent"}
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer
 
 from normbench.choices import CONF, build, options
 from normbench.comparison import compare
+from normbench.datasets.idx import normalize_contrast
 from normbench.engine.scheme.applying import normalize
 from normbench.normalizers import decomposition
 from normbench.normalizers.whitening import Whitening, triangle
@@ -530,3 +531,29 @@ def test_mnist_test_points_stay_sane_where_dead_directions_are_dropped():
     z = scheme("pca_sphere").fit(train).transform(test)
     # Measured: 1.016; 83 is what directions that the training points do not have would make it.
     assert np.mean(z**2) < 1.1
+
+
+def test_contrast_takes_brightness_and_contrast_of_each_point_away():
+    x, rng = points(), np.random.default_rng(0)
+    brightness, gain = rng.standard_normal((2, len(x), 1))
+    z = scheme("contrast").fit_transform(x)
+    # Measured: 4e-15.
+    np.testing.assert_allclose(z.mean(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(z.std(axis=1), 1, rtol=1e-12)
+    other = scheme("contrast").fit_transform(x * np.abs(gain) + brightness)
+    np.testing.assert_allclose(other, z, atol=1e-10)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_contrast_makes_a_constant_point_zeros(precision):
+    x = np.array([[0.1] * 7, [0.0] * 7, [*range(7)]], dtype=precision)
+    z = scheme("contrast").fit(points()[:, :1].repeat(7, axis=1)).transform(x)
+    assert z.dtype == precision
+    assert not z[:2].any()
+    np.testing.assert_allclose(z[2].std(), 1, rtol=1e-6)
+
+
+def test_contrast_is_what_the_loader_of_images_does():
+    images = np.random.default_rng(1).integers(0, 256, (20, 30), dtype=np.uint8)
+    z = scheme("contrast").fit_transform(images.astype(float))
+    np.testing.assert_allclose(z, normalize_contrast(images), atol=1e-12)

@@ -27,7 +27,7 @@ class Found:
     """The runs of some sweeps in MLflow: what goes, and what stays.
 
     heirs: of a job that another sweep shares, by its id, that sweep and its run. guests: jobs of
-    other sweeps that these took in.
+    other sweeps that these took in. cut_off: runs that a deletion which was cut off has left.
     """
 
     sweeps: list[Any]
@@ -35,6 +35,7 @@ class Found:
     steps: list[Any]
     heirs: Mapping[str, tuple[str, str]]
     guests: list[Any]
+    cut_off: list[Any]
 
     @property
     def going(self) -> list[Any]:
@@ -46,6 +47,8 @@ class Found:
     @property
     def words(self) -> str:
         """What goes, and what stays."""
+        if self.cut_off and not self.going:
+            return "the rest of a deletion that was cut off"
         jobs, stay = len(self.jobs) - len(self.heirs), len(self.heirs)
         said = f"{jobs} job{'s' * (jobs != 1)}, with artifacts and figures"
         return f"{said}; {stay} that other sweeps share stay" if stay else said
@@ -79,7 +82,7 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
     others = [run.data.tags for run in every if run.info.run_id not in going]
     for sweep in found.sweeps:  # before what says which files are theirs
         _take_away(sweep.data.tags, others)
-    left = writer.remove(found.going)
+    left = writer.remove(found.going, found.cut_off)
     print(f"deleted {called}: {found.words}")
     if left:
         print(left)
@@ -88,14 +91,15 @@ def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
 
 def _found(writer: Writer, sweeps: Sequence[str]) -> Found:
     runs: dict[str, list[Any]] = {role: [] for role in (names.SWEEP, names.SCHEME, names.STEP)}
-    guests = []
+    guests, cut_off = [], []
     for sweep in sweeps:
-        own = writer.of_sweep(sweep)
-        if not own:
+        own, deleted = writer.of_sweep(sweep), writer.deleted_of(sweep)
+        if not own and not deleted:
             raise ResultsError(
                 f"sweep {clean.line(sweep)}: is not in {writer.store.shown}; "
                 "normbench results list shows them"
             )
+        cut_off += deleted
         for run in own:
             runs[run.data.tags[names.ROLE.key]].append(run)
         members = writer.search(names.membership(sweep).exists)
@@ -109,7 +113,7 @@ def _found(writer: Writer, sweeps: Sequence[str]) -> Found:
             heir = known.setdefault(other, writer.sweep_runs(other)).get(job.info.experiment_id)
             if heir:
                 heirs.setdefault(job.info.run_id, (other, heir))
-    return Found(runs[names.SWEEP], runs[names.SCHEME], runs[names.STEP], heirs, guests)
+    return Found(runs[names.SWEEP], runs[names.SCHEME], runs[names.STEP], heirs, guests, cut_off)
 
 
 def _agreed(question: str) -> bool:

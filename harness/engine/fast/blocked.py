@@ -9,6 +9,7 @@ that the loop calls.
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -105,15 +106,16 @@ class Blocked(Objective):
             self.parts(runs),
         )
         with QUIET():
-            costs = np.sum([part.costs for part in sums], axis=0)
-            counts = np.sum([part.counts for part in sums], axis=0) if self.classify else None
+            costs, total, counts = sums[0]
+            for part in sums[1:]:
+                costs += part.costs
+                counts += part.counts
+                if with_gradient:
+                    total += part.gradient
             gradient = None
             if with_gradient:
-                total = sums[0].gradient
-                for part in sums[1:]:
-                    total += part.gradient
                 gradient = self.gradient_out(total, runs).reshape(weights.shape)
-            return self.mean(weights, costs, gradient, counts)
+            return self.mean(weights, costs, gradient, counts if self.classify else None)
 
     # What a wrapper may change.
 
@@ -165,7 +167,7 @@ class Blocked(Objective):
 
     def _at_once(self, runs: int) -> int:
         """Return how many runs a pass over the points takes: all, where they fit in memory."""
-        size = ARRAYS * self.x.itemsize * int(np.prod(self.shape))
+        size = ARRAYS * self.x.itemsize * prod(self.shape)
         if runs * size <= SMALL_STACK:
             return runs
         return max(1, min(runs, int(SHARE * available()) // size))

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import lru_cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -237,6 +238,7 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
+@lru_cache(maxsize=4096)  # a history names its own at every iteration
 def _key(key: str) -> str:
     """Return a name that MLflow takes. Raises `RefusedError` for any other."""
     parts = Path(key).as_posix()

@@ -241,17 +241,28 @@ class Writer:
         """Return the runs that a sweep wrote: its own, its jobs', their step sizes'."""
         return self.search(names.SWEEP_ID.equals(sweep_id))
 
+    def deleted_of(self, sweep_id: str) -> list[Any]:
+        """Return a sweep's runs that a file still holds as deleted ones; a server keeps them."""
+        if uris.is_server(self.store.uri):
+            return []
+        from mlflow.entities import ViewType
+
+        query = names.SWEEP_ID.equals(sweep_id)
+        return stores.search(self.client, query, run_view_type=ViewType.DELETED_ONLY)
+
     def untag(self, run_id: str, keys: Iterable[str]) -> None:
         """Take tags from a run."""
         for key in keys:
             self.client.delete_tag(run_id, key)
 
-    def remove(self, runs: Sequence[Any]) -> str:
+    def remove(self, runs: Sequence[Any], deleted: Sequence[Any] = ()) -> str:
         """Delete runs, with artifacts; return why the store is not yet free of them, or nothing.
 
-        A server keeps deleted runs: its own `mlflow gc` takes them away.
+        deleted: runs that are marked as such already. A server keeps deleted runs: its own
+        `mlflow gc` takes them away.
         """
-        served, ids = uris.is_server(self.store.uri), [run.info.run_id for run in runs]
+        served = uris.is_server(self.store.uri)
+        ids = [run.info.run_id for run in (*runs, *deleted)]
         for run in runs:
             if served and run.data.tags.get(names.ROLE.key) != names.STEP:  # which has none
                 self._remove_artifacts(run)

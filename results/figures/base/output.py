@@ -1,6 +1,5 @@
-"""A figure as files, and as the text of an SVG element."""
+"""A figure as files."""
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,16 +40,6 @@ def save(
 def about(facts: Mapping[str, str]) -> str:
     """Return facts as a file's metadata has them."""
     return "; ".join(f"{key}: {value}" for key, value in facts.items())
-
-
-def svg(figure: Figure) -> str:
-    """Return a figure as the text of an SVG element, to stand in an HTML page."""
-    buffer = io.StringIO()
-    with matplotlib.rc_context(style.RC):
-        _lay_out(figure)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
 
 
 def script_data(data: Any) -> str:

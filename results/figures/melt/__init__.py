@@ -39,12 +39,15 @@ from normbench.results.store.runs import Sweep, which_step
 __all__ = ["Layers", "Melt", "draw", "make", "melts", "percent", "why_not"]
 
 Array = NDArray[np.float64]
+Picture = NDArray[np.uint8]  # floats are drawn in three times the time
 STEPS, ROWS = 600, 480  # of a panel's image
 SEPARATED = 0.015  # of the excess: layers of so much have a line between them
 FROZEN, MELTED, GROWS, UNKNOWN = "#e4dfd5", "#08519c", "#e2604f", "#8c8c8c"
 MELT = LinearSegmentedColormap.from_list(
     "melt", [(0, MELTED), (0.1, "#2171b5"), (0.5, "#85bbe0"), (0.9, "#cfdfe9"), (1, FROZEN)]
 )
+GROWS_BYTES, UNKNOWN_BYTES = (np.multiply(to_rgb(color), 255) for color in (GROWS, UNKNOWN))
+WHITE = np.full((1, 3), 255, np.uint8)
 SEPARATOR: Any = {"color": "white", "zorder": 2.5}
 HATCH: Any = {"edgecolor": "#b23a2b", "linewidth": 0, "hatch": "////"}
 
@@ -145,12 +148,12 @@ def _why(axis: Any, melt: Melt, limits: tuple[float, float], shape: Shape) -> No
     axis.set(xlim=(low, high), ylim=(0, 1))
 
 
-def _colours(ratios: Array) -> Array:
+def _colours(ratios: Array) -> Picture:
     """Return a colour for each share left, `(.., 3)`; white where none was tried."""
-    colours = MELT(np.clip(np.nan_to_num(ratios), 0, 1))[..., :3]
-    colours[ratios > 1 + TIED] = to_rgb(GROWS)
-    colours[ratios < 0] = to_rgb(UNKNOWN)
-    colours[np.isnan(ratios)] = 1.0
+    colours = MELT(np.clip(np.nan_to_num(ratios), 0, 1), bytes=True)[..., :3]
+    colours[ratios > 1 + TIED] = GROWS_BYTES
+    colours[ratios < 0] = UNKNOWN_BYTES
+    colours[np.isnan(ratios)] = 255
     return np.asarray(colours)
 
 
@@ -196,9 +199,9 @@ def _what(axis: Any, melt: Melt, page: Page) -> None:
         flat = np.cumsum(spread[::-1], axis=0)  # upper edges, from the flattest layer up
         heights = (ROWS - np.arange(ROWS) - 0.5) / ROWS
         shown_ratio = layers.ratios(np.array([melt.step]))[0]
-        colours = np.r_[_colours(shown_ratio)[::-1], [[1.0, 1.0, 1.0]]]
+        colours = np.concatenate([_colours(shown_ratio)[::-1], WHITE])
         place = np.stack([np.searchsorted(flat[:, n], heights) for n in range(STEPS)], axis=1)
-        picture = np.concatenate([colours[place], (place < len(spread))[..., None]], axis=2)
+        picture = colours[place]
         axis.imshow(picture, extent=(0, max(last, 1), 0, 1), aspect="auto", interpolation="none")
         edges = np.cumsum(parts[:, ::-1], axis=1)[:, ::-1]  # of each layer, over those below it
         for layer in _separated(layers):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare import evidence
-from normbench.results.compare.reached import first_held
+from normbench.results.compare.reached import excess_left, first_held
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery import at_cost, of_only
@@ -198,6 +198,37 @@ def ridge_dial(sweep: Sweep) -> dict[str, float]:
 GOAL = 0.104  # cost
 
 
+def penalty_and_scaling(sweep: Sweep) -> dict[str, float]:
+    """Return the relative spread of the least cost over the schemes, by whose weights l2 has."""
+    rows = sweep.of_role(names.SCHEME)
+    least = rows[names.MINIMUM.column].groupby(rows[names.setting("cost.l2_in")])
+    return {str(of): float(own.max() / own.min() - 1) for of, own in least}
+
+
+def preconditioning(sweep: Sweep) -> dict[str, float]:
+    """Return the largest `|cost / other cost - 1|` of all step sizes and iterations, by optimizer.
+
+    `gradient_descent`: preconditioned by a sphering on raw points, against plain on sphered ones.
+    `adam`: on raw points, against sphered ones.
+    """
+    steps = sweep.of_role(names.STEP)
+    cost = names.TRAIN_COST.key
+    histories = sweep.histories(steps, [cost])
+    optimizers = dict(zip(steps["run_id"], steps[names.OPTIMIZER.column]))
+    histories["optimizer"] = histories["run_id"].map(optimizers)
+    wide = histories.pivot(
+        index=["step_size", "iteration"], columns=["optimizer", "normalizer"], values=cost
+    )
+    pairs = {
+        "gradient_descent": [("preconditioned", "identity"), ("gradient_descent", "pca_sphere")],
+        "adam": [("adam", "identity"), ("adam", "pca_sphere")],
+    }
+    return {
+        name: float((wide[one] / wide[other] - 1).abs().max())
+        for name, (one, other) in pairs.items()
+    }
+
+
 def rotations(sweep: Sweep) -> dict[str, float]:
     """Return `OPTIMIZER_fewest` and `OPTIMIZER_most`: iterations over the rotations.
 
@@ -217,6 +248,14 @@ def rotations(sweep: Sweep) -> dict[str, float]:
     for optimizer, own in best.min().groupby(level=0):
         found |= {f"{optimizer}_fewest": float(own.min()), f"{optimizer}_most": float(own.max())}
     return found
+
+
+def scaling_with_adam(sweep: Sweep) -> dict[str, float]:
+    """Return `OPTIMIZER_SCHEME`: the share of the start's excess that the best step size leaves."""
+    rows = as_rows(sweep.of_role(names.SCHEME))
+    return {
+        f"{row[names.OPTIMIZER.column]}_{row['normalizer']}": excess_left(row, row) for row in rows
+    }
 
 
 def six_whitenings_one_curve(sweep: Sweep) -> dict[str, float]:

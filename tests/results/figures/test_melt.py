@@ -235,7 +235,7 @@ def test_the_line_s_colours_are_the_end_of_the_right_panel():
     low, high, *_ = image.get_extent()
     column = int((-1 - low) / (high - low) * (melt.STEPS - 1) + 0.5)
     heights = (np.cumsum(found.thickness) - found.thickness / 2) * melt.ROWS
-    seen = image.get_array()[heights.astype(int), column]
+    seen = image.get_array()[heights.astype(int), column] / 255
     wanted = melt.MELT(found.ratios(np.array([0.1]))[0])[:, :3]
     np.testing.assert_allclose(seen, wanted, atol=0.06)
     edge = right.lines[-2] if len(right.lines[-1].get_xdata()) != K + 1 else right.lines[-1]

@@ -13,7 +13,7 @@ NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
 
 
 @pytest.fixture(scope="module")
-def svg():
+def svg(tmp_path_factory):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4, 3))
@@ -23,7 +23,8 @@ def svg():
     axis.set_yscale("log")
     axis.set_title(r"12.3456789  $10^{-3}$")
     axis.legend()
-    return output.svg(figure)
+    (file,) = output.save(figure, tmp_path_factory.mktemp("svg") / "figure", {}, ("svg",))
+    return file.read_text()
 
 
 def marks(text):

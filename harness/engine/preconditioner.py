@@ -1,0 +1,52 @@
+"""The map of a scheme on the points of a problem, for an optimizer that steps by it."""
+
+from copy import deepcopy
+
+import numpy as np
+
+from normbench.datasets.values import UserError
+from normbench.engine.problem import Array, Problem
+from normbench.engine.scheme import probed
+from normbench.engine.scheme.applying import normalize
+from normbench.normalizers.affine import affine
+from normbench.optimizers import Optimizer
+
+
+def with_map(optimizer: Optimizer, problem: Problem) -> Optimizer:
+    """Return an optimizer that knows its scheme's map on the points of a problem.
+
+    One without a scheme is returned as it is. Raises `UserError` where the scheme is not affine, or
+    the points are not in memory.
+    """
+    if optimizer.scheme is None:
+        return optimizer
+    assert optimizer.under is not None
+    name = type(optimizer.scheme).__name__
+    points = problem.linear.points if problem.linear else None
+    if not isinstance(points, np.ndarray):
+        raise UserError(
+            f"optimizer.scheme={name}: is fitted on points in memory; take normalizer= in place of "
+            "a preconditioned optimizer"
+        )
+    return optimizer.under(_map_on_ones_and(points.astype(np.float64, copy=False), optimizer))
+
+
+def _map_on_ones_and(points: Array, optimizer: Optimizer) -> Array:
+    """Return T, `(N + 1, M + 1)`, of the scheme fitted on points (P, N): `[1 z] = [1 x] T`."""
+    scheme = deepcopy(optimizer.scheme)
+    z, _ = normalize(scheme, points, points[:0], "float64")
+    declared = affine(scheme)
+    if declared is not None:
+        matrix, offset = declared.matrix, declared.offset
+    else:
+        found = probed.probe(scheme, points, z)
+        if found is None:
+            raise UserError(
+                f"optimizer.scheme={type(scheme).__name__}: is not affine, so it has no "
+                "preconditioner; take one that centres, scales or rotates, such as pca_sphere"
+            )
+        matrix, offset = found.matrix, found.image - found.matrix @ found.centre
+    matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
+    whole = np.zeros((matrix.shape[1] + 1, matrix.shape[0] + 1))
+    whole[0, 0], whole[0, 1:], whole[1:, 1:] = 1.0, offset, matrix.T
+    return whole

@@ -1,0 +1,43 @@
+"""Contrast normalization: each point by its own mean and standard deviation."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from normbench.normalizers.rotation import TYPES, Scheme
+
+
+class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
+    """Each point minus its own mean, over its own standard deviation (divided by N).
+
+    `z = (x - mean(x)) / std(x)` over the features of one point, such as the pixels of an image: a
+    brighter or paler copy of an image becomes the same point. A constant point becomes zeros. It
+    learns nothing and is not affine. Source: Watt, Borhani, Katsaggelos, "Machine Learning
+    Refined", section 9.3 (contrast normalization of images).
+    """
+
+    fits_in_float64 = True  # it learns nothing of the points
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Note the number of features of points X (P, N); return self."""
+        validate_data(self, X, dtype=TYPES)
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Return points X (P, N) normalized, in their type; the statistics are in float64."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=TYPES, reset=False)
+        mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
+        centred = X - mean
+        deviation = np.sqrt(np.einsum("pn,pn->p", centred, centred) / X.shape[1])
+        rounding = X.shape[1] * np.finfo(X.dtype).eps * np.abs(mean[:, 0])
+        constant = deviation <= rounding
+        z = centred / np.where(constant, 1.0, deviation)[:, None]
+        z[constant] = 0.0
+        return np.asarray(z.astype(X.dtype, copy=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")

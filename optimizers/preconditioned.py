@@ -1,0 +1,48 @@
+"""Gradient descent preconditioned by a scheme: the scheme in the steps, not in the points."""
+
+from typing import Any
+
+import numpy as np
+
+from normbench.optimizers.contract import Array, Optimizer, State, Stepped
+
+NOTE = "preconditioned steps by the map of optimizer.scheme, fitted on the normalized points"
+
+
+def preconditioned(scheme: Any) -> Optimizer:
+    """Return the rule `w <- w - a T T' g`, T the map of an affine scheme on `[1 x]`.
+
+    A scheme `z = A x + b` maps `[1 x]` to `[1 z] = [1 x] T` with `T = [[1, b'], [0, A']]`. Weights
+    v on z are the weights `w = T v` on x, and gradient descent on v moves w along `-T T' g`. So the
+    costs are those of gradient descent on the scheme's points. The bias belongs to T: `A'A` alone
+    is right only where the points are centred.
+
+    Args:
+        scheme: a scikit-learn transformer that is affine. It is fitted on the points of the
+            problem before the descent, see `Optimizer.scheme`.
+
+    Until then the rule is plain gradient descent: T is the identity.
+
+    References:
+        Amari, "Natural gradient works efficiently in learning", Neural Computation 10 (1998).
+    """
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
+        return weights - step_size * gradient, state
+
+    def under(matrix: Array) -> Optimizer:
+        def move(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
+            direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T
+            return (weights - step_size * direction).astype(weights.dtype, copy=False), state
+
+        return Optimizer(move, steady=True, note=NOTE)
+
+    return Optimizer(
+        step,
+        rotation_equivariant=True,
+        plain=True,
+        steady=True,
+        scheme=scheme,
+        under=under,
+        note=NOTE,
+    )
