@@ -211,7 +211,7 @@ MISTAKES = {
     "cost.l2_in=nowhere": "cost.l2_in=nowhere: must be one of transformed, features",
     "tracking.uri=sqlite:////proc/none/mlflow.db": "the store cannot be opened",
     "tracking=server": "tracking.uri=null: must be a URI, such as http://host:5000 of a server",
-    "normalizer=glob(zzz*)": "is a sweep of no jobs",
+    "normalizer=glob(zzz*)": "is a comparison of no jobs",
     "iterations=[1": "its brackets do not close",
     "tracking.uri=sqlite:///my.db?timeout=60": "quoted twice",
 }

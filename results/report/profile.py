@@ -29,7 +29,7 @@ NOBODY = "no scheme reaches the target on any problem that every scheme was run 
 RANGE = "range: the first number is what a step size between those tried might take at best"
 UNREACHED = "schemes that do not reach the target are ranked by the excess cost they end with"
 MEDIAN = "low to high: an interval of the median rank"
-NOT_ALL = "no problem on which every scheme was run; name the sweeps that share their schemes"
+NOT_ALL = "no problem on which every scheme was run; name the comparisons that share their schemes"
 
 
 def tell(

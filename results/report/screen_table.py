@@ -153,13 +153,15 @@ def _print(
 ) -> None:
     """Print columns side by side; words stand to the left, numbers to the right."""
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for name in cells:
+    for place, (name, column) in enumerate(cells.items()):
         left = words.get(name, True)
         grid.add_column(
             _head(name),
             justify="left" if left else "right",
             overflow="fold",
             no_wrap=not left,
+            # The first column names the row: an id that is broken cannot be copied.
+            min_width=None if place else min(_width(name, column), terminal.width // 2),
         )
     for row in zip(*cells.values()):
         grid.add_row(*row)

@@ -120,7 +120,7 @@ def measured(sweep: Sweep, row: dict[Any, Any]) -> str:
 
 # What is told of a scheme beside its descent, where it was recorded.
 NUMBERS = {
-    names.CONDITION: "condition {:.4g}",
+    names.CONDITION: "condition number {:.4g}",
     names.IDENTITY_GAP: "largest |SS'/P - I| {:.2g}",
     names.VARIANCE_LOST: "{:.1%} of the variance lost",
 }

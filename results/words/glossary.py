@@ -1,5 +1,7 @@
 """The words of the output, each explained in a sentence: `normbench results words`."""
 
+import textwrap
+
 from normbench import names
 
 GLOSSARY = {
@@ -32,7 +34,10 @@ GLOSSARY = {
 }
 
 
-def text() -> str:
-    """Return every word with its sentence, one line each."""
-    width = max(map(len, GLOSSARY))
-    return "\n".join(f"{word:{width}}  {meaning}" for word, meaning in GLOSSARY.items())
+def text(columns: int) -> str:
+    """Return every word with its sentence, in so many columns."""
+    width = 2 + max(map(len, GLOSSARY))
+    return "\n".join(
+        textwrap.fill(f"{word:{width}}{meaning}", columns, subsequent_indent=" " * width)
+        for word, meaning in GLOSSARY.items()
+    )

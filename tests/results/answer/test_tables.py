@@ -261,9 +261,9 @@ MISTAKES = {
     "figure histories --steps 7": "--steps 7: was not tried; choose of 0.01, 0.1",
     "figure histories --out /proc/none": "name a folder that can, such as --out figures",
     "table --format word": "invalid choice: 'word'",
-    "table none": "sweep none: is not in",
-    "table a'b": "sweep a'b: is not in",
-    "table sweep-1 --where x": "--where: finds runs of every sweep; leave sweep-1 out",
+    "table none": "comparison none: is not in",
+    "table a'b": "comparison a'b: is not in",
+    "table sweep-1 --where x": "--where: finds runs of every comparison; leave sweep-1 out",
     "list --typo": "unrecognized arguments: --typo",
 }
 
