@@ -23,20 +23,23 @@ TASKS = ("binary", "multiclass", "regression")
 class Traits:
     """What may be relied on in a cost; a cost without a declaration has these values.
 
-    tasks: the tasks that the cost is defined for. score_per_class: True where a point has C scores
-    whatever the task; None where it has one score, and C scores only with more than two classes.
-    curvature: the largest second derivative of a point's cost in its scores, wherever the scores
-    are; None where there is no such bound, or none is known.
-    quadratic: the second derivatives are the same at all scores.
-    squares: of one score a point it is the sum of `(s - y)^2`.
-    shift_invariant: a number added to all scores of a point changes nothing.
-    positively_homogeneous: scores t times as large have t times the cost, for every t > 0.
-    separable: the cost is above 0 everywhere and falls as any margin grows; it goes to 0 when
-    scores that leave no point misclassified are scaled up.
-    convex: the cost is convex in the scores of a point, so that what a solver comes to is the least
-    cost. A cost that is not says `convex=False`: the one trait that holds unless it is denied.
-    pieces: `linear` or `quadratic` where the cost is made of such pieces, otherwise empty. With
-    either kind some weights attain the least cost, whatever the points.
+    Attributes:
+        tasks: The tasks that the cost is defined for.
+        score_per_class: True where a point has C scores whatever the task; None where it has one
+            score, and C scores only with more than two classes.
+        curvature: The largest second derivative of a point's cost in its scores, wherever the
+            scores are; None where there is no such bound, or none is known.
+        quadratic: The second derivatives are the same at all scores.
+        squares: Of one score a point it is the sum of `(s - y)^2`.
+        shift_invariant: A number added to all scores of a point changes nothing.
+        positively_homogeneous: Scores t times as large have t times the cost, for every t > 0.
+        separable: The cost is above 0 everywhere and falls as any margin grows; it goes to 0 when
+            scores that leave no point misclassified are scaled up.
+        convex: The cost is convex in the scores of a point, so that a solver ends at the least
+            cost. A cost that is not says `convex=False`: the one trait that holds unless it is
+            denied.
+        pieces: `linear` or `quadratic` where the cost is made of such pieces, otherwise empty.
+            With either kind some weights attain the least cost, whatever the points.
     """
 
     tasks: tuple[str, ...] = TASKS
@@ -60,14 +63,24 @@ def traits(cost: Any) -> Traits:
 def declare(
     *tasks: str, fused: Fused | None = None, **declared: Any
 ) -> Callable[[Formula], Formula]:
-    """Return a decorator that attaches these traits to a cost: see `Traits`.
+    """Declare what holds of a cost, and its derivative if it has one of its own.
 
-    fused: `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the block
-    of scores `(R, C, p)` IN PLACE into the derivative of the cost with respect to them. It is
-    contiguous, or, of a shift-invariant cost, the first two axes of such a block swapped. From the
-    same pass come the cost's sums over the points, added up in float64 whatever the scores' type,
-    and the counts of `count_misclassified`, None where there are no classes.
-    The cost is then an autograd primitive with that derivative; `formula` keeps the plain one.
+    A cost is a function of scores `(R, C, p)` and targets `(p,)` of any block of p points. It
+    returns the sum over those points, `(R,)`. With `fused` it becomes an autograd primitive with
+    that derivative; `formula` keeps the plain function.
+
+    Args:
+        *tasks: The tasks that the cost is defined for: `binary`, `multiclass`, `regression`.
+        fused: `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the
+            block of scores `(R, C, p)` in place into the derivative of the cost with respect to
+            them. The block is contiguous, or, of a shift-invariant cost, the first two axes of
+            such a block swapped. From the same pass come the sums over the points, added up in
+            float64 whatever the scores' type, and the counts of `count_misclassified`, None where
+            there are no classes.
+        **declared: The other fields of `Traits`.
+
+    Returns:
+        A decorator that attaches the traits to a cost.
     """
 
     def write(formula: Formula) -> Formula:

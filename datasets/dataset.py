@@ -24,15 +24,26 @@ TASKS = ("binary", "multiclass", "regression", "unlabelled")
 class Dataset:
     """Points, targets and what is known about them. Build one with `make_dataset`.
 
-    `x` (P, N) holds one point per row, as an array or as `Points` of which some rows at a time are
-    in memory. `y` (P,) holds class indices 0..C-1, or real targets for
-    regression, or is empty where there are none. `x_test` (Q, N) and `y_test` are empty (Q = 0)
-    without a test part. columns: the table that `x` was made from, where there is one. notes:
-    what a user should know of the data. fit_on: whether the schemes' statistics are of the `train`
-    points or of `all`. folds: cross-validations; each has the number of every point's fold (P,),
-    noisy copies not counted. held_out: of a data set with copies, what holds out points (P,) and
-    copies the others anew, by the number of the cross-validation. picture: height and width, where
-    the points are the pixels of a picture, row by row.
+    Attributes:
+        name: What it is called.
+        task: `binary`, `multiclass`, `regression` or `unlabelled`.
+        x: Points (P, N), one per row, as an array or as `Points` of which some rows at a time are
+            in memory.
+        y: Class indices 0..C-1 (P,), or real targets for regression; empty where there are none.
+        x_test: Test points (Q, N); Q = 0 without a test part.
+        y_test: Their targets (Q,).
+        feature_names: N names.
+        class_names: C names; empty without classes.
+        source: Where the data are from.
+        fingerprint: Of the content.
+        columns: The table that `x` was made from, where there is one.
+        notes: What a user should know of the data.
+        fit_on: Whether the schemes' statistics are of the `train` points or of `all`.
+        folds: Cross-validations; each has the number of every point's fold (P,), noisy copies not
+            counted.
+        held_out: Of a data set with copies, what holds out points (P,) and copies the others anew,
+            by the number of the cross-validation.
+        picture: Height and width, where the points are the pixels of a picture, row by row.
     """
 
     name: str
@@ -75,13 +86,28 @@ def make_dataset(
     class_names: Sequence[str] | None = None,
     precision: str = "float64",
 ) -> Dataset:
-    """Return a checked `Dataset`.
+    """Make a data set of arrays, checked: what every loader returns.
 
-    x: (P, N) numbers, one point per row. precision: the type that they are kept in; float32 only
-    for points that lose nothing by it, such as images (a large mean would cost them digits).
-    `Points` keep their own, are read once, and are told from then on where they change. y:
-    (P,); class indices where `class_names` are given, real targets where they are not, None for
-    unlabelled points. Raises `UserError` that names the data set, the place and the remedy.
+    Args:
+        name: What it is called in labels, tables and MLflow.
+        x: Points (P, N), one per row, P at least 2. `Points` that stay in their file are read
+            once, and a later change of the file is noticed.
+        y: Targets (P,): class indices where `class_names` are given, real numbers where they are
+            not, None for unlabelled points.
+        source: Where the data are from.
+        x_test: Test points (Q, N) of the same features.
+        y_test: Their targets (Q,).
+        feature_names: N names; `x0`, `x1` and so on by default.
+        class_names: The name of each class index; None for real targets.
+        precision: The type that points are kept in; `float32` only for points that lose nothing
+            by it, such as images (a large mean would cost them digits).
+
+    Returns:
+        The data set, with the fingerprint of its content.
+
+    Raises:
+        UserError: A shape, a number or a label does not fit; the message names the data set, the
+            place and the remedy.
     """
     points = _points(name, x, "", precision)
     if len(points) < 2:

@@ -13,12 +13,23 @@ from normbench.datasets.values import one_of
 def label_dataset(
     name: str, x: Any, y: Any, task: str | None = None, *, y_test: Any = None, **parts: Any
 ) -> Dataset:
-    """Return a data set of targets of any kind: labels are encoded, real targets are kept.
+    """Make a data set of targets of any kind: labels are encoded, real targets are kept.
 
-    x: (P, N). y: (P,) labels or numbers, or None. task: `classes`, `regression`, or None, which
-    decides by `is_regression`. parts: the others of `make_dataset`. Raises `UserError` as
-    `make_dataset`, and on a missing label, a test label that no training point has, and a wrong
-    task.
+    Args:
+        name: What it is called.
+        x: Points (P, N).
+        y: Labels or numbers (P,), or None.
+        task: `classes`, `regression`, or None: whole numbers of up to 20 distinct values, and
+            all that are no numbers, are classes.
+        y_test: The targets of test points (Q,).
+        **parts: The other arguments of `make_dataset`.
+
+    Returns:
+        The data set.
+
+    Raises:
+        UserError: As `make_dataset` does, and on a missing label, a test label that no training
+            point has, and a wrong task.
     """
     if task is not None:
         one_of("dataset.task", task, ("classes", "regression"))

@@ -22,6 +22,7 @@ exclude_patterns = ["generated/reports.md"]  # a part of the first page
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
+napoleon_attr_annotations = False
 default_role = "code"  # docstrings write code between single backticks
 
 

@@ -17,7 +17,7 @@ class Objective(Protocol):
     """What a step rule may ask of the objective, at weights `(R, *shape)`."""
 
     def costs(self, weights: Array) -> Array:
-        """Return the costs `(R,)`."""
+        """Return the costs `(R,)`, mean over points."""
 
     def gradient(self, weights: Array) -> Array:
         """Return the gradients `(R, *shape)`."""
@@ -27,19 +27,26 @@ class Objective(Protocol):
 
 
 class Optimizer(NamedTuple):
-    """A step rule: `step(weights, gradient, state, step_size)` and `init(weights) -> state`.
+    """A step rule: two pure functions, and what may be relied on.
 
-    A rule that `uses_objective` gets it as its last argument: `step(..., step_size, objective)`.
-    rotation_equivariant: from weights and gradients that are rotated, it steps to the rotated
-    weights, so that the costs of a descent do not depend on the axes. plain: it keeps no state and
-    steps to `w - a g`, so that what theory says of gradient descent holds. curved: it divides by
-    second derivatives, and so needs a cost that has some. gridless: it finds its own step sizes, so
-    that a job makes one run of each start, whatever the grid, called step size 1. steady: rounding
-    decides where a run ends only where its cost rises at times; of other rules any run may be so.
-    scheme: a transformer whose map the rule steps by, fitted on the points of the problem;
-    `under(T)` is the rule for its map T `(N + 1, M + 1)` on `[1 x]`.
-    note: how it differs from what is usually called by its name. A rule
-    without an `init` keeps no state.
+    Attributes:
+        step: `step(weights, gradient, state, step_size) -> (weights, state)`, in new arrays.
+            Weights and gradient are `(R, *shape)`, the step size is `(R, 1, ..)`.
+        init: `init(weights) -> state`, a tuple of arrays whose first axis is the runs; a rule
+            without it keeps no state.
+        uses_objective: `step` gets the `Objective` as its last argument.
+        rotation_equivariant: From weights and gradients that are rotated, it steps to the rotated
+            weights, so that the costs of a descent do not depend on the axes.
+        plain: It keeps no state and steps to `w - a g`, so that what theory says of gradient
+            descent holds.
+        curved: It divides by second derivatives, and so needs a cost that has some.
+        gridless: It finds its own step sizes, so that a job makes one run of each start, whatever
+            the grid, called step size 1.
+        steady: Rounding decides where a run ends only where its cost rises at times; of other
+            rules any run may be so.
+        scheme: A transformer whose map the rule steps by, fitted on the points of the problem.
+        under: `under(T)` is the rule for that map, T `(N + 1, M + 1)` on `[1 x]`.
+        note: How it differs from what is usually called by its name.
     """
 
     step: Callable[..., Stepped]

@@ -125,7 +125,7 @@ def test_test_points_are_judged(sweep):
     folder, done, found = sweep
     splits = heldout.by_split(found)
     assert len(splits) == 2 * 2
-    for word in ("astest: ", "Predicts best: "):
+    for word in ("Fastest", "Predicts best: "):
         assert word in done.stdout
     told = run(folder, "results", "theory", "--store", f"sqlite:///{folder}/mlflow.db").stdout
     assert "test error, %" in told

@@ -22,13 +22,19 @@ WORDS = tuple(word for word in names.VERDICTS if word != names.FAILED)  # from g
 
 @dataclass(frozen=True)
 class Rules:
-    """The thresholds of the verdicts. Raises `UserError` on a value out of its range.
+    """The thresholds of the verdicts.
 
-    tail: share of the run's iterations that is its tail; least_tail: and at least so many of
-    them. variation: a converged tail varies by less than this share of the run's total drop.
-    excess: a converged run ends under this share of the start's excess over the minimum.
-    last: share of the run in which a cycling run rises and finds no new low. diverged: a run that
-    ends with more than so many times the start's excess has diverged, however finite it is.
+    Attributes:
+        tail: Share of the run's iterations that is its tail.
+        least_tail: The fewest iterations of a tail.
+        variation: A converged tail varies by less than this share of the run's total drop.
+        excess: A converged run ends under this share of the starting excess cost.
+        last: Share of the run in which a cycling run rises and finds no new low.
+        diverged: A run that ends with more than so many times the starting excess cost has
+            diverged, however finite it is.
+
+    Raises:
+        UserError: A value is out of its range.
     """
 
     tail: float = default("rules.tail")

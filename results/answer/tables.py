@@ -29,11 +29,16 @@ def summary(sweep: Sweep) -> pd.DataFrame:
     """Return one row a scheme: its best step, final cost and misclassifications, and the counts.
 
     Splits and seeds of a scheme are one row: medians over what `medians of` says, and the
-    quartiles of the cost, which several starts have too. The step is `shown step` where one was
-    chosen (`shown_step`). converges up to: the largest step size that converges (`>=` where no
-    larger one failed). excess cost left: the share of the start's excess over the least cost that
-    is left, where the least cost is known. Seconds are those of fitting the scheme and of
-    descending the whole grid. What no scheme has is left out.
+    quartiles of the cost, which several starts have too. What no scheme has is left out.
+
+    Args:
+        sweep: The runs, as `normbench.results.store.runs.load` returns them.
+
+    Returns:
+        The table. The step is `shown step` where one was chosen (`shown_step`). `converges up to`
+        is the largest step size that converges (`>=` where no larger one failed), `excess cost
+        left` the share of the start's excess over the least cost that is left, where the least
+        cost is known. `seconds` are those of fitting the scheme and of descending the whole grid.
     """
     rows = []
     runs = merged(sweep)
@@ -80,10 +85,15 @@ def summary(sweep: Sweep) -> pd.DataFrame:
 def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
     """Return the tidy table: one row a run and iteration.
 
-    role: `scheme` for the best step size of each scheme, over its splits and seeds as in `summary`;
-    `step` for every step size of every job. Columns: the run's id, sweep, experiment, data set,
-    cost, optimizer, scheme, label, step size, verdict, then iteration and the metrics, with
-    quartiles where there are several starts, splits or seeds.
+    Args:
+        sweep: The runs.
+        role: `scheme` for the best step size of each scheme, over its splits and seeds as in
+            `summary`; `step` for every step size of every job.
+
+    Returns:
+        Columns: the run's id, sweep, experiment, data set, cost, optimizer, scheme, label, step
+        size, verdict, then iteration and the metrics, with quartiles where there are several
+        starts, splits or seeds.
     """
     sweep = merged(sweep) if role == names.SCHEME else sweep
     runs = sweep.of_role(role)

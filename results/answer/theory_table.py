@@ -115,10 +115,13 @@ def explanation(sweep: Sweep, experiment: str) -> str:
     if problems.without_descent(schemes).all():
         return sentences.said("no_step").text
     known = [(row["label"], reasons.Found.of_row(row)) for row in as_rows(schemes)]
-    said = sentences.paragraph(reasons.of_comparison(known))
-    return " ".join(
-        [said, *_notes(schemes), *_judged_again(sweep.of_role(names.SCHEME, experiment))]
-    )
+    return " ".join([sentences.paragraph(reasons.of_comparison(known)), *notes(sweep, experiment)])
+
+
+def notes(sweep: Sweep, experiment: str) -> list[str]:
+    """Return what theory could not say, and what jobs that were judged again lost."""
+    schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    return [*_notes(schemes), *_judged_again(sweep.of_role(names.SCHEME, experiment))]
 
 
 def _notes(schemes: pd.DataFrame) -> list[str]:

@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from normbench import names
+from normbench.results.compare.directions import CURVATURE, SHARE, TIMES
 from normbench.results.compare.reached import excess_left
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.material import Arrays, Parts, with_arrays
@@ -27,7 +28,6 @@ from normbench.results.store.runs import Sweep, which_step
 
 Array = NDArray[np.float64]
 STEP, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
-CURVATURE, SHARE, TIMES = "window_curvature", "window_share", "window_times"
 AT_BEST = "window_best"  # the curvatures at the best weights, of costs whose curvature changes
 MOST = 40  # bars that can be told apart
 MOST_LEFT = 30.0  # of the excess, in a panel
@@ -68,17 +68,6 @@ def bars(parts: Parts, iterations: int) -> Bars:
         share / total if total > 0 else share,
         np.asarray(parts[TIMES]),
     )
-
-
-def predicted(parts: Parts, step: float, iterations: int) -> float:
-    """Return the share of the excess that the directions at the start predict to be left.
-
-    1 at most: a direction along which the cost would grow is not predicted beyond that.
-    """
-    with np.errstate(over="ignore"):
-        left = np.minimum((1 - step * parts[CURVATURE]) ** (2.0 * iterations), 1.0)
-    share = np.asarray(parts[SHARE], dtype=float)
-    return float(left @ share / share.sum()) if share.sum() > 0 else 1.0
 
 
 def at_best(parts: Parts, iterations: int) -> Bars | None:

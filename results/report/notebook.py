@@ -13,8 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench import names
+from normbench.results.answer import cause, headline, tables
 from normbench.results.answer import closing as answer
-from normbench.results.answer import tables
 from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
 from normbench.results.report import inline
@@ -47,10 +47,14 @@ class Comparison:
 
     In a notebook it shows its sentence, why that is so, its table and its histories. What a pandas
     frame can do, it does with its `frame`.
+
+    Attributes:
+        sweep: The runs, as the reader of the store has them.
+        notes: Sentences that say that the comparison still runs, or was stopped.
     """
 
     sweep: runs.Sweep
-    notes: Sequence[str] = ()  # that the comparison still runs, or was stopped, in sentences
+    notes: Sequence[str] = ()
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -86,13 +90,23 @@ class Comparison:
 
     @cached_property
     def sentence(self) -> str:
-        """The answer: which scheme is lowest, at which step size, and what else the numbers say."""
-        return answer.overall(self.sweep)
+        """The answer: which scheme is fastest, why, and how all of them end."""
+        causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
+        words = [headline.headline(self.sweep), *causes * (len(self.sweep.experiments) == 1)]
+        return " ".join([*filter(None, words), answer.overall(self.sweep)])
 
     def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
-        """Return a figure by its name, such as `melt`; experiment: where there are several.
+        """Draw a figure.
 
-        Raises ResultsError for a figure that there is not, or of which nothing was recorded.
+        Args:
+            name: One of the names on the page *Figures*, such as `melt`.
+            experiment: Which data set and cost, such as `iris-softmax`; the first by default.
+
+        Returns:
+            A figure of matplotlib.
+
+        Raises:
+            ResultsError: There is no such figure, or nothing was recorded for it.
         """
         if name not in NAMES:
             raise ResultsError(f"figure {name}: there is none; there are {', '.join(NAMES)}")
@@ -106,7 +120,17 @@ class Comparison:
         return drawn
 
     def report(self, file: str | Path) -> Path:
-        """Write the report, one page that stands alone; return its file."""
+        """Write the report, one page that opens without a network.
+
+        Args:
+            file: Where it is written; a file of this name is replaced.
+
+        Returns:
+            The file.
+
+        Raises:
+            ResultsError: It cannot be written there.
+        """
         place = Path(file)
         try:
             place.write_text(report.render(self.sweep), encoding="utf-8")
@@ -148,9 +172,17 @@ class Comparison:
 
 
 def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:
-    """Return what was recorded, as `compare` returns it.
+    """Load a recorded comparison.
 
-    sweep: its id, or `last` for the last one that has results. Raises ResultsError where there is
-    no such store or sweep, and where no job of it is recorded.
+    Args:
+        sweep: Its id, as `normbench results list` prints it; `last` for the last one that has
+            results.
+        store: An MLflow store or server; by default `mlflow.db` in the working folder.
+
+    Returns:
+        What `compare` returns.
+
+    Raises:
+        ResultsError: There is no such store or sweep, or no job of it is recorded.
     """
     return Comparison(*state.read(store, () if sweep == "last" else (sweep,)))

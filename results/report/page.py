@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
+from normbench.results.answer import cause, fastest, headline, tables
 from normbench.results.answer import closing as answer
-from normbench.results.answer import fastest, tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
@@ -71,7 +71,8 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
-        answer=answer.overall(sweep),
+        answer=headline.headline(sweep),
+        cause=cause.cause(sweep, first) if len(sections) == 1 else "",
         state=state.of(sweep).sentence,
         overview=_pictures("all", sweep, first, drawn.get(first, ()), WHOLE),
         sections=sections,
@@ -125,7 +126,9 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
         "id": name,
         "experiment": experiment,
         "question": answer.question(part, experiment),
-        "answer": answer.sentence(part, experiment),
+        "answer": headline.headline(part, experiment),
+        "cause": cause.cause(part, experiment),
+        "ranking": answer.sentence(part, experiment),
         "answers": [*profile.notes([part]), *fastest.answers(part, experiment, splits)],
         "summary": _table(
             ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),

@@ -31,7 +31,7 @@ GIVE_WAY = (
     *("test misclassified", "verdict"),
 )
 LONG = 10.0  # seconds: what takes less is of no interest
-GAP, PICTURE = 2, 10  # columns between two columns, and of a bar or a history
+GAP, PICTURE = 2, 8  # columns between two columns, and of a bar or a history
 BLOCKS = "▁▂▃▄▅▆▇█"
 FOOT = (1e-6, 1e-1)  # of the start's excess: the lowest and the highest foot of the histories
 DARKEST = 0.25  # a darker colour would not be read on a dark terminal: the terminal's own is

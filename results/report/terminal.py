@@ -9,8 +9,8 @@ import pandas as pd
 from rich.console import Console
 
 from normbench import names
+from normbench.results.answer import cause, fastest, headline
 from normbench.results.answer import closing as answer
-from normbench.results.answer import fastest
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import MOST, crowded, merged
@@ -69,15 +69,18 @@ def _say_answers(terminal: Console, sweep: Sweep) -> None:
     """Print which scheme is best, why, and what has to be known beside."""
     splits = heldout.by_split(sweep)
     several = len(sweep.experiments) > 1
-    if several:
-        screen.say(terminal, answer.overall(sweep), style="bold")
+    whole = headline.headline(sweep)
+    screen.say(terminal, whole, style="bold")
     for name in sweep.experiments:
-        first, *others = fastest.answers(sweep, name, splits) or [answer.sentence(sweep, name)]
-        title = f"{name}: " if several else ""
-        screen.say(terminal, f"{title}{first}", style="" if several else "bold")
-        screen.say(terminal, theory.explanation(sweep, name), *others)
-        if others:  # the first line is not the whole ranking, which says so itself
-            screen.say(terminal, *answer.remarks(sweep, name))
+        first = headline.headline(sweep, name)
+        if several:
+            screen.say(terminal, f"{name}: {first}")
+        why = cause.cause(sweep, name)
+        lines = [why, *theory.notes(sweep, name)] if why else [theory.explanation(sweep, name)]
+        lines += [line for line in fastest.answers(sweep, name, splits) if line != first]
+        said = f"{whole} {first}"  # a ranking says which runs diverged, too
+        lines += [line for line in answer.remarks(sweep, name) if line not in said]
+        screen.say(terminal, *lines)
     screen.say(terminal, *profile.notes([sweep]))
 
 

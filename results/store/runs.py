@@ -35,9 +35,13 @@ Made = TypeVar("Made")
 class Sweep:
     """Runs as they stand in a store: those of one sweep, or those that a query found.
 
-    `runs` holds one row a run: run_id, experiment, role, name, status, seconds, label, `tags.*`,
-    `params.*`, and the last value of each metric under `metrics.*`. A query's sweep_id is
-    `query`. client: of runs that no store holds. left_out: sentences on runs that cannot be read.
+    Attributes:
+        runs: One row a run: run_id, experiment, role, name, status, seconds, label, `tags.*`,
+            `params.*`, and the last value of each metric under `metrics.*`.
+        store: Where they are recorded.
+        sweep_id: Of the sweep; `query` for what a query found.
+        client: Of runs that no store holds.
+        left_out: Sentences on runs that cannot be read.
     """
 
     store: str
@@ -191,9 +195,14 @@ def _holds_job(client: Any, sweep_id: str) -> bool:
 
 
 def load(store: str, *sweeps: str) -> Sweep:
-    """Return a sweep, with the jobs that it took from others; several as if they were one.
+    """Load a sweep, with the jobs that it took from others; several as if they were one.
 
-    Raises ResultsError where one of them is not there.
+    Args:
+        store: An MLflow store or server.
+        *sweeps: Their ids.
+
+    Raises:
+        ResultsError: One of them is not there.
     """
     client = connect(store)
     runs = {

@@ -120,18 +120,24 @@ TEMPLATES = {
     "may end {them} elsewhere, and nothing is concluded from {them}.",
     "no_shadows": "Whether rounding errors decide where runs end was not examined (shadows=false).",
     "some_failed": "{failed:d} of {jobs:d} jobs failed.",
-    "fastest": "Descends fastest: {schemes}, {count} to {target} of the {what}"
-    "{others}{over}{doubt}.",
+    "fastest": "Fastest{grid}: {schemes}.",
+    "fastest_open": "Fastest: {schemes}; {splits} {doubt}.",
+    "takes": "{who} {does} {what} in {count}{others}{over}.",
+    "over_problems": "{parts}.",
+    # the cause
+    "why": "Why: {slow} (condition number {most}); {fast} ({least}){suits}.",
+    "rounder": "That is not the whole cause: {scheme} makes it rounder still ({least}) and is "
+    "slower.",
     "grid_end": "The best step size of {schemes} is at the end of those tried: "
     "step_sizes='${{decades:{first:d},{last:d}}}' looks further.",
     "grid_beyond": "The best step size of {schemes} is beyond those of the grid, by less than a "
     "factor of ten.",
     "grid_above": "Every step size tried is above 2/L of {schemes}, so nothing is known of smaller "
     "ones: step_sizes='${{decades:{first:d},{last:d}}}' begins below.",
-    "starts_there": "Descends fastest: not told; {schemes} starts with no more than {target} of "
-    "the {what}, and no scheme reaches a stricter target.",
-    "nobody": "Descends fastest: no scheme reaches {target} of the {what}; {schemes} ends with "
-    "{least}.",
+    "starts_there": "Speed is not compared: {schemes} {starts} with no more than {share} of "
+    "{what}, and no scheme meets a stricter target.",
+    "nobody": "No scheme {does} {what}{within}{grid}{end}.",
+    "nobody_alone": "{scheme} does not {do} {what}{within}{grid}{end}.",
     "predicts_unknown": "Whether the faster scheme also predicts better was not tested; to test "
     "it, add dataset.test_fraction=0.25.",
     "predicts": "Predicts best: {schemes} ({result}{over}){doubt}.",
@@ -163,6 +169,21 @@ PARTS = {
     "low": "{labels}, under {cost:.2g}{at} ({told})",
     "excess": "{labels}, {left}{at} ({told})",
     "count": "{labels}, {count:g} misclassified{at} ({told})",
+    "needs": "{labels} {need} {count}",
+    "not_there": "{labels} did not get there{within}{grid}",
+    "perhaps_not": "{labels} did not get there for certain{within}{grid}: rounding decides",
+    "job_failed": "{labels} failed",
+    "none_finite": "{labels} diverged at every step size",
+    # a cause
+    "raw_valley": "raw features stretch the cost into a narrow valley",
+    "raw_stretched": "raw features stretch the cost",
+    "raw_round": "raw features leave it round",
+    "raw_rounder": "raw features leave it rounder",
+    "scheme_valley": "{label} leaves the cost a narrow valley",
+    "scheme_stretched": "{label} leaves the cost stretched",
+    "scheme_round": "{label} makes it round",
+    "scheme_rounder": "{label} makes it rounder",
+    "suits": ", so one step size suits every direction",
     "doubt": "; {splits:d} {show} no difference from {others}",
 }
 

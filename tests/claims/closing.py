@@ -10,11 +10,12 @@ import autograd
 import numpy as np
 
 from normbench import names
+from normbench.results.answer import cause, fastest
 from normbench.results.answer import closing as answer
-from normbench.results.answer import fastest
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import heldout
 from normbench.results.report import captions, profile
+from tests.claims.answers import CHECKS as OF_THE_ANSWER
 from tests.claims.claims import CHECKS as OF_A_SCHEME
 from tests.claims.claims import UNRANKED, lost_directions, near, sentences
 from tests.claims.jury import NUMBER, Jury, comparison, descended
@@ -23,15 +24,12 @@ PLACE = re.compile(
     rf"(?P<labels>[\w =]+), (?P<under>under )?(?P<value>{NUMBER})(?P<count> misclassified)?"
     r"(?: at step sizes? (?P<sizes>[^(]+))? \((?P<told>[^)]*)\)"
 )
-TARGETS = ("1e-2", "1e-1")
 FAILED = ("cycling", *UNRANKED)
 CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
 CAPTIONS += ("windows", "melt")
 VERDICT = re.compile("not converged|converged|cycling")
 FEW_WEIGHTS = 100  # their second derivatives take little time
 SHARE = 1e-10  # by which points are moved to see where runs end then
-GRID = "on this grid"
-OTHER = rf"(\w+(?: = \w+)*) (\d+(?: {GRID})?|not (?:{GRID}|reached))"
 TIED = 1e-6  # of the start's excess
 
 
@@ -80,25 +78,6 @@ def _left(told, left):
     return abs(percent - 100 * left) <= max(0.06 * abs(100 * left), 1e-9)
 
 
-def _fastest(jury, said):
-    target, named = said["target"], _split(said["schemes"])
-    told = re.findall(OTHER, _from(said, "others"))
-    others = {label: words for labels, words in told for label in _split(labels)}
-    counts = {label: jury.fewest(label, target) for label in jury.see}
-    count = said["count"]
-    checks = [jury.takes(label, target, count) for label in named]
-    refined = {label: jury.refined(label, target) for label in jury.see}
-    checks += [refined[label] != words.endswith(GRID) for label, words in others.items()]
-    checks.append(all(refined[label] for label in named) != count.endswith(GRID))
-    checks += [jury.takes(label, target, count) for label, count in others.items()]
-    checks.append({*named, *others} == set(jury.see))
-    checks.append(all(counts[name] <= min(counts.values()) + 1 for name in named))
-    checks.append(_from(said, "what").startswith("points misclassified") == jury.counted)
-    if target == TARGETS[-1]:
-        checks.append(all(np.isinf(jury.fewest(label, TARGETS[0], -2e-6)) for label in jury.see))
-    return checks
-
-
 def _sizes_of(jury, said):
     """Yield each scheme that is named, its grid, and its step size for 1e-2."""
     for label in re.split(", | and ", said["schemes"]):
@@ -132,18 +111,6 @@ def _grid_above(jury, said):
         jury.outcomes[label].findings.metrics["theory/step_threshold"] < min(sizes)
         for label, sizes, _ in _sizes_of(jury, said)
     ]
-
-
-def _there(jury, said):
-    counts = {label: jury.fewest(label, said["target"]) for label in jury.see}
-    return [all(counts[name] == 0 for name in _split(said["schemes"]))]
-
-
-def _nobody(jury, said):
-    checks = [np.isinf(jury.fewest(label, TARGETS[-1], -2e-6)) for label in jury.see]
-    ends = {label: jury.left(label) for label in jury.best}
-    named = _split(said["schemes"])
-    return [*checks, all(ends[name] <= min(ends.values()) + len(named) * TIED for name in named)]
 
 
 def _predicts(jury, said):
@@ -415,12 +382,10 @@ CHECKS = {
     "serving": _serving,
     "melting": _melting,
     "no_cost": lambda jury, said: [not jury.best],
-    "fastest": _fastest,
-    "starts_there": _there,
+    **OF_THE_ANSWER,
     "grid_end": _grid_end,
     "grid_beyond": _grid_beyond,
     "grid_above": _grid_above,
-    "nobody": _nobody,
     "predicts": _predicts,
     "predicts_unknown": lambda jury, said: [jury.tests == 0],
     "faster_predicts_worse": _worse,
@@ -457,6 +422,7 @@ def said(sweep):
     splits = heldout.by_split(sweep)
     parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
     parts += [answer.sentence(sweep, experiment), *fastest.answers(sweep, experiment, splits)]
+    parts.append(cause.cause(sweep, experiment))
     parts += [captions.finding(sweep, experiment, figure) for figure in CAPTIONS]
     return [one for part in parts for one in sentences(part)]
 

@@ -190,6 +190,7 @@ class Grid:
         if not set(self._fixed).issubset(_plain(self._master.hydra.overrides.task)):
             return None
         made = copy.deepcopy(self._master)
+        OmegaConf.set_readonly(made.hydra, False)  # as Hydra leaves what it composes
         for word in choices:
             group, name = word.split("=", 1)
             option = self._read(group, name) if self._is_of_files(group) else None

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from normbench import names
 from normbench.command.results.arguments import SCREEN, SHAPES, near, parsed
@@ -21,8 +21,6 @@ from normbench.results.store import stores
 from normbench.results.store.errors import ResultsError, unwritable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from normbench.results.figures.base.material import Options
     from normbench.results.store.runs import Sweep
 
@@ -143,7 +141,7 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_table(table: "pd.DataFrame") -> None:
+def _print_table(table: Any) -> None:
     """Print a table, on a terminal in blocks that fit; rich is loaded for those alone."""
     if _columns():
         from normbench.results.report import screen, screen_table

@@ -6,7 +6,7 @@ import pytest
 
 from normbench import names
 from normbench.results.answer import closing as answer
-from normbench.results.answer import fastest, tables
+from normbench.results.answer import fastest, headline, race, tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import reached
 from normbench.results.store.runs import Sweep
@@ -221,23 +221,27 @@ def test_which_is_best_is_not_told_of_a_scheme_under_several_optimizers():
         for optimizer, count in (("newton", 4), ("gradient_descent", count))
     ]
     assert fastest.answers(runs(*jobs[1::2]), "x", NO_SPLITS)[0].startswith(
-        "Descends fastest: a, 70"
+        "Fastest on this grid: a. It removes 99 % of the excess cost in 70 iterations (step size 1)"
     )
     assert fastest.answers(runs(*jobs), "x", NO_SPLITS) == []
+    assert headline.headline(runs(*jobs)) == (
+        "a is fastest on 1 of 2 problems; x, optimizer=newton shows no difference."
+    )
 
 
 def test_which_is_best_has_two_answers():
     sweep = runs(*(("x", name, {0.1: count, 1.0: np.inf}) for name, count in zip("abc", (5, 3, 3))))
     fast, predicts = fastest.answers(sweep, "x", NO_SPLITS)
     assert fast == (
-        "Descends fastest: b = c, 3 iterations on this grid to 1e-2 of the excess "
-        "(a 5 on this grid)."
+        "Fastest on this grid: b and c. They remove 99 % of the excess cost in 3 iterations (step "
+        "size 0.1); a needs 5 (step size 0.1)."
     )
     assert predicts.startswith("Whether the faster scheme also predicts better was not tested; to")
     none = {1.0: (np.inf, 0.5)}
-    never = runs(("x", "a", none), ("x", "b", {1.0: (np.inf, 0.4)}))
+    never = runs(("x", "a", none), ("x", "b", {1.0: (np.inf, 0.4)}), iterations="100")
     assert fastest.answers(never, "x", NO_SPLITS)[0] == (
-        "Descends fastest: no scheme reaches 1e-1 of the excess; b ends with least of it."
+        "No scheme removes 90 % of the excess cost in 100 iterations on this grid: b comes closest "
+        "and leaves 40% of it."
     )
     assert fastest.answers(runs(("x", "a", none)), "x", NO_SPLITS) == []
 
@@ -246,24 +250,26 @@ def test_a_count_without_finer_step_sizes_is_one_of_the_grid():
     grids = {"a": {1.0: 5.0}, "b": {1.0: 9.0}, "c": {1.0: np.inf}, "d": {1.0: np.inf}}
     finer = {"a": {8: 3.0}, "c": {8: np.inf}}
     jobs = [("x", name, grid, {"finer": finer.get(name, {})}) for name, grid in grids.items()]
-    assert fastest.answers(runs(*jobs), "x", NO_SPLITS)[0] == (
-        "Descends fastest: a, 3 iterations to 1e-2 of the excess "
-        "(b 9 on this grid, c not reached, d not on this grid)."
+    assert fastest.answers(runs(*jobs, iterations="100"), "x", NO_SPLITS)[0] == (
+        "Fastest: a. It removes 99 % of the excess cost in 3 iterations (step size 3.16); b needs "
+        "at most 9 (step size 1); c did not get there in 100; d did not get there in 100 on this "
+        "grid."
     )
 
 
 def test_equal_counts_are_of_the_grid_where_one_of_them_is():
     finer = {"finer": {8: 3.0}}
     jobs = [("x", "a", {1.0: 5.0}, finer), ("x", "b", {1.0: 3.0})]
-    assert fastest.answers(runs(*jobs), "x", NO_SPLITS)[0].startswith(
-        "Descends fastest: a = b, 3 iterations on this grid to"
+    assert fastest.answers(runs(*jobs), "x", NO_SPLITS)[0] == (
+        "Fastest: a and b. They remove 99 % of the excess cost in at most 3 iterations (step sizes "
+        "3.16 and 1)."
     )
 
 
 def test_one_iteration_is_one():
     sweep = runs(("x", "a", {1.0: 1.0}, {"finer": {8: 2.0}}), ("x", "b", {1.0: 2.0}))
     fast = fastest.answers(sweep, "x", NO_SPLITS)[0]
-    assert fast.startswith("Descends fastest: a, 1 iteration to 1e-2 of the excess (b 2 ")
+    assert "in 1 iteration (step size 1); b needs at most 2 (" in fast
 
 
 @pytest.mark.parametrize(
@@ -287,9 +293,14 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
         for n in range(splits)
     ]
     fast, predicts, faster = fastest.answers(sweep, "x", pd.DataFrame(of_tests))
+    counts = (
+        f"99 % of the excess cost in {middle} iterations (step size 0.1); b needs {middle + 2} "
+        f"(step size 0.1) (medians of {splits} splits)."
+    )
     assert fast == (
-        f"Descends fastest: a, {middle} iterations on this grid to 1e-2 of the excess "
-        f"(b {middle + 2} on this grid), median of {splits} splits{doubt}."
+        f"Fastest: a or b; {splits} splits are too few to show a difference. a removes {counts}"
+        if doubt
+        else f"Fastest on this grid: a. It removes {counts}"
     )
     assert predicts == (
         "Predicts best: a (3.0% of the test points misclassified, "
@@ -321,6 +332,8 @@ def test_a_step_size_that_was_chosen_is_not_called_the_best(three):
 
 def test_of_no_iterations_nothing_is_said_to_be_fastest(three, monkeypatch):
     none = pd.DataFrame(columns=reached.COLUMNS)
+    monkeypatch.setattr(race, "reached", lambda sweeps, target: none)
     monkeypatch.setattr(fastest, "reached", lambda sweeps, target: none)
     told = fastest.answers(three.sweep, three.name, NO_SPLITS)
-    assert told[0].startswith("Descends fastest: no scheme reaches 1e-1 of the excess; ")
+    assert told[0].startswith("Whether the faster scheme also predicts better")
+    assert headline.headline(three.sweep) == answer.sentence(three.sweep, three.name)

@@ -99,7 +99,7 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
     for words in (
         "Which of identity, standard and pca_sphere lowers the cost of two-least_squares",
         "After 10 iterations of gradient descent, from the lowest cost up: ",
-        "Descends fastest: ",
+        "Fastest",
         "Predicts best: ",
         "Test points, at the end",
         "60 train points, 20 test points, 2 features; fingerprint",

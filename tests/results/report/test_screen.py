@@ -85,7 +85,7 @@ def test_a_terminal_without_such_characters_has_no_bars(three, shown):
 def test_a_history_is_drawn_from_its_start_to_its_end():
     shares = np.geomspace(1, 1e-3, 101)
     line = screen_table.sparkline(shares, 1e-3)
-    assert (len(line), line[0], line[-1]) == (10, "\u2588", "\u2581")
+    assert (len(line), line[0], line[-1]) == (8, "\u2588", "\u2581")
     assert sorted(line, reverse=True) == list(line)
     assert screen_table.sparkline(shares[:1], 1e-3) == ""
     assert screen_table.sparkline(np.array([1.0, np.inf]), 1e-3) == ""
