@@ -7,8 +7,8 @@ WHOLE = ("overview",)  # drawn once a sweep; every other figure once an experime
 ON_REQUEST = ("windows",)  # drawn only where they are asked for by name
 # What `normbench results figure NAME` draws, in this order: the module of that name, here.
 NAMES = {
-    "overview": "excess left, and iterations to the target, of every problem (of several)",
-    "melt": "why and what: the excess in layers, and how each step size melts them",
+    "overview": "excess cost left, and iterations to the target, of every problem (of several)",
+    "melt": "why and what: the excess cost in layers, and how each step size melts them",
     "windows": "which directions each step size trains, and what came of it (plain descent)",
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",

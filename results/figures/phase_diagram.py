@@ -26,7 +26,10 @@ from normbench.results.words.reasons import EQUAL
 
 COST = names.FINAL_COST.column
 # What a cell says beside its verdict: its mark points to the step sizes that do better.
-SMALL, LARGE = "too small: unsettled below any that levels", "too large: ends above the start"
+SMALL, LARGE = (
+    "too small: not converged below any that converges",
+    "too large: ends above the start",
+)
 MARKS = {
     **{word: (marker, "white") for word, (_, marker) in VERDICTS.items()},
     SMALL: (">", "white"),
@@ -78,7 +81,9 @@ def draw(
         axis.set_xlabel("step size")
         _legend(figure, drawn, schemes, shape)
         if over := repeated_over(schemes):
-            rule = "the worst verdict, the smallest step up to which all level, the median of 2/L"
+            rule = (
+                "the worst verdict, the smallest step up to which all converge, the median of 2/L"
+            )
             style.note(figure, shape, f"over {over[-1]}: {rule}")
     return figure
 
@@ -86,19 +91,19 @@ def draw(
 def kinds(own: pd.DataFrame, scheme: Row) -> list[str]:
     """Return what each step size of a scheme is: its verdict, too small, or too large.
 
-    Too large is one that stays finite and ends above the start; too small one that is unsettled
-    below all that level, or, where none does, below the one that ends lowest. Where rounding
+    Too large is one that stays finite and ends above the start; too small one that is not converged
+    below all that converge, or, where none does, below the one that ends lowest. Where rounding
     decides the end, that is all that is said.
     """
-    levelled = own.loc[own["verdict"] == names.LEVELLED, STEP]
+    converged = own.loc[own["verdict"] == names.CONVERGED, STEP]
     costs = own[COST].where(~own["verdict"].isin(names.UNRANKED)).astype(float)
     start = number_in(scheme, material.START)
     above = costs - start > names.TIED * abs(start)
-    if len(levelled):
-        least = float(levelled.min())
+    if len(converged):
+        least = float(converged.min())
     else:
         least = float(own.loc[costs.idxmin(), STEP]) if costs.notna().any() else 0.0
-    small = (own["verdict"] == names.UNSETTLED).to_numpy() & (own[STEP] < least).to_numpy()
+    small = (own["verdict"] == names.NOT_CONVERGED).to_numpy() & (own[STEP] < least).to_numpy()
     return [
         LARGE if high else SMALL if low else str(verdict)
         for verdict, high, low in zip(own["verdict"], above, small)
@@ -201,10 +206,10 @@ def _spans(axis: Any, about: Sequence[tuple[float, str]], place: int) -> list[tu
 
 
 def _limits(axis: Any, place: int, scheme: Row, steps: pd.DataFrame) -> set[str]:
-    """Draw 2/L in the upper half of a scheme's row, the largest step that levels in the lower.
+    """Draw 2/L in the upper half of a scheme's row, the largest converged step in the lower.
 
-    So neighbours are told apart. Over splits the limit may be of a step that does not level on all
-    of them: it is not drawn then.
+    So neighbours are told apart. Over splits the limit may be of a step that does not converge on
+    all of them: it is not drawn then.
     """
     upper, lower, drawn = [place - 0.46, place], [place, place + 0.46], set()
     threshold, largest = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST)
@@ -219,7 +224,7 @@ def _limits(axis: Any, place: int, scheme: Row, steps: pd.DataFrame) -> set[str]
     elif threshold < low:
         beside = axis.get_yaxis_transform()
         _note(axis, f"← 2/L = {ticks.short(threshold)}", 0, place, xycoords=beside)
-    own = steps[(steps["label"] == scheme["label"]) & (steps["verdict"] == names.LEVELLED)]
+    own = steps[(steps["label"] == scheme["label"]) & (steps["verdict"] == names.CONVERGED)]
     if np.isclose(own[STEP].astype(float), largest, rtol=1e-5).any():
         for color, line, width in (("white", "-", 3.0), ("black", ":", 1.5)):
             axis.plot([largest] * 2, lower, color=color, ls=line, lw=width, label="_largest")
@@ -258,7 +263,7 @@ def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape
     others = [(kind, name, _mark_of(kind, shape)) for kind, name in marks.items()]
     others += [
         (THRESHOLD, "2/L, predicted", {"color": "black", "lw": 1.8}),
-        (LARGEST, "largest step that levels", {"color": "black", "ls": ":", "lw": 1.5}),
+        (LARGEST, "largest step that converges", {"color": "black", "ls": ":", "lw": 1.5}),
     ]
     for kind, name, look in others:
         if kind in drawn:

@@ -52,8 +52,8 @@ KINDS = ("png", "svg", "pdf")
 # Of a verdict: its colour and its marker.
 BAD = "#c1121f"  # the one red
 VERDICTS = {
-    names.LEVELLED: ("#3d3d3d", "o"),
-    names.UNSETTLED: ("#cfcfcf", "D"),
+    names.CONVERGED: ("#3d3d3d", "o"),
+    names.NOT_CONVERGED: ("#cfcfcf", "D"),
     names.CYCLING: ("#8c8c8c", "s"),
     names.BY_ROUNDING: ("#6b6b6b", "v"),  # a star is the best step
     names.DIVERGED: (BAD, "X"),
