@@ -9,7 +9,8 @@ from tests.conftest import ROOT
 LAST = "mlflow.store.tracking.sqlalchemy_store"  # of the large libraries
 CODE = """
 import gc, weakref
-from normbench.command.startup.garbage import COLLECTION_THRESHOLD, collect_nothing_yet, collect_seldom
+from normbench.command.startup.garbage import COLLECTION_THRESHOLD
+from normbench.command.startup.garbage import collect_nothing_yet, collect_seldom
 
 class Ring:
     def __init__(self):

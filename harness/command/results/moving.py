@@ -29,7 +29,7 @@ def export_sweeps(store: str, arguments: Sequence[str], all_of_store: bool, over
     """
     *sweeps, name = arguments
     if bool(sweeps) == all_of_store:
-        rule = "--all leaves no sweep to name" if all_of_store else "names no sweep"
+        rule = "--all leaves no comparison to name" if all_of_store else "names no comparison"
         raise ResultsError(f"export {' '.join(arguments)}: {rule}; write {EXAMPLE}, or --all FILE")
     file = Path(os.path.abspath(name))
     export = Export(store, all_sweeps(store) if all_of_store else sweeps)
@@ -66,7 +66,7 @@ def import_sweeps(store: str, artifacts: str | None, name: str) -> int:
         done.run(progress)
         progress.end("done")
     for old, new in done.renamed.items():
-        print(f"sweep {old} is {new} here: another sweep has its id")
+        print(f"comparison {old} is {new} here: another one has its id")
     present_note = f"; {done.known} of {len(contents.jobs)} jobs were there" if done.known else ""
     print(f"imported {_describe_counts(done.counts)}{present_note}")
     print(f"store      {clean.line(writer.store.shown)}")
