@@ -370,6 +370,9 @@ TABLE = (
     ),
     Setting("dataset.augment_copies", PROBLEM, 1, "of each point, each with a draw of its own"),
     Setting("dataset.augment_noise", PROBLEM, 0.2, "times the root of the eigenvalue"),
+    Setting("dataset.outliers", PROBLEM, None, "among the training points: cells, or whole points"),
+    Setting("dataset.outlier_share", PROBLEM, 0.01, "of the cells, or of the points"),
+    Setting("dataset.outlier_size", PROBLEM, 100.0, "in standard deviations of the feature"),
     Setting(
         "dataset.fit_on",
         SCHEME,
