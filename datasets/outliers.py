@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, part, refuse_from_file
-from normbench.datasets.on_disk.content import LARGEST, digest
-from normbench.datasets.values import UserError, number, one_of, spelled
+from normbench.datasets.dataset import Dataset, hold_out, refuse_points_on_disk
+from normbench.datasets.on_disk.content import LARGEST_ENTRY, digest
+from normbench.datasets.values import UserError, check_choice, check_number, spell_setting
 
-KINDS = ("cells", "points")
+OUTLIERS = ("cells", "points")
 
 
 def with_outliers(dataset: Dataset, kind: Any, share: Any, size: Any, seed: int) -> Dataset:
@@ -30,12 +30,12 @@ def with_outliers(dataset: Dataset, kind: Any, share: Any, size: Any, seed: int)
     Raises:
         UserError: on a setting out of its range, and where a cell would overflow.
     """
-    share = number("dataset.outlier_share", share, above=0, most=1)
-    size = number("dataset.outlier_size", size, above=0)
+    share = check_number("dataset.outlier_share", share, above=0, at_most=1)
+    size = check_number("dataset.outlier_size", size, above=0)
     if kind is None:
         return dataset
-    one_of("dataset.outliers", kind, KINDS)
-    refuse_from_file(dataset, "dataset.outliers", kind)
+    check_choice("dataset.outliers", kind, OUTLIERS)
+    refuse_points_on_disk(dataset, "dataset.outliers", kind)
     x = dataset.x.astype(np.float64)
     rng = np.random.default_rng([seed, 3])
     drawn = np.zeros(x.shape, bool)
@@ -46,16 +46,16 @@ def with_outliers(dataset: Dataset, kind: Any, share: Any, size: Any, seed: int)
     with np.errstate(over="ignore", invalid="ignore"):
         moved = x + size * x.std(axis=0) * rng.standard_normal(x.shape)
         changed = np.where(drawn, moved, x)
-    if not (np.abs(changed) <= LARGEST).all():
+    if not (np.abs(changed) <= LARGEST_ENTRY).all():
         raise UserError(
-            f"{spelled('dataset.outlier_size', size)}: makes cells of {dataset.name} larger than "
-            f"{LARGEST:.0e}; choose a smaller size"
+            f"{spell_setting('dataset.outlier_size', size)}: makes cells of {dataset.name} larger "
+            f"than {LARGEST_ENTRY:.0e}; choose a smaller size"
         )
     changed = changed.astype(dataset.x.dtype)
     fingerprint = digest(changed, dataset.y, dataset.x_test, dataset.y_test)
 
-    def held_out(held: NDArray[np.bool_], repeat: int) -> Dataset:
-        return with_outliers(part(dataset, held), kind, share, size, seed + repeat)
+    def hold_out_and_draw(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
+        return with_outliers(hold_out(dataset, test_mask), kind, share, size, seed + repeat)
 
     contaminated = replace(dataset, x=changed, fingerprint=fingerprint)
-    return replace(contaminated, columns=None, held_out=held_out)
+    return replace(contaminated, columns=None, hold_out_and_copy=hold_out_and_draw)

@@ -17,11 +17,14 @@ html_title = "normbench"
 html_theme = "furo"
 html_show_copyright = False
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
 html_extra_path = ["generated/beside"]
 exclude_patterns = ["generated/reports.md"]  # a part of the first page
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
+napoleon_attr_annotations = False
 default_role = "code"  # docstrings write code between single backticks
 
 

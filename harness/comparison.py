@@ -12,7 +12,7 @@ import pandas as pd
 from normbench import names, settings
 from normbench.choices import build, locate, options
 from normbench.costs.declaration import Traits
-from normbench.datasets import Dataset, Drawn, UserError, label_dataset
+from normbench.datasets import Dataset, Sampling, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
 from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
 from normbench.engine.scheme.applying import check_scheme
@@ -34,7 +34,7 @@ COST, OPTIMIZER, STEP_SIZES, ITERATIONS = map(
 )
 
 
-def compare(
+def compare(  # noqa: D417 (settings are added to `Args` below)
     x: Any,
     y: Any,
     cost: Any = COST,
@@ -51,17 +51,33 @@ def compare(
     name: str = "x",
     **others: Any,
 ) -> Comparison:
-    """Descend one cost under every normalizer and step size; return what was found.
+    """Compare normalizers: descend one cost under each of them with every step size.
 
-    x: points (P, N), an array or a pandas frame, one point per row. y: targets (P,); labels of
-    any kind for a cost of classes, numbers for `least_squares` on more than two distinct values.
-    cost: a name under `conf/cost`, or a function of scores and targets. normalizers: names under
-    `conf/normalizer`, or scikit-learn transformers, pipelines among them; one, or a list. rules:
-    `Rules`, or some of its fields by their names. drop, encode, fill, missing: what is done with
-    the columns of a frame, as `dataset.drop` of a file's. name: what the data are called.
-    split_seed: a list of several makes as many splits. The other arguments are settings of the
-    command line, without their groups. Raises `UserError`, a ValueError, on a value that is out of
-    its range.
+    Arguments from `step_sizes` on are settings of the command line, without their groups.
+
+    Args:
+        x: Points (P, N), an array or a pandas frame, one point per row.
+        y: Targets (P,): labels of any kind for a cost of classes, numbers for `least_squares` on
+            more than two distinct values.
+        cost: A name under `conf/cost`, or a function of scores (R, C, p) and targets (p,) that
+            returns the sum over points, (R,).
+        normalizers: Names under `conf/normalizer`, or scikit-learn transformers, pipelines among
+            them; one, or a list.
+        optimizer: A name under `conf/optimizer`.
+        rules: `Rules` of the verdicts, or some of its fields by their names.
+        drop: Columns of a frame that are left out.
+        encode: Columns of a frame that become one column a category.
+        fill: What fills gaps of a frame, such as `median`; `drop` leaves such points out.
+        missing: Entries of a frame that stand for a gap.
+        name: What the data are called.
+        **others: The settings below. Of `split_seed` a list is taken, too: a split for each.
+
+    Returns:
+        The comparison; a notebook shows its sentence, figures and table.
+
+    Raises:
+        UserError: A value is out of its range or does not fit another; a `ValueError`.
+        TypeError: There is no such argument; the message names the one that is meant.
     """
     _refuse_unknown(others)
     given = {"step_sizes": step_sizes, "iterations": iterations, **others}
@@ -79,8 +95,8 @@ def compare(
         shared = Shared()
         for seed in seeds:
             own = values | {"split_seed": seed}
-            drawn = Drawn(**{field.name: own[field.name] for field in fields(Drawn)})
-            points, descent = drawn.of(data), _descent(own, drawn)
+            drawn = Sampling(**{field.name: own[field.name] for field in fields(Sampling)})
+            points, descent = drawn.apply(data), _descent(own, drawn)
             for scheme_name, scheme in schemes:
                 job = Job(
                     dataset=points,
@@ -175,7 +191,7 @@ def _rules(rules: Any) -> Rules:
     return Rules(**rules)
 
 
-def _descent(values: Mapping[str, Any], drawn: Drawn) -> Settings:
+def _descent(values: Mapping[str, Any], drawn: Sampling) -> Settings:
     """Return the settings of a job's descent."""
     own = {field.name: values[field.name] for field in fields(Settings) if field.name in values}
     own["start"] = "normal" if values["start"] is None else values["start"]
@@ -196,8 +212,14 @@ def _signature() -> Signature:
 
 
 compare.__signature__ = _signature()  # type: ignore[attr-defined]
-compare.__doc__ = f"{compare.__doc__}\n" + "".join(
-    f"    {key}: {row.help}.\n" for key, row in ARGUMENTS.items()
+compare.__doc__ = (compare.__doc__ or "").replace(
+    "\n\n    Returns:",
+    "".join(
+        f"\n        {key}: {row.help}."
+        for key, row in ARGUMENTS.items()
+        if f"        {key}: " not in (compare.__doc__ or "")
+    )
+    + "\n\n    Returns:",
 )
 
 

@@ -39,11 +39,17 @@ PATH_NUMBERS = 500_000  # of a path of weights: 4 MB
 class Findings:
     """What a job found beside its histories, by the names that it is logged under.
 
-    metrics: numbers, NaN where there is none. tags: words. series: a number by step k, or by the
-    rank of a direction: `(steps, values)`. arrays: what a figure needs, small enough to keep.
-    notes: what could not be told, and why. of_steps: what belongs to one step size, by its number.
-    follows: for each name of the scheme's own, what it depends on in the judging, see `Measure`.
-    seconds: what theory took; search_seconds: what took them only because it was asked for.
+    Attributes:
+        metrics: Numbers, NaN where there is none.
+        tags: Words.
+        series: A number by step k, or by the rank of a direction: `(steps, values)`.
+        arrays: What a figure needs, small enough to keep.
+        notes: What could not be told, and why.
+        of_steps: What belongs to one step size, by its number.
+        follows: For each name of the scheme's own, what it depends on in the judging, see
+            `Measure`.
+        seconds: What theory took.
+        search_seconds: What was taken only because it was asked for.
     """
 
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -203,7 +209,9 @@ class Finished:
         if self.pair is not None:
             return self.pair
         if isinstance(self.z, np.ndarray):
-            return Surrogate(self.dataset.x, whole=True), Surrogate(self.z, whole=True)
+            return Surrogate(self.dataset.x, holds_all_points=True), Surrogate(
+                self.z, holds_all_points=True
+            )
         before, after = self.z.pair
         return before, after
 
@@ -236,16 +244,21 @@ class Finished:
 class Measure:
     """One thing to find out about a finished job: one file of this room, found without a list.
 
-    take: finds it. record: the word in the setting `record` that asks for it; without one it is
-    always taken. asked: only a setting asks for it, and its seconds are counted apart. of_descent:
-    it needs a descent, and so `made.descent`. what, work: its name in theory's notes, and its
-    work, which theory's budget must allow (only its memory, where it is asked for); without a name
-    it costs next to nothing. follows: what its findings depend on. When a recorded job is judged by
-    other rules, findings that follow `VERDICTS` are made again; those that follow `BEST` or `RULES`
-    need another descent if the best step or the rules changed; all others stay true. applies:
-    whether there is anything to find. most_features: of a data set that it can be taken of. unfit:
-    why it cannot be taken of a data set, empty where it can. inverse: what it needs the scheme's
-    inverse for, empty where the message need not say it; None where it needs none.
+    Attributes:
+        take: `take(finished) -> Findings`.
+        record: The word in the setting `record` that asks for it; without one it is always taken.
+        asked: Only a setting asks for it, and its seconds are counted apart.
+        of_descent: It needs a descent, and so `finished.descent`.
+        what: Its name in theory's notes; without one it costs next to nothing.
+        work: Its work, which theory's budget must allow (only its memory, where it is asked for).
+        follows: What its findings depend on. When a recorded job is judged by other rules,
+            findings that follow `VERDICTS` are made again; those that follow `BEST` or `RULES`
+            need another descent if the best step or the rules changed; all others stay true.
+        applies: Whether there is anything to find.
+        most_features: Of a data set that it can be taken of.
+        unfit: Why it cannot be taken of a data set, empty where it can.
+        inverse: What it needs the scheme's inverse for, empty where the message need not say it;
+            None where it needs none.
     """
 
     take: Callable[[Finished], Findings]
@@ -266,9 +279,14 @@ class Measure:
         return self.asked or bool(self.record)
 
     def check(self, dataset: Dataset, scheme: Any) -> None:
-        """Raise `UserError` where it cannot be taken of a data set under a scheme, not yet fitted.
+        """Check that it can be taken, before anything is fitted.
 
-        The remedy is to leave its word in `record` out.
+        Args:
+            dataset: The data set.
+            scheme: The scheme, not yet fitted.
+
+        Raises:
+            UserError: It cannot; the remedy is to leave its word in `record` out.
         """
         features, remedy = dataset.x.shape[1], f"leave {self.record} out"
         reason = self.unfit(dataset)

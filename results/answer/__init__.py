@@ -1,3 +1,3 @@
 """Tables, predictions, and the answer of a comparison."""
 
-__all__ = ["closing", "fastest", "tables", "theory_table"]
+__all__ = ["cause", "closing", "fastest", "headline", "tables", "theory_table"]

@@ -1,31 +1,20 @@
 """Which scheme descends fastest, and which predicts best, in sentences."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from normbench import names
-from normbench.results.answer.ranking import (
-    by_problem,
-    compared_by,
-    finite,
-    labels_of,
-    listed_few,
-    ranked,
-)
+from normbench.results.answer import headline
+from normbench.results.answer.race import ASKED, races
+from normbench.results.answer.ranking import by_problem, finite, listed_few
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import ABOVE, HIGH, LOW, reached, step_size
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import PARTS, Said, listed, said
-
-# Of a number for which no step sizes between those of the grid were tried.
-ON_GRID = " on this grid"
-# The targets by which the fastest descent is chosen, the first that is met.
-ASKED = ("1e-2", "1e-1")
+from normbench.results.words.sentences import PARTS, listed, paragraph, said
 
 
 def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
@@ -44,14 +33,16 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     if problems.without_descent(schemes).all():
         return []
     part = sweep.only(experiment)
-    fast, first = _fastest(part)
+    race = next(iter(races(part, experiment)), None)  # none of no iterations, or unknown counts
+    first = [paragraph(headline.of_race(part, experiment, race))] if race else []
+    fast = headline.leaders(finite(schemes), race) if race else []
     splits = splits[splits["experiment"] == experiment]
     if splits.empty:
         folded = (
             names.FOLDS_COST.column in schemes and schemes[names.FOLDS_COST.column].notna().any()
         )
         unknown = [] if folded else [said("predicts_unknown").text]
-        return [first.text, *unknown, *_edges(part)]
+        return [*first, *unknown, *_edges(part)]
     best = heldout.predicts_best(splits)
     count = splits["split"].nunique()
     doubt = _doubt(heldout.paired(splits), best, count)
@@ -59,44 +50,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     second = said("predicts", schemes=" = ".join(best), **told)
     faster = heldout.best_and_faster(splits, fast) or heldout.worse_though_faster(splits, fast)
     more = [faster, heldout.rises(splits)]
-    return [first.text, second.text, *filter(None, more), *_edges(part)]
-
-
-def _fastest(part: Sweep) -> tuple[list[str], Said]:
-    """Return the schemes that descend fastest, and the sentence that says so."""
-    known = finite(merged(part).of_role(names.SCHEME))
-    counted = compared_by(known) == "count"
-    what = "points misclassified" if counted else "excess"
-    for target in ASKED:
-        table = reached([part], target)
-        if table.empty:  # of no iterations
-            continue
-        middle = table.groupby("scheme", sort=False)["value"].quantile(0.5, interpolation="higher")
-        if np.isfinite(middle.min()):
-            fast = list(middle.index[middle == middle.min()])
-            if middle.min() == 0:  # its own start is so low: this is not descent
-                there = {"schemes": " = ".join(fast), "target": target, "what": what}
-                return [], said("starts_there", **there)
-            others = middle[middle > middle.min()].sort_values(kind="stable")
-            refined = table.groupby("scheme", sort=False)["finer"].all()
-            ranks = ranked(known, "count" if counted else "excess")
-            words = [
-                f"{' = '.join(alike)} {_count(others[alike[0]], refined[alike[0]])}"
-                for alike in _alike(others, refined, ranks)
-            ]
-            after = f" ({', '.join(words)})" if words else ""
-            least = f"{middle.min():.0f}"
-            least += " iteration" if least == "1" else " iterations"
-            least += "" if refined[fast].all() else ON_GRID
-            told = {"count": least, "target": target, "what": what, "others": after}
-            count = table["split"].nunique()
-            # On one split the count is what it is; another split would have another.
-            doubt = _doubt(comparisons.paired(table), fast, count) if count > 1 else ""
-            schemes = " = ".join(fast)
-            return fast, said("fastest", schemes=schemes, **told, over=_over(count), doubt=doubt)
-    labels = labels_of(ranked(known, "count" if counted else "excess")[0])
-    told = {"target": ASKED[-1], "what": what, "least": "the fewest" if counted else "least of it"}
-    return labels, said("nobody", schemes=" = ".join(labels), **told)
+    return [*first, second.text, *filter(None, more), *_edges(part)]
 
 
 def _edges(part: Sweep) -> list[str]:
@@ -124,26 +78,6 @@ def _edges(part: Sweep) -> list[str]:
     return edges + ([said("grid_beyond", schemes=listed(beyond)).text] if beyond else [])
 
 
-def _alike(
-    counts: "pd.Series[float]",
-    refined: "pd.Series[bool]",
-    ranked: Sequence[Sequence[Mapping[Any, Any]]],
-) -> list[list[str]]:
-    """Return schemes, those of one rank and one count together."""
-    rank = {label: number for number, rows in enumerate(ranked) for label in labels_of(rows)}
-    found: dict[Any, list[str]] = {}
-    for name, count in counts.items():
-        key = (rank.get(str(name), name), count, refined[name])
-        found.setdefault(key, []).append(str(name))
-    return list(found.values())
-
-
-def _count(value: float, refined: bool) -> str:
-    if np.isfinite(value):
-        return f"{value:.0f}" if refined else f"{value:.0f}{ON_GRID}"
-    return "not reached" if refined else f"not{ON_GRID}"
-
-
 def _over(splits: int) -> str:
     return f", median of {splits} splits" if splits > 1 else ""
 
@@ -153,6 +87,5 @@ def _doubt(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
     others = comparisons.not_told_apart(pairs, best)
     if not others:
         return ""
-    does = "split does" if splits == 1 else "splits do"
-    it = "it" if len(best) == 1 else "them"
-    return PARTS["doubt"].format(splits=splits, does=does, it=it, others=listed_few(others))
+    show = "split shows" if splits == 1 else "splits show"
+    return PARTS["doubt"].format(splits=splits, show=show, others=listed_few(others))

@@ -1,3 +1,3 @@
 """Statistics over runs: problems, targets, pairs, ranks, held-out points."""
 
-__all__ = ["comparisons", "evidence", "heldout", "merging", "problems", "reached"]
+__all__ = ["comparisons", "directions", "evidence", "heldout", "merging", "problems", "reached"]

@@ -8,7 +8,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.answer import closing as answer
-from normbench.results.compare import comparisons
+from normbench.results.compare import comparisons, directions
 from normbench.results.compare.merging import merged, whole
 from normbench.results.compare.reached import excess_left, reached
 from normbench.results.figures import components, film, melt, overview, reconstruction, windows
@@ -18,7 +18,6 @@ from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import EQUAL, extremes
 from normbench.results.words.sentences import Said, paragraph, said
 
-EXPLAINED = 0.25  # of the excess: a prediction further off than that explains nothing
 MOST = 4  # schemes that have a sentence each; of more, the first and the last
 CONDITION = "The condition number of the cost's curvature"
 COVARIANCE = "The condition number of the points' covariance"
@@ -46,14 +45,17 @@ def _overview(made: Sweep, experiment: str) -> list[Said]:
     places = [f"{' = '.join(own)} {rank:.3g} ({solved:.0%})" for (rank, solved), own in alike]
     if len(places) > MOST:
         places = [places[0], "...", places[-1]]
-    told = {"target": overview.TARGET, "problems": int(board["problems"].max())}
+    told = {
+        "target": f"{float(overview.TARGET):.0%}".replace("%", " %"),
+        "problems": int(board["problems"].max()),
+    }
     return [said("mean_ranks", places=", ".join(places), **told)]
 
 
 def _windows(made: Sweep, experiment: str) -> list[Said]:
     """Say how many directions each scheme's step size serves, and how much they hold."""
     rows = material.schemes(made, experiment)
-    arrays = material.fitting(made, rows, names.KEPT, lambda parts: windows.CURVATURE in parts)
+    arrays = material.fitting(made, rows, names.KEPT, lambda parts: directions.CURVATURE in parts)
     found = []
     for row in as_rows(rows):
         step = pd.to_numeric(row[names.STEP_TAG.column])
@@ -62,11 +64,11 @@ def _windows(made: Sweep, experiment: str) -> list[Said]:
         iterations = int(row[names.setting("iterations")])
         bars = windows.bars(arrays[row["label"]], iterations)
         count, share = bars.served(float(step))
-        gone = 1 - windows.predicted(arrays[row["label"]], float(step), iterations)
+        gone = 1 - directions.predicted(arrays[row["label"]], float(step), iterations)
         left = excess_left(row, row)
         seen = 1 - min(left, 1.0)
         exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
-        if not exact and np.isfinite(left) and abs(gone - seen) > EXPLAINED:
+        if not exact and np.isfinite(left) and abs(gone - seen) > directions.EXPLAINED:
             told = {"step": f"{step:g}", "scheme": row["label"], "seen": f"{seen:.0%}"}
             found.append((count, said("not_served", predicted=f"{gone:.0%}", **told)))
             continue
@@ -117,17 +119,17 @@ def _best_steps(made: Sweep, experiment: str) -> list[Said]:
     return _range(which, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
 
 
-def _levelling(made: Sweep, experiment: str) -> list[Said]:
-    """Say how many step sizes of each scheme level."""
+def _converging(made: Sweep, experiment: str) -> list[Said]:
+    """Say how many step sizes of each scheme converged."""
     steps = made.of_role(names.STEP, experiment)
     if steps.empty:
         return []
     tried = steps.groupby("label", sort=False)["verdict"]
     if tried.size().nunique() > 1:
         return []
-    counts = tried.agg(lambda own: int((own == names.LEVELLED).sum())).items()
+    counts = tried.agg(lambda own: int((own == names.CONVERGED).sum())).items()
     words = ", ".join(f"{label} {count}" for label, count in counts)
-    return [said("levelling", steps=int(tried.size().iloc[0]), counts=words)]
+    return [said("converging", steps=int(tried.size().iloc[0]), counts=words)]
 
 
 def _of(what: str, metric: names.Metric) -> Callable[[Sweep, str], list[Said]]:
@@ -232,7 +234,7 @@ FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
     "windows": _windows,
     "film": _film,
     "step_sizes": _best_steps,
-    "phase_diagram": _levelling,
+    "phase_diagram": _converging,
     "contours": _of(CONDITION, names.CONDITION),
     "data": _of(COVARIANCE, names.COVARIANCE_CONDITION),
     "sharpness": _of(SHARPEST, names.SHARPNESS),

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
+from normbench.results.answer import cause, fastest, headline, tables
 from normbench.results.answer import closing as answer
-from normbench.results.answer import fastest, tables
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
@@ -24,10 +24,14 @@ from normbench.results.store import state
 from normbench.results.store.errors import unwritable
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
+from normbench.results.words import headings, reasons
+from normbench.results.words.reasons import Found
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 FIRST = ("melt",)  # the figures above the tables
+# Figures that hold photographs, whose lightness is their content.
+IMAGES = ("colours", "components", "exemplars", "reconstruction", "weighted")
 LARGEST = 300_000  # characters: a figure of more points than that is embedded as a PNG
 Files = Mapping[str, Sequence[Path]]
 Table = dict[str, Any]  # see `_table`
@@ -70,7 +74,8 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
-        answer=answer.overall(sweep),
+        answer=headline.headline(sweep),
+        cause=cause.cause(sweep, first) if len(sections) == 1 else "",
         state=state.of(sweep).sentence,
         overview=_pictures("all", sweep, first, drawn.get(first, ()), WHOLE),
         sections=sections,
@@ -84,6 +89,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         script=explorer.SCRIPT,
         script_hash=explorer.HASH,
         verdicts=names.VERDICTS,
+        inverted=inline.INVERTED,
     )
 
 
@@ -124,7 +130,9 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
         "id": name,
         "experiment": experiment,
         "question": answer.question(part, experiment),
-        "answer": answer.sentence(part, experiment),
+        "answer": headline.headline(part, experiment),
+        "cause": cause.cause(part, experiment),
+        "ranking": answer.sentence(part, experiment),
         "answers": [*profile.notes([part]), *fastest.answers(part, experiment, splits)],
         "summary": _table(
             ", ".join(filter(None, [f"Each scheme at its {part.which_step()} step size", within])),
@@ -160,32 +168,34 @@ def _table(caption: str, frame: pd.DataFrame) -> Table:
 
 
 def _predictions(part: Sweep) -> Table | None:
-    caption, table = "What theory allows, and what was observed", theory.predictions(part)
+    caption, table = headings.PREDICTIONS, theory.predictions(part)
     return _table(caption, table) if "2/L" in table else None
 
 
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     """Return the tables of the points held out: every scheme, and pairs where there are splits."""
     if splits.empty:
-        caption = "Cross-validation, at the end; low to high: the median over seeds, from 6 on"
+        caption = headings.FOLDS
         return [] if folds.empty else [_table(caption, folds)]
-    caption = "Test points, at the end; best: the lowest over the iterations, chosen on them"
+    caption = headings.TEST_POINTS
     pairs = heldout.paired(splits)
     found = [_table(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
-        caption = f"Test points at the end, in pairs; {heldout.unit(splits)}"
+        caption = f"{headings.TEST_PAIRS}; {heldout.unit(splits)}"
         caption += f" ({comparisons.assurance(pairs)}); {heldout.CLAIMS}"
         found.append(_table(caption, pairs))
     return found
 
 
-def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return each scheme's paragraph of theory, where it has one."""
+def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Return each scheme's label, theory in three sentences, and all of it, where it has one."""
     said = names.EXPLANATION.column
     if said not in schemes:
         return []
     known = schemes[schemes[said].notna()]
-    return list(zip(known["label"], known[said]))
+    return [
+        (row["label"], reasons.in_short(Found.of_row(row)), row[said]) for row in as_rows(known)
+    ]
 
 
 def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | None]:
@@ -233,7 +243,7 @@ def _steps(part: Sweep) -> Table | None:
             "step size": row.get(names.STEP_TAG.column),
             "verdict": row["verdict"],
             "cost": row.get(names.FINAL_COST.column),
-            "excess left": excess_shown(row, schemes[row["label"]]),
+            tables.EXCESS_LEFT: excess_shown(row, schemes[row["label"]]),
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
         }
         for row in as_rows(steps)
@@ -248,7 +258,7 @@ def _steps(part: Sweep) -> Table | None:
 def _pairs(pairs: pd.DataFrame) -> Table | None:
     if pairs.empty:
         return None
-    caption = "Iterations to 1e-2 of the excess, in pairs: ratio is how much longer the other takes"
+    caption = headings.PAIRS
     return _table(f"{caption} ({comparisons.assurance(pairs)})", pairs)
 
 
@@ -289,10 +299,11 @@ def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) 
     words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
     caption = f"{found} ({caption}.)" if found else f"{caption}."
     prefix = f"{section}-{list(NAMES).index(name)}-"
+    shown = {"caption": caption, "words": words, "plot": name not in IMAGES}
     svg = file.with_suffix(".svg").read_text(encoding="utf-8")
     if len(svg) <= LARGEST:
-        return {"caption": caption, "words": words, "svg": inline.element(svg, prefix)}
-    return {"caption": caption, "words": words, "png": _png(part, experiment, name)}
+        return {**shown, "svg": inline.element(svg, prefix)}
+    return {**shown, "png": _png(part, experiment, name)}
 
 
 def _png(part: Sweep, experiment: str, name: str) -> str:

@@ -35,9 +35,13 @@ Made = TypeVar("Made")
 class Sweep:
     """Runs as they stand in a store: those of one sweep, or those that a query found.
 
-    `runs` holds one row a run: run_id, experiment, role, name, status, seconds, label, `tags.*`,
-    `params.*`, and the last value of each metric under `metrics.*`. A query's sweep_id is
-    `query`. client: of runs that no store holds. left_out: sentences on runs that cannot be read.
+    Attributes:
+        runs: One row a run: run_id, experiment, role, name, status, seconds, label, `tags.*`,
+            `params.*`, and the last value of each metric under `metrics.*`.
+        store: Where they are recorded.
+        sweep_id: Of the sweep; `query` for what a query found.
+        client: Of runs that no store holds.
+        left_out: Sentences on runs that cannot be read.
     """
 
     store: str
@@ -174,7 +178,7 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
     for most in (1, None):  # nearly always the first one holds a job
         found = search(client, query, most)
         if not found:
-            raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
+            raise ResultsError(f"--store {store}: holds no comparison; run normbench first")
         ids = list(dict.fromkeys(str(run.data.tags[names.SWEEP_ID.key]) for run in found))
         for sweep_id in ids:
             if _holds_job(client, sweep_id):
@@ -191,9 +195,14 @@ def _holds_job(client: Any, sweep_id: str) -> bool:
 
 
 def load(store: str, *sweeps: str) -> Sweep:
-    """Return a sweep, with the jobs that it took from others; several as if they were one.
+    """Load a sweep, with the jobs that it took from others; several as if they were one.
 
-    Raises ResultsError where one of them is not there.
+    Args:
+        store: An MLflow store or server.
+        *sweeps: Their ids.
+
+    Raises:
+        ResultsError: One of them is not there.
     """
     client = connect(store)
     runs = {
@@ -213,7 +222,8 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
         found = [*search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
     if not found:
         raise ResultsError(
-            f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows them"
+            f"comparison {sweep_id}: is not in {clean.line(store)}; "
+            "normbench results list shows them"
         )
     return found
 

@@ -5,7 +5,7 @@ from math import isclose, isfinite
 from typing import Any, NamedTuple
 
 from normbench import names
-from normbench.results.words.sentences import Said, listed, said
+from normbench.results.words.sentences import Said, listed, paragraph, said
 
 EQUAL = 1e-6  # relative: two thresholds nearer than that are one
 FLAT = 1e6  # times a step size: 2/L beyond that says that the cost is flat there, and no more
@@ -64,6 +64,12 @@ def of_scheme(found: Found) -> list[Said]:
         *_above(found),
         *least_cost(found),
     ]
+
+
+def in_short(found: Found) -> str:
+    """Return three sentences on a scheme: its threshold, what it does, and its best step."""
+    parts = (_threshold(found)[:1], _cause(found)[:1], _best(found)[:1])
+    return paragraph([one for part in parts for one in part])
 
 
 def _threshold(found: Found) -> list[Said]:
@@ -160,16 +166,16 @@ def _observed(found: Found) -> list[Said]:
     sentences = []
     falling = found.number(names.LARGEST_FALLING)
     if falling is not None:
-        end = " (the grid's largest)" if found.says(names.CENSORED_FALLING) else ""
+        end = " (the largest tried)" if found.says(names.CENSORED_FALLING) else ""
         threshold = found.number(names.THRESHOLD) if found.says(names.PLAIN) else None
-        ratio = f", {falling / threshold:.3g} of 2/L" if threshold else ""
+        ratio = f", {falling / threshold:.3g} times 2/L" if threshold else ""
         sentences.append(said("falling", falling=falling, end=end, ratio=ratio))
     convergent = found.number(names.LARGEST_CONVERGENT)
     if convergent is not None:
-        end = ", and nothing above it failed" if found.says(names.CENSORED) else ""
+        end = ", and no larger one failed" if found.says(names.CENSORED) else ""
         return [*sentences, said("convergent", convergent=convergent, end=end)]
     if found.number(names.STEPS_LEVELLED) == 0:
-        return [*sentences, said("none_levelled")]
+        return [*sentences, said("none_converged")]
     return sentences
 
 
@@ -262,7 +268,7 @@ def _convergent(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     most = max(known)[0]
     rows = [(label, each) for label, each in schemes if each.number(metric) == most]
     above = any(each.says(names.CENSORED) for _, each in rows)
-    end = "; the grid ends before a larger one fails" if above else ""
+    end = "; no larger one that was tried failed" if above else ""
     labels = "; ".join(label for label, _ in rows)  # a label has commas of its own
     return [said("largest_convergent", step=most, labels=labels, end=end)]
 

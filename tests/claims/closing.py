@@ -10,11 +10,12 @@ import autograd
 import numpy as np
 
 from normbench import names
+from normbench.results.answer import cause, fastest
 from normbench.results.answer import closing as answer
-from normbench.results.answer import fastest
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import heldout
 from normbench.results.report import captions, profile
+from tests.claims.answers import CHECKS as OF_THE_ANSWER
 from tests.claims.claims import CHECKS as OF_A_SCHEME
 from tests.claims.claims import UNRANKED, lost_directions, near, sentences
 from tests.claims.jury import NUMBER, Jury, comparison, descended
@@ -23,15 +24,12 @@ PLACE = re.compile(
     rf"(?P<labels>[\w =]+), (?P<under>under )?(?P<value>{NUMBER})(?P<count> misclassified)?"
     r"(?: at step sizes? (?P<sizes>[^(]+))? \((?P<told>[^)]*)\)"
 )
-TARGETS = ("1e-2", "1e-1")
 FAILED = ("cycling", *UNRANKED)
 CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
 CAPTIONS += ("windows", "melt")
-WORDS = ("levelled", "unsettled", "cycling")
+VERDICT = re.compile("not converged|converged|cycling")
 FEW_WEIGHTS = 100  # their second derivatives take little time
 SHARE = 1e-10  # by which points are moved to see where runs end then
-GRID = "on this grid"
-OTHER = rf"(\w+(?: = \w+)*) (\d+(?: {GRID})?|not (?:{GRID}|reached))"
 TIED = 1e-6  # of the start's excess
 
 
@@ -67,8 +65,8 @@ def _ranking(jury, said):
         sizes = {f"{jury.best[label].step_size:g}" for label in labels}
         checks.append(set(re.split(r", | and ", one["sizes"])) == sizes)
         words = {jury.best[label].verdict for label in labels}
-        checks.append(words == {word for word in WORDS if word in one["told"]})
-        if "excess left" in one["told"]:
+        checks.append(words == {*VERDICT.findall(one["told"])})
+        if "excess cost left" in one["told"]:
             checks.append(_left(one["told"], jury.left(labels[0])))
     return checks
 
@@ -78,25 +76,6 @@ def _left(told, left):
     if "under" in told:
         return 100 * left <= percent * 1.01
     return abs(percent - 100 * left) <= max(0.06 * abs(100 * left), 1e-9)
-
-
-def _fastest(jury, said):
-    target, named = said["target"], _split(said["schemes"])
-    told = re.findall(OTHER, _from(said, "others"))
-    others = {label: words for labels, words in told for label in _split(labels)}
-    counts = {label: jury.fewest(label, target) for label in jury.see}
-    count = said["count"]
-    checks = [jury.takes(label, target, count) for label in named]
-    refined = {label: jury.refined(label, target) for label in jury.see}
-    checks += [refined[label] != words.endswith(GRID) for label, words in others.items()]
-    checks.append(all(refined[label] for label in named) != count.endswith(GRID))
-    checks += [jury.takes(label, target, count) for label, count in others.items()]
-    checks.append({*named, *others} == set(jury.see))
-    checks.append(all(counts[name] <= min(counts.values()) + 1 for name in named))
-    checks.append(_from(said, "what").startswith("points misclassified") == jury.counted)
-    if target == TARGETS[-1]:
-        checks.append(all(np.isinf(jury.fewest(label, TARGETS[0], -2e-6)) for label in jury.see))
-    return checks
 
 
 def _sizes_of(jury, said):
@@ -134,18 +113,6 @@ def _grid_above(jury, said):
     ]
 
 
-def _there(jury, said):
-    counts = {label: jury.fewest(label, said["target"]) for label in jury.see}
-    return [all(counts[name] == 0 for name in _split(said["schemes"]))]
-
-
-def _nobody(jury, said):
-    checks = [np.isinf(jury.fewest(label, TARGETS[-1], -2e-6)) for label in jury.see]
-    ends = {label: jury.left(label) for label in jury.best}
-    named = _split(said["schemes"])
-    return [*checks, all(ends[name] <= min(ends.values()) + len(named) * TIED for name in named)]
-
-
 def _predicts(jury, said):
     ends = {label: jury.test_end(label) for label in jury.best}
     named = _split(said["schemes"])
@@ -154,7 +121,7 @@ def _predicts(jury, said):
     result, *doubt = _from(said, "result").split("; ")
     checks = [set(named) == best, jury.on_test(named[0], result), "median" not in result]
     others = len(ends) - len(best)
-    return [*checks, ("1 split does not tell" in "".join(doubt)) == (others > 0)]
+    return [*checks, ("1 split shows no difference" in "".join(doubt)) == (others > 0)]
 
 
 def _worse(jury, said):
@@ -284,11 +251,11 @@ def _is_one(jury, said):
     return [named == set(found), *(near(said["value"], value) for value in found.values())]
 
 
-def _levelling(jury, said):
+def _converging(jury, said):
     counts = dict(re.findall(r"([\w]+) (\d+)", said["counts"]))
     found = {label: list(see.verdicts.values()) for label, see in jury.see.items()}
     return [
-        counts == {label: str(own.count("levelled")) for label, own in found.items()},
+        counts == {label: str(own.count("converged")) for label, own in found.items()},
         {len(own) for own in found.values()} == {int(said["steps"])},
     ]
 
@@ -415,12 +382,10 @@ CHECKS = {
     "serving": _serving,
     "melting": _melting,
     "no_cost": lambda jury, said: [not jury.best],
-    "fastest": _fastest,
-    "starts_there": _there,
+    **OF_THE_ANSWER,
     "grid_end": _grid_end,
     "grid_beyond": _grid_beyond,
     "grid_above": _grid_above,
-    "nobody": _nobody,
     "predicts": _predicts,
     "predicts_unknown": lambda jury, said: [jury.tests == 0],
     "faster_predicts_worse": _worse,
@@ -429,14 +394,14 @@ CHECKS = {
     "thresholds": _thresholds,
     "same_threshold": _same_threshold,
     "none_convergent": lambda jury, said: [
-        "levelled" not in see.verdicts.values() for see in jury.see.values()
+        "converged" not in see.verdicts.values() for see in jury.see.values()
     ],
     "largest_convergent": _largest,
     "lost_by": _lost_by,
     "counts": _counts,
     "goes_from": _goes_from,
     "is_one": _is_one,
-    "levelling": _levelling,
+    "converging": _converging,
     "one_function": lambda jury, said: [_equal(_starts(jury, jury.see))],
     "other_functions": lambda jury, said: [not _equal(_starts(jury, jury.see), 1e-6)],
     "few_functions": _few,
@@ -457,6 +422,7 @@ def said(sweep):
     splits = heldout.by_split(sweep)
     parts = [theory.explanation(sweep, experiment), *profile.notes([sweep])]
     parts += [answer.sentence(sweep, experiment), *fastest.answers(sweep, experiment, splits)]
+    parts.append(cause.cause(sweep, experiment))
     parts += [captions.finding(sweep, experiment, figure) for figure in CAPTIONS]
     return [one for part in parts for one in sentences(part)]
 

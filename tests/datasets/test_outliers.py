@@ -1,9 +1,9 @@
-"""Outliers among training points: where they were asked for, as large as asked, and nowhere else."""
+"""Outliers among training points: where they were asked for, and as large as asked."""
 
 import numpy as np
 import pytest
 
-from normbench.datasets import Drawn, UserError, fold, make_dataset
+from normbench.datasets import Sampling, UserError, hold_out_fold, make_dataset
 from normbench.datasets.outliers import with_outliers
 
 X = np.random.default_rng(6).standard_normal((400, 5)) * [1, 10, 0.1, 3, 1] + 7
@@ -50,8 +50,8 @@ def test_the_seed_draws_them():
 
 def test_points_that_a_fold_holds_out_have_none():
     own = make_dataset("made", X, np.arange(400) % 2, class_names=["no", "yes"], source="-")
-    data = Drawn(folds=4, outliers="points", outlier_share=0.5).of(own)
-    there = fold(data, 0, 1)
+    data = Sampling(folds=4, outliers="points", outlier_share=0.5).apply(own)
+    there = hold_out_fold(data, 0, 1)
     known = {row.tobytes() for row in X}
     assert all(row.tobytes() in known for row in there.x_test)
     assert sum(row.tobytes() not in known for row in there.x) == 150
@@ -70,4 +70,4 @@ def test_points_that_a_fold_holds_out_have_none():
 )
 def test_a_setting_out_of_its_range_is_refused(settings, words):
     with pytest.raises(UserError, match=words):
-        Drawn(**settings).of(DATA)
+        Sampling(**settings).apply(DATA)

@@ -32,6 +32,12 @@ AGAIN = "; what is recorded of it has another refine or shadows, and was not reu
 
 
 def run_job(config: DictConfig) -> dict[str, Any]:
+    """Run and record the job of a composed config; see `run_spec`."""
+    resolvers.register()
+    return run_spec(JobSpec.of(config))
+
+
+def run_spec(spec: JobSpec) -> dict[str, Any]:
     """Run and record one job, or take it from what is recorded; return what became of it.
 
     `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`);
@@ -40,14 +46,13 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     from normbench.recording.resume import recovery
 
     resolvers.register()  # a launcher's process of its own knows nothing of them, or of secrets
-    spec = JobSpec.of(config)
     clean.guard(*spec.words)
     folder = spec.folder
     outcome = {"experiment": spec.experiment, "reused": False}
     try:
         ledger = recovery.read_ledger(folder / leftovers.LEDGER)
     except OSError:
-        reason = f"hydra.sweep.dir={folder}: was removed while the sweep was at work"
+        reason = f"hydra.sweep.dir={folder}: was removed while the comparison was at work"
         return outcome | {"failure": "store", "reason": reason, "run_id": ""}
     recovery.stop_orphan(folder, ledger)
     title = f"job {spec.number + 1} of {ledger['jobs']}: {spec.title}"

@@ -1,0 +1,91 @@
+"""Why one scheme is faster: said only where the curvature explains the slower one's run."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from normbench import names
+from normbench.results.answer.cause import cause
+from normbench.results.store.runs import Sweep
+from tests.results.made import runs
+
+SLOW, FAST = (np.inf, 0.5), (3, 0.001)
+# In 50 iterations step 1 leaves nothing of a half of the excess, and nine tenths of the other.
+SPREAD = (1.0, 1e-3)
+
+
+@dataclass(frozen=True)
+class Curved(Sweep):
+    """A sweep whose schemes keep the directions of their cost, half of the excess along each."""
+
+    curvature: Any = ()
+
+    def arrays(self, runs, name):
+        values = np.array(self.curvature)
+        parts = {"window_curvature": values, "window_share": values**0, "window_times": values**0}
+        return dict.fromkeys(runs["label"], parts) if len(values) else {}
+
+
+def cause_of(slow=1e5, fast=1.14, curvature=SPREAD, ends=(SLOW, FAST), limit=None, **tags):
+    """Return the cause of a scheme `slow` and one `fast` of such condition numbers."""
+    jobs = [("x", name, {1.0: end}) for name, end in zip(("slow", "fast", "other"), ends)]
+    frame = runs(*jobs, iterations="50").runs
+    numbers = {"slow": slow, "fast": fast, "other": 1.0}
+    frame[names.CONDITION.column] = frame["normalizer"].map(numbers)
+    frame[names.CONDITION_LIMIT.column] = np.where(frame["normalizer"] == "slow", limit, None)
+    frame[names.CONDITION_LIMIT.column] = frame[names.CONDITION_LIMIT.column].astype(float)
+    for name, text in tags.items():
+        frame[getattr(names, name).column] = text
+    return cause(Curved("-", "s", frame, curvature=curvature), "x")
+
+
+def test_a_narrow_valley_and_a_round_bowl_are_the_cause():
+    assert cause_of() == (
+        "Why: slow leaves the cost a narrow valley (condition number 1e5); fast makes it round "
+        "(1.1), so one step size suits every direction."
+    )
+    assert cause_of(AFFINE="true") == (
+        "Why: raw features stretch the cost into a narrow valley (condition number 1e5); raw "
+        "features leave it round (1.1), so one step size suits every direction."
+    )
+    assert cause_of(slow=140.0).startswith(
+        "Why: slow leaves the cost stretched (condition number 140)"
+    )
+    assert cause_of(fast=20.0).endswith("; fast makes it rounder (20).")
+    assert "(condition number more than 1e30)" in cause_of(slow=np.nan, limit=1e30)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fast": 2e4},  # no ten times rounder
+        {"slow": np.nan},
+        {"curvature": ()},  # not recorded
+        {"curvature": (1.0, 1.0)},  # which predicts that nothing is left of the slow one
+        {"curvature": (1e-9, 1e-9)},  # or all
+        {"PLAIN": "false"},  # 2/L and the directions speak of plain descent
+        {"COMPARED": names.MISCLASSIFICATIONS},
+        {"ends": (FAST, FAST)},
+    ],
+)
+def test_no_cause_is_said_where_the_curvature_does_not_explain_the_slower_run(changes):
+    assert cause_of(**changes) == ""
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(6, False), (40, True), (50, True)],  # one direction of h = 0.05 is at 1 percent after 45
+)
+def test_a_slow_scheme_that_arrives_is_explained_by_when(count, said):
+    ends = ((count, 0.001), FAST)
+    assert bool(cause_of(curvature=(0.05, 0.05), ends=ends)) == said
+
+
+def test_a_rounder_cost_that_is_slower_is_admitted():
+    ends = (SLOW, FAST, (9, 0.001))
+    assert cause_of(fast=40.0, ends=ends).endswith(
+        "That is not the whole cause: other makes it rounder still (1) and is slower."
+    )
+    assert "whole" not in cause_of(fast=1.5, ends=ends)

@@ -1,0 +1,170 @@
+"""The answer in a sentence for a person: who is fastest, in every case."""
+
+import numpy as np
+import pytest
+
+from normbench import names
+from normbench.results.answer.headline import headline
+from normbench.results.store.runs import Sweep
+from tests.results.made import runs
+
+FINER = {"finer": {8: np.inf}}  # step sizes between those of the grid were tried, in vain
+NEVER = (np.inf, 0.5)
+
+
+def raced(*grids, **params):
+    """Return the answer of schemes a, b, c with iterations by step size, finer ones tried too."""
+    jobs = [("x", name, grid, FINER) for name, grid in zip("abc", grids)]
+    return headline(runs(*jobs, **{"iterations": "100", **params}))
+
+
+def changed(sweep, where, **columns):
+    """Return a sweep with other columns of the runs of one scheme, by their place in `names`."""
+    frame = sweep.runs.copy()
+    for name, value in columns.items():
+        column = name if name in frame else getattr(names, name).column
+        frame.loc[frame["normalizer"] == where, column] = value
+    return Sweep("-", "s", frame)
+
+
+def test_the_fastest_is_named_with_what_the_others_take():
+    assert raced({10.0: 12}, {10.0: 45}, {1.0: NEVER}) == (
+        "Fastest: a. It removes 99 % of the excess cost in 12 iterations (step size 10); b needs "
+        "45 (step size 10); c did not get there in 100."
+    )
+
+
+def test_a_tie_names_all_that_are_equal():
+    assert raced({1.0: 3}, {10.0: 3}, {1.0: 9}) == (
+        "Fastest: a and b. They remove 99 % of the excess cost in 3 iterations (step sizes 1 and "
+        "10); c needs 9 (step size 1)."
+    )
+    assert raced({1.0: 3}, {1.0: 9}, {1.0: 9}).endswith("; b and c need 9 (step size 1).")
+    assert raced({1.0: 3}, {1.0: NEVER}, {2.0: NEVER}).endswith(
+        "; b and c did not get there in 100."
+    )
+
+
+def test_one_scheme_is_not_called_the_fastest():
+    assert raced({1.0: 3}) == "a removes 99 % of the excess cost in 3 iterations (step size 1)."
+    assert raced({1.0: NEVER}) == (
+        "a does not remove 90 % of the excess cost in 100 iterations on this grid: it leaves "
+        "50% of it."
+    )
+
+
+def test_a_budget_that_differs_is_not_told():
+    sweep = runs(
+        ("x", "a", {1.0: 3}, {**FINER, "iterations": "10"}),
+        ("x", "b", {1.0: NEVER}, {**FINER, "iterations": "${per_scheme:10,20}"}),
+    )
+    assert headline(sweep).endswith("; b did not get there.")
+
+
+def test_an_optimizer_without_a_grid_has_no_step_size():
+    sweep = runs(("x", "a", {1.0: 3}), ("x", "b", {1.0: 5}), iterations="9")
+    sweep.runs[names.GRIDLESS.column] = "true"
+    assert headline(sweep) == (
+        "Fastest: a. It removes 99 % of the excess cost in 3 iterations; b needs 5."
+    )
+
+
+def test_jobs_that_failed_or_diverged_are_said_to():
+    grids = {"a": {1.0: 3}, "b": None, "c": {1.0: (np.inf, np.nan)}}
+    sweep = runs(*(("x", name, grid, FINER) for name, grid in grids.items()), iterations="9")
+    sweep = changed(sweep, "c", verdict=names.DIVERGED)
+    assert headline(sweep).endswith("(step size 1); b failed; c diverged at every step size.")
+    assert headline(runs(("x", "a", None), ("x", "b", None))) == "No scheme has a cost to compare."
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (0.001, "b did not get there for certain in 9: rounding decides."),
+        (0.5, "b did not get there in 9."),
+    ],
+)
+def test_what_rounding_decides_is_not_said_to_have_missed(end, words):
+    sweep = runs(
+        ("x", "a", {1.0: 3}, FINER),
+        ("x", "b", {1.0: NEVER, 2.0: (np.inf, end)}, FINER),
+        iterations="9",
+    )
+    chaotic = (sweep.runs["normalizer"] == "b") & (sweep.runs[names.STEP_TAG.column] == "2")
+    sweep.runs.loc[chaotic & (sweep.runs["role"] == "step"), "verdict"] = names.BY_ROUNDING
+    assert headline(sweep).endswith(words)
+
+
+def test_an_excess_is_said_to_be_of_what_it_is():
+    sweep = runs(("x", "a", {1.0: 3}), ("x", "b", {1.0: 5}))
+    guessed = Sweep("-", "s", sweep.runs.assign(**{names.MINIMUM_REACHED.column: "false"}))
+    assert "removes 99 % of the excess over the lowest cost seen in 3" in headline(guessed)
+    drawn = runs(("x", "a", {1.0: 3}), ("x", "b", {1.0: 5}), start="normal")
+    assert "It brings the excess cost down to 1 % of that of zero weights in 3" in headline(drawn)
+
+
+def over_splits(counts, splits):
+    """Return schemes whose iterations on each split are as many more."""
+    return runs(
+        *(
+            (
+                *("x", name, {1.0: (own[n % len(own)], 0.001 + n / 1e4)}),
+                {"dataset.split_seed": str(n), "data": f"{n}"},
+            )
+            for name, own in counts.items()
+            for n in range(splits)
+        )
+    )
+
+
+def test_splits_that_show_no_difference_leave_it_open():
+    doubt = headline(over_splits({"a": [3, 9], "b": [4]}, 8))
+    assert doubt.startswith("Fastest: b or a; 8 splits show no difference. b removes 99 % of the")
+    assert doubt.endswith(" (medians of 8 splits).")
+    few = headline(over_splits({"a": [3], "b": [4]}, 2))
+    assert few.startswith("Fastest: a or b; 2 splits are too few to show a difference. a removes")
+    many = {name: [n + 3] for n, name in enumerate("abcdef")}
+    assert headline(over_splits(many, 2)).startswith("Fastest: a or one of 5 others; 2 splits are")
+
+
+def problems(*winners, **tags):
+    """Return a sweep of problems on which these schemes, a and b, are the fastest."""
+    jobs = [
+        (f"{number}-softmax", name, {1.0: 3 if name in who else NEVER if who == "-" else 7})
+        for number, who in zip(("iris", "wine", "digits", "sonar", "yeast"), winners)
+        for name in "ab"
+    ]
+    sweep = runs(*jobs)
+    frame = sweep.runs.assign(**{names.DATASET.column: sweep.runs["experiment"].str[:-8]})
+    return headline(Sweep("-", "s", frame.assign(**tags)))
+
+
+def test_several_problems_are_counted():
+    assert problems("a", "a", "b") == "a is fastest on 2 of 3 data sets; b on digits."
+    assert problems("a", "ab", "a") == "a is fastest on 2 of 3 data sets; wine shows no difference."
+    assert problems("ab", "ab") == "iris and wine show no difference."
+    assert problems("a", "-") == (
+        "a is fastest on 1 of 2 data sets; on wine no scheme removes 90 % of the excess cost."
+    )
+
+
+def test_problems_that_the_data_does_not_tell_apart_are_named_whole():
+    sweep = runs(
+        ("iris-softmax", "a", {1.0: 3}),
+        ("iris-softmax", "b", {1.0: 7}),
+        ("iris-squares", "a", {1.0: 9}),
+        ("iris-squares", "b", {1.0: 7}),
+    )
+    sweep = Sweep("-", "s", sweep.runs.assign(**{names.DATASET.column: "iris"}))
+    assert headline(sweep) == "a is fastest on 1 of 2 problems; b on iris-squares."
+    assert headline(sweep, "iris-squares").startswith("Fastest on this grid: b. It removes 99 %")
+
+
+def test_several_problems_of_one_scheme_are_ranked_as_before():
+    sweep = runs(("x", "a", {1.0: 3}), ("y", "a", {1.0: 3}))
+    assert headline(sweep).startswith("Of 2 problems")
+
+
+def test_without_a_descent_the_reason_is_said():
+    sweep = runs(("x", "a", None), ("x", "b", None), iterations="0")
+    assert headline(sweep).startswith("No descent was made (iterations=0): the figures show")
