@@ -121,7 +121,7 @@ class Bench:
             return found
         if abs(step_size / self.tie - 1) <= AT_THRESHOLD:
             reason = "tie: at exactly 2/L the steepest part of the cost neither falls nor rises"
-            return Judgement(names.UNSETTLED, reason, tied=True)
+            return Judgement(names.NOT_CONVERGED, reason, tied=True)
         return found
 
     def together(

@@ -85,7 +85,7 @@ class Grid:
         self.parts, self.options = (_last(some) for some in overrides)
         if not all(part.values for part in [*self.parts, *self.options]):
             raise UserError(
-                f"{' '.join([*arguments, *held])}: is a sweep of no jobs; "
+                f"{' '.join([*arguments, *held])}: is a comparison of no jobs; "
                 "check the pattern of the option that is swept"
             )
         for part in self.parts:
@@ -94,7 +94,7 @@ class Grid:
                 and part.key not in CHOICES
                 and part.key in loader.list_groups("")
             ):
-                raise UserError(f"{part.key}: one choice holds for a whole sweep; name one")
+                raise UserError(f"{part.key}: one choice holds for a whole comparison; name one")
         self._fixed = [part.words[0] for part in self.parts if len(part.values) == 1]
         # What several choices of a group begin with is replaced in every job but the first.
         self._first = tuple(
@@ -294,8 +294,8 @@ def _refuse_many(overrides: Sequence[Override]) -> None:
             jobs *= len(value.list)
         if not jobs <= MOST_JOBS:
             raise UserError(
-                f"{override.input_line}: makes more than {MOST_JOBS:,} jobs; sweep fewer values at "
-                "a time"
+                f"{override.input_line}: makes more than {MOST_JOBS:,} jobs; compare fewer "
+                "values at a time"
             )
 
 

@@ -51,7 +51,7 @@ class Found:
             return "the rest of a deletion that was cut off"
         jobs, stay = len(self.jobs) - len(self.heirs), len(self.heirs)
         said = f"{jobs} job{'s' * (jobs != 1)}, with artifacts and figures"
-        return f"{said}; {stay} that other sweeps share stay" if stay else said
+        return f"{said}; {stay} that other comparisons share stay" if stay else said
 
 
 def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
@@ -96,7 +96,7 @@ def _found(writer: Writer, sweeps: Sequence[str]) -> Found:
         own, deleted = writer.of_sweep(sweep), writer.deleted_of(sweep)
         if not own and not deleted:
             raise ResultsError(
-                f"sweep {clean.line(sweep)}: is not in {writer.store.shown}; "
+                f"comparison {clean.line(sweep)}: is not in {writer.store.shown}; "
                 "normbench results list shows them"
             )
         cut_off += deleted
@@ -136,7 +136,7 @@ def _take_away(tags: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> 
     except FileNotFoundError:
         pass
     except (OSError, ValueError):
-        print(f"{clean.line(str(folder))}: its files stay; another sweep is at work there")
+        print(f"{clean.line(str(folder))}: its files stay; another comparison is at work there")
         return
     with lock or nullcontext():
         drawn.remove(folder, tags, others)

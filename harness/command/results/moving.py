@@ -28,7 +28,7 @@ def leave(store: str, words: Sequence[str], every: bool, overwrite: bool) -> int
     """
     *sweeps, name = words
     if bool(sweeps) == every:
-        rule = "--all leaves no sweep to name" if every else "names no sweep"
+        rule = "--all leaves no comparison to name" if every else "names no comparison"
         raise ResultsError(f"export {' '.join(words)}: {rule}; write {EXAMPLE}, or --all FILE")
     file = Path(os.path.abspath(name))
     export = Export(store, all_sweeps(store) if every else sweeps)
@@ -65,7 +65,7 @@ def come(store: str, artifacts: str | None, name: str) -> int:
         done.run(progress)
         progress.end("done")
     for old, new in done.renamed.items():
-        print(f"sweep {old} is {new} here: another sweep has its id")
+        print(f"comparison {old} is {new} here: another one has its id")
     known = f"; {done.known} of {len(contents.jobs)} jobs were there" if done.known else ""
     print(f"imported {_shown(done.counts)}{known}")
     print(f"store      {clean.line(writer.store.shown)}")

@@ -139,7 +139,7 @@ class _Work:
             try:
                 record = rejudge.rejudged(run, place, input_of(self.writer.run(run.run_id)))
             except ResultsError as error:
-                print(f"{error}; it is left out", file=sys.stderr)
+                print(f"{clean.line(str(error))}; it is left out", file=sys.stderr)
                 return
         if record is None:
             self.writer.adopt(known or run.run_id, place.tags[names.JOB.key])
