@@ -168,7 +168,10 @@ def test_a_study_that_is_recorded_as_it_stands_has_a_picture(
     command, imported, generate, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    for words in (["experiment=lecture/nonorthogonal"], ["experiment=notes/zca_2d", "shadows=false"]):
+    for words in (
+        ["experiment=lecture/nonorthogonal"],
+        ["experiment=notes/zca_2d", "shadows=false"],
+    ):
         assert command(*words).returncode == 0
     imported("comparisons").draw_studies(tmp_path / "pictures" / "studies")
     assert "](pictures/studies/nonorthogonal/data.png)" in generate.studies_page(tmp_path)
