@@ -78,7 +78,7 @@ recording.resume
 recording.reuse
     modules: normbench.recording.reuse
     imports: recording.store results.store job measures verdicts optimizers datasets
-        settings results.safe names
+        settings names
     libraries: numpy pandas
 
 recording.store
