@@ -218,4 +218,4 @@ def test_a_store_that_is_a_server_serves_itself(three, capsys, monkeypatch):
 
 def test_the_description_of_a_scheme_that_did_not_descend(images):
     row = images.sweep.of_role("scheme").iloc[0].to_dict()
-    assert ": no descent, in sweep" in description.of_scheme(row).replace("\\", "")
+    assert ": no descent, in comparison" in description.of_scheme(row).replace("\\", "")
