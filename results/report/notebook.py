@@ -153,4 +153,10 @@ def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:
     sweep: its id, or `last` for the last one that has results. Raises ResultsError where there is
     no such store or sweep, and where no job of it is recorded.
     """
+    for name, value, example in (
+        ("sweep", sweep, "an id of `normbench results list`, or 'last'"),
+        ("store", store, "a URI, such as 'sqlite:///mlflow.db'"),
+    ):
+        if not isinstance(value, str):
+            raise ResultsError(f"{name} is {type(value).__name__}: must be text; give {example}")
     return Comparison(*state.read(store, () if sweep == "last" else (sweep,)))
