@@ -1,4 +1,4 @@
-"""What a cost declares of itself: its traits, and its fused derivative."""
+"""Declare the traits of a cost, and attach its fused derivative."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,33 +16,33 @@ Sums = tuple[
     NDArray[np.float64], NDArray[np.int64] | None
 ]  # of a cost, and of misclassified points
 Fused = Callable[[NDArray[Any], NDArray[Any]], Sums]
-TASKS = ("binary", "multiclass", "regression")
+COST_TASKS = ("binary", "multiclass", "regression")
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What may be relied on in a cost; a cost without a declaration has these values.
+    """What callers may rely on in a cost; a cost without a declaration has the default values.
 
     Attributes:
         tasks: The tasks that the cost is defined for.
         score_per_class: True where a point has C scores whatever the task; None where it has one
             score, and C scores only with more than two classes.
-        curvature: The largest second derivative of a point's cost in its scores, wherever the
-            scores are; None where there is no such bound, or none is known.
+        curvature: The largest second derivative of a point's cost in its scores, at any scores;
+            None where there is no such bound, or none is known.
         quadratic: The second derivatives are the same at all scores.
-        squares: Of one score a point it is the sum of `(s - y)^2`.
+        squares: With one score a point, the cost is the sum of `(s - y)^2`.
         shift_invariant: A number added to all scores of a point changes nothing.
         positively_homogeneous: Scores t times as large have t times the cost, for every t > 0.
         separable: The cost is above 0 everywhere and falls as any margin grows; it goes to 0 when
             scores that leave no point misclassified are scaled up.
-        convex: The cost is convex in the scores of a point, so that a solver ends at the least
-            cost. A cost that is not says `convex=False`: the one trait that holds unless it is
-            denied.
-        pieces: `linear` or `quadratic` where the cost is made of such pieces, otherwise empty.
+        convex: The cost is convex in the scores of a point, so that a solver reaches the least
+            cost. A cost that is not convex says `convex=False`: the one trait that holds unless it
+            is denied.
+        piecewise: `linear` or `quadratic` where the cost consists of such pieces, otherwise empty.
             With either kind some weights attain the least cost, whatever the points.
     """
 
-    tasks: tuple[str, ...] = TASKS
+    tasks: tuple[str, ...] = COST_TASKS
     score_per_class: bool | None = None
     curvature: float | None = None
     quadratic: bool = False
@@ -51,13 +51,13 @@ class Traits:
     positively_homogeneous: bool = False
     separable: bool = False
     convex: bool = True
-    pieces: str = ""
+    piecewise: str = ""
 
 
 def traits(cost: Any) -> Traits:
-    """Return what a cost declares of itself."""
-    found = getattr(cost, "traits", None)
-    return found if isinstance(found, Traits) else Traits()
+    """Return the declared traits of a cost, or the defaults."""
+    declared_traits = getattr(cost, "traits", None)
+    return declared_traits if isinstance(declared_traits, Traits) else Traits()
 
 
 def declare(
@@ -65,34 +65,33 @@ def declare(
 ) -> Callable[[Formula], Formula]:
     """Declare what holds of a cost, and its derivative if it has one of its own.
 
-    A cost is a function of scores `(R, C, p)` and targets `(p,)` of any block of p points. It
-    returns the sum over those points, `(R,)`. With `fused` it becomes an autograd primitive with
-    that derivative; `formula` keeps the plain function.
+    A cost with a fused derivative is an autograd primitive with that derivative; its attribute
+    `formula` keeps the plain function.
 
     Args:
-        *tasks: The tasks that the cost is defined for: `binary`, `multiclass`, `regression`.
+        *tasks: The tasks that the cost is defined for.
         fused: `fused(scores, targets) -> (values (R,) float64, counts (R,) or None)` turns the
-            block of scores `(R, C, p)` in place into the derivative of the cost with respect to
-            them. The block is contiguous, or, of a shift-invariant cost, the first two axes of
-            such a block swapped. From the same pass come the sums over the points, added up in
-            float64 whatever the scores' type, and the counts of `count_misclassified`, None where
-            there are no classes.
-        **declared: The other fields of `Traits`.
+            block of scores `(R, C, p)` IN PLACE into the derivative of the cost with respect to
+            them. The block is contiguous, or, of a shift-invariant cost, the first two axes of such
+            a block swapped. From the same pass come the cost's sums over the points, added up in
+            float64 whatever the scores' type, and the counts of `count_misclassified`, None without
+            classes.
+        **declared: Other traits, by name.
 
     Returns:
-        A decorator that attaches the traits to a cost.
+        The decorator.
     """
 
-    def write(formula: Formula) -> Formula:
-        cost: Any = formula if fused is None else _with_derivative(formula, fused)
+    def attach_traits(formula: Formula) -> Formula:
+        cost: Any = formula if fused is None else _attach_derivative(formula, fused)
         cost.traits = Traits(tasks, **declared)
         return cost
 
-    return write
+    return attach_traits
 
 
-def _with_derivative(formula: Formula, fused: Fused) -> Any:
-    """Return formula as an autograd primitive whose derivative is the fused one."""
+def _attach_derivative(formula: Formula, fused: Fused) -> Any:
+    """Return the formula as an autograd primitive whose derivative is the fused one."""
     cost = primitive(formula)
     cost.formula = formula
     cost.fused = fused
@@ -108,7 +107,7 @@ def _with_derivative(formula: Formula, fused: Fused) -> Any:
     return cost
 
 
-def total(values: Any) -> NDArray[np.float64]:
+def sum_points(values: Any) -> NDArray[np.float64]:
     """Return the sum over points `(R,)` of values `(R, p)`, added up in float64."""
     summed: NDArray[np.float64] = np.add.reduce(values, axis=-1, dtype=np.float64)
     return summed

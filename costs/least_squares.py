@@ -5,8 +5,8 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 
-from normbench.costs.declaration import Sums, declare, total
-from normbench.costs.misclassifications import count_misclassified, own_scores
+from normbench.costs.declaration import Sums, declare, sum_points
+from normbench.costs.misclassifications import count_misclassified, find_target_scores
 
 
 def _fused(scores: Any, targets: Any) -> Sums:
@@ -15,11 +15,11 @@ def _fused(scores: Any, targets: Any) -> Sums:
         counts = count_misclassified(scores, targets)
         scores -= targets
     else:
-        own = own_scores(scores, targets)
-        counts = own.counts
-        own.flat[own.places] = own.score - 1
+        target_scores = find_target_scores(scores, targets)
+        counts = target_scores.counts
+        target_scores.flat[target_scores.indices] = target_scores.score - 1
     flat = scores.reshape(len(scores), -1)
-    values = np.vecdot(flat, flat) if flat.dtype == np.float64 else total(flat * flat)
+    values = np.vecdot(flat, flat) if flat.dtype == np.float64 else sum_points(flat * flat)
     scores *= 2
     return values, counts
 
@@ -34,11 +34,19 @@ def _fused(scores: Any, targets: Any) -> Sums:
     fused=_fused,
 )
 def least_squares(scores: Any, targets: Any) -> Any:
-    """Return the sum over points of `(s - y)^2`, without a factor 1/2, `(R,)`.
+    """Return the sum over points of `(s - y)^2`, without a factor 1/2.
 
-    scores: `(R, C, p)`; targets: `(p,)`: real or -1/+1 where C = 1; class indices otherwise, and
-    then the sum runs over C one-hot columns: `|s - e_y|^2 = |s|^2 - 2 s_y + 1`.
-    Watt, Borhani, Katsaggelos, Machine Learning Refined, section 5.2.
+    With class indices the sum also runs over C one-hot columns: `|s - e_y|^2 = |s|^2 - 2 s_y + 1`.
+
+    Args:
+        scores: `(R, C, p)`.
+        targets: `(p,)`: real or -1/+1 where C = 1, class indices otherwise.
+
+    Returns:
+        Sums `(R,)`.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, section 5.2.
     """
     if scores.shape[1] == 1:
         return anp.sum((scores[:, 0] - targets) ** 2, axis=-1)

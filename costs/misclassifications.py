@@ -1,4 +1,4 @@
-"""The count of misclassified points, from the same scores as the cost."""
+"""Count misclassified points, from the same scores as the cost."""
 
 from typing import Any, NamedTuple
 
@@ -9,58 +9,65 @@ Array = NDArray[Any]
 
 
 def count_misclassified(scores: Array, targets: Array) -> NDArray[np.int64]:
-    """Return the number of misclassified points of each run, `(R,)`.
+    """Return the number of misclassified points of each run.
 
-    scores: `(R, C, p)`; targets: `(p,)`. With one score a point (C = 1, targets -1 and +1) a point
-    is misclassified when `sign(s) != y`, so that a score of exactly 0 is; with C scores (targets
-    0..C-1) when `argmax(s) != y`, the first of equal scores winning. A NaN is misclassified.
+    With one score a point (C = 1, targets -1 and +1) a point is misclassified when `sign(s) != y`,
+    so that a score of exactly 0 is; with C scores (targets 0..C-1) when `argmax(s) != y`, the first
+    of equal scores winning. A NaN is misclassified.
+
+    Args:
+        scores: `(R, C, p)`.
+        targets: `(p,)`, -1/+1 or class indices.
+
+    Returns:
+        Counts `(R,)`.
     """
     if scores.shape[1] == 1:
         return count_false(scores[:, 0] * targets > 0)
     return np.count_nonzero(np.argmax(scores, axis=1) != targets, axis=1)
 
 
-def count_false(right: Array) -> NDArray[np.int64]:
+def count_false(is_correct: Array) -> NDArray[np.int64]:
     """Return the number of False points `(R,)` of each run, of `(R, p)`."""
     # In 32 bits: numpy adds them twice as fast, and counts along an axis slower than it adds.
-    found = np.add.reduce(right.view(np.uint8), axis=1, dtype=np.int32)
-    return np.asarray(right.shape[1] - found, dtype=np.int64)
+    correct_counts = np.add.reduce(is_correct.view(np.uint8), axis=1, dtype=np.int32)
+    return np.asarray(is_correct.shape[1] - correct_counts, dtype=np.int64)
 
 
-class Own(NamedTuple):
-    """Each point's own score, and the largest of the point's scores.
+class TargetScores(NamedTuple):
+    """The score of each point's own class, and the largest of the point's scores.
 
-    flat: the block's numbers as they lie in memory. places: `(R, p)`, where the own scores stand
-    there. score, largest: `(R, p)`. counts: `(R,)`, the misclassified points.
+    flat: the block's entries as they lie in memory. indices: `(R, p)`, of the own scores in `flat`.
+    score, largest: `(R, p)`. counts: `(R,)`, the misclassified points.
     """
 
     flat: Array
-    places: NDArray[np.intp]
+    indices: NDArray[np.intp]
     score: Array
     largest: Array
     counts: NDArray[np.int64]
 
 
-def own_scores(scores: Array, targets: Array, largest: Array | None = None) -> Own:
-    """Return the scores of the points' own classes in a block `(R, C, p)`, which stays as it is.
+def find_target_scores(scores: Array, targets: Array, largest: Array | None = None) -> TargetScores:
+    """Return the scores of the points' own classes in a block `(R, C, p)`, which stays unchanged.
 
     scores: contiguous, or the first two axes of such a block `(C, R, p)` swapped. largest: of each
-    point, `(R, p)` or what it is broadcast from, where it is known.
-    One comparison of the own score with the largest tells who is misclassified where no other score
-    is as large. `argmax` over a short axis would take as long as the whole cost.
+    point, `(R, p)` or an array that broadcasts to it, if it is known. One comparison of the own
+    score with the largest finds the misclassified points unless another score is as large; `argmax`
+    over a short axis would take as long as the whole cost.
     """
     runs, classes, points = scores.shape
-    to_run, to_class = (stride // scores.itemsize for stride in scores.strides[:2])
-    within = to_class * targets + np.arange(points)
-    places = np.asarray(to_run * np.arange(runs)[:, None] + within, dtype=np.intp)
+    run_stride, class_stride = (stride // scores.itemsize for stride in scores.strides[:2])
+    point_offsets = class_stride * targets + np.arange(points)
+    indices = np.asarray(run_stride * np.arange(runs)[:, None] + point_offsets, dtype=np.intp)
     flat = (scores if scores.flags.c_contiguous else scores.swapaxes(0, 1)).reshape(-1)
-    own = flat.take(places, mode="clip")  # targets are in range; mode `raise` would copy
+    target_scores = flat.take(indices, mode="clip")  # targets are in range; mode `raise` would copy
     largest = scores.max(axis=1) if largest is None else largest
-    right = own == largest
-    counts = count_false(right)
+    is_correct = target_scores == largest
+    counts = count_false(is_correct)
     smaller = scores < largest[:, None]
     if np.count_nonzero(smaller) < runs * (classes - 1) * points:  # the first of equal ones wins
-        run, point = np.nonzero(right & (np.count_nonzero(smaller, axis=1) < classes - 1))
+        run, point = np.nonzero(is_correct & (np.count_nonzero(smaller, axis=1) < classes - 1))
         first = np.argmin(smaller[run, :, point], axis=1)
         counts += np.bincount(run[first != targets[point]], minlength=runs)
-    return Own(flat, places, own, largest, counts)
+    return TargetScores(flat, indices, target_scores, largest, counts)

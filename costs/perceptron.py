@@ -5,7 +5,7 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 
-from normbench.costs.declaration import Sums, declare, total
+from normbench.costs.declaration import Sums, declare, sum_points
 from normbench.costs.misclassifications import count_false
 
 
@@ -14,19 +14,28 @@ def _fused(scores: Any, targets: Any) -> Sums:
     scores *= -targets
     t = scores[:, 0]
     counts = count_false(t < 0)
-    values = total(np.maximum(t, 0))
+    values = sum_points(np.maximum(t, 0))
     # Twice the step function, as a sum of comparisons: `heaviside` branches, and is slower.
     np.add(t > 0, t >= 0, out=t, dtype=t.dtype)
     scores *= targets * -0.5
     return values, counts
 
 
-@declare("binary", positively_homogeneous=True, pieces="linear", fused=_fused)
+@declare("binary", positively_homogeneous=True, piecewise="linear", fused=_fused)
 def perceptron(scores: Any, targets: Any) -> Any:
-    """Return the sum over points of `max(0, -y s)`, `(R,)`.
+    """Return the sum over points of `max(0, -y s)`.
 
-    scores: `(R, 1, p)`; targets: `(p,)`, -1 or +1. At `s = 0` the derivative is `-y / 2`, half
-    way between the slopes of both sides: a sub-gradient, autograd's own, and one that lets a
-    descent leave zero weights. Watt, Borhani, Katsaggelos, Machine Learning Refined, section 6.4.
+    At `s = 0` the derivative is `-y / 2`, half way between the slopes of both sides: a
+    sub-gradient, autograd's own, and one that lets a descent leave zero weights.
+
+    Args:
+        scores: `(R, 1, p)`.
+        targets: `(p,)`, -1 or +1.
+
+    Returns:
+        Sums `(R,)`.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, section 6.4.
     """
     return anp.sum(anp.maximum(0.0, -targets * scores[:, 0]), axis=-1)

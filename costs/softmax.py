@@ -6,7 +6,7 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 
-from normbench.costs.declaration import Sums, declare, total
+from normbench.costs.declaration import Sums, declare, sum_points
 from normbench.costs.misclassifications import count_false
 from normbench.costs.underflow import exp_in_place
 
@@ -18,13 +18,13 @@ def _fused(scores: Any, targets: Any) -> Sums:
     counts = count_false(t < 0)
     # Above the cap, log(1 + e^t) = t and sigma(t) = 1 to rounding, and e^t would overflow.
     cap = _largest_exponent(t.dtype)
-    beyond: Any = 0.0
+    excess_over_cap: Any = 0.0
     if not np.maximum.reduce(t, axis=None, initial=0) <= cap:  # and where a number is NaN
-        beyond = total(np.maximum(t - cap, 0))
+        excess_over_cap = sum_points(np.maximum(t - cap, 0))
         np.minimum(t, cap, out=t)
     exp_in_place(t)
     scratch = np.log1p(t)
-    values = total(scratch) + beyond
+    values = sum_points(scratch) + excess_over_cap
     t /= np.add(t, 1, out=scratch)
     scores *= -targets
     return values, counts
@@ -38,9 +38,18 @@ def _largest_exponent(dtype: Any) -> Any:
 
 @declare("binary", curvature=1 / 4, separable=True, fused=_fused)
 def softmax(scores: Any, targets: Any) -> Any:
-    """Return the sum over points of `log(1 + exp(-y s))`, in nats, `(R,)`.
+    """Return the sum over points of `log(1 + exp(-y s))`, in nats.
 
-    scores: `(R, 1, p)`; targets: `(p,)`, -1 or +1. `logaddexp` keeps value and derivative right
-    where `exp` would overflow. Watt, Borhani, Katsaggelos, Machine Learning Refined, section 6.3.
+    `logaddexp` keeps value and derivative right where `exp` would overflow.
+
+    Args:
+        scores: `(R, 1, p)`.
+        targets: `(p,)`, -1 or +1.
+
+    Returns:
+        Sums `(R,)`.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, section 6.3.
     """
     return anp.sum(anp.logaddexp(0.0, -targets * scores[:, 0]), axis=-1)

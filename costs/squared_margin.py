@@ -5,7 +5,7 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 
-from normbench.costs.declaration import Sums, declare, total
+from normbench.costs.declaration import Sums, declare, sum_points
 from normbench.costs.misclassifications import count_false
 
 
@@ -16,16 +16,23 @@ def _fused(scores: Any, targets: Any) -> Sums:
     counts = count_false(t < 0)
     t += 1
     np.maximum(t, 0, out=t)
-    values = total(t * t)
+    values = sum_points(t * t)
     scores *= -2 * targets
     return values, counts
 
 
-@declare("binary", curvature=2.0, pieces="quadratic", fused=_fused)
+@declare("binary", curvature=2.0, piecewise="quadratic", fused=_fused)
 def squared_margin(scores: Any, targets: Any) -> Any:
-    """Return the sum over points of `max(0, 1 - y s)^2`, without a factor 1/2, `(R,)`.
+    """Return the sum over points of `max(0, 1 - y s)^2`, without a factor 1/2.
 
-    scores: `(R, 1, p)`; targets: `(p,)`, -1 or +1. Watt, Borhani, Katsaggelos, Machine Learning
-    Refined, sections 6.4 and 6.5.
+    Args:
+        scores: `(R, 1, p)`.
+        targets: `(p,)`, -1 or +1.
+
+    Returns:
+        Sums `(R,)`.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, sections 6.4 and 6.5.
     """
     return anp.sum(anp.maximum(0.0, 1.0 - targets * scores[:, 0]) ** 2, axis=-1)

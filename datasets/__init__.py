@@ -1,23 +1,28 @@
-"""Data sets: one small frozen value, and a loader each."""
+"""Data sets: a frozen `Dataset`, and one loader for each source."""
 
-from normbench.datasets.dataset import Dataset, UserError, make_dataset, part, split
+from normbench.datasets.dataset import Dataset, UserError, hold_out, make_dataset, split
 from normbench.datasets.download import MissingFileError
-from normbench.datasets.drawn import Drawn
-from normbench.datasets.labels import encode, label_dataset
-from normbench.datasets.on_disk.parts import fitted_on, fold, folded, subset
+from normbench.datasets.labels import encode_labels, label_dataset
+from normbench.datasets.on_disk.subsets import (
+    assign_folds,
+    draw_subset,
+    hold_out_fold,
+    set_fit_points,
+)
+from normbench.datasets.sampling import Sampling
 
 __all__ = [
     "Dataset",
-    "Drawn",
+    "Sampling",
     "MissingFileError",
     "UserError",
-    "encode",
-    "fitted_on",
-    "fold",
-    "folded",
+    "encode_labels",
+    "set_fit_points",
+    "hold_out_fold",
+    "assign_folds",
     "label_dataset",
     "make_dataset",
-    "part",
+    "hold_out",
     "split",
-    "subset",
+    "draw_subset",
 ]

@@ -1,4 +1,4 @@
-"""Noisy copies of training points: along the principal axes, or alike in all directions."""
+"""Augment training points with noisy copies, along the principal axes or in all directions."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,54 +6,68 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.dataset import Dataset, part, refuse_from_file
+from normbench.datasets.dataset import Dataset, hold_out, refuse_points_on_disk
 from normbench.datasets.on_disk.content import digest
-from normbench.datasets.values import NUMBER, number, one_of, refuse_larger, spelled, whole
+from normbench.datasets.values import (
+    FLOAT64_BYTES,
+    check_choice,
+    check_integer,
+    check_number,
+    refuse_larger,
+    spell_setting,
+)
 
-KINDS = ("aligned", "round")
+NOISE_SHAPES = ("aligned", "round")
 
 
-def augmented(dataset: Dataset, kind: Any, copies: Any, noise: Any, seed: int) -> Dataset:
-    """Return the data set with copies of its training points, each with a draw of its own.
+def add_noisy_copies(
+    dataset: Dataset, noise_shape: Any, copies: Any, noise: Any, seed: int
+) -> Dataset:
+    """Return the data set with noisy copies of its training points, each copy drawn independently.
 
-    kind: None for no copies. `aligned` adds to a copy, along each principal axis of the training
-    points, noise times the root of its eigenvalue times a standard normal (Krizhevsky, Sutskever,
-    Hinton, "ImageNet classification with deep convolutional neural networks", 2012, section 4.1);
-    `round` adds noise of the same size, alike in all directions. The points come first, then the
-    first copy of each, and so on, with their targets; test points stay as they are. Of a
-    cross-validation, the points outside a fold are copied, by the seed that dealt the folds.
-    Raises `UserError`.
+    noise_shape: None for no copies. `aligned` adds to a copy, along each principal axis of the
+    training points, noise times the root of the axis's eigenvalue times a standard normal
+    (Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural
+    networks", 2012, section 4.1); `round` adds noise of the same total variance, equal in all
+    directions. The points come first, then the first copy of each point, and so on, with their
+    targets; test points stay unchanged. In a cross-validation the points outside a fold are copied,
+    with the seed that assigned the folds. Raises `UserError`.
     """
-    copies = whole("dataset.augment_copies", copies, 1)
-    noise = number("dataset.augment_noise", noise, above=0)
-    if kind is None:
+    copies = check_integer("dataset.augment_copies", copies, 1)
+    noise = check_number("dataset.augment_noise", noise, above=0)
+    if noise_shape is None:
         return dataset
-    one_of("dataset.augment", kind, KINDS)
-    refuse_from_file(dataset, "dataset.augment", kind)
+    check_choice("dataset.augment", noise_shape, NOISE_SHAPES)
+    refuse_points_on_disk(dataset, "dataset.augment", noise_shape)
     x = dataset.x.astype(np.float64)
     refuse_larger(
-        spelled("dataset.augment_copies", copies), NUMBER * x.size * (copies + 1), "choose fewer"
+        spell_setting("dataset.augment_copies", copies),
+        FLOAT64_BYTES * x.size * (copies + 1),
+        "choose fewer",
     )
-    shape = spread(x, kind)
+    noise_factor = factor_noise(x, noise_shape)
     rng = np.random.default_rng([seed, 2])
-    moved = [x + noise * rng.standard_normal(x.shape) @ shape for _ in range(copies)]
-    more = np.concatenate([x, *moved]).astype(dataset.x.dtype)
+    noisy_copies = [x + noise * rng.standard_normal(x.shape) @ noise_factor for _ in range(copies)]
+    x_augmented = np.concatenate([x, *noisy_copies]).astype(dataset.x.dtype)
     y = np.tile(dataset.y, copies + 1)
-    fingerprint = digest(more, y, dataset.x_test, dataset.y_test)
+    fingerprint = digest(x_augmented, y, dataset.x_test, dataset.y_test)
 
-    def held_out(held: NDArray[np.bool_], repeat: int) -> Dataset:
-        return augmented(part(dataset, held), kind, copies, noise, seed + repeat)
+    def hold_out_and_copy(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
+        return add_noisy_copies(
+            hold_out(dataset, test_mask), noise_shape, copies, noise, seed + repeat
+        )
 
-    made = replace(dataset, x=more, y=y, fingerprint=fingerprint)
-    return replace(made, columns=None, held_out=held_out)
+    augmented_dataset = replace(dataset, x=x_augmented, y=y, fingerprint=fingerprint)
+    return replace(augmented_dataset, columns=None, hold_out_and_copy=hold_out_and_copy)
 
 
-def spread(x: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
-    """Return the matrix (N, N) that turns a standard normal into the noise of the points' size."""
+def factor_noise(x: NDArray[np.float64], noise_shape: str) -> NDArray[np.float64]:
+    """Return the matrix (N, N) that maps a standard normal to noise with the size of the points."""
     scale = float(np.abs(x).max()) or 1.0  # the squares of large points overflow
     centred = (x - x.mean(axis=0)) / scale
-    values, vectors = np.linalg.eigh(centred.T @ centred / len(x))
-    roots = np.sqrt(np.maximum(values, 0.0))
-    if kind == "round":
-        return np.asarray(scale * np.sqrt((roots**2).mean()) * np.eye(x.shape[1]))
-    return np.asarray(scale * roots[:, None] * vectors.T)
+    eigenvalues, eigenvectors = np.linalg.eigh(centred.T @ centred / len(x))
+    deviations = np.sqrt(np.maximum(eigenvalues, 0.0))
+    if noise_shape == "round":
+        return np.asarray(scale * np.sqrt((deviations**2).mean()) * np.eye(x.shape[1]))
+    # The symmetric root: the signs of the eigenvectors differ between processors.
+    return np.asarray(scale * (eigenvectors * deviations) @ eigenvectors.T)

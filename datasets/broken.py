@@ -1,14 +1,15 @@
-"""Points as users have them: with what breaks the formulas of a normalization, on purpose."""
+"""Generate points with a defect that breaks the formulas of a normalization, on purpose."""
 
 import numpy as np
 
 from normbench.datasets.dataset import Dataset, make_dataset
 from normbench.datasets.gaussian import gaussian
-from normbench.datasets.values import number, one_of
+from normbench.datasets.values import check_choice, check_number
 
-KINDS = ("sound", "constant", "duplicate", "few", "offset", "float32")
-POINTS, FEW, FEATURES = 200, 10, 20
-FAR, FAR_SINGLE = 1e8, 1e3  # means, in largest standard deviations: half of the digits each
+DEFECTS = ("sound", "constant", "duplicate", "few", "offset", "float32")
+POINTS, FEW_POINTS, FEATURES = 200, 10, 20
+# Means, in largest standard deviations: half of the digits each.
+FAR_MEAN, FAR_MEAN_FLOAT32 = (1e8, 1e3)
 
 
 def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset:
@@ -19,13 +20,13 @@ def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset
     1e8; `float32`: it is 1000, in numbers of 7 digits. scale: what all is multiplied by, as other
     units do. Raises `UserError`.
     """
-    kind = one_of("dataset.kind", kind, KINDS)
-    most = 1e30 if kind == "float32" else 1e100  # which has no number above 3e38
-    scale = number("dataset.scale", scale, above=0, most=most)
-    points = FEW if kind == "few" else POINTS
-    offset = {"offset": FAR, "float32": FAR_SINGLE}.get(kind, 0.0)
-    made = gaussian(points, FEATURES, offset=offset, seed=seed)
-    x = np.array(made.x)
+    kind = check_choice("dataset.kind", kind, DEFECTS)
+    largest_scale = 1e30 if kind == "float32" else 1e100  # which has no number above 3e38
+    scale = check_number("dataset.scale", scale, above=0, at_most=largest_scale)
+    points = FEW_POINTS if kind == "few" else POINTS
+    offset = {"offset": FAR_MEAN, "float32": FAR_MEAN_FLOAT32}.get(kind, 0.0)
+    sound = gaussian(points, FEATURES, offset=offset, seed=seed)
+    x = np.array(sound.x)
     if kind == "constant":
         x[:, -1] = 1.0
     if kind == "duplicate":
@@ -33,8 +34,8 @@ def broken(kind: str = "constant", scale: float = 1.0, seed: int = 0) -> Dataset
     return make_dataset(
         "broken",
         scale * x,
-        made.y,
+        sound.y,
         source="made by datasets.broken",
-        class_names=made.class_names,
+        class_names=sound.class_names,
         precision="float32" if kind == "float32" else "float64",
     )

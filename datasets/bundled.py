@@ -1,4 +1,4 @@
-"""The data sets that scikit-learn ships: no download."""
+"""Load the data sets that scikit-learn ships, without a download."""
 
 from dataclasses import replace
 
@@ -7,22 +7,22 @@ from normbench.datasets.dataset import Dataset, make_dataset
 
 def breast_cancer() -> Dataset:
     """Return the Wisconsin Diagnostic breast cancer data, 569 x 30, malignant 0 and benign 1."""
-    return _classes("breast_cancer", "UCI, Wisconsin Diagnostic")
+    return _load_classes("breast_cancer", "UCI, Wisconsin Diagnostic")
 
 
 def digits() -> Dataset:
     """Return the 8 x 8 handwritten digits, 1797 x 64, ten classes."""
-    return _classes("digits", "UCI, optical recognition of handwritten digits")
+    return _load_classes("digits", "UCI, optical recognition of handwritten digits")
 
 
 def iris() -> Dataset:
     """Return Fisher's iris flowers, 150 x 4, three species, lengths in cm."""
-    return _classes("iris", "UCI, Iris")
+    return _load_classes("iris", "UCI, Iris")
 
 
 def wine() -> Dataset:
     """Return the chemical analysis of Italian wines, 178 x 13, three growers."""
-    return _classes("wine", "UCI, Wine")
+    return _load_classes("wine", "UCI, Wine")
 
 
 def diabetes() -> Dataset:
@@ -51,17 +51,17 @@ def china() -> Dataset:
     from sklearn.datasets import load_sample_image
 
     image = load_sample_image("china.jpg")
-    made = make_dataset(
+    pixels = make_dataset(
         "china",
         image.reshape(-1, 3),
         feature_names=["red", "green", "blue"],
         source="scikit-learn load_sample_image, china.jpg",
     )
-    return replace(made, picture=image.shape[:2])
+    return replace(pixels, picture=image.shape[:2])
 
 
-def _classes(name: str, origin: str) -> Dataset:
-    """Return a data set of classes by the name that scikit-learn gives it."""
+def _load_classes(name: str, origin: str) -> Dataset:
+    """Return a classification data set by the name that scikit-learn gives it."""
     from sklearn import datasets
 
     bunch = getattr(datasets, f"load_{name}")()

@@ -1,4 +1,4 @@
-"""The columns of a user's table: what is no number is told at once, and made one when asked."""
+"""Check the feature columns of a user's table, and encode or fill them as the options say."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,39 +11,39 @@ from numpy.typing import NDArray
 
 from normbench.datasets.entries import (
     are_dates,
+    format_label,
     gap_marks,
     is_gap_mark,
     is_of_numbers,
     is_regression,
-    named,
-    text_of,
+    strip_entry,
 )
 from normbench.datasets.values import (
     LARGEST_FLOAT,
     UserError,
+    check_list,
     did_you_mean,
-    listed,
-    source_name,
-    spelled,
+    name_source,
+    spell_setting,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DROP = "dataset.drop"
-GAP = "(missing)"  # the category of a gap in an encoded column
-FEW = 3  # entries of a column that are no numbers, and may stand for gaps
-# What the options come to that settle a column.
-MEANS = {
+GAP_CATEGORY = "(missing)"  # the category of a gap in an encoded column
+MAX_ODD_ENTRIES = 3  # distinct entries of a numeric column that are no numbers: they may mark gaps
+# What each option that settles a column does.
+OPTION_MEANINGS = {
     "target": "target: the column to be predicted",
     "encode": "encode: one column a category",
     "missing": "missing: these entries are gaps",
     "fill": "fill: drop leaves points with gaps out",
     "drop": "drop: leaves columns out",
 }
-IDS = 20  # more categories than that, on average of fewer than two points, are not what was meant
-SHOWN = 8  # columns that a message names
-LISTED = 12  # and columns that there are
+MAX_CATEGORIES = 20  # a column with more, of fewer than two points each, is hardly categorical
+MAX_LISTED_COLUMNS = 8  # columns that a message names
+MAX_LISTED_NAMES = 12  # column names that a message lists
 
 
 @dataclass(frozen=True)
@@ -60,24 +60,29 @@ class Columns:
     fill: str | None
 
     def notes(self, index: "Trouble | None", drop: Sequence[str | int]) -> tuple[str, ...]:
-        """Return a line on a column that may be an index, and on each encoded one with gaps.
+        """Return a note on a column that may be an index, and on each encoded column with gaps.
 
         drop: the columns that are left out already, which the remedy repeats.
         """
-        said = []
+        lines = []
         if index:
-            remedy = f"if it is an index, leave it out: {_list('drop', [*drop, index.label])}"
-            said.append(f"data of {self.name}: the first column, {index}; {remedy}")
-        for place in sorted(self.encoded):
-            gaps, label = int(self.frame.iloc[:, place].isna().sum()), self.frame.columns[place]
+            remedy = f"if it is an index, leave it out: {_spell_list('drop', [*drop, index.label])}"
+            lines.append(f"data of {self.name}: the first column, {index}; {remedy}")
+        for position in sorted(self.encoded):
+            gaps, label = (
+                int(self.frame.iloc[:, position].isna().sum()),
+                self.frame.columns[position],
+            )
             if gaps:
-                said.append(
+                lines.append(
                     f"data of {self.name}: column '{label}' has no entry in {gaps} of "
-                    f"{len(self.frame)} points; they are a category, {label}={GAP}"
+                    f"{len(self.frame)} points; they are a category, {label}={GAP_CATEGORY}"
                 )
-        return tuple(said)
+        return tuple(lines)
 
-    def numbers(self, train: NDArray[np.bool_]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    def encode_features(
+        self, train: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         """Return all points (P, M) as numbers, and the names of their features.
 
         train: (P,), the points that medians and categories are of. A category becomes a column
@@ -86,44 +91,58 @@ class Columns:
         without a number among the training points.
         """
         labels = [str(label) for label in self.frame.columns]
-        rest = [place for place in range(len(labels)) if place not in self.encoded]
-        numbers = self.frame.iloc[:, rest].to_numpy(dtype=np.float64, na_value=np.nan)
+        numeric_positions = [
+            position for position in range(len(labels)) if position not in self.encoded
+        ]
+        numbers = self.frame.iloc[:, numeric_positions].to_numpy(dtype=np.float64, na_value=np.nan)
         if self.fill == "median" and np.isnan(numbers).any():
-            numbers = self._filled(numbers, [labels[place] for place in rest], train)
+            numbers = self._fill_medians(
+                numbers, [labels[position] for position in numeric_positions], train
+            )
         if not self.encoded:
             return numbers, tuple(labels)
-        parts = {place: (numbers[:, [n]], [labels[place]]) for n, place in enumerate(rest)}
-        for place in self.encoded:
-            parts[place] = _categories(self.frame.iloc[:, place], labels[place], train)
-        columns, names = zip(*(parts[place] for place in range(len(labels))))
+        features_by_position = {
+            position: (numbers[:, [n]], [labels[position]])
+            for n, position in enumerate(numeric_positions)
+        }
+        for position in self.encoded:
+            features_by_position[position] = _encode_categories(
+                self.frame.iloc[:, position], labels[position], train
+            )
+        columns, names = zip(*(features_by_position[position] for position in range(len(labels))))
         return np.concatenate(columns, axis=1), tuple(chain(*names))
 
-    def only(self, rows: NDArray[np.intp]) -> "Columns":
-        """Return the table of these points alone, by their numbers (p,)."""
+    def select_rows(self, rows: NDArray[np.intp]) -> "Columns":
+        """Return the table of some points alone, by their indices (p,)."""
         return replace(self, frame=self.frame.iloc[rows])
 
-    def _filled(
+    def _fill_medians(
         self, numbers: NDArray[np.float64], labels: Sequence[str], train: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """Return numbers (P, N) whose gaps are the median of the training points."""
         from sklearn.impute import SimpleImputer
 
-        empty = np.flatnonzero(np.isnan(numbers[train]).all(axis=0))
-        if len(empty):
-            label = labels[empty[0]]
+        empty_columns = np.flatnonzero(np.isnan(numbers[train]).all(axis=0))
+        if len(empty_columns):
+            label = labels[empty_columns[0]]
             raise UserError(
                 f"data of {self.name}: column {label!r} has no number among the training points, "
-                f"so no median; leave it out: {_list('drop', [label])}"
+                f"so no median; leave it out: {_spell_list('drop', [label])}"
             )
         filled = SimpleImputer(strategy="median").fit(numbers[train]).transform(numbers)
         return np.asarray(filled, dtype=np.float64)
 
 
-def _categories(
+def _encode_categories(
     column: "pd.Series[Any]", label: str, train: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Return a column's categories among the training points, a feature of 1 and 0 for each."""
-    entries = column.astype(object).map(named).where(column.notna(), GAP).to_numpy(dtype=object)
+    entries = (
+        column.astype(object)
+        .map(format_label)
+        .where(column.notna(), GAP_CATEGORY)
+        .to_numpy(dtype=object)
+    )
     categories = np.unique(entries[train])
     if len(categories) == 2:
         categories = categories[1:]
@@ -131,66 +150,69 @@ def _categories(
     return indicators, [f"{label}={category}" for category in categories]
 
 
-def columns(
+def check_columns(
     name: str,
     frame: "pd.DataFrame",
     encode: Sequence[int] = (),
     fill: str | None = None,
     index: "Trouble | None" = None,
-    last: bool = False,
-    given: Mapping[str, Sequence[Any]] = MappingProxyType({}),
+    last_may_be_target: bool = False,
+    user_lists: Mapping[str, Sequence[Any]] = MappingProxyType({}),
 ) -> Columns:
-    """Return the feature columns of a table, once every one of them is numbers or is made so.
+    """Return the feature columns of a table, once each of them is numeric or an option makes it so.
 
-    encode: positions. fill: `median`, or None where no gaps may be left. index: what `index_of`
-    says. last: whether no target is named, and the last column may be meant. given: the lists that
-    the user gave, by option, which a remedy repeats. Raises one `UserError` that lists every column
-    with its trouble, and the options that settle all of them.
+    encode: positions. fill: `median`, or None where no gaps may be left. index: what
+    `find_index_column` returns. last_may_be_target: whether no target is named, so that the last
+    column may be the target. user_lists: the lists that the user gave, by option, which a remedy
+    repeats. Raises one `UserError` that lists every column with its trouble, and the options that
+    settle them.
     """
-    kinds, gaps = list(frame.dtypes), frame.isna().sum().to_numpy()
+    dtypes, gaps = list(frame.dtypes), frame.isna().sum().to_numpy()
     troubles: list[Trouble] = []
     for position, label in enumerate(map(str, frame.columns)):
         if position in encode:
             continue
-        if is_of_numbers(kinds[position]):
+        if is_of_numbers(dtypes[position]):
             if gaps[position] and fill != "median":
                 first = int(np.flatnonzero(frame.iloc[:, position].isna())[0])
-                said = f"has no entry in {gaps[position]} of {len(frame)} points, first in {first}"
-                troubles.append(Trouble(label, said, "fill"))
+                reason = (
+                    f"has no entry in {gaps[position]} of {len(frame)} points, first in {first}"
+                )
+                troubles.append(Trouble(label, reason, "fill"))
         else:
-            troubles.append(_trouble(frame.iloc[:, position], label))
+            troubles.append(_diagnose_column(frame.iloc[:, position], label))
     if troubles:
         troubles = [*([index] if index else []), *troubles]
-        if last:
+        if last_may_be_target:
             label = str(frame.columns[-1])
-            words = "is the last and may be the target: dataset.target names none"
-            others = [trouble for trouble in troubles if trouble.label != label]
-            troubles = [Trouble(label, words, "target", (label,)), *others]
-        _refuse(name, troubles, given)
-    for place in encode:
-        _refuse_ids(frame.iloc[:, place], str(frame.columns[place]), given)
+            target_reason = "is the last and may be the target: dataset.target names none"
+            other_troubles = [trouble for trouble in troubles if trouble.label != label]
+            troubles = [Trouble(label, target_reason, "target", (label,)), *other_troubles]
+        _refuse_columns(name, troubles, user_lists)
+    for position in encode:
+        _refuse_identifiers(frame.iloc[:, position], str(frame.columns[position]), user_lists)
     return Columns(name, frame, frozenset(encode), fill)
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why a column is not numbers, and what settles it: an option and the words of its list.
+    """Why a column is not numeric, and the option and list entries that settle it.
 
-    gaps: entries of the column that stand for gaps, whatever settles the others.
+    gaps: entries of the column that stand for gaps, whatever option settles the column.
     """
 
     label: str
-    words: str
+    reason: str
     option: str
     values: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.label!r} {self.words}"
+        return f"{self.label!r} {self.reason}"
 
 
-def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
-    """Return what keeps a column from being numbers, and the option that settles it."""
+def _diagnose_column(column: "pd.Series[Any]", label: str) -> Trouble:
+    """Return the reason why a column is not numeric, and the option that settles it."""
     import pandas as pd
 
     entries = column.astype(object)[column.notna()]
@@ -204,165 +226,189 @@ def _trouble(column: "pd.Series[Any]", label: str) -> Trouble:
     if any(isinstance(entry, int) and abs(entry) > LARGEST_FLOAT for entry in entries):
         return Trouble(label, "holds a whole number larger than any float", "drop", (label,))
     marks = gap_marks(entries)
-    texts = entries.map(text_of)
+    texts = entries.map(strip_entry)
     entries = entries[~texts.isin(marks)]
-    gaps = f"{_listed(marks)} in {int(texts.isin(marks).sum())} points" if marks else ""
+    gaps = f"{_list_entries(marks)} in {int(texts.isin(marks).sum())} points" if marks else ""
     if not len(entries):
         return Trouble(label, f"is empty, but for {gaps}", "drop", (label,))
-    words = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
-    kinds = list(dict.fromkeys(words))
-    if (marks or kinds) and len(words) < len(entries) / 2 and len(kinds) <= FEW:
-        odd = column.map(lambda entry: entry in kinds or text_of(entry) in marks).to_numpy()
-        said = (
-            f"is of numbers, but for {_listed([*marks, *kinds])} in {int(odd.sum())} points, "
-            f"first in {int(np.flatnonzero(odd)[0])}"
+    text_entries = entries[pd.to_numeric(entries.astype(str), errors="coerce").isna()]
+    distinct_texts = list(dict.fromkeys(text_entries))
+    if (
+        (marks or distinct_texts)
+        and len(text_entries) < len(entries) / 2
+        and len(distinct_texts) <= MAX_ODD_ENTRIES
+    ):
+        odd = column.map(
+            lambda entry: entry in distinct_texts or strip_entry(entry) in marks
+        ).to_numpy()
+        reason = (
+            f"is of numbers, but for {_list_entries([*marks, *distinct_texts])} in "
+            f"{int(odd.sum())} points, first in {int(np.flatnonzero(odd)[0])}"
         )
-        return Trouble(label, said, "missing", (*marks, *map(text_of, kinds)))
+        return Trouble(label, reason, "missing", (*marks, *map(strip_entry, distinct_texts)))
     if are_dates(entries):
         return Trouble(label, f"is of dates ({entries.iloc[0]!r})", "drop", (label,))
     count = entries.nunique()
     if 2 < len(entries) == count:
-        said = f"has another text in each of its {len(entries)} entries ({entries.iloc[0]!r})"
-        return Trouble(label, said, "drop", (label,))
-    if count > max(IDS, len(entries) / 2):
-        said = f"has {count} different texts in {len(entries)} entries ({entries.iloc[0]!r}, ...)"
-        return Trouble(label, said, "drop", (label,))
-    said = f"is of words ({count} kinds, {_listed(kinds)})" + (f", with {gaps}" if marks else "")
-    return Trouble(label, said, "encode", (label,), tuple(marks))
+        reason = f"has another text in each of its {len(entries)} entries ({entries.iloc[0]!r})"
+        return Trouble(label, reason, "drop", (label,))
+    if count > max(MAX_CATEGORIES, len(entries) / 2):
+        reason = f"has {count} different texts in {len(entries)} entries ({entries.iloc[0]!r}, ...)"
+        return Trouble(label, reason, "drop", (label,))
+    reason = f"is of words ({count} kinds, {_list_entries(distinct_texts)})" + (
+        f", with {gaps}" if marks else ""
+    )
+    return Trouble(label, reason, "encode", (label,), tuple(marks))
 
 
 def refuse_target_gaps(
-    option: str, column: "pd.Series[Any]", given: Mapping[str, Sequence[Any]]
+    option: str, column: "pd.Series[Any]", user_lists: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Refuse a target (P,) of text in which marks of gaps, or words among real numbers, stand."""
+    """Refuse a target (P,) of text that holds gap marks, or text among real numbers."""
     import pandas as pd
 
     if is_of_numbers(column.dtype) or column.dtype.kind in "mM":
         return
-    trouble = _trouble(column, option)
-    texts = column.dropna().map(text_of)
+    trouble = _diagnose_column(column, option)
+    texts = column.dropna().map(strip_entry)
     entries = trouble.values if trouble.option == "missing" else trouble.gaps
-    others = texts[~texts.isin(entries)]
-    numbers = pd.to_numeric(others, errors="coerce").to_numpy(dtype=np.float64)
-    if not entries or others.nunique() < 2:
+    other_texts = texts[~texts.isin(entries)]
+    numbers = pd.to_numeric(other_texts, errors="coerce").to_numpy(dtype=np.float64)
+    if not entries or other_texts.nunique() < 2:
         return
     if not all(map(is_gap_mark, entries)) and not is_regression(numbers):
         return
-    missing = _list("missing", [*given.get("missing", ()), *entries])
+    missing = _spell_list("missing", [*user_lists.get("missing", ()), *entries])
     raise UserError(
-        f"{option}: holds {_listed(entries)} in {len(texts) - len(others)} points, beside "
-        f"{_listed(list(others.unique()))}; add {missing} dataset.fill=drop (which leaves those "
-        "points out), or dataset.task=classes if it is a class"
+        f"{option}: holds {_list_entries(entries)} in {len(texts) - len(other_texts)} points, "
+        f"beside {_list_entries(list(other_texts.unique()))}; add {missing} dataset.fill=drop "
+        "(which leaves those points out), or dataset.task=classes if it is a class"
     )
 
 
-def _listed(entries: Sequence[Any]) -> str:
-    shown = ", ".join(repr(str(entry)[:20]) for entry in entries[:FEW])
-    return shown + (", ..." if len(entries) > FEW else "")
+def _list_entries(entries: Sequence[Any]) -> str:
+    """Return the first entries of a column, quoted and shortened."""
+    entries_text = ", ".join(repr(str(entry)[:20]) for entry in entries[:MAX_ODD_ENTRIES])
+    return entries_text + (", ..." if len(entries) > MAX_ODD_ENTRIES else "")
 
 
-def _refuse(name: str, troubles: Sequence[Trouble], given: Mapping[str, Sequence[Any]]) -> None:
+def _refuse_columns(
+    name: str, troubles: Sequence[Trouble], user_lists: Mapping[str, Sequence[Any]]
+) -> None:
     """Raise one error for all columns with a trouble."""
-    said = [f"column {trouble}" for trouble in troubles[:SHOWN]]
-    if len(troubles) > SHOWN:
-        said.append(f"{len(troubles) - SHOWN} more columns")
-    settled = {each.option for each in troubles}
-    if "missing" in settled:
-        settled.add("fill")
-    lists = {
-        option: [value for each in troubles if each.option == option for value in each.values]
+    lines = [f"column {trouble}" for trouble in troubles[:MAX_LISTED_COLUMNS]]
+    if len(troubles) > MAX_LISTED_COLUMNS:
+        lines.append(f"{len(troubles) - MAX_LISTED_COLUMNS} more columns")
+    needed_options = {trouble.option for trouble in troubles}
+    if "missing" in needed_options:
+        needed_options.add("fill")
+    lists_by_option = {
+        option: [
+            value for trouble in troubles if trouble.option == option for value in trouble.values
+        ]
         for option in ("encode", "missing", "drop")
     }
-    lists["missing"] += [mark for each in troubles for mark in each.gaps]
-    settled |= {option for option, values in lists.items() if values}
-    targets = [each.label for each in troubles if each.option == "target"]
-    options = [spelled("dataset.target", label, shell=True) for label in targets]
+    lists_by_option["missing"] += [mark for trouble in troubles for mark in trouble.gaps]
+    needed_options |= {option for option, values in lists_by_option.items() if values}
+    targets = [trouble.label for trouble in troubles if trouble.option == "target"]
+    options = [spell_setting("dataset.target", label, shell=True) for label in targets]
     options += [
-        _list(option, [*given.get(option, ()), *values])
-        for option, values in lists.items()
+        _spell_list(option, [*user_lists.get(option, ()), *values])
+        for option, values in lists_by_option.items()
         if values
     ]
-    if "fill" in settled:
-        options.append(spelled("dataset.fill", "median"))
-    means = "; ".join(MEANS[option] for option in MEANS if option in settled)
+    if "fill" in needed_options:
+        options.append(spell_setting("dataset.fill", "median"))
+    meanings = "; ".join(
+        OPTION_MEANINGS[option] for option in OPTION_MEANINGS if option in needed_options
+    )
     raise UserError(
-        f"data of {name} (points counted from 0): {'; '.join(said)}. Correct the {source_name()}, "
-        f"or add {' '.join(options)} ({means})"
+        f"data of {name} (points counted from 0): {'; '.join(lines)}. Correct the {name_source()}, "
+        f"or add {' '.join(options)} ({meanings})"
     )
 
 
-def _list(option: str, values: Sequence[Any]) -> str:
+def _spell_list(option: str, values: Sequence[Any]) -> str:
     """Return an option with a list, each value once, as the user writes it."""
-    return spelled(f"dataset.{option}", [*dict.fromkeys(values)], shell=True)
+    return spell_setting(f"dataset.{option}", [*dict.fromkeys(values)], shell=True)
 
 
-def _refuse_ids(column: "pd.Series[Any]", label: str, given: Mapping[str, Sequence[Any]]) -> None:
-    kinds = column.nunique()
-    if IDS < len(column) == kinds:
-        remedy = _list("drop", [*given.get("drop", ()), label])
+def _refuse_identifiers(
+    column: "pd.Series[Any]", label: str, user_lists: Mapping[str, Sequence[Any]]
+) -> None:
+    """Refuse to encode a column whose entries are all different."""
+    category_count = column.nunique()
+    if MAX_CATEGORIES < len(column) == category_count:
+        remedy = _spell_list("drop", [*user_lists.get("drop", ()), label])
         raise UserError(
-            f"{spelled('dataset.encode', [label])}: each of its {kinds} entries is another, so no "
-            f"two points would share a category; leave it out with {remedy}"
+            f"{spell_setting('dataset.encode', [label])}: each of its {category_count} entries is "
+            f"another, so no two points would share a category; leave it out with {remedy}"
         )
 
 
-def index_of(frame: "pd.DataFrame") -> Trouble | None:
+def find_index_column(frame: "pd.DataFrame") -> Trouble | None:
     """Return the first column where it counts the points, as a saved frame's index does."""
     import pandas as pd
 
     if not frame.shape[1]:
         return None
-    first = frame.iloc[:, 0]
-    if not pd.api.types.is_integer_dtype(first.dtype) or first.isna().any() or len(first) < 3:
+    first_column = frame.iloc[:, 0]
+    if (
+        not pd.api.types.is_integer_dtype(first_column.dtype)
+        or first_column.isna().any()
+        or len(first_column) < 3
+    ):
         return None
-    numbers = first.to_numpy(dtype=np.int64)
+    numbers = first_column.to_numpy(dtype=np.int64)
     if numbers[0] not in (0, 1) or (np.diff(numbers) != 1).any():
         return None
     label = str(frame.columns[0])
     return Trouble(label, f"counts the points ({numbers[0]} to {numbers[-1]})", "drop", (label,))
 
 
-def roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | None]:
-    """Return the positions of a table's features, and that of its target where there is one."""
-    left_out = positions(names, "dataset.drop", drop)
-    where = None if target is None else position(names, "dataset.target", target)
-    if where in left_out:
+def find_roles(names: list[str], target: Any, drop: Any) -> tuple[list[int], int | None]:
+    """Return the positions of a table's feature columns, and that of its target."""
+    dropped = find_positions(names, "dataset.drop", drop)
+    target_position = None if target is None else find_position(names, "dataset.target", target)
+    if target_position in dropped:
         raise UserError(f"dataset.target={target}: stands in dataset.drop too; leave it in one")
-    return [n for n in range(len(names)) if n not in (where, *left_out)], where
+    return [n for n in range(len(names)) if n not in (target_position, *dropped)], target_position
 
 
-def positions(names: list[str], option: str, given: Any) -> list[int]:
+def find_positions(names: list[str], option: str, columns: Any) -> list[int]:
     """Return the positions of a list of columns."""
-    example = spelled(option, ["id", "date"]).partition("=")[2]
+    example = spell_setting(option, ["id", "date"]).partition("=")[2]
     rule = f"a list of columns, such as {example}"
-    return [position(names, option, column) for column in listed(option, given, rule)]
+    return [find_position(names, option, column) for column in check_list(option, columns, rule)]
 
 
-def position(names: list[str], option: str, column: Any) -> int:
+def find_position(names: list[str], option: str, column: Any) -> int:
     """Return the position of a column that is given by its name or position."""
-    refuse_doubled(option, column, names)
+    refuse_duplicate_name(option, column, names)
     if isinstance(column, str) and column in names:
         return names.index(column)
     if isinstance(column, int) and not isinstance(column, bool):
         if -len(names) <= column < len(names):
             return column % len(names)
         raise UserError(
-            f"{spelled(option, column)}: there are {len(names)} columns, at positions 0 to "
+            f"{spell_setting(option, column)}: there are {len(names)} columns, at positions 0 to "
             f"{len(names) - 1} (-1 is the last)"
         )
-    shown = ", ".join(names[:LISTED]) + (", ..." if len(names) > LISTED else "")
+    listed_names = ", ".join(names[:MAX_LISTED_NAMES]) + (
+        ", ..." if len(names) > MAX_LISTED_NAMES else ""
+    )
     raise UserError(
-        f"{spelled(option, column)}: no such column; give a name of {shown}, or a position "
-        f"such as -1 (the last){did_you_mean(column, names)}"
+        f"{spell_setting(option, column)}: no such column; give a name of {listed_names}, or a "
+        f"position such as -1 (the last){did_you_mean(column, names)}"
     )
 
 
-def refuse_doubled(option: str, column: Any, names: list[str]) -> None:
-    """Refuse a name that several columns have."""
-    places = [place for place, name in enumerate(names) if name == column]
-    if len(places) > 1:
+def refuse_duplicate_name(option: str, column: Any, names: list[str]) -> None:
+    """Refuse a column name that several columns have."""
+    same_name_positions = [n for n, name in enumerate(names) if name == column]
+    if len(same_name_positions) > 1:
         raise UserError(
-            f"{spelled(option, column)}: is the name of {len(places)} columns, at positions "
-            f"{', '.join(map(str, places[:LISTED]))}; give the position of one, and leave out the "
-            f"others with {spelled(DROP)}"
+            f"{spell_setting(option, column)}: is the name of {len(same_name_positions)} columns, "
+            f"at positions {', '.join(map(str, same_name_positions[:MAX_LISTED_NAMES]))}; give the "
+            f"position of one, and leave out the others with {spell_setting(DROP)}"
         )

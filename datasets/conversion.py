@@ -1,66 +1,70 @@
-"""Entries that stand for gaps, and columns of numbers that are kept as text or objects."""
+"""Replace entries that mark gaps, and convert numbers that are stored as text or objects."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets.entries import is_of_numbers, text_of
-from normbench.datasets.values import listed, spelled
+from normbench.datasets.columns import MAX_LISTED_COLUMNS
+from normbench.datasets.entries import is_of_numbers, strip_entry
+from normbench.datasets.values import check_list, spell_setting
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 8  # columns that a note names
 
-
-def with_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
+def mark_gaps(frame: "pd.DataFrame", missing: Sequence[Any]) -> "pd.DataFrame":
     """Return a table in which the entries that stand for gaps are gaps.
 
-    missing: entries, as text or numbers. A column of words that then holds numbers only is one of
-    numbers. Raises `UserError` unless it is a list.
+    missing: entries, as text or numbers. A text column that then holds numbers alone becomes
+    numeric. Raises `UserError` unless `missing` is a list.
     """
     rule = "a list of entries, such as ['?',-999]"
-    texts = {str(entry) for entry in listed("dataset.missing", missing, rule)}
-    if not texts:
+    gap_texts = {str(entry) for entry in check_list("dataset.missing", missing, rule)}
+    if not gap_texts:
         return frame
 
-    def cleaned(column: "pd.Series[Any]") -> "pd.Series[Any]":
-        rest = column.where(~column.astype(object).map(text_of).isin(texts))
-        return rest if is_of_numbers(column.dtype) else _numeric(rest)
+    def mark_gaps_of_column(column: "pd.Series[Any]") -> "pd.Series[Any]":
+        entries = column.where(~column.astype(object).map(strip_entry).isin(gap_texts))
+        return entries if is_of_numbers(column.dtype) else _to_numbers(entries)
 
-    return frame.apply(cleaned)
+    return frame.apply(mark_gaps_of_column)
 
 
-def with_numbers(
+def convert_numbers(
     name: str, frame: "pd.DataFrame", positions: Sequence[int]
 ) -> tuple["pd.DataFrame", tuple[str, ...]]:
-    """Return a table whose columns of numbers written as text or objects are numbers, and a note.
+    """Return a table whose columns of numbers stored as text or objects are numeric, and a note.
 
-    positions: those of the columns that are to be numbers.
+    positions: of the columns that are to be numeric.
     """
-    labels = []
+    converted_labels = []
     for position in positions:
         column = frame.iloc[:, position]
         if is_of_numbers(column.dtype) or not column.notna().any():
             continue
-        numbers = _numeric(column)
+        numbers = _to_numbers(column)
         if is_of_numbers(numbers.dtype):
             frame = frame.copy(deep=False)
             frame.isetitem(position, numbers)
-            labels.append(str(frame.columns[position]))
-    if not labels:
+            converted_labels.append(str(frame.columns[position]))
+    if not converted_labels:
         return frame, ()
-    rest = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
+    remainder = (
+        f" and {len(converted_labels) - MAX_LISTED_COLUMNS} more"
+        if len(converted_labels) > MAX_LISTED_COLUMNS
+        else ""
+    )
     return frame, (
-        f"data of {name}: column {', '.join(map(repr, labels[:SHOWN]))}{rest} holds numbers "
+        f"data of {name}: column "
+        f"{', '.join(map(repr, converted_labels[:MAX_LISTED_COLUMNS]))}{remainder} holds numbers "
         "written as text or objects; they are taken as numbers; of categories: "
-        f"{spelled('dataset.encode', labels[:SHOWN], shell=True)}",
+        f"{spell_setting('dataset.encode', converted_labels[:MAX_LISTED_COLUMNS], shell=True)}",
     )
 
 
-def _numeric(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return a column of numbers written as text or objects as numbers; any other as it is."""
+def _to_numbers(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return a column of numbers stored as text or objects as numeric, others unchanged."""
     try:
         return column.astype(object).where(column.notna(), np.nan).astype(np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""The value that every loader returns, with the checks that every data set has to pass."""
+"""The `Dataset` that every loader returns, and the checks that every data set passes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,43 +7,41 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.on_disk.content import LARGEST, Content, digest
+from normbench.datasets.on_disk.content import LARGEST_ENTRY, Content, digest
 from normbench.datasets.on_disk.points import Points, Rows
-from normbench.datasets.on_disk.taken import taken
+from normbench.datasets.on_disk.row_selection import select_rows
 from normbench.datasets.values import UserError as UserError
-from normbench.datasets.values import spelled
+from normbench.datasets.values import spell_setting
 
 if TYPE_CHECKING:
     from normbench.datasets.columns import Columns
 
-FRACTION = "dataset.test_fraction"
-TASKS = ("binary", "multiclass", "regression", "unlabelled")
+TEST_FRACTION_SETTING = "dataset.test_fraction"
+DATASET_TASKS = ("binary", "multiclass", "regression", "unlabelled")
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Points, targets and what is known about them. Build one with `make_dataset`.
+    """Points, targets and their description. Build one with `make_dataset`.
 
     Attributes:
-        name: What it is called.
-        task: `binary`, `multiclass`, `regression` or `unlabelled`.
-        x: Points (P, N), one per row, as an array or as `Points` of which some rows at a time are
-            in memory.
-        y: Class indices 0..C-1 (P,), or real targets for regression; empty where there are none.
+        name: Of the data set.
+        task: One of `DATASET_TASKS`.
+        x: Points (P, N), one per row, as an array or as `Points` that are read from disk by blocks.
+        y: Class indices 0..C-1 (P,), real targets of a regression (P,), or empty without targets.
         x_test: Test points (Q, N); Q = 0 without a test part.
-        y_test: Their targets (Q,).
-        feature_names: N names.
-        class_names: C names; empty without classes.
-        source: Where the data are from.
-        fingerprint: Of the content.
-        columns: The table that `x` was made from, where there is one.
+        y_test: Targets of the test points (Q,).
+        feature_names: One for each of N features.
+        class_names: One for each of C classes, in the order of the class indices.
+        source: Where the data come from.
+        fingerprint: The SHA-256 of the points and targets.
+        columns: The table that `x` was computed from, where there is one.
         notes: What a user should know of the data.
-        fit_on: Whether the schemes' statistics are of the `train` points or of `all`.
-        folds: Cross-validations; each has the number of every point's fold (P,), noisy copies not
-            counted.
-        held_out: Of a data set with copies, what holds out points (P,) and copies the others anew,
-            by the number of the cross-validation.
+        fit_on: Whether the schemes' statistics are of the `train` points or of `all` points.
+        folds: Cross-validations; each holds the fold of every point (P,), noisy copies not counted.
         picture: Height and width, where the points are the pixels of a picture, row by row.
+        hold_out_and_copy: Of a data set with noisy copies: holds out a mask of points (P,) and
+            draws new copies of the others, by the index of the cross-validation.
     """
 
     name: str
@@ -61,7 +59,7 @@ class Dataset:
     fit_on: str = "train"
     folds: tuple[NDArray[np.intp], ...] = ()
     picture: tuple[int, int] | None = None
-    held_out: "Callable[[NDArray[np.bool_], int], Dataset] | None" = None
+    hold_out_and_copy: "Callable[[NDArray[np.bool_], int], Dataset] | None" = None
 
     @property
     def classes(self) -> int:
@@ -89,64 +87,66 @@ def make_dataset(
     """Make a data set of arrays, checked: what every loader returns.
 
     Args:
-        name: What it is called in labels, tables and MLflow.
-        x: Points (P, N), one per row, P at least 2. `Points` that stay in their file are read
-            once, and a later change of the file is noticed.
-        y: Targets (P,): class indices where `class_names` are given, real numbers where they are
+        name: Of the data set, as errors mention it.
+        x: Points (P, N), numbers, one point per row; `Points` keep their own precision, are read
+            once, and notice from then on where their file changes.
+        y: Targets (P,): class indices where `class_names` are given, real targets where they are
             not, None for unlabelled points.
-        source: Where the data are from.
-        x_test: Test points (Q, N) of the same features.
-        y_test: Their targets (Q,).
-        feature_names: N names; `x0`, `x1` and so on by default.
-        class_names: The name of each class index; None for real targets.
-        precision: The type that points are kept in; `float32` only for points that lose nothing
-            by it, such as images (a large mean would cost them digits).
+        source: Where the data come from.
+        x_test: Test points (Q, N), None without a test part.
+        y_test: Targets of the test points (Q,).
+        feature_names: One for each feature; x0, x1, ... by default.
+        class_names: One for each class; None where the targets are not classes.
+        precision: The type in which points are stored. Use float32 only for points that lose
+            nothing by it, such as images: a large mean would cost them digits.
 
     Returns:
-        The data set, with the fingerprint of its content.
+        The data set.
 
     Raises:
-        UserError: A shape, a number or a label does not fit; the message names the data set, the
-            place and the remedy.
+        UserError: Where points, targets or names do not fit together; the message names the data
+            set, the place and the remedy.
     """
-    points = _points(name, x, "", precision)
+    points = _check_points(name, x, "", precision)
     if len(points) < 2:
         raise UserError(
             f"data of {name}: has shape {points.shape}; it takes 2 points at least, one point per "
             "row (of a csv file with one point per column: dataset.points_in=columns)"
         )
-    held_out = _points(name, x_test, "test ", precision) if x_test is not None else points[:0]
+    test_points = (
+        _check_points(name, x_test, "test ", precision) if x_test is not None else points[:0]
+    )
     names = tuple(feature_names or (f"x{n}" for n in range(points.shape[1])))
-    if held_out.shape[1] != points.shape[1]:
+    if test_points.shape[1] != points.shape[1]:
         raise UserError(
             f"data of {name}: has {points.shape[1]} features in the training part and "
-            f"{held_out.shape[1]} in the test part; they must be the same features"
+            f"{test_points.shape[1]} in the test part; they must be the same features"
         )
     if len(names) != points.shape[1]:
         raise UserError(
             f"data of {name}: {points.shape[1]} features but {len(names)} feature names"
         )
-    targets = _targets(name, y, len(points), class_names, "")
-    held_out_targets = (
-        _targets(name, y_test, len(held_out), class_names, "test ")
+    targets = _check_targets(name, y, len(points), class_names, "")
+    test_targets = (
+        _check_targets(name, y_test, len(test_points), class_names, "test ")
         if x_test is not None and y is not None
         else targets[:0]
     )
     if class_names is not None:
         _refuse_classes(name, targets, class_names)
-        _refuse_labels(name, held_out_targets, class_names)
+        _refuse_labels(name, test_targets, class_names)
     content = Content()
     content.add_points(points, name, names, "")
     content.add(targets)
-    content.add_points(held_out, name, names, "test ")
-    content.add(held_out_targets)
+    content.add_points(test_points, name, names, "test ")
+    content.add(test_targets)
     return Dataset(
         name=name,
-        task=_task(y, class_names),
+        task=_infer_task(y, class_names),
         x=points,
         y=targets,
-        x_test=held_out,
-        y_test=held_out_targets,
+        x_test=test_points,
+        y_test=test_targets,
         feature_names=names,
         class_names=tuple(class_names or ()),
         source=source,
@@ -155,45 +155,68 @@ def make_dataset(
 
 
 def split(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
-    """Return the data set with a share of its points held out as its test part.
+    """Return the data set with a random share of its points held out as its test part.
 
-    Points are drawn without replacement, class by class (so that the classes keep their shares),
-    by a generator of its own seed; 0 leaves the data set as it is.
+    Points are drawn without replacement, class by class, so that the classes keep their shares.
+
+    Args:
+        dataset: A data set without a test part.
+        test_fraction: The share of points to hold out; 0 returns the data set unchanged.
+        seed: Of the generator that draws the points.
+
+    Returns:
+        The data set with a test part.
+
+    Raises:
+        UserError: Where there is a test part already, or a part would be left empty.
     """
     if test_fraction == 0:
         return dataset
     if len(dataset.x_test):
         raise UserError(
-            f"{spelled(FRACTION, test_fraction)}: {dataset.name} already has a test part of "
-            f"{len(dataset.x_test)} points; set {spelled(FRACTION, 0)} to use that one"
+            f"{spell_setting(TEST_FRACTION_SETTING, test_fraction)}: {dataset.name} already has a "
+            f"test part of {len(dataset.x_test)} points; set "
+            f"{spell_setting(TEST_FRACTION_SETTING, 0)} to use that one"
         )
     rng = np.random.default_rng(seed)
     groups = dataset.y if dataset.classes else np.zeros(len(dataset.x), dtype=int)
-    held = np.zeros(len(dataset.x), dtype=bool)
+    test_mask = np.zeros(len(dataset.x), dtype=bool)
     for group in np.unique(groups):
         members = np.flatnonzero(groups == group)
-        held[rng.permutation(members)[: round(test_fraction * len(members))]] = True
-    left = np.unique(groups[~held])
-    if not held.any() or (~held).sum() < 2 or len(left) < len(np.unique(groups)):
+        test_mask[rng.permutation(members)[: round(test_fraction * len(members))]] = True
+    train_groups = np.unique(groups[~test_mask])
+    if not test_mask.any() or (~test_mask).sum() < 2 or len(train_groups) < len(np.unique(groups)):
         raise UserError(
-            f"{spelled(FRACTION, test_fraction)}: leaves a part of {dataset.name} "
-            f"({len(dataset.x)} points) empty, or 1 training point; choose a share that leaves "
-            "points on both sides"
+            f"{spell_setting(TEST_FRACTION_SETTING, test_fraction)}: leaves a part of "
+            f"{dataset.name} ({len(dataset.x)} points) empty, or 1 training point; choose a share "
+            "that leaves points on both sides"
         )
-    return part(dataset, held)
+    return hold_out(dataset, test_mask)
 
 
-def part(dataset: Dataset, held: NDArray[np.bool_]) -> Dataset:
-    """Return the data set with the held points, a mask (P,), as its test part.
+def hold_out(dataset: Dataset, test_mask: NDArray[np.bool_]) -> Dataset:
+    """Return the data set with the points of a mask as its test part.
 
-    Medians and categories of a table's columns are made anew, by the training points alone.
+    Medians and categories of a table's columns are computed again from the training points alone.
+
+    Args:
+        dataset: A data set whose points are all training points.
+        test_mask: Which points to hold out (P,).
+
+    Returns:
+        The data set with a test part, without folds.
+
+    Raises:
+        UserError: Where a column of a table has no number among the training points.
     """
-    train = ~held
+    train_mask = ~test_mask
     x, names = dataset.x, dataset.feature_names
     if dataset.columns is not None:
-        x, names = dataset.columns.numbers(train)
-    x, x_test = taken(x, train), taken(x, held, beside=True)
-    y, y_test = (dataset.y[train], dataset.y[held]) if len(dataset.y) else (dataset.y, dataset.y)
+        x, names = dataset.columns.encode_features(train_mask)
+    x, x_test = select_rows(x, train_mask), select_rows(x, test_mask, is_test_part=True)
+    y, y_test = (
+        (dataset.y[train_mask], dataset.y[test_mask]) if len(dataset.y) else (dataset.y, dataset.y)
+    )
     return replace(
         dataset,
         x=x,
@@ -206,23 +229,24 @@ def part(dataset: Dataset, held: NDArray[np.bool_]) -> Dataset:
     )
 
 
-def _points(name: str, x: Any, part: str, precision: str) -> Rows:
-    """Return points (P, N) as numbers of the precision, or as they are where they are `Points`."""
-    points = x if isinstance(x, Points) else _array(name, x, precision)
+def _check_points(name: str, x: Any, prefix: str, precision: str) -> Rows:
+    """Return points (P, N) as numbers of the precision; `Points` are returned unchanged."""
+    points = x if isinstance(x, Points) else _to_array(name, x, precision)
     if points.ndim != 2:
         raise UserError(
-            f"data of {name}: the {part}points have shape {points.shape}; they must be (P, N), "
+            f"data of {name}: the {prefix}points have shape {points.shape}; they must be (P, N), "
             "one point per row"
         )
     if min(points.shape) < 1:
         raise UserError(
-            f"data of {name}: the {part}points have shape {points.shape}; "
+            f"data of {name}: the {prefix}points have shape {points.shape}; "
             "it takes 1 point and 1 feature at least, one point per row"
         )
     return points
 
 
-def _array(name: str, x: Any, precision: str) -> NDArray[Any]:
+def _to_array(name: str, x: Any, precision: str) -> NDArray[Any]:
+    """Return points as a contiguous array of numbers."""
     try:
         raw = np.asarray(x)
         if np.iscomplexobj(raw):
@@ -237,17 +261,18 @@ def _array(name: str, x: Any, precision: str) -> NDArray[Any]:
         ) from error
 
 
-def _targets(
-    name: str, y: Any, points: int, class_names: Sequence[str] | None, part: str
+def _check_targets(
+    name: str, y: Any, point_count: int, class_names: Sequence[str] | None, prefix: str
 ) -> NDArray[Any]:
-    if y is None and not part:
+    """Return targets (P,) as class indices or finite float64 numbers."""
+    if y is None and not prefix:
         return np.empty(0)
     targets = np.asarray(y)
-    if y is None or targets.shape != (points,):
+    if y is None or targets.shape != (point_count,):
         shape = "are missing" if y is None else f"have shape {targets.shape}"
         raise UserError(
-            f"data of {name}: the {part}targets {shape}; "
-            f"it takes one target for each of {points} {part}points"
+            f"data of {name}: the {prefix}targets {shape}; "
+            f"it takes one target for each of {point_count} {prefix}points"
         )
     if class_names is not None:
         return targets.astype(np.intp)
@@ -255,19 +280,20 @@ def _targets(
         targets = targets.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise UserError(
-            f"data of {name}: a {part}target is not a number ({error}); "
+            f"data of {name}: a {prefix}target is not a number ({error}); "
             "of labels: dataset.task=classes"
         ) from error
-    bad = np.flatnonzero(~(np.abs(targets) <= LARGEST))
-    if len(bad):
+    unusable_rows = np.flatnonzero(~(np.abs(targets) <= LARGEST_ENTRY))
+    if len(unusable_rows):
         raise UserError(
-            f"data of {name}: the target of {part}point {bad[0]} (counted from 0) is "
-            f"{targets[bad[0]]:g}; drop the points without a usable target"
+            f"data of {name}: the target of {prefix}point {unusable_rows[0]} (counted from 0) is "
+            f"{targets[unusable_rows[0]]:g}; drop the points without a usable target"
         )
     return targets
 
 
 def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
+    """Refuse targets of a single class, and targets with a class for each point."""
     _refuse_labels(name, targets, class_names)
     present = np.count_nonzero(np.bincount(targets))
     if present < 2:
@@ -284,6 +310,7 @@ def _refuse_classes(name: str, targets: NDArray[Any], class_names: Sequence[str]
 
 
 def _refuse_labels(name: str, targets: NDArray[Any], class_names: Sequence[str]) -> None:
+    """Refuse class indices out of range."""
     if len(targets) and (targets.min() < 0 or targets.max() >= len(class_names)):
         raise UserError(
             f"data of {name}: labels reach from {targets.min()} to {targets.max()}; "
@@ -291,16 +318,17 @@ def _refuse_labels(name: str, targets: NDArray[Any], class_names: Sequence[str])
         )
 
 
-def refuse_from_file(dataset: Dataset, setting: str, value: Any) -> None:
-    """Raise `UserError` where a setting takes points in memory, and a data set's are not."""
+def refuse_points_on_disk(dataset: Dataset, setting: str, value: Any) -> None:
+    """Raise `UserError` where a setting needs points in memory and they are on disk."""
     if isinstance(dataset.x, Points):
         raise UserError(
-            f"{spelled(setting, value)}: takes points that are held in memory, and those of "
+            f"{spell_setting(setting, value)}: takes points that are held in memory, and those of "
             f"{dataset.name} are read from their file block by block; leave it out"
         )
 
 
-def _task(y: Any, class_names: Sequence[str] | None) -> str:
+def _infer_task(y: Any, class_names: Sequence[str] | None) -> str:
+    """Return the task that targets and class names imply."""
     if y is None:
         return "unlabelled"
     if class_names is None:

@@ -1,4 +1,4 @@
-"""Remote files: found in the data folder or fetched into it, and checked either way."""
+"""Find remote files in the data folder, or download them into it; check their SHA-256."""
 
 import hashlib
 import sys
@@ -10,19 +10,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from normbench.datasets.on_disk.files_on_disk import refuse_silent
-from normbench.datasets.values import UserError, gigabytes, place
+from normbench.datasets.values import UserError, check_path, format_gigabytes
 
-SECONDS = (4.0, 30.0)  # to connect, and between two bytes
-LARGEST = 1 << 30  # bytes of a remote file; the largest has 30 MB
+CONNECT_AND_READ_SECONDS = (4.0, 30.0)  # to connect, and between two bytes
+LARGEST_DOWNLOAD = 1 << 30  # bytes of a remote file; the largest has 30 MB
 
 
 class MissingFileError(UserError):
-    """A file of others is neither in the data folder nor to be downloaded."""
+    """A remote file is not in the data folder, and cannot be downloaded."""
 
 
 @dataclass(frozen=True)
-class Remote:
-    """A file that others serve: its name, SHA-256, addresses, and folder under `data_dir`."""
+class RemoteFile:
+    """A file on the internet: its name, SHA-256, addresses, and folder under `data_dir`."""
 
     name: str
     sha256: str
@@ -30,18 +30,18 @@ class Remote:
     folder: str = ""
 
 
-def fetch(remote: Remote, data_dir: Any) -> Path:
+def fetch(remote: RemoteFile, data_dir: Any) -> Path:
     """Return the path of a remote file, downloaded from the first address that answers.
 
-    A file that is there is checked and used as it is. A download goes to a temporary name and
-    takes its own only when its SHA-256 is right. Raises `UserError` where the file is not the one
-    that is expected, `MissingFileError` where it is missing and cannot be had.
+    A file in the data folder is checked and used. A download is written under a temporary name and
+    renamed once its SHA-256 is right. Raises `UserError` where the file in the folder has another
+    SHA-256, `MissingFileError` where there is none and no download succeeds.
     """
-    folder = place("data_dir", data_dir, "name a folder, such as data_dir=data").absolute()
+    folder = check_path("data_dir", data_dir, "name a folder, such as data_dir=data").absolute()
     path = folder / remote.folder / remote.name
     try:
         if path.exists():
-            _check(path, remote)
+            _check_sha256(path, remote)
             return path
     except OSError as error:
         raise UserError(
@@ -64,53 +64,58 @@ def fetch(remote: Remote, data_dir: Any) -> Path:
 
 @contextmanager
 def no_empty_folders(folder: Path) -> Iterator[None]:
-    """Remove, where a download fails, the folders that it made at a folder and in it."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    before = set(folder.rglob("*"))
+    """Remove the folders that a download created at or below a folder, where the download fails."""
+    missing_folders = [path for path in (folder, *folder.parents) if not path.exists()]
+    paths_before = set(folder.rglob("*"))
     try:
         yield
     except BaseException:
-        made = [one for one in folder.rglob("*") if one.is_dir() and one not in before]
-        for one in [*sorted(made, reverse=True), *missing]:  # from within outwards
+        new_folders = [
+            path for path in folder.rglob("*") if path.is_dir() and path not in paths_before
+        ]
+        for path in [*sorted(new_folders, reverse=True), *missing_folders]:  # from within outwards
             with suppress(OSError):  # it is not empty
-                one.rmdir()
+                path.rmdir()
         raise
 
 
-def _check(path: Path, remote: Remote) -> None:
+def _check_sha256(path: Path, remote: RemoteFile) -> None:
+    """Refuse a file with another SHA-256 than the remote file's."""
     if path.is_dir():
         raise UserError(f"{path}: is a folder; it must be the file {remote.name}")
     refuse_silent(str(path), path)
     size = path.stat().st_size
-    if size > LARGEST:  # which would be read for its SHA-256 to the end
+    if size > LARGEST_DOWNLOAD:  # which would be read for its SHA-256 to the end
         raise UserError(
-            f"{path}: has {gigabytes(size)}, and {remote.name} has less than {gigabytes(LARGEST)}; "
-            f"it is another file: remove it, and it is downloaded again from "
-            f"{' or '.join(remote.addresses)}"
+            f"{path}: has {format_gigabytes(size)}, and {remote.name} has less than "
+            f"{format_gigabytes(LARGEST_DOWNLOAD)}; it is another file: remove it, and it is "
+            f"downloaded again from {' or '.join(remote.addresses)}"
         )
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != remote.sha256:
+        actual_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual_sha256 != remote.sha256:
         raise UserError(
-            f"{path}: has the SHA-256 {found} ({size} bytes) and should have "
+            f"{path}: has the SHA-256 {actual_sha256} ({size} bytes) and should have "
             f"{remote.sha256}; it is damaged or another file: remove it, and it is downloaded "
             f"again from {' or '.join(remote.addresses)}"
         )
 
 
 def _download(address: str, path: Path, sha256: str) -> str | None:
-    """Download to path; return None, or the reason why there is no file."""
+    """Download an address to a path; return None, or the reason why that failed."""
     import logging
 
     import pooch
     import requests
 
     pooch.get_logger().setLevel(logging.WARNING)  # the bar says the same
-    bar = _Bar(path.name)
-    loader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=SECONDS)
+    progress_bar = _Bar(path.name)
+    downloader = pooch.HTTPDownloader(
+        progressbar=progress_bar, chunk_size=1 << 16, timeout=CONNECT_AND_READ_SECONDS
+    )
     try:
         pooch.retrieve(
-            address, known_hash=sha256, fname=path.name, path=path.parent, downloader=loader
+            address, known_hash=sha256, fname=path.name, path=path.parent, downloader=downloader
         )
     except requests.ConnectionError:
         return "cannot be reached"
@@ -125,7 +130,7 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
     except OSError as error:
         return f"{path.parent} cannot be written ({error.strerror})"
     finally:
-        bar.close()
+        progress_bar.close()
     return None
 
 

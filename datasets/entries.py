@@ -1,4 +1,4 @@
-"""What the entries of a column are: numbers, dates, marks of gaps, labels."""
+"""Classify the entries of a column: numbers, dates, gap marks, labels."""
 
 from collections.abc import Sized
 from datetime import date, timedelta
@@ -13,29 +13,36 @@ from normbench.datasets.values import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
-MARKS = ("?", "-", ".", "NA", "N/A", "nan")  # entries that stand for gaps wherever they are alone
-DATE = r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?"  # 31/01/2020, whatever the order of its parts
-KINDS = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
-UNFIT = {date: "dates", timedelta: "spans of time", Complex: "complex numbers", Sized: "lists"}
-TARGETS = "it takes numbers or words; encode them as such, or choose another target"
-BLOCK = 1 << 18  # labels that are looked at at once
-MOST_NUMBERED_CLASSES = 20  # more distinct numbers than that are taken for real targets
+# Entries that stand for gaps wherever they are alone.
+GAP_MARKS = ("?", "-", ".", "NA", "N/A", "nan")
+# 31/01/2020, whatever the order of its parts.
+DATE_PATTERN = r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?"
+UNFIT_DTYPE_NAMES = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
+UNFIT_TYPE_NAMES = {
+    date: "dates",
+    timedelta: "spans of time",
+    Complex: "complex numbers",
+    Sized: "lists",
+}
+TARGET_REMEDY = "it takes numbers or words; encode them as such, or choose another target"
+LABELS_PER_BLOCK = 1 << 18  # labels that are compared at a time
+MOST_NUMBERED_CLASSES = 20  # targets of more distinct numbers are real targets
 
 
-def is_of_numbers(kind: Any) -> bool:
-    """Return whether a column of this type holds real numbers or truth values."""
+def is_of_numbers(dtype: Any) -> bool:
+    """Return whether a column of this type holds real numbers or booleans."""
     import pandas as pd
 
-    return bool(pd.api.types.is_numeric_dtype(kind)) and kind.kind != "c"
+    return bool(pd.api.types.is_numeric_dtype(dtype)) and dtype.kind != "c"
 
 
 def is_gap_mark(entry: Any) -> bool:
-    """Return whether an entry is a mark that stands for a gap, with or without blanks around it."""
-    return isinstance(entry, str) and entry.strip() in MARKS
+    """Return whether an entry is a gap mark, with or without blanks."""
+    return isinstance(entry, str) and entry.strip() in GAP_MARKS
 
 
 def gap_marks(entries: Any) -> list[str]:
-    """Return the marks of gaps among the entries of a column; beside a plus, a minus is none."""
+    """Return the gap marks among the entries of a column; beside a plus, a minus is none."""
     marks = list(dict.fromkeys(entry.strip() for entry in entries if is_gap_mark(entry)))
     if "-" in marks and any(isinstance(entry, str) and entry.strip() == "+" for entry in entries):
         marks.remove("-")
@@ -47,7 +54,7 @@ def are_dates(entries: "pd.Series[Any]") -> bool:
     import pandas as pd
 
     texts = entries.astype(str).str.strip()
-    if texts.str.fullmatch(DATE).all():
+    if texts.str.fullmatch(DATE_PATTERN).all():
         return True
     try:
         pd.to_datetime(texts, format="ISO8601")
@@ -56,16 +63,18 @@ def are_dates(entries: "pd.Series[Any]") -> bool:
     return True
 
 
-def named(label: Any) -> str:
-    """Return a label as text: a whole number without its fraction."""
+def format_label(label: Any) -> str:
+    """Return a label as text, an integer without its fraction."""
     if isinstance(label, (float, np.floating)) and label.is_integer():
         return str(int(label))
     return str(label)
 
 
-def text_of(entry: Any) -> str:
+def strip_entry(entry: Any) -> str:
     """Return an entry as text without blanks around it, empty for a gap."""
-    return entry.strip() if isinstance(entry, str) else named(entry) if entry == entry else ""
+    return (
+        entry.strip() if isinstance(entry, str) else format_label(entry) if entry == entry else ""
+    )
 
 
 def is_regression(y: NDArray[Any]) -> bool:
@@ -73,44 +82,48 @@ def is_regression(y: NDArray[Any]) -> bool:
     if y.dtype.kind not in "iuf":
         return False
     fractions = y.dtype.kind == "f" and bool((y != np.round(y)).any())
-    return fractions or len(kinds(y, MOST_NUMBERED_CLASSES)) > MOST_NUMBERED_CLASSES
+    return fractions or len(distinct_labels(y, MOST_NUMBERED_CLASSES)) > MOST_NUMBERED_CLASSES
 
 
-def kind_of(targets: NDArray[Any]) -> str | None:
-    """Return what targets are that can be no labels and no real targets; None where they can."""
+def describe_unfit(targets: NDArray[Any]) -> str | None:
+    """Return what targets hold where it can be neither labels nor real targets, otherwise None."""
     if targets.dtype.kind != "O":
-        return KINDS.get(targets.dtype.kind)
-    for kind in {type(target) for target in targets.flat}:
-        for unfit, word in UNFIT.items():
-            if issubclass(kind, unfit) and not issubclass(kind, (str, bytes, Real)):
-                return word
+        return UNFIT_DTYPE_NAMES.get(targets.dtype.kind)
+    for entry_type in {type(target) for target in targets.flat}:
+        for unfit_type, type_name in UNFIT_TYPE_NAMES.items():
+            if issubclass(entry_type, unfit_type) and not issubclass(
+                entry_type, (str, bytes, Real)
+            ):
+                return type_name
     return None
 
 
-def blocks(labels: NDArray[Any]) -> list[slice]:
-    """Return the rows of blocks of labels: at once, millions would be copied several times."""
-    return [slice(first, first + BLOCK) for first in range(0, len(labels), BLOCK)]
+def row_blocks(labels: NDArray[Any]) -> list[slice]:
+    """Return slices of rows of labels: all rows at once would be copied several times."""
+    return [
+        slice(first, first + LABELS_PER_BLOCK) for first in range(0, len(labels), LABELS_PER_BLOCK)
+    ]
 
 
-def kinds(labels: NDArray[Any], enough: int | None = None) -> NDArray[Any]:
-    """Return the distinct labels, sorted; some of them where more than enough were found."""
+def distinct_labels(labels: NDArray[Any], enough: int | None = None) -> NDArray[Any]:
+    """Return the distinct labels, sorted; only some of them once there are more than `enough`."""
     values = labels[:0]
-    for rows in blocks(labels):
+    for rows in row_blocks(labels):
         values = np.unique(np.concatenate([values, np.unique(labels[rows])]))
         if enough is not None and len(values) > enough:
             break
     return values
 
 
-def targets_of(target: Any, column: "pd.Series[Any]") -> NDArray[Any]:
-    """Return a target column as an array (P,); raise `UserError` where it can be none."""
-    targets = _plain(column)
-    if unfit := kind_of(targets):
-        raise UserError(f"dataset.target={target}: is a column of {unfit}; {TARGETS}")
+def extract_targets(target: Any, column: "pd.Series[Any]") -> NDArray[Any]:
+    """Return a target column as an array (P,); raise `UserError` where it cannot be one."""
+    targets = _to_target_array(column)
+    if unfit := describe_unfit(targets):
+        raise UserError(f"dataset.target={target}: is a column of {unfit}; {TARGET_REMEDY}")
     return targets
 
 
-def _plain(column: "pd.Series[Any]") -> NDArray[Any]:
+def _to_target_array(column: "pd.Series[Any]") -> NDArray[Any]:
     """Return a target column as an array (P,): numbers, or objects with None for a gap."""
     import pandas as pd
 

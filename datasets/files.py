@@ -1,4 +1,4 @@
-"""The user's own files: csv, parquet and npz. Whatever is wrong in them is told in one line."""
+"""Load the user's own files: csv, parquet and npz; a defect of a file is one line of error."""
 
 import io
 import warnings
@@ -11,32 +11,32 @@ import numpy as np
 
 from normbench.datasets import archives, columns, conversion, text
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.entries import targets_of
-from normbench.datasets.header import compare_first_row, shown
+from normbench.datasets.entries import extract_targets
+from normbench.datasets.header import abbreviate, compare_first_row
 from normbench.datasets.labels import label_dataset
 from normbench.datasets.on_disk import row_groups
-from normbench.datasets.on_disk.files_on_disk import damage_refused, existing
+from normbench.datasets.on_disk.files_on_disk import damage_refused, find_file
 from normbench.datasets.values import (
-    NUMBER,
+    FLOAT64_BYTES,
     UserError,
-    one_of,
+    check_choice,
+    format_value,
     refuse_larger,
-    spelled,
-    typed,
+    spell_setting,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "space": r"\s+", "pipe": "|"}
-# In this order they are looked for: a comma may be that of a fraction, a space may part words.
-SEARCHED = ("semicolon", "tab", "pipe", "comma", "space")
+# The order of the search: a comma may be a decimal comma, a space may separate words.
+DELIMITER_ORDER = ("semicolon", "tab", "pipe", "comma", "space")
 Target = str | int | None
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is done with the columns of a table before they are numbers; see `csv`."""
+    """How the columns of a table become numbers; see `csv`."""
 
     drop: Sequence[str | int] = ()
     encode: Sequence[str | int] = ()
@@ -44,9 +44,9 @@ class Options:
     missing: Sequence[str | float] = ()
 
     def __post_init__(self) -> None:
-        """Raise `UserError` for a way to fill that there is not."""
+        """Raise `UserError` for an unknown way to fill gaps."""
         if self.fill is not None:
-            one_of("dataset.fill", self.fill, ("median", "drop"))
+            check_choice("dataset.fill", self.fill, ("median", "drop"))
 
 
 def csv(
@@ -73,37 +73,39 @@ def csv(
     stand for a gap, beside the usual ones. task: `classes`, `regression`, or None to decide by the
     target. Raises `UserError` on every file that does not hold that.
     """
-    file = existing("dataset.path", path)
+    file = find_file("dataset.path", path)
     options = Options(drop, encode, fill, missing)
     if header is not None and not isinstance(header, bool):
         raise UserError(
-            f"dataset.header={typed(header)}: must be true or false, or null for names that must "
-            "not look like a point"
+            f"dataset.header={format_value(header)}: must be true or false, or null for names that "
+            "must not look like a point"
         )
-    one_of("dataset.points_in", points_in, ("rows", "columns"))
-    one_of("dataset.delimiter", delimiter, tuple(DELIMITERS))
+    check_choice("dataset.points_in", points_in, ("rows", "columns"))
+    check_choice("dataset.delimiter", delimiter, tuple(DELIMITERS))
     with damage_refused(f"dataset.path={path}", "cannot be unpacked", "check the file"):
-        table, names = _table(file, header is not False, points_in, delimiter)
+        table, names = _read_text(file, header is not False, points_in, delimiter)
     _refuse_first_row(file, table, names, header, points_in, options)
     if header is not False:
-        columns.refuse_doubled("dataset.target", target, names)  # pandas would number them
+        columns.refuse_duplicate_name("dataset.target", target, names)  # pandas would number them
     return table_dataset(file.stem, table, target, task, options, source=str(file))
 
 
-def _table(
+def _read_text(
     file: Path, header: bool, points_in: str, delimiter: str
 ) -> tuple["pd.DataFrame", list[str]]:
     """Return a text file as a frame of one point per row, and the entries of its first row."""
     columns = points_in == "columns"
-    share = text.WORDS if columns else text.NUMBERS
-    with text.opened(file, DELIMITERS[delimiter], share) as (content, names):
+    share = text.TEXT_SHARE if columns else text.NUMBERS_SHARE
+    with text.open_text(file, DELIMITERS[delimiter], share) as (content, names):
         if not columns:
             return _read_csv(file, content, header, delimiter), names
-        rows = _read_csv(file, content, False, delimiter, dtype=str, keep_default_na=False)
-    text.refuse_columns(file, len(rows))
-    turned = rows.T
-    again = io.StringIO(turned.to_csv(header=False, index=False))
-    return _read_csv(file, again, header, "comma"), [str(name) for name in turned.iloc[0]]
+        cells = _read_csv(file, content, False, delimiter, dtype=str, keep_default_na=False)
+    text.refuse_columns(file, len(cells))
+    transposed = cells.T
+    transposed_csv = io.StringIO(transposed.to_csv(header=False, index=False))
+    return _read_csv(file, transposed_csv, header, "comma"), [
+        str(name) for name in transposed.iloc[0]
+    ]
 
 
 def parquet(
@@ -121,26 +123,26 @@ def parquet(
     in_blocks: None for points in memory where they take at most a quarter of it, and else read by
     row groups whenever they are needed; True for the latter in any case, False for the former.
     """
-    file = existing("dataset.path", path)
+    file = find_file("dataset.path", path)
     options = Options(drop, encode, fill, missing)
     remedy = "check the file, or read it as what it is (dataset=csv, dataset=npz)"
     with damage_refused(f"dataset.path={path}", "cannot be read as a Parquet file", remedy):
-        if row_groups.by_blocks(file, in_blocks):
+        if row_groups.needs_blocks(file, in_blocks):
             _refuse_options(path, options)
-            return row_groups.dataset(file, target, drop, task, in_blocks)
+            return row_groups.load_row_groups(file, target, drop, task, in_blocks)
         table = _read_parquet(file)
     return table_dataset(file.stem, table, target, task, options, source=str(file))
 
 
 def _refuse_options(path: str | None, options: Options) -> None:
-    """Raise `UserError` for what is done with columns that are held in memory alone."""
-    asked = ("encode", "fill", "missing")
-    given = [f"dataset.{name}" for name in asked if getattr(options, name)]
-    if given:
+    """Raise `UserError` for options that take columns in memory."""
+    memory_options = ("encode", "fill", "missing")
+    refused_options = [f"dataset.{name}" for name in memory_options if getattr(options, name)]
+    if refused_options:
         raise UserError(
             f"dataset.path={path}: is read by row groups, which takes columns of numbers without "
-            f"gaps as they are; leave out {', '.join(given)}, or make the file small enough to be "
-            "held in memory"
+            f"gaps as they are; leave out {', '.join(refused_options)}, or make the file small "
+            "enough to be held in memory"
         )
 
 
@@ -157,7 +159,7 @@ def npz(
     x: the name of the points (P, N) in it. y: of the targets (P,); None for unlabelled points.
     x_test, y_test: of a test part; None without one. task: as for `csv`. Raises `UserError`.
     """
-    file = existing("dataset.path", path)
+    file = find_file("dataset.path", path)
     names = {"x": x, "y": y, "x_test": x_test, "y_test": y_test}
     rule = "cannot be read as an archive of plain arrays"
     remedy = (
@@ -165,15 +167,17 @@ def npz(
         "be unpickled, which can run code"
     )
     with damage_refused(f"dataset.path={path}", rule, remedy):
-        parts = archives.read(file, {key: name for key, name in names.items() if name is not None})
+        arrays = archives.read_npz(
+            file, {key: name for key, name in names.items() if name is not None}
+        )
     return label_dataset(
         file.stem,
-        parts["x"],
-        parts.get("y"),
+        arrays["x"],
+        arrays.get("y"),
         task,
         source=str(file),
-        x_test=parts.get("x_test"),
-        y_test=parts.get("y_test"),
+        x_test=arrays.get("x_test"),
+        y_test=arrays.get("y_test"),
     )
 
 
@@ -186,59 +190,85 @@ def table_dataset(
     *,
     source: str,
 ) -> Dataset:
-    """Return a frame (P rows) as a data set: its target column apart, the other columns numbers.
+    """Return a frame (P rows) as a data set, its target column apart and its other columns numeric.
 
-    Raises `UserError` on a column that is not there, or that is neither numbers nor the target.
+    Raises `UserError` for a missing column, and for one that is neither numeric nor the target.
     """
     encode, labels = options.encode, [str(label) for label in table.columns]
-    kept, where = columns.roles(labels, target, options.drop)
-    coded = columns.positions(labels, "dataset.encode", encode)
-    for position, column in zip(coded, encode):
-        if position not in kept:
-            what = "is the target, whose labels are encoded" if position == where else "is dropped"
-            setting, option = spelled("dataset.encode", column), spelled("dataset.encode")
-            raise UserError(f"{setting}: {what}; leave it out of {option}")
-    used = kept if where is None else [*kept, where]
-    index = columns.index_of(table.iloc[:, kept])
-    table = conversion.with_gaps(table, options.missing)
-    table, numbers = conversion.with_numbers(name, table, [n for n in kept if n not in coded])
-    table, left = _without_gaps(name, table, used, options)
-    given = {"encode": encode, "missing": options.missing, "drop": options.drop}
-    if where is not None and task != "classes":
-        columns.refuse_target_gaps(f"dataset.target={target}", table.iloc[:, where], given)
-    targets = None if where is None else targets_of(target, table.iloc[:, where])
-    places = [kept.index(position) for position in coded]
-    last = kept[-1:] == [table.shape[1] - 1] and where is None
-    found = columns.columns(name, table.iloc[:, kept], places, options.fill, index, last, given)
-    x, names = found.numbers(np.ones(len(table), dtype=bool))
-    # Medians and categories are learned from the points, so that test points must not be seen.
-    learned = encode or options.fill == "median"
-    made = label_dataset(name, x, targets, task, source=source, feature_names=list(names))
+    feature_positions, target_position = columns.find_roles(labels, target, options.drop)
+    encoded_positions = columns.find_positions(labels, "dataset.encode", encode)
+    for position, column in zip(encoded_positions, encode):
+        if position not in feature_positions:
+            column_role = (
+                "is the target, whose labels are encoded"
+                if position == target_position
+                else "is dropped"
+            )
+            setting, option = (
+                spell_setting("dataset.encode", column),
+                spell_setting("dataset.encode"),
+            )
+            raise UserError(f"{setting}: {column_role}; leave it out of {option}")
+    used_positions = (
+        feature_positions if target_position is None else [*feature_positions, target_position]
+    )
+    index_trouble = columns.find_index_column(table.iloc[:, feature_positions])
+    table = conversion.mark_gaps(table, options.missing)
+    table, number_notes = conversion.convert_numbers(
+        name, table, [n for n in feature_positions if n not in encoded_positions]
+    )
+    table, gap_notes = _drop_gaps(name, table, used_positions, options)
+    user_lists = {"encode": encode, "missing": options.missing, "drop": options.drop}
+    if target_position is not None and task != "classes":
+        columns.refuse_target_gaps(
+            f"dataset.target={target}", table.iloc[:, target_position], user_lists
+        )
+    targets = (
+        None if target_position is None else extract_targets(target, table.iloc[:, target_position])
+    )
+    encoded_features = [feature_positions.index(position) for position in encoded_positions]
+    last_may_be_target = feature_positions[-1:] == [table.shape[1] - 1] and target_position is None
+    feature_table = columns.check_columns(
+        name,
+        table.iloc[:, feature_positions],
+        encoded_features,
+        options.fill,
+        index_trouble,
+        last_may_be_target,
+        user_lists,
+    )
+    x, names = feature_table.encode_features(np.ones(len(table), dtype=bool))
+    # Medians and categories are learned from the training points, so test points must be excluded.
+    depends_on_train = encode or options.fill == "median"
+    dataset = label_dataset(name, x, targets, task, source=source, feature_names=list(names))
     return replace(
-        made,
-        columns=found if learned else None,
-        notes=(*found.notes(index, options.drop), *numbers, *left),
+        dataset,
+        columns=feature_table if depends_on_train else None,
+        notes=(*feature_table.notes(index_trouble, options.drop), *number_notes, *gap_notes),
     )
 
 
-def _without_gaps(
+def _drop_gaps(
     name: str, table: "pd.DataFrame", used: Sequence[int], options: Options
 ) -> tuple["pd.DataFrame", tuple[str, ...]]:
-    """Return a table without the points that have a gap, if these are to go, and a note of it."""
+    """Return a table without the points that have a gap, where that is asked for, and a note."""
     if options.fill != "drop":
         return table, ()
-    whole = table.iloc[:, used].notna().all(axis=1).to_numpy()
-    count = int(whole.sum())
-    if count == len(table):
+    has_no_gap = table.iloc[:, used].notna().all(axis=1).to_numpy()
+    complete_count = int(has_no_gap.sum())
+    if complete_count == len(table):
         return table, ()
-    if count < 2:
+    if complete_count < 2:
         raise UserError(
-            f"{spelled('dataset.fill', 'drop')}: leaves {count} of {len(table)} points of {name}, "
-            "as the others have gaps; leave out the columns with many of them "
-            f"({spelled('dataset.drop')}), or write {spelled('dataset.fill', 'median')}"
+            f"{spell_setting('dataset.fill', 'drop')}: leaves {complete_count} of {len(table)} "
+            f"points of {name}, as the others have gaps; leave out the columns with many of them "
+            f"({spell_setting('dataset.drop')}), or write {spell_setting('dataset.fill', 'median')}"
         )
-    note = f"data of {name}: {len(table) - count} of {len(table)} points have gaps and are left out"
-    return table[whole].reset_index(drop=True), (note,)
+    note = (
+        f"data of {name}: {len(table) - complete_count} of {len(table)} points have gaps and are "
+        "left out"
+    )
+    return table[has_no_gap].reset_index(drop=True), (note,)
 
 
 def _read_parquet(file: Path) -> "pd.DataFrame":
@@ -249,7 +279,7 @@ def _read_parquet(file: Path) -> "pd.DataFrame":
         rows, columns = opened.metadata.num_rows, opened.metadata.num_columns
         text.refuse_columns(file, columns)
         remedy = "leave dataset.in_blocks out, and it is read by row groups"
-        refuse_larger(f"dataset.path={file}", NUMBER * rows * columns, remedy)
+        refuse_larger(f"dataset.path={file}", FLOAT64_BYTES * rows * columns, remedy)
         return opened.read().to_pandas()
 
 
@@ -293,9 +323,9 @@ def _refuse_delimiter(file: Path, table: "pd.DataFrame", delimiter: str) -> None
         return
     entry = str(table.iloc[0, 0])
     sample = f"{table.columns[0]} {entry}"
-    for name in SEARCHED:
-        mark = " " if name == "space" else DELIMITERS[name]
-        if name != delimiter and mark in entry.strip():
+    for name in DELIMITER_ORDER:
+        separator = " " if name == "space" else DELIMITERS[name]
+        if name != delimiter and separator in entry.strip():
             raise UserError(
                 f"dataset.delimiter={delimiter}: leaves {file} with one column ({sample[:40]!r}); "
                 f"write dataset.delimiter={name}"
@@ -310,51 +340,56 @@ def _refuse_first_row(
     points_in: str,
     options: Options,
 ) -> None:
-    """Refuse a point that is taken for the header, a header for a point, and one that repeats.
+    """Refuse a point read as the header, a header read as a point, and a repeated header.
 
-    names: the entries of the first row, as they are written.
+    names: the entries of the first row, as they stand in the file.
     """
     if len(names) != table.shape[1]:  # quotes across blanks: pandas reads them otherwise
         names = list(map(str, table.columns if header is not False else table.iloc[0]))
-    below = table if header is not False else table.iloc[1:]
-    gaps = set(map(str, options.missing)) if not isinstance(options.missing, str) else set()
-    first = compare_first_row(["?" if name.strip() in gaps else name for name in names], below)
+    rows_below = table if header is not False else table.iloc[1:]
+    gap_texts = set(map(str, options.missing)) if not isinstance(options.missing, str) else set()
+    first_row = compare_first_row(
+        ["?" if name.strip() in gap_texts else name for name in names], rows_below
+    )
     row, column = ("row", "column") if points_in == "rows" else ("column", "row")
-    setting = f"dataset.header={typed(header)}: the first {row} of {file} ({shown(names)})"
-    if header is None and first.is_point:
-        turned = _turned(table) if points_in == "rows" else ""
+    setting = (
+        f"dataset.header={format_value(header)}: the first {row} of {file} ({abbreviate(names)})"
+    )
+    if header is None and first_row.is_point:
+        transpose_hint = _suggest_transposed(table) if points_in == "rows" else ""
         remedy = (
-            f"so it is a point; write dataset.header=false{turned}, or dataset.header=true if it "
-            "holds names"
+            f"so it is a point; write dataset.header=false{transpose_hint}, or dataset.header=true "
+            "if it holds names"
         )
-        if first.unlike and len(first.unlike) == len(first.like):
+        if first_row.unlike and len(first_row.unlike) == len(first_row.like):
             remedy = (
                 "which leaves it open; write dataset.header=true if it holds names, or "
                 "dataset.header=false if it is a point"
             )
         raise UserError(
-            f"{setting} looks like the other {row}s in {len(first.like)} of {len(names)} {column}s "
-            "(a number among numbers, a date among dates, a word that stands there again: "
-            f"{shown([names[n] for n in first.like])}) and unlike them in {len(first.unlike)}, "
-            f"{remedy}"
+            f"{setting} looks like the other {row}s in {len(first_row.like)} of {len(names)} "
+            f"{column}s (a number among numbers, a date among dates, a word that stands there "
+            f"again: {abbreviate([names[n] for n in first_row.like])}) and unlike them in "
+            f"{len(first_row.unlike)}, {remedy}"
         )
-    if header is False and first.is_names:
+    if header is False and first_row.is_names:
         raise UserError(
-            f"{setting} is unlike the other {row}s in {len(first.unlike)} of {len(names)} "
+            f"{setting} is unlike the other {row}s in {len(first_row.unlike)} of {len(names)} "
             f"{column}s (a word among numbers or dates, a word that does not stand there again: "
-            f"{shown([names[n] for n in first.unlike])}) and like them in {len(first.like)}, so it "
-            f"holds names; write dataset.header=true, or put another {row} first if it is a point"
+            f"{abbreviate([names[n] for n in first_row.unlike])}) and like them in "
+            f"{len(first_row.like)}, so it holds names; write dataset.header=true, or put another "
+            f"{row} first if it is a point"
         )
-    if first.repeats and first.is_names:
+    if first_row.repeats and first_row.is_names:
         raise UserError(
-            f"dataset.path={file}: the names in the first {row} ({shown(names)}) stand again in "
-            f"point {first.repeats[0]} (counted from 0; {len(first.repeats)} times in all), as in "
-            f"files that were joined; leave those {row}s out of the file"
+            f"dataset.path={file}: the names in the first {row} ({abbreviate(names)}) stand again "
+            f"in point {first_row.repeats[0]} (counted from 0; {len(first_row.repeats)} times in "
+            f"all), as in files that were joined; leave those {row}s out of the file"
         )
 
 
-def _turned(table: "pd.DataFrame") -> str:
-    """Return what else is to be written where a table looks as if its columns were the points."""
+def _suggest_transposed(table: "pd.DataFrame") -> str:
+    """Return a further remedy where the columns of a table look like its points."""
     if table.shape[1] <= len(table) + 1:
         return ""
     return f", and dataset.points_in=columns if each of its {table.shape[1]} columns is a point"

@@ -1,4 +1,4 @@
-"""Gaussian classes made on the spot, with a covariance whose shape is chosen."""
+"""Generate Gaussian classes with a covariance whose shape is chosen."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,10 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
-from normbench.datasets.values import NUMBER, listed, number, refuse_larger, whole
+from normbench.datasets.values import (
+    FLOAT64_BYTES,
+    check_integer,
+    check_list,
+    check_number,
+    refuse_larger,
+)
 
-# Arrays of P x N and of N x N numbers that are kept at a time; measured: 5.1 and 20.
-COPIES, SQUARES = 5, 20
+# Arrays of P x N and of N x N numbers that are in memory at a time; measured: 5.1 and 20.
+POINT_ARRAYS, SQUARE_ARRAYS = 5, 20
 MOST_CLASSES = 10_000
 
 
@@ -40,23 +46,23 @@ def gaussian(
     correlation: in place of all of D and Q, that of every pair of features, each of variance 1.
     Raises `UserError`.
     """
-    points = whole("dataset.points", points, 2)
-    given = None if eigenvalues is None else _eigenvalues(eigenvalues)
-    features = whole("dataset.features", features, 1) if given is None else len(given)
-    classes = whole("dataset.classes", classes, 1, MOST_CLASSES)
-    condition_number = number("dataset.condition_number", condition_number, least=1)
-    rotation = number("dataset.rotation", rotation, least=0, most=1)
-    offset = number("dataset.offset", offset)
-    separation = number("dataset.separation", separation, least=0)
-    label_noise = number("dataset.label_noise", label_noise, least=0, below=1)
+    points = check_integer("dataset.points", points, 2)
+    spectrum = None if eigenvalues is None else _check_eigenvalues(eigenvalues)
+    features = check_integer("dataset.features", features, 1) if spectrum is None else len(spectrum)
+    classes = check_integer("dataset.classes", classes, 1, MOST_CLASSES)
+    condition_number = check_number("dataset.condition_number", condition_number, at_least=1)
+    rotation = check_number("dataset.rotation", rotation, at_least=0, at_most=1)
+    offset = check_number("dataset.offset", offset)
+    separation = check_number("dataset.separation", separation, at_least=0)
+    label_noise = check_number("dataset.label_noise", label_noise, at_least=0, below=1)
     if correlation is not None:
-        correlation = number("dataset.correlation", correlation, least=0, below=1)
-        if given is not None:
+        correlation = check_number("dataset.correlation", correlation, at_least=0, below=1)
+        if spectrum is not None:
             raise UserError(
                 f"dataset.correlation={correlation:g}: the eigenvalues follow from it; leave "
                 "dataset.eigenvalues out"
             )
-    rng = np.random.default_rng(whole("dataset.seed", seed, 0))
+    rng = np.random.default_rng(check_integer("dataset.seed", seed, 0))
     if classes > points:
         raise UserError(f"dataset.classes={classes}: must be at most dataset.points={points}")
     if classes == 1 and label_noise:
@@ -64,47 +70,50 @@ def gaussian(
             f"dataset.label_noise={label_noise:g}: a single class has no label to change; set "
             "dataset.label_noise=0"
         )
-    if given is None and features == 1 and condition_number != 1:
+    if spectrum is None and features == 1 and condition_number != 1:
         raise UserError(
             f"dataset.condition_number={condition_number:g}: one feature has the condition "
             "number 1; set dataset.condition_number=1 or more dataset.features"
         )
     refuse_larger(
         f"dataset.points={points}, dataset.features={features}, dataset.classes={classes}",
-        NUMBER * features * (COPIES * points + SQUARES * features + classes),
+        FLOAT64_BYTES * features * (POINT_ARRAYS * points + SQUARE_ARRAYS * features + classes),
         "choose fewer",
     )
     labels = rng.permutation(np.arange(points) % classes)
     latent = rng.standard_normal((points, features))
     if classes > 1:
-        latent += separation * _directions(rng, classes, features)[labels]
+        latent += separation * _draw_directions(rng, classes, features)[labels]
     deviations = condition_number ** (-0.5 * np.linspace(0, 1, features))
-    if given is not None:
-        deviations = np.sqrt(given)
+    if spectrum is not None:
+        deviations = np.sqrt(spectrum)
     if correlation is None:
-        x = (_whiten(latent) * deviations) @ _rotation(rng, features, rotation).T + offset
+        x = (_whiten(latent) * deviations) @ _draw_rotation(rng, features, rotation).T + offset
     else:
-        equal = np.full((features, features), correlation) + (1 - correlation) * np.eye(features)
-        x = _whiten(latent) @ np.linalg.cholesky(equal).T + offset
+        equicorrelation = np.full((features, features), correlation) + (1 - correlation) * np.eye(
+            features
+        )
+        x = _whiten(latent) @ np.linalg.cholesky(equicorrelation).T + offset
     return make_dataset(
         "gaussian",
         x,
-        _noisy(rng, labels, classes, label_noise) if classes > 1 else None,
+        _flip_labels(rng, labels, classes, label_noise) if classes > 1 else None,
         source="made by datasets.gaussian",
         class_names=[str(label) for label in range(classes)] if classes > 1 else None,
     )
 
 
-def _eigenvalues(values: Any) -> NDArray[np.float64]:
+def _check_eigenvalues(values: Any) -> NDArray[np.float64]:
+    """Return the setting `dataset.eigenvalues` as an array (N,)."""
     name = "dataset.eigenvalues"
     rule = f"a list of numbers, such as {name}=[3,1]"
-    numbers = listed(name, values, rule)
+    numbers = check_list(name, values, rule)
     if not numbers:
         raise UserError(f"{name}={values}: must be {rule}")
-    return np.array([number(name, value, above=0) for value in numbers])
+    return np.array([check_number(name, value, above=0) for value in numbers])
 
 
-def _directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:
+def _draw_directions(rng: np.random.Generator, classes: int, features: int) -> NDArray[np.float64]:
     """Return random unit vectors (C, N) about their centre; two of them are opposite."""
     directions = rng.standard_normal((classes, features))
     directions -= directions.mean(axis=0)
@@ -113,28 +122,31 @@ def _directions(rng: np.random.Generator, classes: int, features: int) -> NDArra
 
 def _whiten(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the nearest points (P, N) of mean 0 and covariance I (a projection where P <= N)."""
-    left, values, right = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    live = values > values[0] * max(points.shape) * np.finfo(float).eps
-    return np.sqrt(len(points)) * left[:, live] @ right[live]
+    left_vectors, singular_values, right_vectors = np.linalg.svd(
+        points - points.mean(axis=0), full_matrices=False
+    )
+    nonzero = singular_values > singular_values[0] * max(points.shape) * np.finfo(float).eps
+    return np.sqrt(len(points)) * left_vectors[:, nonzero] @ right_vectors[nonzero]
 
 
-def _rotation(rng: np.random.Generator, features: int, share: float) -> NDArray[np.float64]:
+def _draw_rotation(rng: np.random.Generator, features: int, share: float) -> NDArray[np.float64]:
     """Return a random rotation (N, N), each of its planes turned by a share of its angle."""
     from scipy.linalg import schur
 
-    turn, triangle = np.linalg.qr(rng.standard_normal((features, features)))
-    turn *= np.sign(np.diag(triangle))  # makes it uniform (Mezzadri 2007)
-    if np.linalg.det(turn) < 0:
-        turn[:, 0] *= -1
-    angles, planes = schur(turn, output="complex")
-    powers = np.exp(1j * share * np.angle(np.diag(angles)))
-    return np.ascontiguousarray(((planes * powers) @ planes.conj().T).real)
+    orthogonal, triangular = np.linalg.qr(rng.standard_normal((features, features)))
+    orthogonal *= np.sign(np.diag(triangular))  # makes it uniform (Mezzadri 2007)
+    if np.linalg.det(orthogonal) < 0:
+        orthogonal[:, 0] *= -1
+    block_diagonal, planes = schur(orthogonal, output="complex")
+    turned_phases = np.exp(1j * share * np.angle(np.diag(block_diagonal)))
+    return np.ascontiguousarray(((planes * turned_phases) @ planes.conj().T).real)
 
 
-def _noisy(
+def _flip_labels(
     rng: np.random.Generator, labels: NDArray[np.intp], classes: int, share: float
 ) -> NDArray[np.intp]:
-    chosen = rng.permutation(len(labels))[: round(share * len(labels))]
-    noisy = labels.copy()
-    noisy[chosen] = (labels[chosen] + rng.integers(1, classes, len(chosen))) % classes
-    return noisy
+    """Return labels, a share of which is replaced by another class."""
+    flipped = rng.permutation(len(labels))[: round(share * len(labels))]
+    noisy_labels = labels.copy()
+    noisy_labels[flipped] = (labels[flipped] + rng.integers(1, classes, len(flipped))) % classes
+    return noisy_labels

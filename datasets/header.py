@@ -1,4 +1,4 @@
-"""Whether the first row of a text file holds the columns' names, or is a point like those below."""
+"""Decide whether the first row of a text file holds the columns' names or a point."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,17 +11,18 @@ from normbench.datasets.entries import are_dates, is_gap_mark, is_of_numbers
 if TYPE_CHECKING:
     import pandas as pd
 
-SAMPLE = 10_000  # rows below the first that are compared with it
-LEAST_COUNTED = 3  # columns that 0, 1, 2, ... may number: fewer such numbers are often a point
-YEARS = (1800, 2100)
-SHOWN = 4  # entries that a message names
+COMPARED_ROWS = 10_000  # rows below the first that are compared with it
+# Columns that 0, 1, 2, ... may number: fewer such numbers are often a point.
+MIN_COUNTED_COLUMNS = 3
+YEAR_RANGE = (1800, 2100)
+MAX_LISTED_ENTRIES = 4  # entries that a message names
 
 
 @dataclass(frozen=True)
 class FirstRow:
-    """A first row compared with the rows below: columns that it is like, and those it is unlike.
+    """A first row compared with the rows below: the columns where it is like them, or unlike.
 
-    repeats: the rows below, counted from 0, that hold the very same entries.
+    repeats: the indices of rows below, from 0, that hold the same entries.
     """
 
     like: Sequence[int]
@@ -39,9 +40,11 @@ class FirstRow:
         return len(self.unlike) > len(self.like)
 
 
-def shown(entries: Sequence[str]) -> str:
-    """Return the first entries of a row, cut short."""
-    return ", ".join(entry[:20] for entry in entries[:SHOWN]) + ", ..." * (len(entries) > SHOWN)
+def abbreviate(entries: Sequence[str]) -> str:
+    """Return the first entries of a row, each shortened."""
+    return ", ".join(entry[:20] for entry in entries[:MAX_LISTED_ENTRIES]) + ", ..." * (
+        len(entries) > MAX_LISTED_ENTRIES
+    )
 
 
 def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow:
@@ -55,43 +58,43 @@ def compare_first_row(entries: Sequence[str], below: "pd.DataFrame") -> FirstRow
     import pandas as pd
 
     entries = [entry.strip() for entry in entries]
-    repeats = _repeats(entries, below)
-    rest = below.head(SAMPLE)
-    rest = rest[~np.isin(np.arange(len(rest)), repeats)]
+    repeats = _find_repeats(entries, below)
+    compared_rows = below.head(COMPARED_ROWS)
+    compared_rows = compared_rows[~np.isin(np.arange(len(compared_rows)), repeats)]
     numbers = pd.to_numeric(pd.Series(entries, dtype=object), errors="coerce").to_numpy()
     numbered = np.flatnonzero(np.isfinite(numbers))
-    silent = set(numbered) if _name_columns(numbers, numbered, rest) else set()
+    ignored_columns = set(numbered) if _name_columns(numbers, numbered, compared_rows) else set()
     like: list[int] = []
     unlike: list[int] = []
-    for column, (entry, kind) in enumerate(zip(entries, rest.dtypes)):
-        if not entry or column in silent:
+    for column, (entry, dtype) in enumerate(zip(entries, compared_rows.dtypes)):
+        if not entry or column in ignored_columns:
             continue
         if is_gap_mark(entry):
-            verdict: bool | None = True
-        elif is_of_numbers(kind) and kind.kind != "b":
-            verdict = bool(np.isfinite(numbers[column]))
+            is_like: bool | None = True
+        elif is_of_numbers(dtype) and dtype.kind != "b":
+            is_like = bool(np.isfinite(numbers[column]))
         else:
-            verdict = _is_like(entry, np.isfinite(numbers[column]), rest.iloc[:, column])
-        if verdict is not None:
-            (like if verdict else unlike).append(column)
+            is_like = _is_like(entry, np.isfinite(numbers[column]), compared_rows.iloc[:, column])
+        if is_like is not None:
+            (like if is_like else unlike).append(column)
     return FirstRow(like, unlike, repeats)
 
 
-def _repeats(entries: Sequence[str], below: "pd.DataFrame") -> list[int]:
-    """Return the rows (P, N) that hold the very same words, as files that were joined do."""
-    if any(is_of_numbers(kind) for kind in below.dtypes):
+def _find_repeats(entries: Sequence[str], below: "pd.DataFrame") -> list[int]:
+    """Return the rows (P, N) that hold the same words, as in files that were joined."""
+    if any(is_of_numbers(dtype) for dtype in below.dtypes):
         return []
-    same = np.ones(len(below), dtype=bool)
+    is_repeat = np.ones(len(below), dtype=bool)
     for column, entry in enumerate(entries):
-        texts = below.iloc[same.nonzero()[0], column]
-        same[same] = [str(text).strip() == entry for text in texts]
-        if not same.any():
+        texts = below.iloc[is_repeat.nonzero()[0], column]
+        is_repeat[is_repeat] = [str(text).strip() == entry for text in texts]
+        if not is_repeat.any():
             return []
-    return same.nonzero()[0].tolist()
+    return is_repeat.nonzero()[0].tolist()
 
 
 def _is_like(entry: str, is_number: bool, column: "pd.Series[Any]") -> bool | None:
-    """Return whether an entry is like a column that is not all numbers; None where it is open."""
+    """Return whether an entry is like a column that is not all numbers; None if it is undecided."""
     import pandas as pd
 
     texts = [str(text).strip() for text in column[column.notna()]]
@@ -100,26 +103,30 @@ def _is_like(entry: str, is_number: bool, column: "pd.Series[Any]") -> bool | No
         texts, entry = [text.lower() for text in texts], entry.lower()
     if not texts:
         return None
-    kinds = set(texts)
-    if entry in kinds:
+    distinct_texts = set(texts)
+    if entry in distinct_texts:
         return True
     if np.mean(pd.to_numeric(pd.Series(texts), errors="coerce").notna()) > 1 / 2:
         return is_number
     if are_dates(pd.Series(texts)):
         return are_dates(pd.Series([entry]))
-    return False if len(kinds) <= len(texts) / 2 else None
+    return False if len(distinct_texts) <= len(texts) / 2 else None
 
 
 def _name_columns(numbers: Any, numbered: Any, below: "pd.DataFrame") -> bool:
-    """Return whether the numbers of a first row count all columns, or are years above others."""
+    """Return whether the numbers of a first row count the columns, or are years."""
     import pandas as pd
 
-    given = numbers[numbered]
-    if len(given) < 2 or (np.diff(given) != 1).any() or given[0] != np.round(given[0]):
+    header_numbers = numbers[numbered]
+    if (
+        len(header_numbers) < 2
+        or (np.diff(header_numbers) != 1).any()
+        or header_numbers[0] != np.round(header_numbers[0])
+    ):
         return False
-    if given[0] in (0, 1) and LEAST_COUNTED <= len(given) == len(numbers):
+    if header_numbers[0] in (0, 1) and MIN_COUNTED_COLUMNS <= len(header_numbers) == len(numbers):
         return True
-    if given[0] < YEARS[0] or given[-1] > YEARS[1]:
+    if header_numbers[0] < YEAR_RANGE[0] or header_numbers[-1] > YEAR_RANGE[1]:
         return False
     values = below.iloc[:, numbered].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
-    return not ((values >= YEARS[0]) & (values <= YEARS[1])).any()
+    return not ((values >= YEAR_RANGE[0]) & (values <= YEAR_RANGE[1])).any()

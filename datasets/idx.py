@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST: images of 28 x 28 bytes in IDX files."""
+"""Load MNIST and Fashion-MNIST: images of 28 x 28 bytes in IDX files."""
 
 import gzip
 import math
@@ -12,13 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
-from normbench.datasets.download import Remote, fetch
-from normbench.datasets.values import listed, one_of, refuse_larger, switch, whole
+from normbench.datasets.download import RemoteFile, fetch
+from normbench.datasets.values import (
+    check_choice,
+    check_integer,
+    check_list,
+    check_switch,
+    refuse_larger,
+)
 
 SUBSETS = ("test10k", "train60k", "train_test", "all70k")
-MAGIC = {"labels": 2049, "images": 2051}  # two zero bytes, 8 for bytes, the dimensions
-BLOCK = 250  # images that are normalized at a time
-FASHION = (
+MAGIC_NUMBERS = {"labels": 2049, "images": 2051}  # two zero bytes, 8 for bytes, the dimensions
+IMAGES_PER_BLOCK = 250  # images that are normalized at a time
+FASHION_CLASSES = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
@@ -64,55 +70,66 @@ class Images:
         is so small that no digits are lost.
         Raises `UserError` on an option out of its range and on a missing or damaged file.
         """
-        one_of("precision", precision, ("float64", "float32"))
-        one_of("dataset.subset", subset, SUBSETS)
-        switch("dataset.contrast_normalize", contrast_normalize)
-        seed = whole("dataset.seed", seed, 0)
-        kept = _digits(digits)
-        parts = [self._part("t10k" if subset == "test10k" else "train", data_dir, kept)]
+        check_choice("precision", precision, ("float64", "float32"))
+        check_choice("dataset.subset", subset, SUBSETS)
+        check_switch("dataset.contrast_normalize", contrast_normalize)
+        seed = check_integer("dataset.seed", seed, 0)
+        kept_digits = _check_digits(digits)
+        splits = [
+            self._load_split("t10k" if subset == "test10k" else "train", data_dir, kept_digits)
+        ]
         if subset == "all70k":
-            parts.append(self._part("t10k", data_dir, kept))
-        images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
+            splits.append(self._load_split("t10k", data_dir, kept_digits))
+        images, labels = (np.concatenate(arrays) for arrays in zip(*splits))
         if points is not None:
-            count = whole("dataset.points", points, 2, len(images))
-            drawn = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
-            images, labels = images[drawn], labels[drawn]
-        test = self._part("t10k", data_dir, kept) if subset == "train_test" else None
+            count = check_integer("dataset.points", points, 2, len(images))
+            rows = np.sort(np.random.default_rng(seed).permutation(len(images))[:count])
+            images, labels = images[rows], labels[rows]
+        test_split = (
+            self._load_split("t10k", data_dir, kept_digits) if subset == "train_test" else None
+        )
         convert = normalize_contrast if contrast_normalize else np.asarray
-        one = len(kept) == 1
+        single_class = len(kept_digits) == 1
         return make_dataset(
             self.name,
             convert(images, precision),
-            None if one else labels,
+            None if single_class else labels,
             source=self.mirrors[0].rstrip("/"),
-            x_test=None if test is None else convert(test[0], precision),
-            y_test=None if test is None or one else test[1],
+            x_test=None if test_split is None else convert(test_split[0], precision),
+            y_test=None if test_split is None or single_class else test_split[1],
             feature_names=[f"pixel_{row}_{column}" for row in range(28) for column in range(28)],
-            class_names=None if one else [self.class_names[digit] for digit in kept],
+            class_names=None
+            if single_class
+            else [self.class_names[digit] for digit in kept_digits],
             precision=precision,
         )
 
-    def files(self, part: str) -> list[Remote]:
-        """Return the images' file and the labels' file of a part, `train` or `t10k`."""
-        stems = [f"{part}-{kind}" for kind in ("images-idx3", "labels-idx1")]
+    def files(self, split_name: str) -> list[RemoteFile]:
+        """Return the images' file and the labels' file of a split, `train` or `t10k`."""
+        stems = [f"{split_name}-{array_kind}" for array_kind in ("images-idx3", "labels-idx1")]
         names = {stem: f"{stem}-ubyte.gz" for stem in stems}
         return [
-            Remote(name, self.sums[stem], tuple(f"{at}{name}" for at in self.mirrors), self.folder)
+            RemoteFile(
+                name,
+                self.sums[stem],
+                tuple(f"{mirror}{name}" for mirror in self.mirrors),
+                self.folder,
+            )
             for stem, name in names.items()
         ]
 
-    def _part(
-        self, part: str, data_dir: str, kept: list[int]
+    def _load_split(
+        self, split_name: str, data_dir: str, kept_digits: list[int]
     ) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-        """Return the images (P, 784) of the kept digits, and their places in `kept` (P,)."""
-        paths = [fetch(file, data_dir) for file in self.files(part)]
+        """Return the images (P, 784) of the kept digits, and their indices in that list (P,)."""
+        paths = [fetch(file, data_dir) for file in self.files(split_name)]
         images, labels = read_idx(paths[0], "images"), read_idx(paths[1], "labels")
         if len(images) != len(labels):
             raise UserError(f"{paths[0]}: has {len(images)} images for {len(labels)} labels")
-        index = np.full(256, -1, dtype=np.intp)
-        index[kept] = np.arange(len(kept))
-        classes = index[labels]
-        if len(kept) == 10:
+        class_of_digit = np.full(256, -1, dtype=np.intp)
+        class_of_digit[kept_digits] = np.arange(len(kept_digits))
+        classes = class_of_digit[labels]
+        if len(kept_digits) == 10:
             return images, classes
         return images[classes >= 0], classes[classes >= 0]
 
@@ -136,7 +153,7 @@ mnist = Images(
 # for the same addresses.
 fashion_mnist = Images(
     "fashion_mnist",
-    FASHION,
+    FASHION_CLASSES,
     (
         "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
         "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
@@ -152,7 +169,7 @@ fashion_mnist = Images(
 )
 
 
-def read_idx(path: Path, kind: str) -> NDArray[np.uint8]:
+def read_idx(path: Path, array_kind: str) -> NDArray[np.uint8]:
     """Return the bytes of a gzipped IDX file of `images` (P, N) or `labels` (P,).
 
     Raises `UserError` where the file is cut short, is no IDX file of that kind, or holds another
@@ -162,10 +179,10 @@ def read_idx(path: Path, kind: str) -> NDArray[np.uint8]:
     try:
         with gzip.open(path) as file:
             magic = int.from_bytes(file.read(4), "big")
-            if magic != MAGIC[kind]:
+            if magic != MAGIC_NUMBERS[array_kind]:
                 raise UserError(
-                    f"{path}: starts with {magic}, an IDX file of {kind} with {MAGIC[kind]}; "
-                    f"{remedy}"
+                    f"{path}: starts with {magic}, an IDX file of {array_kind} with "
+                    f"{MAGIC_NUMBERS[array_kind]}; {remedy}"
                 )
             header = file.read(4 * (magic % 256))
             shape = tuple(map(int, np.frombuffer(header[: len(header) // 4 * 4], ">u4")))
@@ -177,33 +194,38 @@ def read_idx(path: Path, kind: str) -> NDArray[np.uint8]:
     if len(shape) != magic % 256 or not expected or len(content) != expected:
         held = "more" if len(content) > expected else len(content)
         raise UserError(
-            f"{path}: announces {' x '.join(map(str, shape))} = {expected} bytes of {kind} and "
-            f"holds {held}; {remedy}"
+            f"{path}: announces {' x '.join(map(str, shape))} = {expected} bytes of "
+            f"{array_kind} and holds {held}; {remedy}"
         )
     values = np.frombuffer(content, np.uint8)
-    return values.reshape(shape[0], -1) if kind == "images" else values
+    return values.reshape(shape[0], -1) if array_kind == "images" else values
 
 
 def normalize_contrast(images: NDArray[np.uint8], precision: str = "float64") -> NDArray[Any]:
-    """Return images (P, N), each minus its mean, over its standard deviation; constant ones 0.
+    """Return images (P, N), each minus its mean and over its deviation; constant ones are 0.
 
-    Computed in float64, kept in the precision.
+    Computed in float64, stored in the precision.
     """
     normalized = np.empty(images.shape, dtype=precision)
-    for first in range(0, len(images), BLOCK):
-        block = images[first : first + BLOCK].astype(np.float64)
+    for first in range(0, len(images), IMAGES_PER_BLOCK):
+        block = images[first : first + IMAGES_PER_BLOCK].astype(np.float64)
         block -= block.mean(axis=1, keepdims=True)
         scale = np.sqrt(np.einsum("pn,pn->p", block, block) / block.shape[1])
-        normalized[first : first + BLOCK] = block / np.where(scale > 0, scale, 1)[:, None]
+        normalized[first : first + IMAGES_PER_BLOCK] = (
+            block / np.where(scale > 0, scale, 1)[:, None]
+        )
     return normalized
 
 
-def _digits(digits: Any) -> list[int]:
+def _check_digits(digits: Any) -> list[int]:
+    """Return the setting `dataset.digits` as a sorted list."""
     if digits is None:
         return list(range(10))
     name = "dataset.digits"
     rule = f"a list of classes, such as {name}=[3,8]"
-    kept = sorted(whole(name, digit, 0, 9) for digit in listed(name, digits, rule))
-    if not kept or len(set(kept)) < len(kept):
+    kept_digits = sorted(
+        check_integer(name, digit, 0, 9) for digit in check_list(name, digits, rule)
+    )
+    if not kept_digits or len(set(kept_digits)) < len(kept_digits):
         raise UserError(f"{name}={digits}: must be one class or several different ones, as [3,8]")
-    return kept
+    return kept_digits

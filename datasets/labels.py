@@ -1,4 +1,4 @@
-"""Targets as a user has them: which are classes, and which class each label is."""
+"""Encode targets as users have them: decide whether they are classes, and number the classes."""
 
 from typing import Any
 
@@ -6,90 +6,116 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, UserError, make_dataset
-from normbench.datasets.entries import TARGETS, blocks, is_regression, kind_of, kinds, named
-from normbench.datasets.values import one_of
+from normbench.datasets.entries import (
+    TARGET_REMEDY,
+    describe_unfit,
+    distinct_labels,
+    format_label,
+    is_regression,
+    row_blocks,
+)
+from normbench.datasets.values import check_choice
 
 
 def label_dataset(
-    name: str, x: Any, y: Any, task: str | None = None, *, y_test: Any = None, **parts: Any
+    name: str, x: Any, y: Any, task: str | None = None, *, y_test: Any = None, **dataset_fields: Any
 ) -> Dataset:
-    """Make a data set of targets of any kind: labels are encoded, real targets are kept.
+    """Return a data set with targets of any type: labels are encoded, real targets stay real.
 
     Args:
-        name: What it is called.
+        name: Of the data set.
         x: Points (P, N).
-        y: Labels or numbers (P,), or None.
-        task: `classes`, `regression`, or None: whole numbers of up to 20 distinct values, and
-            all that are no numbers, are classes.
-        y_test: The targets of test points (Q,).
-        **parts: The other arguments of `make_dataset`.
+        y: Labels or numbers (P,), or None for unlabelled points.
+        task: `classes`, `regression`, or None to decide by `is_regression`.
+        y_test: Labels or numbers of the test points (Q,), or None.
+        **dataset_fields: The other arguments of `make_dataset`.
 
     Returns:
         The data set.
 
     Raises:
-        UserError: As `make_dataset` does, and on a missing label, a test label that no training
-            point has, and a wrong task.
+        UserError: As in `make_dataset`; and for a missing label, a test label that no training
+            point has, and an unknown task.
     """
     if task is not None:
-        one_of("dataset.task", task, ("classes", "regression"))
+        check_choice("dataset.task", task, ("classes", "regression"))
     class_names = None
     if y is not None:
-        y, y_test = _labels(name, y, ""), None if y_test is None else _labels(name, y_test, "test ")
+        y, y_test = (
+            _to_labels(name, y, ""),
+            None if y_test is None else _to_labels(name, y_test, "test "),
+        )
         if task == "classes" or (task is None and not is_regression(y)):
-            y, class_names = encode(name, y)
+            y, class_names = encode_labels(name, y)
             y_test = None if y_test is None else _encode_test(name, y_test, class_names)
-    return make_dataset(name, x, y, y_test=y_test, class_names=class_names, **parts)
+    return make_dataset(name, x, y, y_test=y_test, class_names=class_names, **dataset_fields)
 
 
-def encode(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
-    """Return labels (P,) as class indices 0..C-1, and the class names in their order.
+def encode_labels(name: str, y: Any) -> tuple[NDArray[np.intp], list[str]]:
+    """Return labels as class indices, and the class names.
 
-    Labels are sorted: -1 before +1, false before true, text by its letters. Whole floats are
-    named without their fraction. Raises `UserError` on a missing label.
+    Labels are sorted: -1 before +1, false before true, text alphabetically. Integers stored as
+    floats are named without their fraction.
+
+    Args:
+        name: Of the data set, as errors mention it.
+        y: Labels (P,).
+
+    Returns:
+        Class indices 0..C-1 (P,), and C class names in their order.
+
+    Raises:
+        UserError: For a missing label.
     """
-    values, indices = _numbered(_labels(name, y, ""))
-    return indices, [named(value) for value in values]
+    values, indices = _number_labels(_to_labels(name, y, ""))
+    return indices, [format_label(value) for value in values]
 
 
-def _numbered(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the distinct labels, sorted, and the number of each label (P,) among them."""
+def _number_labels(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the distinct labels, sorted, and the index of each label (P,) among them."""
     try:
-        values = kinds(labels)
+        values = distinct_labels(labels)
     except TypeError:  # numbers and text in one column: sorted as text
-        labels = np.array([named(label) for label in labels])
-        values = kinds(labels)
+        labels = np.array([format_label(label) for label in labels])
+        values = distinct_labels(labels)
     indices = np.empty(len(labels), dtype=np.intp)
-    for rows in blocks(labels):
+    for rows in row_blocks(labels):
         indices[rows] = np.searchsorted(values, labels[rows])
     return values, indices
 
 
 def _encode_test(name: str, y: NDArray[Any], class_names: list[str]) -> NDArray[np.intp]:
-    known = {label: index for index, label in enumerate(class_names)}
-    values, numbers = _numbered(y)
-    indices = np.array([known.get(named(value), -1) for value in values], dtype=np.intp)[numbers]
-    lost = np.flatnonzero(indices < 0)
-    if len(lost):
+    """Return labels of test points as indices of the training points' classes."""
+    class_indices = {label: index for index, label in enumerate(class_names)}
+    values, numbers = _number_labels(y)
+    indices = np.array(
+        [class_indices.get(format_label(value), -1) for value in values], dtype=np.intp
+    )[numbers]
+    unknown_rows = np.flatnonzero(indices < 0)
+    if len(unknown_rows):
         raise UserError(
-            f"data of {name}: the label of test point {lost[0]} (counted from 0) is "
-            f"{named(y[lost[0]])!r}, which no training point has (they have "
+            f"data of {name}: the label of test point {unknown_rows[0]} (counted from 0) is "
+            f"{format_label(y[unknown_rows[0]])!r}, which no training point has (they have "
             f"{', '.join(class_names)}); drop those test points"
         )
     return indices
 
 
-def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
+def _to_labels(name: str, y: Any, prefix: str) -> NDArray[Any]:
     """Return targets as an array (P,) without gaps."""
     try:
         labels = np.asarray(y)
     except ValueError as error:  # lists of different lengths
-        raise UserError(f"data of {name}: the {part}targets are lists; {TARGETS}") from error
-    if kind_of(labels):
-        raise UserError(f"data of {name}: the {part}targets are {kind_of(labels)}; {TARGETS}")
+        raise UserError(
+            f"data of {name}: the {prefix}targets are lists; {TARGET_REMEDY}"
+        ) from error
+    if describe_unfit(labels):
+        raise UserError(
+            f"data of {name}: the {prefix}targets are {describe_unfit(labels)}; {TARGET_REMEDY}"
+        )
     if labels.ndim != 1:
         raise UserError(
-            f"data of {name}: the {part}targets have shape {labels.shape}; "
+            f"data of {name}: the {prefix}targets have shape {labels.shape}; "
             "it takes one target for each point"
         )
     if labels.dtype.kind == "f":
@@ -101,10 +127,10 @@ def _labels(name: str, y: Any, part: str) -> NDArray[Any]:
     else:  # whole numbers, truth values and texts have none
         return labels
     if gaps.any():
-        place = int(np.flatnonzero(gaps)[0])
+        row = int(np.flatnonzero(gaps)[0])
         raise UserError(
-            f"data of {name}: the target of {part}point {place} (counted from 0) is "
-            f"{'missing' if labels[place] is None else labels[place]} ({gaps.sum()} in all); "
+            f"data of {name}: the target of {prefix}point {row} (counted from 0) is "
+            f"{'missing' if labels[row] is None else labels[row]} ({gaps.sum()} in all); "
             "leave the points without a target out (dataset.fill=drop does, of csv and parquet)"
         )
     return labels

@@ -1,4 +1,4 @@
-"""Data sets of openml.org, by name or id, through scikit-learn."""
+"""Load data sets of openml.org, by name or id, through scikit-learn."""
 
 import socket
 import warnings
@@ -10,9 +10,9 @@ from urllib.error import HTTPError, URLError
 from normbench.datasets.dataset import Dataset, UserError
 from normbench.datasets.download import no_empty_folders
 from normbench.datasets.files import Options, Target, table_dataset
-from normbench.datasets.values import place, whole
+from normbench.datasets.values import check_integer, check_path
 
-SECONDS = 20.0  # that a host may take to answer
+TIMEOUT_SECONDS = 20.0  # that a host may take to answer
 
 
 def openml(
@@ -41,20 +41,26 @@ def openml(
             "such as dataset.name=mnist_784 or dataset.id=554"
         )
     if version != "active":
-        version = whole("dataset.version", version, 1)
-    which: dict[str, Any]
+        version = check_integer("dataset.version", version, 1)
+    query: dict[str, Any]
     if name is None:
-        called, which = f"dataset.id={id}", {"data_id": whole("dataset.id", id, 1)}
+        setting, query = f"dataset.id={id}", {"data_id": check_integer("dataset.id", id, 1)}
     else:
-        called, which = f"dataset.name={name}", {"name": str(name), "version": version}
-    home = place("data_dir", data_dir, "name a folder, such as data_dir=data") / "openml"
+        setting, query = f"dataset.name={name}", {"name": str(name), "version": version}
+    cache_folder = (
+        check_path("data_dir", data_dir, "name a folder, such as data_dir=data") / "openml"
+    )
     try:
-        with _patience(SECONDS), no_empty_folders(home), warnings.catch_warnings():
+        with (
+            _socket_timeout(TIMEOUT_SECONDS),
+            no_empty_folders(cache_folder),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")  # of retries, and of versions that OpenML has dropped
             bunch = fetch_openml(
-                **which,
+                **query,
                 target_column="default-target",
-                data_home=str(home),
+                data_home=str(cache_folder),
                 as_frame=True,
                 parser="pandas",
                 n_retries=1,
@@ -62,24 +68,30 @@ def openml(
             )
     except HTTPError as error:
         raise UserError(
-            f"{called}: openml.org answers {error.code} ({error.reason}); check the name or the id"
+            f"{setting}: openml.org answers {error.code} ({error.reason}); check the name or the id"
         ) from error
     except (URLError, TimeoutError, ConnectionError) as error:
         raise UserError(
-            f"{called}: is not in {home} and openml.org cannot be reached "
+            f"{setting}: is not in {cache_folder} and openml.org cannot be reached "
             f"({getattr(error, 'reason', error)}); try again with a network, or fetch it elsewhere "
             "and give the same data_dir, or read a file of yours (dataset=csv, parquet or npz)"
         ) from error
-    except (ValueError, OSError) as error:
+    except Exception as error:  # whatever scikit-learn raises of an answer that is none
         reason = " ".join(str(error).split())
-        raise UserError(f"{called}: cannot be had from OpenML ({reason[:200]})") from error
-    table, declared = bunch.frame, list(bunch.target_names or [])
-    if target is None and len(declared) > 1:
+        if not isinstance(error, (ValueError, OSError)):
+            reason = f"its answer is malformed: {type(error).__name__} {reason}"
         raise UserError(
-            f"{called}: OpenML declares {len(declared)} targets ({', '.join(declared)}); "
-            "choose one with dataset.target and leave out the others with dataset.drop"
+            f"{setting}: cannot be had from OpenML ({reason[:200]}); remove {cache_folder} if it "
+            "holds a damaged answer, or read a file of yours (dataset=csv, parquet or npz)"
+        ) from error
+    table, declared_targets = bunch.frame, list(bunch.target_names or [])
+    if target is None and len(declared_targets) > 1:
+        raise UserError(
+            f"{setting}: OpenML declares {len(declared_targets)} targets "
+            f"({', '.join(declared_targets)}); choose one with dataset.target and leave out the "
+            "others with dataset.drop"
         )
-    column = target if target is not None else (declared[0] if declared else None)
+    column = target if target is not None else (declared_targets[0] if declared_targets else None)
     return table_dataset(
         f"openml_{id}" if name is None else str(name),
         table,
@@ -91,11 +103,11 @@ def openml(
 
 
 @contextmanager
-def _patience(seconds: float) -> Iterator[None]:
+def _socket_timeout(seconds: float) -> Iterator[None]:
     """Bound how long a host may stay silent: scikit-learn would wait for ever."""
-    before = socket.getdefaulttimeout()
+    previous_timeout = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds)
     try:
         yield
     finally:
-        socket.setdefaulttimeout(before)
+        socket.setdefaulttimeout(previous_timeout)

@@ -1,10 +1,10 @@
-"""Clouds in the plane that principal components tell little of, made on the spot."""
+"""Generate clouds of points in the plane that principal components describe poorly."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, make_dataset
-from normbench.datasets.values import NUMBER, number, refuse_larger, whole
+from normbench.datasets.values import FLOAT64_BYTES, check_integer, check_number, refuse_larger
 
 
 def ferris_wheel(points: int = 500, noise: float = 0.05, seed: int = 0) -> Dataset:
@@ -14,10 +14,10 @@ def ferris_wheel(points: int = 500, noise: float = 0.05, seed: int = 0) -> Datas
     apart, the angle, is no direction: both components have half of the variance. Shlens, "A
     tutorial on principal component analysis", 2014, figure 6. Raises `UserError`.
     """
-    points, noise, rng = _settings(points, noise, seed)
+    points, noise, rng = _check_settings(points, noise, seed)
     angles = 2 * np.pi * rng.random(points)
     x = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return _made("ferris_wheel", x + noise * rng.standard_normal(x.shape))
+    return _make_cloud("ferris_wheel", x + noise * rng.standard_normal(x.shape))
 
 
 def nonorthogonal(
@@ -29,19 +29,21 @@ def nonorthogonal(
     components are at right angles, and so are along neither: the first lies between the arms. The
     same source. Raises `UserError`.
     """
-    points, noise, rng = _settings(points, noise, seed)
-    turn = np.radians(number("dataset.angle", angle, above=0, below=90))
-    arms = np.array([[1.0, 0.0], [np.cos(turn), np.sin(turn)]])
+    points, noise, rng = _check_settings(points, noise, seed)
+    radians = np.radians(check_number("dataset.angle", angle, above=0, below=90))
+    arms = np.array([[1.0, 0.0], [np.cos(radians), np.sin(radians)]])
     x = rng.standard_normal((points, 1)) * arms[np.arange(points) % 2]
-    return _made("nonorthogonal", x + noise * rng.standard_normal(x.shape))
+    return _make_cloud("nonorthogonal", x + noise * rng.standard_normal(x.shape))
 
 
-def _settings(points: int, noise: float, seed: int) -> tuple[int, float, np.random.Generator]:
-    points = whole("dataset.points", points, 2)
-    refuse_larger(f"dataset.points={points}", 8 * NUMBER * points, "choose fewer")
-    noise = number("dataset.noise", noise, least=0)
-    return points, noise, np.random.default_rng(whole("dataset.seed", seed, 0))
+def _check_settings(points: int, noise: float, seed: int) -> tuple[int, float, np.random.Generator]:
+    """Return the points and noise, checked, and the generator of the seed."""
+    points = check_integer("dataset.points", points, 2)
+    refuse_larger(f"dataset.points={points}", 8 * FLOAT64_BYTES * points, "choose fewer")
+    noise = check_number("dataset.noise", noise, at_least=0)
+    return points, noise, np.random.default_rng(check_integer("dataset.seed", seed, 0))
 
 
-def _made(name: str, x: NDArray[np.float64]) -> Dataset:
+def _make_cloud(name: str, x: NDArray[np.float64]) -> Dataset:
+    """Return points (P, 2) as an unlabelled data set."""
     return make_dataset(name, x, source="made by datasets.shapes")

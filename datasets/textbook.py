@@ -1,4 +1,4 @@
-"""The small data sets of "Machine Learning Refined" (Watt, Borhani, Katsaggelos), and Old Faithful.
+"""Load the data of "Machine Learning Refined" (Watt, Borhani, Katsaggelos), and Old Faithful.
 
 Most of the textbook's files have one point per column and the target in the last row.
 """
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, make_dataset
-from normbench.datasets.download import Remote, fetch
+from normbench.datasets.download import RemoteFile, fetch
 from normbench.datasets.labels import label_dataset
-from normbench.datasets.values import number, switch
+from normbench.datasets.values import check_number, check_switch
 
 TEXTBOOK = (
     "https://raw.githubusercontent.com/neonwatty/machine_learning_refined/"
@@ -63,8 +63,8 @@ def one_feature_textbook(data_dir: str, shift: Any = 0.0, flip_last: Any = False
     `UserError` on an option that is no number, or not true or false.
     """
     (x, y), source = _read(SUPERVISED, "2d_classification_data_v1", data_dir)
-    x = x + number("dataset.shift", shift)
-    if switch("dataset.flip_last", flip_last):
+    x = x + check_number("dataset.shift", shift)
+    if check_switch("dataset.flip_last", flip_last):
         y[-1] = -y[-1]
     return label_dataset("one_feature_textbook", x[:, None], y, "classes", source=source)
 
@@ -103,7 +103,7 @@ def separable_2d(data_dir: str) -> Dataset:
 def old_faithful(data_dir: str) -> Dataset:
     """Return the eruptions of the geyser Old Faithful, unlabelled, 272 x 2, both in minutes."""
     digest = "ce8f6bd15967c9a3dee345aaf268f6b92623abb1e1d313e04d79b720aa6b8bd6"
-    path = fetch(Remote("geyser.csv", digest, (GEYSER,)), data_dir)
+    path = fetch(RemoteFile("geyser.csv", digest, (GEYSER,)), data_dir)
     table = np.loadtxt(path, delimiter=",", skiprows=1, usecols=(0, 1))
     return make_dataset("old_faithful", table, source=GEYSER, feature_names=GEYSER_NAMES)
 
@@ -116,5 +116,5 @@ def _supervised(name: str, stem: str, data_dir: str, task: str) -> Dataset:
 def _read(folder: str, stem: str, data_dir: str) -> tuple[NDArray[np.float64], str]:
     """Return the table of one of the textbook's files, and its address."""
     address = f"{TEXTBOOK}{folder}/{stem}.csv"
-    path = fetch(Remote(f"{stem}.csv", SUMS[stem], (address,)), data_dir)
+    path = fetch(RemoteFile(f"{stem}.csv", SUMS[stem], (address,)), data_dir)
     return np.loadtxt(path, delimiter=",", ndmin=2), address

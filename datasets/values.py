@@ -1,4 +1,4 @@
-"""Checks of single settings: each returns the value, or raises `UserError` in one line."""
+"""Check the values of single settings: each function returns the value or raises a `UserError`."""
 
 import os
 import re
@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 LARGEST_FLOAT = sys.float_info.max
-SHARE = 1 / 4  # of that memory, for one array: points are copied, normalized and multiplied
-NUMBER = 8  # bytes of a number in float64
-UNITS = {"": 1, "b": 1} | {
+# Of the available memory, for one array: points are copied, normalized, multiplied.
+ARRAY_SHARE = 1 / 4
+FLOAT64_BYTES = 8  # bytes of a number in float64
+UNIT_BYTES = {"": 1, "b": 1} | {
     f"{letter}{binary}b": (1024 if binary else 1000) ** power
     for power, letter in enumerate("kmgt", 1)
     for binary in ("", "i")
 }
-SIZE = re.compile(r"\s*(\d+\.?\d*(?:e[+-]?\d{1,3})?)\s*([a-z]*)\s*", re.IGNORECASE)
-ROOM = 64 << 20  # bytes: what a memory limit leaves at least, beside the program itself
-LIMITS = (  # of a container: what it may have, and what it has
+SIZE_PATTERN = re.compile(r"\s*(\d+\.?\d*(?:e[+-]?\d{1,3})?)\s*([a-z]*)\s*", re.IGNORECASE)
+MIN_ROOM_BYTES = 64 << 20  # that a memory limit leaves at least, beside the program itself
+CGROUP_FILES = (  # of a container: its limit, and its usage
     (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
     (
         Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -32,10 +33,10 @@ LIMITS = (  # of a container: what it may have, and what it has
 
 
 class UserError(ValueError):
-    """A user's mistake, told in one line: the setting, its value, the rule and the remedy."""
+    """A user's mistake, in one line: the setting, its value, the rule and the remedy."""
 
 
-RESERVED = ("true", "false", "null", "nan", "inf")  # no text on the command line without quotes
+RESERVED = ("true", "false", "null", "nan", "inf")  # as text they need quotes on the command line
 _in_python: ContextVar[Mapping[str, str] | None] = ContextVar("in_python", default=None)
 
 
@@ -43,7 +44,7 @@ _in_python: ContextVar[Mapping[str, str] | None] = ContextVar("in_python", defau
 def python_spelling(**names: str) -> Iterator[None]:
     """Spell settings in errors as `compare()` takes them, until the context exits.
 
-    names: the arguments that are called otherwise, by the name of the setting.
+    names: the arguments of `compare()` with another name than the setting, by the setting's name.
     """
     token = _in_python.set(names)
     try:
@@ -52,184 +53,186 @@ def python_spelling(**names: str) -> Iterator[None]:
         _in_python.reset(token)
 
 
-def spelled(name: str, value: Any = ..., shell: bool = False) -> str:
-    """Return a setting, and its value where one is given, as the user writes it.
+def spell_setting(name: str, value: Any = ..., shell: bool = False) -> str:
+    """Return a setting, with its value if there is one, as the user writes it.
 
-    On the command line `dataset.fill=median`, in Python `fill='median'`. shell: in the quotes that
-    keep it whole where it is pasted into a shell.
+    On the command line `dataset.fill=median`, in Python `fill='median'`. shell: with the quotes
+    that protect it in a shell.
     """
     names = _in_python.get()
     if names is not None:
         name = names.get(name, name.rpartition(".")[2])
-        shown = repr(value) if isinstance(value, (str, list)) else str(value)
-        return name if value is ... else f"{name}={shown}"
+        value_text = repr(value) if isinstance(value, (str, list)) else str(value)
+        return name if value is ... else f"{name}={value_text}"
     if value is ...:
         return name
     if isinstance(value, list):
-        value = f"[{','.join(map(quoted, value))}]"
+        value = f"[{','.join(map(quote_value, value))}]"
     elif shell:
-        value = quoted(value)
-    option = f"{name}={typed(value)}"
+        value = quote_value(value)
+    option = f"{name}={format_value(value)}"
     return "'" + option.replace("'", "'\"'\"'") + "'" if shell else option
 
 
-def source_name() -> str:
-    """Return what the user's table is: a frame in Python, else a file."""
+def name_source() -> str:
+    """Return what the user's table is: a frame in Python, a file on the command line."""
     return "file" if _in_python.get() is None else "frame"
 
 
-def quoted(value: Any) -> str:
-    """Return a value as it stands in a list on the command line: text that is no word in quotes."""
+def quote_value(value: Any) -> str:
+    """Return a value as it stands in a list on the command line, text in quotes if needed."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, str):
-        return typed(value)
+        return format_value(value)
     if re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) and value.lower() not in RESERVED:
         return value
     return '"' + re.sub(r'(\\*)("|$)', r"\1\1\2", value).replace('"', '\\"') + '"'
 
 
-def typed(value: Any) -> str:
-    """Return a setting's value as a command line has it: null, true, false, or as it is."""
+def format_value(value: Any) -> str:
+    """Return a setting's value as on the command line: null, true, false, or its text."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return str(value)
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return value as an int; raise `UserError` unless it is a whole number within the bounds."""
-    rule = f"{least} or more" if most is None else f"from {least} to {most}"
+def check_integer(name: str, value: Any, at_least: int, at_most: int | None = None) -> int:
+    """Return value as an int; raise `UserError` unless it is an integer within the bounds."""
+    rule = f"{at_least} or more" if at_most is None else f"from {at_least} to {at_most}"
     if isinstance(value, bool) or not isinstance(value, Real) or value != value // 1:
-        raise UserError(f"{spelled(name, value)}: must be a whole number, {rule}")
+        raise UserError(f"{spell_setting(name, value)}: must be a whole number, {rule}")
     count = int(value if isinstance(value, int) else float(value))
-    if count < least or (most is not None and count > most):
-        raise UserError(f"{spelled(name, value)}: must be {rule}")
+    if count < at_least or (at_most is not None and count > at_most):
+        raise UserError(f"{spell_setting(name, value)}: must be {rule}")
     return count
 
 
-def number(
+def check_number(
     name: str,
     value: Any,
     *,
-    least: float | None = None,
+    at_least: float | None = None,
     above: float | None = None,
     below: float | None = None,
-    most: float | None = None,
+    at_most: float | None = None,
 ) -> float:
     """Return value as a float; raise `UserError` unless it is finite and within the bounds."""
-    rules = [f"{least:g} or more"] if least is not None else []
+    rules = [f"{at_least:g} or more"] if at_least is not None else []
     rules += [f"above {above:g}"] if above is not None else []
     rules += [f"below {below:g}"] if below is not None else []
-    rules += [f"{most:g} or less"] if most is not None else []
+    rules += [f"{at_most:g} or less"] if at_most is not None else []
     wrong = isinstance(value, bool) or not isinstance(value, Real)
     if (
         wrong
         or not -LARGEST_FLOAT <= value <= LARGEST_FLOAT  # a whole number can be larger
-        or (least is not None and value < least)
+        or (at_least is not None and value < at_least)
         or (above is not None and value <= above)
         or (below is not None and value >= below)
-        or (most is not None and value > most)
+        or (at_most is not None and value > at_most)
     ):
         bounds = f", {' and '.join(rules)}" if rules else ""
-        raise UserError(f"{spelled(name, value)}: must be a finite number{bounds}")
+        raise UserError(f"{spell_setting(name, value)}: must be a finite number{bounds}")
     return float(value)
 
 
-def did_you_mean(word: Any, known: Iterable[str], before: str = "") -> str:
-    """Return `; did you mean X` where a known word is like a word; empty where none is.
+def did_you_mean(text: Any, choices: Iterable[str], prefix: str = "") -> str:
+    """Return `; did you mean X` where a choice resembles the text, otherwise an empty text.
 
-    before: what stands before all of them, so that it is no likeness.
+    prefix: what all choices begin with, left out of the comparison.
     """
-    near = get_close_matches(str(word), list(known), 1)
-    return f"; did you mean {before}{near[0]}" if near else ""
+    matches = get_close_matches(str(text), list(choices), 1)
+    return f"; did you mean {prefix}{matches[0]}" if matches else ""
 
 
-def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return value; raise `UserError` that lists the choices unless it is one of them."""
     if not isinstance(value, str) or value not in choices:
-        near = did_you_mean(value, choices)
-        raise UserError(f"{spelled(name, value)}: must be one of {', '.join(choices)}{near}")
+        suggestion = did_you_mean(value, choices)
+        raise UserError(
+            f"{spell_setting(name, value)}: must be one of {', '.join(choices)}{suggestion}"
+        )
     return str(value)
 
 
-def switch(name: str, value: Any) -> bool:
+def check_switch(name: str, value: Any) -> bool:
     """Return value; raise `UserError` unless it is true or false."""
     if not isinstance(value, bool):
-        raise UserError(f"{spelled(name, value)}: must be true or false")
+        raise UserError(f"{spell_setting(name, value)}: must be true or false")
     return value
 
 
-def listed(name: str, value: Any, rule: str) -> list[Any]:
+def check_list(name: str, value: Any, rule: str) -> list[Any]:
     """Return value as a list; raise `UserError` with the rule unless it is one."""
     if isinstance(value, str) or not hasattr(value, "__iter__"):
-        raise UserError(f"{spelled(name, value)}: must be {rule}")
+        raise UserError(f"{spell_setting(name, value)}: must be {rule}")
     return list(value)
 
 
-def place(name: str, value: Any, remedy: str) -> Path:
-    """Return value as a path, `~` resolved; raise `UserError` unless the system takes it as one.
+def check_path(name: str, value: Any, remedy: str) -> Path:
+    """Return value as a path, `~` expanded; raise `UserError` unless the system accepts it.
 
-    remedy: how it is written, such as `write dataset.path=my.csv`.
+    remedy: how to write it, such as `write dataset.path=my.csv`.
     """
     if not isinstance(value, str) or not value.strip():
-        raise UserError(f"{name}={typed(value)}: must be a path; {remedy}")
+        raise UserError(f"{name}={format_value(value)}: must be a path; {remedy}")
     try:
         path = Path(value).expanduser()
         path.exists()
     except (OSError, RuntimeError, ValueError) as error:  # too long, a user that there is not
         reason = getattr(error, "strerror", None) or error
         raise UserError(
-            f"{name}={typed(value)}: is no path to be read ({reason}); {remedy}"
+            f"{name}={format_value(value)}: is no path to be read ({reason}); {remedy}"
         ) from error
     return path
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The most memory that this process may take, in bytes, and as the user wrote it."""
+    """The memory limit of this process, in bytes and as the user wrote it."""
 
-    most: int
+    size: int
     written: str
 
 
-_limits: list[Limit | None] = [None]  # the last one holds, for the whole process
+_limits: list[Limit | None] = [None]  # the last one is in force, for the whole process
 
 
-def memory_size(value: Any) -> int | None:
+def parse_memory_size(value: Any) -> int | None:
     """Return the setting `memory` in bytes, None where there is no limit; raise `UserError`.
 
     value: a number of bytes, or with a unit: 500MB, 1.5GiB.
     """
     if value is None:
         return None
-    found = None if isinstance(value, bool) else SIZE.fullmatch(str(value))
-    if found is None or found[2].lower() not in UNITS:
+    match = None if isinstance(value, bool) else SIZE_PATTERN.fullmatch(str(value))
+    if match is None or match[2].lower() not in UNIT_BYTES:
         raise UserError(
             f"memory={value}: must be a size such as 1GiB, 500MB or 2e9 (bytes), or null for no "
             "limit"
         )
-    size = min(float(found[1]) * UNITS[found[2].lower()], sys.maxsize)
+    size = min(float(match[1]) * UNIT_BYTES[match[2].lower()], sys.maxsize)
     return int(size)
 
 
 def limit_memory(value: Any) -> None:
-    """Let this process take no more memory than this, by `available`; None: no limit.
+    """Limit the memory that `available_bytes` lets this process take; None: no limit.
 
-    value: as of `memory_size`. Raises `UserError` where next to nothing would be left of it.
+    value: as of `parse_memory_size`. Raises `UserError` where next to nothing would be left of it.
     """
-    most = memory_size(value)
-    made = None if most is None else Limit(most, str(value))
-    if made and made != _limits[-1] and made.most < resident() + ROOM:
+    size = parse_memory_size(value)
+    limit = None if size is None else Limit(size, str(value))
+    if limit and limit != _limits[-1] and limit.size < resident_bytes() + MIN_ROOM_BYTES:
         raise UserError(
-            f"memory={value}: the program itself takes {resident() >> 20} MiB; set "
-            f"{(resident() + ROOM >> 20) + 1}MiB at least, or null for no limit"
+            f"memory={value}: the program itself takes {resident_bytes() >> 20} MiB; set "
+            f"{(resident_bytes() + MIN_ROOM_BYTES >> 20) + 1}MiB at least, or null for no limit"
         )
-    _limits[-1] = made
+    _limits[-1] = limit
 
 
 @contextmanager
 def limited_memory(value: Any) -> Iterator[None]:
-    """Let this process take no more memory than this for a while; see `limit_memory`."""
+    """Limit the memory of this process until the context exits; see `limit_memory`."""
     _limits.append(_limits[-1])
     try:
         limit_memory(value)
@@ -239,30 +242,27 @@ def limited_memory(value: Any) -> Iterator[None]:
 
 
 def memory_limit() -> float:
-    """Return the most memory that this process may take, in bytes; infinite without a limit."""
+    """Return the memory limit of this process in bytes, infinite without a limit."""
     limit = _limits[-1]
-    return float("inf") if limit is None else float(limit.most)
+    return float("inf") if limit is None else float(limit.size)
 
 
-def resident() -> int:
-    """Return how many bytes of memory this process holds; elsewhere than on Linux, ever held."""
+def resident_bytes() -> int:
+    """Return the memory that this process holds in bytes; outside Linux, its peak."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         import resource
 
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else 1024 * most
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else 1024 * peak
 
 
-def available() -> int:
-    """Return how many bytes of memory are free to use: without swapping, as the system tells.
-
-    And within the limit that is set.
-    """
-    limit, free = _limits[-1], _machine()
-    return free if limit is None else max(0, min(free, limit.most - resident()))
+def available_bytes() -> int:
+    """Return the bytes of memory that are free, without swapping and within the limit."""
+    limit, free = _limits[-1], _free_memory()
+    return free if limit is None else max(0, min(free, limit.size - resident_bytes()))
 
 
 def machine_memory() -> int:
@@ -270,36 +270,40 @@ def machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _machine() -> int:
+def _free_memory() -> int:
+    """Return the bytes of memory that the machine, or its container, has free."""
     free = machine_memory()
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvail"))
     except (OSError, StopIteration):  # not Linux: what the machine has
         pass
-    for most, used in LIMITS:
+    for limit_file, usage_file in CGROUP_FILES:
         try:
-            free = min(free, int(most.read_text()) - int(used.read_text()))
+            free = min(free, int(limit_file.read_text()) - int(usage_file.read_text()))
         except (OSError, ValueError):  # no limit
             continue
     return max(free, 0)
 
 
-def refuse_larger(setting: str, wanted: float, remedy: str, share: float = SHARE) -> None:
+def refuse_larger(
+    setting: str, needed_bytes: float, remedy: str, share: float = ARRAY_SHARE
+) -> None:
     """Raise `UserError` where something takes more bytes than a share of the memory.
 
-    setting: what was asked for, as `name=value`.
+    setting: what needs them, as `name=value`.
     """
-    most = share * available()
-    if wanted > most:
+    allowed_bytes = share * available_bytes()
+    if needed_bytes > allowed_bytes:
         limit = _limits[-1]
-        rest = f"memory={limit.written} leaves" if limit else "this machine has"
+        memory_owner = f"memory={limit.written} leaves" if limit else "this machine has"
         raise UserError(
-            f"{setting}: takes {gigabytes(wanted)} of memory, and at most {gigabytes(most)} "
-            f"({share:.0%} of what {rest} free) may be; {remedy}"
+            f"{setting}: takes {format_gigabytes(needed_bytes)} of memory, and at most "
+            f"{format_gigabytes(allowed_bytes)} ({share:.0%} of what {memory_owner} free) may be; "
+            f"{remedy}"
         )
 
 
-def gigabytes(count: float) -> str:
-    """Return a number of bytes in words."""
+def format_gigabytes(count: float) -> str:
+    """Return a number of bytes as text, in GB."""
     return f"{min(count, 10**30) / 1e9:.3g} GB"  # a whole number can be larger than any float

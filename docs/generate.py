@@ -5,6 +5,7 @@
 
 import inspect
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ FOLDERS = {
     "research": "Claims of research",
 }
 # The formulas of scikit-learn's schemes: m is the mean, s the standard deviation (divided by P).
+SECTIONS = ("Args", "Returns", "Raises", "Attributes", "References")  # of docstrings
 FORMULAS = {
     "identity": "z = x",
     "centre": "z = x - m",
@@ -101,7 +103,19 @@ def described(group: str, name: str, target: str) -> str:
         return ""
     docstring = (inspect.getdoc(choice) or "").removeprefix("Return ")
     paragraphs = capitalized(docstring).split("\n\n")
-    return "".join(f"{_prose(paragraph)}\n\n" for paragraph in paragraphs)
+    return "".join(f"{_section(paragraph)}\n\n" for paragraph in paragraphs)
+
+
+def _section(paragraph: str) -> str:
+    """Return one paragraph of a docstring, a section with its title and its entries as a list."""
+    title, _, entries = paragraph.partition(":\n")
+    if title not in SECTIONS:
+        return _prose(paragraph)
+    lines = re.split(r"\n(?=    \S)", f"\n{entries}".replace("\n        ", " "))[1:]
+    if title in ("Returns", "References"):
+        return f"*{title}*: {_prose(' '.join(lines))}"
+    items = (re.sub(r"^\s*(\S+): ", r"`\1`: ", line) for line in lines)
+    return f"*{title}*:\n\n" + "\n".join(f"- {_prose(item)}" for item in items)
 
 
 def _prose(paragraph: str) -> str:
@@ -173,13 +187,20 @@ def figures_page(folder: Path) -> str:
         page += f"**{picture.question}** {shows}.\n\n" if picture else f"{shows}.\n\n"
         moving = (folder / "pictures" / f"{name}.gif").is_file()
         page += image(folder, f"pictures/{name}.{'gif' if moving else 'png'}", shows)
-        page += f"```\n{picture.command}\n" if picture else "```\n"
+        page += f"```\n{lines(picture.command)}\n" if picture else "```\n"
         page += f"normbench results figure {name}\n```\n\n"
     return page + (
         "## profiles\n\n"
         "**Which scheme is fastest over many data sets?** Share of problems that a scheme solves "
         "within a factor of the fastest.\n\n"
         "```\nnormbench results profile --out profiles\n```\n"
+    )
+
+
+def lines(command: str) -> str:
+    """Return a command in lines that fit a page, as a shell takes them."""
+    return " \\\n    ".join(
+        textwrap.wrap(command, 76, break_long_words=False, break_on_hyphens=False)
     )
 
 

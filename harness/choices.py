@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from normbench.datasets.dataset import Dataset
-from normbench.datasets.values import UserError, did_you_mean, listed, spelled
+from normbench.datasets.values import UserError, check_list, did_you_mean, spell_setting
 from normbench.optimizers import Optimizer
 from normbench.optimizers import preconditioned as _preconditioned
 from normbench.synonyms import remedy
@@ -105,7 +105,7 @@ def described(group: str) -> str:
 
 def no_option(group: str, name: str, known: Sequence[str]) -> str:
     """Return that a group has no such option, and what to type: one that is meant, or a list."""
-    setting = spelled(group, name)
+    setting = spell_setting(group, name)
     meant = remedy(group, name, known)
     if meant:
         return f"{setting}: {meant}"
@@ -138,7 +138,7 @@ def allowing(packages: Any) -> Iterator[None]:
     there is no package of a name.
     """
     rule = "a list of packages' names, such as packages=[mypackage]"
-    names = listed("packages", packages, rule)
+    names = check_list("packages", packages, rule)
     if not all(isinstance(name, str) and name.isidentifier() for name in names):
         raise UserError(f"packages={packages}: must be {rule}")
     for name in names:

@@ -12,7 +12,7 @@ import pandas as pd
 from normbench import names, settings
 from normbench.choices import build, locate, options
 from normbench.costs.declaration import Traits
-from normbench.datasets import Dataset, Drawn, UserError, label_dataset
+from normbench.datasets import Dataset, Sampling, UserError, label_dataset
 from normbench.datasets.files import Options, table_dataset
 from normbench.datasets.values import did_you_mean, limited_memory, python_spelling
 from normbench.engine.scheme.applying import check_scheme
@@ -95,8 +95,8 @@ def compare(  # noqa: D417 (settings are added to `Args` below)
         shared = Shared()
         for seed in seeds:
             own = values | {"split_seed": seed}
-            drawn = Drawn(**{field.name: own[field.name] for field in fields(Drawn)})
-            points, descent = drawn.of(data), _descent(own, drawn)
+            drawn = Sampling(**{field.name: own[field.name] for field in fields(Sampling)})
+            points, descent = drawn.apply(data), _descent(own, drawn)
             for scheme_name, scheme in schemes:
                 job = Job(
                     dataset=points,
@@ -191,7 +191,7 @@ def _rules(rules: Any) -> Rules:
     return Rules(**rules)
 
 
-def _descent(values: Mapping[str, Any], drawn: Drawn) -> Settings:
+def _descent(values: Mapping[str, Any], drawn: Sampling) -> Settings:
     """Return the settings of a job's descent."""
     own = {field.name: values[field.name] for field in fields(Settings) if field.name in values}
     own["start"] = "normal" if values["start"] is None else values["start"]

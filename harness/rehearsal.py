@@ -10,7 +10,7 @@ import numpy as np
 from autograd.tracer import getval
 
 from normbench.datasets import Dataset, UserError
-from normbench.datasets.values import NUMBER, refuse_larger
+from normbench.datasets.values import FLOAT64_BYTES, refuse_larger
 from normbench.job import Job, run
 from normbench.verdicts.search import Search
 
@@ -43,7 +43,7 @@ def rehearse(job: Job) -> None:
     refuse_larger(
         f"starts={settings.starts}, {len(settings.step_sizes)} step_sizes, "
         f"{outcome.features} features",
-        ARRAYS * NUMBER * weights,
+        ARRAYS * FLOAT64_BYTES * weights,
         "choose fewer starts or step sizes, or a scheme that gives fewer features",
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Rows
-from normbench.datasets.values import UserError, one_of
+from normbench.datasets.values import UserError, check_choice
 from normbench.engine.fast import span, triangle
 from normbench.engine.fast.blocked import on_points
 from normbench.engine.fast.wrappers import drop_last_class, merge, pack
@@ -24,7 +24,7 @@ ENGINES = ("fast", "plain")
 
 def objective(engine: str, cost: Cost, points: Rows, *parts: Any) -> Objective:
     """Return the `Objective` of these parts, or its equal that is quicker: see `ENGINES`."""
-    if one_of("engine", engine, ENGINES) == "fast":
+    if check_choice("engine", engine, ENGINES) == "fast":
         return on_points(cost, points, *parts)
     if isinstance(points, Under):
         raise UserError("engine=plain: takes points that are in memory, and no fold; use fast")

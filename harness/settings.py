@@ -14,14 +14,14 @@ from typing import Any
 from normbench.datasets.values import (
     LARGEST_FLOAT,
     UserError,
+    check_choice,
+    check_integer,
+    check_list,
+    check_number,
+    check_switch,
     did_you_mean,
-    listed,
-    memory_size,
-    number,
-    one_of,
-    switch,
-    typed,
-    whole,
+    format_value,
+    parse_memory_size,
 )
 
 STARTS = ("zeros", "normal", "same_function")
@@ -139,7 +139,7 @@ def arguments() -> Iterator[tuple[str, Setting]]:
 def described() -> str:
     """Return the settings that a config has, with default and help, as `--help` lists them."""
     return "".join(
-        f"  {row.name}={typed(row.default)}\n      {row.help}\n"
+        f"  {row.name}={format_value(row.default)}\n      {row.help}\n"
         for row in TABLE
         if row.default is not OF_OPTIONS
     )
@@ -152,7 +152,11 @@ def reference() -> str:
         text += f"\n## Of the {role.value}\n\n"
         text += "| setting | default | meaning |\n| --- | --- | --- |\n"
         for row in TABLE:
-            shown = "the option's own" if row.default is OF_OPTIONS else f"`{typed(row.default)}`"
+            shown = (
+                "the option's own"
+                if row.default is OF_OPTIONS
+                else f"`{format_value(row.default)}`"
+            )
             if row.role is role:
                 text += f"| `{row.name}` | {shown} | {row.help.replace('|', chr(92) + '|')} |\n"
     return text
@@ -210,7 +214,7 @@ def _start(name: str, value: Any) -> Any:
     rows = [list(row) if hasattr(row, "__iter__") else row for row in value]
     flat = [entry for row in rows for entry in (row if isinstance(row, list) else [row])]
     for entry in flat:
-        number(name, entry, least=-math.inf)
+        check_number(name, entry, at_least=-math.inf)
     if not flat:
         raise UserError(f"{name}={value}: {remedy}")
     return tuple(tuple(row) if isinstance(row, list) else row for row in rows)
@@ -218,12 +222,12 @@ def _start(name: str, value: Any) -> Any:
 
 def _record(name: str, values: Any) -> tuple[str, ...]:
     # Which words there are, the measures say.
-    return tuple(map(str, listed(name, values, "a list, such as record=[path,points]")))
+    return tuple(map(str, check_list(name, values, "a list, such as record=[path,points]")))
 
 
 def _checkpoint(name: str, value: Any) -> Any:
     try:
-        return value if value is None else number(name, value, above=0)
+        return value if value is None else check_number(name, value, above=0)
     except UserError as error:
         raise UserError(f"{error}, of seconds, or null for never") from None
 
@@ -231,15 +235,15 @@ def _checkpoint(name: str, value: Any) -> Any:
 def _refine(name: str, value: Any) -> Any:
     """Return auto, or whether; a word in a command line is text."""
     known = {"auto": "auto", "true": True, "false": False}
-    return value if isinstance(value, bool) else known[one_of(name, value, tuple(known))]
+    return value if isinstance(value, bool) else known[check_choice(name, value, tuple(known))]
 
 
 def _shown_step(name: str, value: Any) -> float | None:
-    return None if value is None else number(name, value, above=0)
+    return None if value is None else check_number(name, value, above=0)
 
 
 def _memory(name: str, value: Any) -> Any:
-    memory_size(value)
+    parse_memory_size(value)
     return value
 
 
@@ -255,8 +259,8 @@ PROBLEM, SCHEME, DESCENT, REPETITION = Role.PROBLEM, Role.SCHEME, Role.DESCENT, 
 JUDGING, DRAWING, PLACE = Role.JUDGING, Role.DRAWING, Role.PLACE
 OF_OPTIONS = ...  # the default of a row for options: the option's own file has it
 CACHE = "${oc.env:NORMBENCH_DATA,${oc.env:XDG_CACHE_HOME,${oc.env:HOME,.}/.cache}/normbench}"
-POSITIVE, SHARE = partial(number, above=0), partial(number, above=0, below=1)
-NATURAL, COUNT = partial(whole, least=0), partial(whole, least=1)
+POSITIVE, SHARE = partial(check_number, above=0), partial(check_number, above=0, below=1)
+NATURAL, COUNT = partial(check_integer, at_least=0), partial(check_integer, at_least=1)
 COMMAND: Any = {"recorded": False, "python": False}  # of the command alone
 FOLDS: Any = {"used": _is_folded, "folds": True}
 THEORY, L2_IN = ("auto", "full", "none"), ("transformed", "features")
@@ -303,7 +307,7 @@ TABLE = (
         DESCENT,
         True,
         "descend sensitive runs once more, to see whether rounding errors decide where they end",
-        switch,
+        check_switch,
     ),
     Setting(
         "refine",
@@ -314,10 +318,19 @@ TABLE = (
         _refine,
     ),
     Setting(
-        "precision", DESCENT, "float64", "float64 or float32", partial(one_of, choices=PRECISIONS)
+        "precision",
+        DESCENT,
+        "float64",
+        "float64 or float32",
+        partial(check_choice, choices=PRECISIONS),
     ),
     Setting(
-        "reuse", PLACE, True, "take equal, finished jobs from what is recorded", switch, **COMMAND
+        "reuse",
+        PLACE,
+        True,
+        "take equal, finished jobs from what is recorded",
+        check_switch,
+        **COMMAND,
     ),
     Setting(
         "checkpoint",
@@ -348,7 +361,7 @@ TABLE = (
         DRAWING,
         THEORY[0],
         "auto: what costs no more than the descent; full: whatever it costs; none: no theory",
-        partial(one_of, choices=THEORY),
+        partial(check_choice, choices=THEORY),
     ),
     Setting(
         "memory",
@@ -363,7 +376,7 @@ TABLE = (
         PLACE,
         False,
         "fold an affine scheme into the weights instead of copying the points",
-        switch,
+        check_switch,
         recorded=False,
     ),
     Setting("data_dir", PLACE, CACHE, "the folder of downloaded data", python=False),
@@ -381,7 +394,7 @@ TABLE = (
         PROBLEM,
         0.0,
         "share of the points held out, class by class",
-        partial(number, least=0, below=1),
+        partial(check_number, at_least=0, below=1),
     ),
     Setting(
         "dataset.folds",
@@ -431,14 +444,14 @@ TABLE = (
         PROBLEM,
         0.0,
         "adds l2 * |weights|^2 to the cost, without the bias",
-        partial(number, least=0),
+        partial(check_number, at_least=0),
     ),
     Setting(
         "cost.l2_in",
         PROBLEM,
         L2_IN[0],
         "the weights that l2 penalizes: transformed, or features (the raw ones, one cost for all)",
-        partial(one_of, choices=L2_IN),
+        partial(check_choice, choices=L2_IN),
         lambda params: bool(float(params.get("cost.l2") or 0)),
     ),
     Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
@@ -467,22 +480,24 @@ TABLE = (
         JUDGING,
         0.2,
         "a cycling run rises and finds no new low in this last share of the run",
-        partial(number, above=0, below=0.5),
+        partial(check_number, above=0, below=0.5),
     ),
     Setting(
         "rules.diverged",
         JUDGING,
         10.0,
         "a run that ends with over so many times the starting excess cost has diverged",
-        partial(number, least=1),
+        partial(check_number, at_least=1),
     ),
-    Setting("search.critical", DRAWING, False, "find the critical step size by bisection", switch),
+    Setting(
+        "search.critical", DRAWING, False, "find the critical step size by bisection", check_switch
+    ),
     Setting(
         "search.width",
         DRAWING,
         0.01,
         "the relative width at which the bisection ends",
-        partial(number, least=1e-9, below=1),
+        partial(check_number, at_least=1e-9, below=1),
         lambda params: str(params.get("search.critical")) == "True",
     ),
     Setting("study.*", PLACE, OF_OPTIONS, "what a study says of its source"),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from normbench.datasets.values import source_name, spelled
+from normbench.datasets.values import name_source, spell_setting
 
 # By the setting: what it is called elsewhere, in small letters and digits alone.
 SETTINGS: dict[str, str] = {
@@ -115,7 +115,7 @@ def remedy(group: str, name: str, options: Sequence[str]) -> str:
     meant = same[0] if same else _find(name, OPTIONS.get(group, {}))
     if meant in options:
         note = "" if same else NOTES.get(meant, "")
-        return f"is called {meant} here{note}; type {spelled(group, meant)}"
+        return f"is called {meant} here{note}; type {spell_setting(group, meant)}"
     return _of_own_code(group, name)
 
 
@@ -128,7 +128,7 @@ def _of_own_code(group: str, name: str) -> str:
     dotted = re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name)
     if group != "normalizer" or not dotted:
         return ""
-    if source_name() == "frame":
+    if name_source() == "frame":
         return f"is a class; give an object of it: normalizers=[{name}()]"
     package = name.partition(".")[0]
     allowed = "" if package in ("sklearn", "normbench") else f"'packages=[{package}]' "

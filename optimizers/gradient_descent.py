@@ -1,12 +1,16 @@
 """Gradient descent with a fixed step size."""
 
-from normbench.optimizers.contract import Array, Optimizer, State, Stepped
+from normbench.optimizers.contract import Array, Optimizer, State, Update
 
 
 def gradient_descent() -> Optimizer:
-    """Return the rule `w <- w - a g`, where a is the step size and g the gradient at w."""
+    """Return the rule `w <- w - a g`, where a is the step size and g the gradient at w.
 
-    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
+    Returns:
+        A rule without state.
+    """
+
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         return weights - step_size * gradient, state
 
     return Optimizer(step, rotation_equivariant=True, steady=True, plain=True)

@@ -1,35 +1,53 @@
-"""L-BFGS, by scipy: what a solver makes of the same cost."""
+"""L-BFGS by scipy, as the reference of a quasi-Newton solver."""
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Objective, Optimizer, State, count
+from normbench.optimizers.contract import Array, Objective, Optimizer, State, check_count
 
 
 def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
-    """Return scipy's L-BFGS-B without bounds, an evaluation of cost and gradient an iteration.
+    """Return scipy's L-BFGS-B without bounds; an iteration is an evaluation of cost and gradient.
 
-    The weights after k iterations are the last that it accepted with k evaluations, the one at the
-    start not counted: so an iteration is the work of one of gradient descent. It finds its own step
-    sizes, and takes none of a grid. memory: of how many steps the second derivatives are guessed.
-    evaluations: the most; afterwards, and where it ends by itself (no decrease but rounding), the
-    weights stay. One run at a time, as a whole, when its first step is asked for. State: the
-    accepted weights of every evaluation, and how many were taken. Raises `ValueError` for
-    an option out of range. Zhu, Byrd, Lu, Nocedal, "Algorithm 778: L-BFGS-B", ACM TOMS 23 (1997).
+    The weights after k iterations are the last that L-BFGS-B accepted within k evaluations, the one
+    at the start not counted: so an iteration is the work of one of gradient descent. It chooses its
+    own step sizes, and ignores the grid. Once it has ended by itself (no decrease but rounding), or
+    has used up its evaluations, the weights stay. Each run is solved whole, when its first step is
+    asked for.
+
+    Args:
+        memory: How many steps approximate the second derivatives.
+        evaluations: The largest number of evaluations.
+
+    Returns:
+        A rule whose state is the accepted weights after each evaluation, and the number of steps.
+
+    Raises:
+        ValueError: For an option out of range.
+
+    References:
+        Zhu, Byrd, Lu, Nocedal, "Algorithm 778: L-BFGS-B", ACM TOMS 23 (1997).
     """
-    size, most = count("memory", memory), count("evaluations", evaluations)
+    memory_size, max_evaluations = (
+        check_count("memory", memory),
+        check_count("evaluations", evaluations),
+    )
 
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
         if not state:
-            paths = [_path(one, objective, size, most) for one in weights]
+            paths = [
+                _trace_path(start, objective, memory_size, max_evaluations) for start in weights
+            ]
             longest = max(map(len, paths))
-            longer = [np.repeat(path[-1:], longest - len(path), axis=0) for path in paths]
-            whole = np.array([np.concatenate(parts) for parts in zip(paths, longer)])
-            state = (whole, np.zeros(len(weights), dtype=np.int64))
-        path, taken = state
-        taken = np.minimum(taken + 1, path.shape[1] - 1)
-        return path[np.arange(len(path)), taken], (path, taken)
+            paddings = [np.repeat(path[-1:], longest - len(path), axis=0) for path in paths]
+            padded_paths = np.array(
+                [np.concatenate(path_and_padding) for path_and_padding in zip(paths, paddings)]
+            )
+            state = (padded_paths, np.zeros(len(weights), dtype=np.int64))
+        path, step_counts = state
+        step_counts = np.minimum(step_counts + 1, path.shape[1] - 1)
+        return path[np.arange(len(path)), step_counts], (path, step_counts)
 
     note = (
         "lbfgs finds its own step sizes, one run at a time, and an iteration of it is one "
@@ -38,28 +56,34 @@ def lbfgs(memory: int = 10, evaluations: int = 1000) -> Optimizer:
     return Optimizer(step, uses_objective=True, rotation_equivariant=True, gridless=True, note=note)
 
 
-def _path(start: Array, objective: Objective, memory: int, most: int) -> Array:
+def _trace_path(start: Array, objective: Objective, memory: int, max_evaluations: int) -> Array:
     """Return the weights accepted after each evaluation, `(T, *shape)`, the start first."""
     from scipy.optimize import minimize
 
     path: list[Array] = []
 
-    def evaluated(flat: Array) -> tuple[float, Array]:
+    def evaluate(flat: Array) -> tuple[float, Array]:
         path.append(path[-1] if path else start)
         weights = flat.reshape(start.shape).astype(start.dtype)[None]
-        cost, slope = objective.costs(weights), objective.gradient(weights)
-        return float(cost[0]), slope[0].reshape(-1).astype(np.float64)
+        cost, gradient = objective.costs(weights), objective.gradient(weights)
+        return float(cost[0]), gradient[0].reshape(-1).astype(np.float64)
 
-    def accepted(flat: Array) -> None:
+    def accept(flat: Array) -> None:
         path[-1] = flat.reshape(start.shape).astype(start.dtype)
 
     with np.errstate(all="ignore"):  # at rounding level its last steps overflow
         minimize(
-            evaluated,
+            evaluate,
             start.reshape(-1).astype(np.float64),
             jac=True,
             method="L-BFGS-B",
-            callback=accepted,
-            options={"maxcor": memory, "maxfun": most, "maxiter": most, "ftol": 0.0, "gtol": 0.0},
+            callback=accept,
+            options={
+                "maxcor": memory,
+                "maxfun": max_evaluations,
+                "maxiter": max_evaluations,
+                "ftol": 0.0,
+                "gtol": 0.0,
+            },
         )
     return np.array(path)

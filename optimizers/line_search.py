@@ -1,39 +1,65 @@
-"""Gradient descent with a backtracking line search, each run its own."""
+"""Gradient descent with a backtracking line search, for each run separately."""
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Objective, Optimizer, State, count, inner_share
+from normbench.optimizers.contract import (
+    Array,
+    Objective,
+    Optimizer,
+    State,
+    check_count,
+    check_open_share,
+)
 
 
 def line_search(decrease: float = 1e-4, shrink: float = 0.5, trials: int = 50) -> Optimizer:
     """Return the rule `w <- w - t g`, t the first of `a, a s, a s^2, ...` that Armijo accepts.
 
-    Accepted is `cost(w - t g) <= cost(w) - c t |g|^2`. The search of every step begins anew at the
-    step size a. decrease: c, shrink: s, both above 0 and below 1. trials: how many t are tried;
-    where none is accepted, the weights stay (at a minimum rounding does that). Raises `ValueError`
-    for an option out of range. Nocedal and Wright, Numerical Optimization (2006), algorithm 3.1.
+    Armijo's condition is `cost(w - t g) <= cost(w) - c t |g|^2`. The search of every step begins at
+    the step size a.
+
+    Args:
+        decrease: c, between 0 and 1.
+        shrink: s, between 0 and 1.
+        trials: How many t are tried; where none is accepted, the weights stay (at a minimum,
+            because of rounding).
+
+    Returns:
+        A rule without state.
+
+    Raises:
+        ValueError: For an option out of range.
+
+    References:
+        Nocedal and Wright, Numerical Optimization (2006), algorithm 3.1.
     """
-    c, s = inner_share("decrease", decrease), inner_share("shrink", shrink)
-    most = count("trials", trials)
+    decrease_factor, shrink_factor = (
+        check_open_share("decrease", decrease),
+        check_open_share("shrink", shrink),
+    )
+    max_trials = check_count("trials", trials)
 
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
-        here = objective.costs(weights)
+        costs = objective.costs(weights)
         flat = gradient.reshape(len(gradient), -1)
         slope = np.einsum("rd,rd->r", flat, flat, dtype=np.float64)
-        found, t = weights.copy(), step_size.copy()
-        open_runs = np.arange(len(weights))
-        for _ in range(most):
-            ahead = weights[open_runs] - t[open_runs] * gradient[open_runs]
-            wanted = here[open_runs] - c * t[open_runs].ravel() * slope[open_runs]
-            accepted = objective.costs(ahead) <= wanted
-            found[open_runs[accepted]] = ahead[accepted]
-            open_runs = open_runs[~accepted]
-            if not len(open_runs):
+        next_weights, t = weights.copy(), step_size.copy()
+        searching_runs = np.arange(len(weights))
+        for _ in range(max_trials):
+            trial_weights = weights[searching_runs] - t[searching_runs] * gradient[searching_runs]
+            cost_bounds = (
+                costs[searching_runs]
+                - decrease_factor * t[searching_runs].ravel() * slope[searching_runs]
+            )
+            accepted = objective.costs(trial_weights) <= cost_bounds
+            next_weights[searching_runs[accepted]] = trial_weights[accepted]
+            searching_runs = searching_runs[~accepted]
+            if not len(searching_runs):
                 break
-            t[open_runs] *= s
-        return found, state
+            t[searching_runs] *= shrink_factor
+        return next_weights, state
 
     note = (
         "every line search begins anew at the step size, and not at the last one that it accepted"

@@ -1,21 +1,31 @@
 """Gradient descent with Polyak's momentum, the heavy ball."""
 
-from normbench.optimizers.contract import Array, Optimizer, State, Stepped, share
+from normbench.optimizers.contract import Array, Optimizer, State, Update, check_share
 
 
 def momentum(momentum: float = 0.9) -> Optimizer:
     """Return the rule `w+ <- w - a g + m (w - w-)`, w- the weights before and w- = w at first.
 
-    momentum: m, 0 <= m < 1; 0 is gradient descent. The gradient has no factor `1 - m`: so in the
-    long run a step size a acts like `a / (1 - m)`. State: w-. Raises `ValueError` for an m out of
-    range. Polyak, Some methods of speeding up the convergence of iteration methods (1964).
+    The gradient has no factor `1 - m`: so in the long run a step size a acts like `a / (1 - m)`.
+
+    Args:
+        momentum: m, 0 <= m < 1; 0 is gradient descent.
+
+    Returns:
+        A rule whose state is w-.
+
+    Raises:
+        ValueError: For an m out of range.
+
+    References:
+        Polyak, Some methods of speeding up the convergence of iteration methods (1964).
     """
-    m = share("momentum", momentum)
+    m = check_share("momentum", momentum)
 
     def init(weights: Array) -> State:
         return (weights,)
 
-    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         return weights - step_size * gradient + m * (weights - state[0]), (weights,)
 
     return Optimizer(step, init, rotation_equivariant=True, steady=True)

@@ -1,25 +1,36 @@
-"""Damped Newton: the second-order reference."""
+"""Damped Newton, as the second-order reference."""
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Objective, Optimizer, State, at_least_zero
+from normbench.optimizers.contract import Array, Objective, Optimizer, State, check_nonnegative
 
 
 def newton(ridge: float = 1e-7) -> Optimizer:
     """Return the rule `w <- w - a (H + r I)^-1 g`, H the second derivatives at w.
 
-    The step size a is the damping: 1 is Newton's method. ridge: r, 0 or more. A run whose matrix
-    is singular gets NaN for its weights, and so is retired as diverged. Solved in float64, one
-    run at a time: a matrix has C (N + 1) rows. Raises `ValueError` for a ridge out of range.
-    Watt, Borhani, Katsaggelos, Machine Learning Refined, section 4.3, with its ridge of 1e-7.
+    The step size a is the damping: 1 is Newton's method. A run whose matrix is singular gets NaN
+    for its weights, and so is retired as diverged. Solved in float64, one run at a time: a matrix
+    has C (N + 1) rows.
+
+    Args:
+        ridge: r, 0 or more.
+
+    Returns:
+        A rule without state.
+
+    Raises:
+        ValueError: For a ridge out of range.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, section 4.3, with its ridge of 1e-7.
     """
-    r = at_least_zero("ridge", ridge)
+    r = check_nonnegative("ridge", ridge)
 
     def step(
         weights: Array, gradient: Array, state: State, step_size: Array, objective: Objective
     ) -> tuple[Array, State]:
         directions = [
-            _direction(objective.hessian(weights[run][None])[0], gradient[run], r)
+            _solve_direction(objective.hessian(weights[run][None])[0], gradient[run], r)
             for run in range(len(weights))
         ]
         return (weights - step_size * np.array(directions)).astype(weights.dtype), state
@@ -27,7 +38,7 @@ def newton(ridge: float = 1e-7) -> Optimizer:
     return Optimizer(step, uses_objective=True, rotation_equivariant=True, curved=True, steady=True)
 
 
-def _direction(hessian: Array, gradient: Array, ridge: float) -> Array:
+def _solve_direction(hessian: Array, gradient: Array, ridge: float) -> Array:
     """Return `(H + ridge I)^-1 g` in the gradient's shape, NaN where there is none."""
     matrix = hessian + ridge * np.eye(len(hessian))
     try:

@@ -1,20 +1,25 @@
-"""Normalized gradient descent: steps of one length."""
+"""Normalized gradient descent: every step has the same length."""
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Optimizer, State, Stepped
+from normbench.optimizers.contract import Array, Optimizer, State, Update
 
 
 def normalized() -> Optimizer:
     """Return the rule `w <- w - a g / |g|`, the norm over all weights of a run.
 
-    Where the gradient is zero the weights stay. Watt, Borhani, Katsaggelos, Machine Learning
-    Refined, appendix A.3.
+    Where the gradient is zero the weights stay.
+
+    Returns:
+        A rule without state.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, appendix A.3.
     """
 
-    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
-        within = tuple(range(1, gradient.ndim))
-        norm = np.sqrt(np.sum(gradient**2, axis=within, keepdims=True))
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        weight_axes = tuple(range(1, gradient.ndim))
+        norm = np.sqrt(np.sum(gradient**2, axis=weight_axes, keepdims=True))
         direction = np.divide(gradient, norm, out=np.zeros_like(gradient), where=norm > 0)
         return weights - step_size * direction, state
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Optimizer, State, Stepped
+from normbench.optimizers.contract import Array, Optimizer, State, Update
 
 NOTE = "preconditioned steps by the map of optimizer.scheme, fitted on the normalized points"
 
@@ -27,11 +27,11 @@ def preconditioned(scheme: Any) -> Optimizer:
         Amari, "Natural gradient works efficiently in learning", Neural Computation 10 (1998).
     """
 
-    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         return weights - step_size * gradient, state
 
     def under(matrix: Array) -> Optimizer:
-        def move(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
+        def move(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
             direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T
             return (weights - step_size * direction).astype(weights.dtype, copy=False), state
 

@@ -2,23 +2,40 @@
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Optimizer, State, Stepped, at_least_zero, share
+from normbench.optimizers.contract import (
+    Array,
+    Optimizer,
+    State,
+    Update,
+    check_nonnegative,
+    check_share,
+)
 
 
 def rmsprop(decay: float = 0.9, epsilon: float = 1e-8) -> Optimizer:
     """Return the rule `v <- d v + (1 - d) g^2`, `w <- w - a g / (sqrt(v) + e)`, v = 0 at first.
 
-    decay: d, 0 <= d < 1. epsilon: e, 0 or more, outside the root; 0 divides by zero where a
-    gradient is 0 throughout. State: v. Raises `ValueError` for an option out of range. Tieleman
-    and Hinton, lecture 6.5 of Neural Networks for Machine Learning (2012); Watt, Borhani,
-    Katsaggelos, Machine Learning Refined, appendix A.4.
+    Args:
+        decay: d, 0 <= d < 1.
+        epsilon: e, 0 or more, outside the root; 0 divides by zero where a gradient is 0 throughout.
+
+    Returns:
+        A rule whose state is v.
+
+    Raises:
+        ValueError: For an option out of range.
+
+    References:
+        Tieleman and Hinton, lecture 6.5 of Neural Networks for Machine Learning (2012); Watt,
+        Borhani,
+        Katsaggelos, Machine Learning Refined, appendix A.4.
     """
-    d, e = share("decay", decay), at_least_zero("epsilon", epsilon)
+    d, e = check_share("decay", decay), check_nonnegative("epsilon", epsilon)
 
     def init(weights: Array) -> State:
         return (np.zeros_like(weights),)
 
-    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
         v = d * state[0] + (1 - d) * gradient**2
         return weights - step_size * gradient / (np.sqrt(v) + e), (v,)
 

@@ -2,27 +2,32 @@
 
 import numpy as np
 
-from normbench.optimizers.contract import Array, Optimizer, State, Stepped
+from normbench.optimizers.contract import Array, Optimizer, State, Update
 
-ROUNDING = 8  # machine epsilons of the largest component
+ZERO_TOLERANCE = 8  # machine epsilons of the largest component
 
 
 def sign() -> Optimizer:
     """Return the rule `w <- w - a s`, s the signs of g, 0 where g is 0 up to rounding.
 
     A component counts as 0 if it is at most 8 machine epsilons times the run's largest: a sum over
-    the points that is exactly 0 comes out as about 1e-16, and its sign differs from machine to
-    machine.
+    the points that is exactly 0 is computed as about 1e-16, and its sign differs from machine to
+    machine. The rule is the steepest descent of the largest-coordinate norm without its factor
+    `|g|_1`.
 
-    It is the steepest descent of the largest-coordinate norm without its factor `|g|_1`. Watt,
-    Borhani, Katsaggelos, Machine Learning Refined, appendix A.3 (normalized by component).
+    Returns:
+        A rule without state.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, appendix A.3 (normalized by
+        component).
     """
 
-    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Stepped:
-        size = np.abs(gradient)
-        largest = size.max(axis=tuple(range(1, gradient.ndim)), keepdims=True)
-        live = size > ROUNDING * np.finfo(gradient.dtype).eps * largest
-        return weights - step_size * np.where(live, np.sign(gradient), 0), state
+    def step(weights: Array, gradient: Array, state: State, step_size: Array) -> Update:
+        magnitude = np.abs(gradient)
+        largest = magnitude.max(axis=tuple(range(1, gradient.ndim)), keepdims=True)
+        is_nonzero = magnitude > ZERO_TOLERANCE * np.finfo(gradient.dtype).eps * largest
+        return weights - step_size * np.where(is_nonzero, np.sign(gradient), 0), state
 
     note = "sign takes a component of rounding size, 8 machine epsilons of the largest, for 0"
     return Optimizer(step, note=note)

@@ -28,7 +28,7 @@ pytestmark = [
 
 EXPERIMENT = "breast_cancer-softmax"
 SCHEMES = ["identity", "pca_sphere", "standard"]
-COLORS = {"identity": "#000000", "standard": "#e69f00", "pca_sphere": "#0072b2"}
+COLORS = {"identity": "#000000", "standard": "#cc8040", "pca_sphere": "#0072b2"}
 # A quiet browser: nothing of its own goes to the network, by way of a proxy neither.
 ARGUMENTS = [
     "--no-proxy-server",
@@ -241,8 +241,9 @@ def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width
         assert card.locator("svg, img").count() == 1
         scrolls = card.evaluate("card => card.scrollWidth > card.clientWidth")
         assert scrolls == (width < 500)
-    # A figure stays on white in the dark: its text is black.
-    assert shades == ["rgb(18, 22, 28)" if scheme == "dark" else WHITE, WHITE]
+    # A figure is drawn on white; in the dark it is inverted, and its ground is the page's.
+    dark = ["rgb(18, 22, 28)", "rgba(0, 0, 0, 0)"]
+    assert shades == (dark if scheme == "dark" else [WHITE, WHITE])
     if name == "screen":
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         page.pdf(path=SCREENSHOTS / "report.pdf", format="A4")
@@ -250,6 +251,26 @@ def test_the_report_fits_its_window(served, browser, page, tmp_path, name, width
         assert page.evaluate("getComputedStyle(document.querySelector('.wide')).overflowX") == (
             "visible"
         )
+
+
+def test_the_first_screen_answers(served, page, tmp_path):
+    """The question, who is fastest, why, and the whole picture, above the fold."""
+    from normbench.results.report import page as report
+
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.goto(report.write(served.sweep, tmp_path).as_uri())
+    bottom = "nodes => nodes.map(node => node.getBoundingClientRect().bottom)"
+    for part in ("h1", ".answer", ".first svg"):
+        ends = page.locator(part).evaluate_all(bottom)
+        assert ends
+        assert max(ends) <= 900, part
+    inner = "nodes => nodes.filter(node => node.scrollWidth > node.clientWidth + 1).length"
+    for width in (1400, 900, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.locator(".wide").evaluate_all(inner) == 0, width
+    page.emulate_media(color_scheme="dark")
+    looks = "node => getComputedStyle(node).filter"
+    assert "invert" in page.locator(".first svg").first.evaluate(looks)
 
 
 def test_the_explorer_answers_a_student_in_three_moves(served, page, tmp_path):

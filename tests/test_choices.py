@@ -74,7 +74,7 @@ OWN = {
     "cost": ("normbench.costs.count_misclassified", "normbench.costs.declaration.declare"),
     "dataset": ("normbench.datasets.idx.read_idx", "normbench.datasets.split"),
     "normalizer": ("normbench.normalizers.decomposition.blocks", "normbench.choices.build"),
-    "optimizer": ("normbench.optimizers.contract.share", "normbench.optimizers.Optimizer"),
+    "optimizer": ("normbench.optimizers.contract.check_share", "normbench.optimizers.Optimizer"),
 }
 
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 
 from normbench import compare, settings
 from normbench.costs import softmax
-from normbench.datasets import Drawn, UserError, label_dataset, split
+from normbench.datasets import Sampling, UserError, label_dataset, split
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
@@ -201,7 +201,7 @@ def test_mistakes_after_a_comparison_are_told_as_at_the_command_line(two_classes
     with pytest.raises(UserError):
         compare(*two_classes, split_seed=-1)
     with pytest.raises(UserError, match=r"^dataset\.split_seed=-1"):
-        Drawn(split_seed=-1)
+        Sampling(split_seed=-1)
 
 
 def test_points_that_no_one_can_descend_are_refused(two_classes):
@@ -269,7 +269,7 @@ def test_folds_and_copies_are_those_of_the_command_line(two_classes):
     drawn = {"points": 40, "folds": 4, "repeats": 2, "split_seed": 1, "fit_on": "all"}
     drawn |= {"augment": "round", "augment_copies": 2, "augment_noise": 0.3}
     found = compare(x, labels, "softmax", ["standard"], [0.1, 1.0], 4, **drawn)
-    data = Drawn(**drawn).of(label_dataset("x", x, labels, "classes", source="arrays"))
+    data = Sampling(**drawn).apply(label_dataset("x", x, labels, "classes", source="arrays"))
     assert len(data.x) == 120
     plain = Job(
         data, softmax, StandardScaler(), gradient_descent(), Settings((0.1, 1.0), iterations=4)

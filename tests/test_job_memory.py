@@ -10,7 +10,7 @@ from normbench.costs import multiclass_softmax
 from normbench.datasets.dataset import make_dataset
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.normalizers.decomposition import deviations_of, mean_of
+from normbench.normalizers.decomposition import compute_deviations, compute_mean
 from normbench.optimizers import gradient_descent
 
 
@@ -37,6 +37,6 @@ def test_a_job_holds_its_points_and_those_under_the_scheme_alone(precision, star
 def test_standard_deviations_by_blocks_are_those_of_all_points(shape, dtype):
     x = (1e3 + np.random.default_rng(1).standard_normal(shape)).astype(dtype)
     x[:, 0] = 7
-    found, whole = deviations_of(x, mean_of(x)), x.std(axis=0, dtype=np.float64)
+    found, whole = compute_deviations(x, compute_mean(x)), x.std(axis=0, dtype=np.float64)
     assert found[0] == 0
     np.testing.assert_allclose(found, whole, rtol=1e-13)  # measured: 2e-15

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from normbench import settings
 from normbench.choices import CONF, names, options
-from normbench.datasets import Drawn, UserError
+from normbench.datasets import Sampling, UserError
 from normbench.recording.reuse.identity import job_of
 from normbench.results.compare import problems
 from normbench.results.store.run_labels import labels
@@ -90,7 +90,7 @@ def test_the_config_sets_what_the_table_has():
     rows = {name: row.default for name, row in IN_CONFIG.items()}
     assert rows.pop("step_sizes") == settings.decades(-7, 2)
     assert flat == rows
-    drawn = {f"dataset.{field.name}": field.default for field in fields(Drawn)}
+    drawn = {f"dataset.{field.name}": field.default for field in fields(Sampling)}
     assert drawn == {key: value for key, value in flat.items() if key.startswith("dataset.")}
 
 

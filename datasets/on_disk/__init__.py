@@ -1,1 +1,1 @@
-"""Points that stay on disk: read by blocks, larger than memory."""
+"""Points that stay on disk and are read by blocks, for data larger than memory."""

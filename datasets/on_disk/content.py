@@ -1,4 +1,4 @@
-"""The content of data: every number is looked at once, refused or counted in the fingerprint."""
+"""Hash the content of data for the fingerprint, and refuse entries that cannot be squared."""
 
 import hashlib
 from collections.abc import Iterator
@@ -7,87 +7,87 @@ from typing import Any
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import Array, Points, Rows, rows_a_block
+from normbench.datasets.on_disk.points import Array, Points, Rows, rows_per_block
 from normbench.datasets.values import UserError
 
-# Of an entry: its square, and a sum of squares, stay finite. A number of Python's own would become
+# An entry's square, and a sum of squares, stay finite. A plain Python float would become
 # float32 beside such points: infinite, so that no infinite one would be larger.
-LARGEST = np.float64(1e150)
+LARGEST_ENTRY = np.float64(1e150)
 
 
 @dataclass
-class Marks:
-    """Checksums of points, by which a change is found: of what precedes the end of each block.
+class Checksums:
+    """Checksums of points on disk at the end of each block, from which a change is located.
 
-    They cost nothing beside the fingerprint, which goes on from block to block.
+    They are free: the hash of the fingerprint continues from block to block.
     """
 
-    before: Any  # hashlib's own state, of what was counted before the points
+    hash_before: Any  # the state of the hash before the points
     blocks: list[tuple[int, int, bytes]] = field(default_factory=list)
 
-    def changed(self, x: Points) -> tuple[int, int] | None:
-        """Return the first rows, first to last, that are not what they were; None: all are."""
-        found = self.before.copy()
-        for first, last, mark in self.blocks:
-            found.update(x.read(first, last).data)
-            if found.digest() != mark:
+    def find_change(self, x: Points) -> tuple[int, int] | None:
+        """Return the first and last row of the first block that has changed; None if none has."""
+        hasher = self.hash_before.copy()
+        for first, last, expected_digest in self.blocks:
+            hasher.update(x.read(first, last).data)
+            if hasher.digest() != expected_digest:
                 return first, last - 1
         return None
 
 
 class Content:
-    """What is counted in a fingerprint, bit by bit in its order."""
+    """The hash of a fingerprint: arrays are added in order, bit by bit."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
-        self._found = hashlib.sha256()
+        """Start with an empty hash."""
+        self._hasher = hashlib.sha256()
 
     @property
     def fingerprint(self) -> str:
         """The digest of all that was added."""
-        return self._found.hexdigest()
+        return self._hasher.hexdigest()
 
     def add(self, x: Rows) -> "Content":
         """Add an array of any shape, or points."""
-        for _ in self._blocks(x):
+        for _ in self._hash_blocks(x):
             pass
         return self
 
-    def add_points(self, x: Rows, name: str, features: tuple[str, ...], part: str) -> None:
-        """Add points (P, N); raise `UserError` where one has no number, or too large a one.
+    def add_points(self, x: Rows, name: str, features: tuple[str, ...], prefix: str) -> None:
+        """Add points (P, N); raise `UserError` where an entry is not finite, or too large.
 
-        Points that are not in memory are marked, see `Points.marks`.
+        Points on disk get `Points.checksums`.
         """
-        first, count = None, 0
-        for row, block in self._blocks(x):
+        first_bad, bad_count = None, 0
+        for row, block in self._hash_blocks(x):
             # Two reductions, no temporary; NaN fails the comparison. The mask only names the place.
-            if not block.size or max(float(block.max()), -float(block.min())) <= LARGEST:
+            if not block.size or max(float(block.max()), -float(block.min())) <= LARGEST_ENTRY:
                 continue
-            bad = np.argwhere(~(np.abs(block) <= LARGEST))
-            count += len(bad)
-            if first is None:
-                place, column = bad[0]
-                first = row + place, features[column], block[place, column]
-        if first is not None:
-            _refuse(name, part, *first, count)
+            bad_entries = np.argwhere(~(np.abs(block) <= LARGEST_ENTRY))
+            bad_count += len(bad_entries)
+            if first_bad is None:
+                block_row, column = bad_entries[0]
+                first_bad = row + block_row, features[column], block[block_row, column]
+        if first_bad is not None:
+            _refuse_entries(name, prefix, *first_bad, bad_count)
 
-    def _blocks(self, x: Rows) -> Iterator[tuple[int, Array]]:
-        """Yield blocks of rows, the number of the first with each, and count them."""
-        self._found.update(f"{x.shape}{x.dtype}".encode())
+    def _hash_blocks(self, x: Rows) -> Iterator[tuple[int, Array]]:
+        """Hash rows block by block; yield the index of each block's first row, and the block."""
+        self._hasher.update(f"{x.shape}{x.dtype}".encode())
         if not isinstance(x, Points):
-            self._found.update(np.ascontiguousarray(x).data)
+            self._hasher.update(np.ascontiguousarray(x).data)
             yield 0, x
             return
-        marks = Marks(self._found.copy())
-        size = rows_a_block(x)
+        checksums = Checksums(self._hasher.copy())
+        size = rows_per_block(x)
         buffer = np.empty((min(size, len(x)), x.shape[1]), x.dtype)
         for first in range(0, len(x), size):
             last = min(first + size, len(x))
             block = x.read(first, last, buffer)
-            self._found.update(block.data)
-            marks.blocks.append((first, last, self._found.digest()))
+            self._hasher.update(block.data)
+            checksums.blocks.append((first, last, self._hasher.digest()))
             yield first, block
-        x.marks = marks
+        x.checksums = checksums
 
 
 def digest(*arrays: Rows) -> str:
@@ -98,13 +98,13 @@ def digest(*arrays: Rows) -> str:
     return content.fingerprint
 
 
-def _refuse(name: str, part: str, row: int, feature: str, value: Any, count: int) -> None:
+def _refuse_entries(name: str, prefix: str, row: int, feature: str, value: Any, count: int) -> None:
     remedy = (
-        f"its square overflows; rescale the feature (entries must be below {LARGEST:g})"
+        f"its square overflows; rescale the feature (entries must be below {LARGEST_ENTRY:g})"
         if np.isfinite(value)
         else "drop those points or fill the gaps before the comparison"
     )
     raise UserError(
-        f"data of {name}: feature {feature!r} of {part}point {row} (counted from 0) is "
+        f"data of {name}: feature {feature!r} of {prefix}point {row} (counted from 0) is "
         f"{value:g} ({count} in all); {remedy}"
     )

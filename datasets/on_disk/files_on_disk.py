@@ -1,4 +1,4 @@
-"""Files as a user names them, and points that stay in their file."""
+"""Open files that users name, and points that stay in their file."""
 
 import os
 import threading
@@ -13,16 +13,24 @@ from pathlib import Path
 from typing import Any, Self
 
 from normbench.datasets.on_disk.points import Points, Rows
-from normbench.datasets.values import SHARE, UserError, available, place, refuse_larger, switch
+from normbench.datasets.values import (
+    ARRAY_SHARE,
+    UserError,
+    available_bytes,
+    check_path,
+    check_switch,
+    refuse_larger,
+)
 
-SYSTEM, IN_MEMORY = ("/proc", "/sys", "/dev"), "/dev/shm"  # where the kernel makes the files
-PATIENCE = 30.0  # seconds until a file gives its first byte
-BESIDE = 1 / 16  # of the memory, for points beside those that are read by blocks
+# Where the kernel makes the files.
+SYSTEM_FOLDERS, SHARED_MEMORY_FOLDER = (("/proc", "/sys", "/dev"), "/dev/shm")
+FIRST_BYTE_SECONDS = 30.0  # until the first byte of a file must arrive
+TEST_PART_SHARE = 1 / 16  # of the memory, for test points beside points that are read by blocks
 
 
-def existing(option: str, path: Any, example: str = "my.csv") -> Path:
-    """Return the file that a setting names; raise `UserError` where it is none."""
-    file = place(option, path, f"write {option}={example}")
+def find_file(option: str, path: Any, example: str = "my.csv") -> Path:
+    """Return the file that a setting names; raise `UserError` where there is no such file."""
+    file = check_path(option, path, f"write {option}={example}")
     if file.is_dir():
         raise UserError(f"{option}={path}: is a folder; name a file in it")
     if not file.is_file():
@@ -35,28 +43,33 @@ def existing(option: str, path: Any, example: str = "my.csv") -> Path:
 
 
 def refuse_silent(setting: str, file: Path) -> None:
-    """Raise `UserError` for a file of the system's own, and for one whose first byte stays away.
+    """Raise `UserError` for a system file, and for one whose first byte does not arrive.
 
-    They look like regular ones, and reading them may never end.
+    They look like regular files, and reading them may never end.
     """
-    place = Path(os.path.realpath(file))
-    if any(map(place.is_relative_to, SYSTEM)) and not place.is_relative_to(IN_MEMORY):
+    real_path = Path(os.path.realpath(file))
+    if any(map(real_path.is_relative_to, SYSTEM_FOLDERS)) and not real_path.is_relative_to(
+        SHARED_MEMORY_FOLDER
+    ):
         raise UserError(
-            f"{setting}: is a file of the system's own ({place}), not one on a disk; copy what it "
-            "holds to a file, and name that"
+            f"{setting}: is a file of the system's own ({real_path}), not one on a disk; copy what "
+            "it holds to a file, and name that"
         )
-    answered = threading.Event()
+    first_byte_read = threading.Event()
 
     def read() -> None:
-        with suppress(OSError), file.open("rb", buffering=0) as stream:  # told by who needs it
+        with (
+            suppress(OSError),
+            file.open("rb", buffering=0) as stream,
+        ):  # whoever reads the file reports the error
             stream.read(1)
-        answered.set()
+        first_byte_read.set()
 
     threading.Thread(target=read, daemon=True).start()
-    if not answered.wait(PATIENCE):
+    if not first_byte_read.wait(FIRST_BYTE_SECONDS):
         raise UserError(
-            f"{setting}: gives nothing within {PATIENCE:.0f} s; see whether its disk or network "
-            "answers, or copy it to this machine"
+            f"{setting}: gives nothing within {FIRST_BYTE_SECONDS:.0f} s; see whether its disk or "
+            "network answers, or copy it to this machine"
         )
 
 
@@ -82,36 +95,36 @@ def damage_refused(setting: str, rule: str, remedy: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class File:
-    """A file that is open to be read, and what the system told of it then."""
+    """An open file, and its stamp at the time of opening."""
 
     number: int
     stamp: tuple[int, ...]
 
     @classmethod
-    def of(cls, path: Path) -> Self:
-        """Return a file, open until nothing refers to it; raise OSError where it cannot be."""
+    def open_path(cls, path: Path) -> Self:
+        """Open a file until nothing refers to it; raise OSError where that fails."""
         number = os.open(path, os.O_RDONLY)
-        made = cls(number, stamp_of(os.fstat(number)))
-        weakref.finalize(made, os.close, number)
-        return made
+        file = cls(number, read_stamp(os.fstat(number)))
+        weakref.finalize(file, os.close, number)
+        return file
 
     @property
     def size(self) -> int:
-        """How many bytes it had."""
+        """The size in bytes when the file was opened."""
         return self.stamp[0]
 
 
-def stamp_of(about: os.stat_result) -> tuple[int, ...]:
-    """Return what tells that a file was written to, or that another one is in its place."""
-    return about.st_size, about.st_mtime_ns, about.st_ino, about.st_dev
+def read_stamp(status: os.stat_result) -> tuple[int, ...]:
+    """Return the size, time and identity by which a changed or replaced file is noticed."""
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
 
 
 class FilePoints(Points):
-    """Points in a file, which has to stay what it is while they are read.
+    """Points in a file, which must not change while they are read.
 
-    setting: what named the file, such as `dataset.path=X.npy`. opened: all that belongs to the open
-    file, its `stamp` among it; it is put in place of the former one at once, for threads that read
-    meanwhile.
+    setting: the setting that names the file, such as `dataset.path=X.npy`. opened: all that belongs
+    to the open file, with its `stamp`; it is replaced in one assignment, since other threads read
+    it.
     """
 
     def __init__(self, setting: str, path: Path) -> None:
@@ -120,61 +133,67 @@ class FilePoints(Points):
         self._lock, self._counting = threading.Lock(), threading.Lock()
         self.opened_at = time.monotonic()
         self.opened = self.open()
-        in_use.add(self)
+        open_points.add(self)
 
     @abstractmethod
     def open(self) -> Any:
-        """Open the file as it is now, set shape and dtype, return what is to be kept of it."""
+        """Open the file as it is now, set shape and dtype, return the open file."""
 
     def check(self) -> None:
-        """Raise `UserError` where the file holds other points than it did.
+        """Raise `UserError` where the points in the file have changed.
 
-        It is read again only where the system tells that it was written to.
+        The file is read again only where its stamp has changed.
         """
         with self._lock:
             try:
-                same = stamp_of(os.stat(self.path)) == self.opened.stamp
+                is_unchanged = read_stamp(os.stat(self.path)) == self.opened.stamp
             except OSError as error:
-                raise self.changed(f"it cannot be read: {error.strerror}") from error
-            if not same:
-                self._compare()
+                raise self.change_error(f"it cannot be read: {error.strerror}") from error
+            if not is_unchanged:
+                self._compare_content()
 
-    def count(self, size: int) -> None:
-        """Add to the bytes that were read; for every reading, in whichever thread."""
+    def count_bytes(self, size: int) -> None:
+        """Add to the number of bytes read, from any thread."""
         with self._counting:
             self.bytes_read += size
 
-    def changed(self, what: str) -> UserError:
-        """Return the error that says what became of the file."""
-        return UserError(f"{self.setting}: was changed while the sweep ran ({what}); run it again")
+    def change_error(self, reason: str) -> UserError:
+        """Return the error that says how the file changed."""
+        return UserError(
+            f"{self.setting}: was changed while the sweep ran ({reason}); run it again"
+        )
 
-    def _compare(self) -> None:
+    def _compare_content(self) -> None:
+        """Open the file again; raise `UserError` where it holds other points."""
         try:
-            now = copy(self)
-            now.opened = now.open()
+            reopened = copy(self)
+            reopened.opened = reopened.open()
         except UserError as error:
-            raise self.changed(str(error).removeprefix(f"{self.setting}: ")) from error
-        if (now.shape, now.dtype) != (self.shape, self.dtype):
-            raise self.changed(f"from {self.shape} {self.dtype} to {now.shape} {now.dtype}")
-        rows = self.marks.changed(now) if self.marks else (0, len(self) - 1)
+            raise self.change_error(str(error).removeprefix(f"{self.setting}: ")) from error
+        if (reopened.shape, reopened.dtype) != (self.shape, self.dtype):
+            raise self.change_error(
+                f"from {self.shape} {self.dtype} to {reopened.shape} {reopened.dtype}"
+            )
+        rows = self.checksums.find_change(reopened) if self.checksums else (0, len(self) - 1)
         if rows:
-            raise self.changed(f"first in rows {rows[0]} to {rows[1]}, counted from 0")
-        self.opened = now.opened
+            raise self.change_error(f"first in rows {rows[0]} to {rows[1]}, counted from 0")
+        self.opened = reopened.opened
 
 
-in_use: weakref.WeakSet[FilePoints] = weakref.WeakSet()  # points of files, to tell what was read
+# Points of files, to tell what was read.
+open_points: weakref.WeakSet[FilePoints] = weakref.WeakSet()
 
 
-def held(points: Points, in_blocks: bool | None, share: float = SHARE) -> Rows:
-    """Return points in memory where they take at most a share of it, else as they are.
+def load_if_small(points: Points, in_blocks: bool | None, share: float = ARRAY_SHARE) -> Rows:
+    """Return points in memory where they take at most a share of it, otherwise as they are.
 
-    in_blocks: True for as they are in any case, False for in memory, with a `UserError` where they
-    are too large.
+    in_blocks: True leaves them on disk, False loads them, with a `UserError` where they are too
+    large.
     """
     size = points.size * points.itemsize
-    if in_blocks is not None and not switch("dataset.in_blocks", in_blocks):
+    if in_blocks is not None and not check_switch("dataset.in_blocks", in_blocks):
         refuse_larger("dataset.in_blocks=false", size, "leave it out, for points read by blocks")
-    elif in_blocks or size > share * available():
-        points.stays = bool(in_blocks)
+    elif in_blocks or size > share * available_bytes():
+        points.always_in_blocks = bool(in_blocks)
         return points
     return points[:]

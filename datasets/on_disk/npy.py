@@ -1,4 +1,4 @@
-"""Points in a NumPy file (npy), which may be larger than memory."""
+"""Load points from a NumPy file (npy), which may be larger than memory."""
 
 import math
 import os
@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.archives import header_of
+from normbench.datasets.archives import read_header
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.labels import label_dataset
 from normbench.datasets.on_disk.files_on_disk import (
-    BESIDE,
+    TEST_PART_SHARE,
     File,
     FilePoints,
     damage_refused,
-    existing,
-    held,
+    find_file,
+    load_if_small,
 )
-from normbench.datasets.values import SHARE, UserError, refuse_larger
+from normbench.datasets.on_disk.points import CACHE_BYTES
+from normbench.datasets.values import ARRAY_SHARE, UserError, refuse_larger
 
 Array = NDArray[Any]
-PIECE = 1 << 20  # bytes that are read at once where they become another type: they stay in a cache
-NO_ARRAY = (  # the rule and the remedy
+NPY_RULE_AND_REMEDY = (  # the rule and the remedy
     "cannot be read as a NumPy array",
     "write it with numpy.save(path, array), or read it as what it is (dataset=npz, "
     "dataset=parquet, dataset=csv)",
 )
-WRITE = "write it with numpy.save(path, numpy.ascontiguousarray(points))"
+SAVE_REMEDY = "write it with numpy.save(path, numpy.ascontiguousarray(points))"
 
 
 @dataclass(frozen=True)
@@ -37,48 +37,50 @@ class Opened:
 
     file: File
     offset: int
-    kind: np.dtype[Any]
+    dtype: np.dtype[Any]
     stamp: tuple[int, ...]
 
 
 class NpyPoints(FilePoints):
-    """Points of an npy file, read into the memory that is given.
+    """Points of an npy file, read into the caller's memory.
 
-    Not mapped: mapped pages count as this process's memory, and a file that is cut off while it is
-    mapped ends the process. dtype: float32 where that holds every number of the file's type
-    (float32, float16, whole numbers of 16 bits or less, truth values), else float64.
+    The file is not mapped: mapped pages count as this process's memory, and a mapped file that is
+    truncated ends the process. dtype: float32 where that holds every number of the file's type
+    (float32, float16, integers of 16 bits or less, booleans), else float64.
     """
 
     opened: Opened
 
     def open(self) -> Opened:
         """Open the file and read its header."""
-        with damage_refused(self.setting, *NO_ARRAY):
-            file = File.of(self.path)
+        with damage_refused(self.setting, *NPY_RULE_AND_REMEDY):
+            file = File.open_path(self.path)
             with open(file.number, "rb", closefd=False) as stream:
-                shape, in_columns, kind = header_of(stream)
+                shape, fortran_order, dtype = read_header(stream)
                 offset = stream.tell()
-        self._refuse(shape, in_columns, kind, file.size - offset)
-        self.shape, self.dtype = (shape[0], shape[1]), read_as(kind)
-        return Opened(file, offset, kind, file.stamp)
+        self._refuse(shape, fortran_order, dtype, file.size - offset)
+        self.shape, self.dtype = (shape[0], shape[1]), choose_dtype(dtype)
+        return Opened(file, offset, dtype, file.stamp)
 
     def _refuse(
-        self, shape: tuple[int, ...], in_columns: bool, kind: np.dtype[Any], size: int
+        self, shape: tuple[int, ...], fortran_order: bool, dtype: np.dtype[Any], size: int
     ) -> None:
         """Raise `UserError` for an array that is no points, or that the file does not hold."""
-        if kind.kind not in "biuf":
+        if dtype.kind not in "biuf":
             raise UserError(
-                f"{self.setting}: holds an array of type {kind}; every feature must be a number"
+                f"{self.setting}: holds an array of type {dtype}; every feature must be a number"
             )
         if len(shape) != 2 or min(shape) < 1:
             raise UserError(
                 f"{self.setting}: holds an array of shape {shape}; points are (P, N), one per row"
             )
-        if in_columns:
-            raise UserError(f"{self.setting}: is stored column by column (Fortran order); {WRITE}")
-        if math.prod(shape) * kind.itemsize != size:
+        if fortran_order:
             raise UserError(
-                f"{self.setting}: announces {shape[0]} x {shape[1]} entries of {kind.itemsize} "
+                f"{self.setting}: is stored column by column (Fortran order); {SAVE_REMEDY}"
+            )
+        if math.prod(shape) * dtype.itemsize != size:
+            raise UserError(
+                f"{self.setting}: announces {shape[0]} x {shape[1]} entries of {dtype.itemsize} "
                 f"bytes and holds {size} bytes; write the file again"
             )
 
@@ -86,46 +88,48 @@ class NpyPoints(FilePoints):
         """Return rows `first` to `last - 1` as an array, in the first rows of out where given."""
         opened, count = self.opened, last - first
         out = np.empty((count, self.shape[1]), self.dtype) if out is None else out[:count]
-        if out.dtype == opened.kind and out.flags.c_contiguous:
+        if out.dtype == opened.dtype and out.flags.c_contiguous:
             self._fill(opened, first, out)
             return out
-        size = max(1, PIECE // (self.shape[1] * opened.kind.itemsize))
-        piece = np.empty((min(size, count), self.shape[1]), opened.kind)
+        size = max(1, CACHE_BYTES // (self.shape[1] * opened.dtype.itemsize))
+        chunk = np.empty((min(size, count), self.shape[1]), opened.dtype)
         for row in range(0, count, size):
-            rows = piece[: min(size, count - row)]
+            rows = chunk[: min(size, count - row)]
             self._fill(opened, first + row, rows)
             out[row : row + len(rows)] = rows
         return out
 
-    def ahead(self, first: int, last: int) -> None:
-        """Have the system read rows `first` to `last - 1` into its own cache, without waiting."""
+    def read_ahead(self, first: int, last: int) -> None:
+        """Ask the system to read rows `first` to `last - 1` into its cache, without waiting."""
         if hasattr(os, "posix_fadvise"):  # not on macOS
-            row, place = self.shape[1] * self.opened.kind.itemsize, self.opened.offset
-            begin, size = place + first * row, (last - first) * row
-            os.posix_fadvise(self.opened.file.number, begin, size, os.POSIX_FADV_WILLNEED)
+            row_bytes, offset = self.shape[1] * self.opened.dtype.itemsize, self.opened.offset
+            start, size = offset + first * row_bytes, (last - first) * row_bytes
+            os.posix_fadvise(self.opened.file.number, start, size, os.POSIX_FADV_WILLNEED)
 
     def _fill(self, opened: Opened, first: int, rows: Array) -> None:
         """Read the rows from `first` on into an array of the file's own type."""
-        place = opened.offset + first * self.shape[1] * opened.kind.itemsize
-        rest = rows.reshape(-1).view(np.uint8).data
-        while len(rest):
+        position = opened.offset + first * self.shape[1] * opened.dtype.itemsize
+        unread = rows.reshape(-1).view(np.uint8).data
+        while len(unread):
             try:
-                count = os.preadv(opened.file.number, [rest], place)
+                count = os.preadv(opened.file.number, [unread], position)
             except OSError as error:
                 raise UserError(
                     f"{self.setting}: rows {first} to {first + len(rows) - 1} cannot be read "
                     f"({error.strerror}); check the disk"
                 ) from error
             if not count:
-                raise self.changed(f"it ends before row {first + len(rows) - 1}, counted from 0")
-            self.count(count)
-            rest, place = rest[count:], place + count
+                raise self.change_error(
+                    f"it ends before row {first + len(rows) - 1}, counted from 0"
+                )
+            self.count_bytes(count)
+            unread, position = unread[count:], position + count
 
 
-def read_as(kind: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type that numbers of a type are read as: float32 where it holds all of them."""
-    exact = np.can_cast(kind, np.float32, "safe")
-    return np.dtype(np.float32 if exact else np.float64)
+def choose_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32 where it holds all numbers of a type exactly, else float64."""
+    is_exact = np.can_cast(dtype, np.float32, "safe")
+    return np.dtype(np.float32 if is_exact else np.float64)
 
 
 def npy(
@@ -144,42 +148,46 @@ def npy(
     part: where it takes more than a sixteenth), False for the former. task: as for `csv`. Raises
     `UserError`.
     """
-    points = NpyPoints(f"dataset.path={path}", existing("dataset.path", path, "X.npy"))
-    x, x_test = held(points, in_blocks), None
+    points = NpyPoints(f"dataset.path={path}", find_file("dataset.path", path, "X.npy"))
+    x, x_test = load_if_small(points, in_blocks), None
     if test_path is not None:
-        tested = _test_points(test_path, points.dtype)
-        x_test = held(tested, None if in_blocks else in_blocks, BESIDE if x is points else SHARE)
+        test_points = _open_test_points(test_path, points.dtype)
+        x_test = load_if_small(
+            test_points,
+            None if in_blocks else in_blocks,
+            TEST_PART_SHARE if x is points else ARRAY_SHARE,
+        )
     return label_dataset(
         points.path.stem,
         x,
-        _targets("dataset.targets", targets),
+        _load_targets("dataset.targets", targets),
         task,
         source=str(points.path),
         x_test=x_test,
-        y_test=_targets("dataset.test_targets", test_targets),
+        y_test=_load_targets("dataset.test_targets", test_targets),
         precision=points.dtype.name,
     )
 
 
-def _test_points(path: str, kind: np.dtype[Any]) -> NpyPoints:
+def _open_test_points(path: str, dtype: np.dtype[Any]) -> NpyPoints:
     """Return the points of a test part, which have to be of the type of the training points."""
-    points = NpyPoints(f"dataset.test_path={path}", existing("dataset.test_path", path, "T.npy"))
-    if points.dtype != kind:
+    points = NpyPoints(f"dataset.test_path={path}", find_file("dataset.test_path", path, "T.npy"))
+    if points.dtype != dtype:
         raise UserError(
             f"dataset.test_path={path}: is read as {points.dtype} and the training points as "
-            f"{kind}; write both with one type of number"
+            f"{dtype}; write both with one type of number"
         )
     return points
 
 
-def _targets(option: str, path: str | None) -> Array | None:
+def _load_targets(option: str, path: str | None) -> Array | None:
     """Return an array of targets in its own type, None where no file is named."""
     if path is None:
         return None
-    file = existing(option, path, "y.npy")
+    file = find_file(option, path, "y.npy")
     setting = f"{option}={path}"
-    with damage_refused(setting, *NO_ARRAY), file.open("rb") as stream:
-        shape, _, kind = header_of(stream)
-        refuse_larger(setting, math.prod(shape) * kind.itemsize, "choose a smaller one")
+    with damage_refused(setting, *NPY_RULE_AND_REMEDY), file.open("rb") as stream:
+        shape, _, dtype = read_header(stream)
+        refuse_larger(setting, math.prod(shape) * dtype.itemsize, "choose a smaller one")
         stream.seek(0)
         return np.asarray(np.load(stream, allow_pickle=False))

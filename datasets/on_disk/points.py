@@ -1,7 +1,7 @@
-"""Points that need not be in memory: rows by blocks, from wherever they are.
+"""The contract of points that need not be in memory: rows are read by blocks.
 
-A numpy array is the one-block case: whoever asks points for `shape`, `dtype`, `len`, `size` and
-slices of rows, and for no more, takes both.
+A numpy array is the case of one block: a caller that uses only `shape`, `dtype`, `len`, `size` and
+slices of rows accepts both.
 """
 
 from abc import ABC, abstractmethod
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Rows = Any  # points (P, N): an array, or `Points`
-BLOCK_BYTES = 1 << 23  # of rows that are read at once, where nothing else says how many
+BLOCK_BYTES = 1 << 23  # of rows that are read at once by default
+CACHE_BYTES = 1 << 20  # that are read at once so that they are still in a processor's cache
 
 
 class Points(ABC):
-    """Points `(P, N)` of one type, of which some rows at a time are in memory.
+    """Points `(P, N)` of one type, some rows of which are in memory at a time.
 
     Reading is safe from several threads. shape, dtype: as of an array.
     """
@@ -25,28 +26,27 @@ class Points(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     ndim = 2
-    stays = False  # whether they are read by blocks however few they are
-    marks: Any = (
-        None  # checksums of what was read of them: see `normbench.datasets.on_disk.content`
-    )
-    bytes_read = 0  # of their file, so far
+    always_in_blocks = False  # read by blocks, however few they are
+    # Checksums of what was read of them: see `normbench.datasets.on_disk.content`.
+    checksums: Any = None
+    bytes_read = 0  # from their file, so far
 
     @abstractmethod
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
-        """Return rows `first` to `last - 1` as an array, in the first rows of out where given.
+        """Return rows `first` to `last - 1` as an array, in the first rows of `out` if given.
 
-        Raises `UserError` where they are no longer there, or are no longer what they were.
+        Raises `UserError` where the rows are gone or have changed.
         """
 
-    def ahead(self, first: int, last: int) -> None:  # noqa: B027 - of memory nothing waits
-        """Say that rows `first` to `last - 1` are read next, so that a disk can begin."""
+    def read_ahead(self, first: int, last: int) -> None:  # noqa: B027 - of memory nothing waits
+        """Announce that rows `first` to `last - 1` are read next, so that a disk can start."""
 
     def check(self) -> None:  # noqa: B027 - points that nobody else can change need no check
-        """Raise `UserError` where the source is not what it was when it was opened."""
+        """Raise `UserError` where the source has changed since it was opened."""
 
     @property
     def source(self) -> "Points":
-        """The points that are read for these."""
+        """The points that these are read from."""
         return self
 
     def __len__(self) -> int:
@@ -54,34 +54,34 @@ class Points(ABC):
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of entries, P N."""
         return self.shape[0] * self.shape[1]
 
     @property
     def itemsize(self) -> int:
-        """The bytes of a number."""
+        """The bytes of an entry."""
         return self.dtype.itemsize
 
     def __getitem__(self, rows: slice | Array) -> Array:
-        """Return a slice of the rows, or the rows of some numbers, as an array."""
+        """Return a slice of the rows, or the rows of an array of indices, as an array."""
         if isinstance(rows, slice):
             first, last, step = rows.indices(len(self))
             assert step == 1
             return self.read(first, max(first, last))
         chosen = np.empty((len(rows), self.shape[1]), self.dtype)
-        for place, number in enumerate(rows):
-            chosen[place] = self.read(int(number), int(number) + 1)[0]
+        for row, index in enumerate(rows):
+            chosen[row] = self.read(int(index), int(index) + 1)[0]
         return chosen
 
 
-def blocks_of(x: Rows) -> Iterator[tuple[slice, Array]]:
-    """Yield all rows of points, a block after the other; an array is one block."""
-    size = len(x) if isinstance(x, np.ndarray) else rows_a_block(x)
+def iterate_blocks(x: Rows) -> Iterator[tuple[slice, Array]]:
+    """Yield all rows of points, one block after the other; an array is one block."""
+    size = len(x) if isinstance(x, np.ndarray) else rows_per_block(x)
     for first in range(0, len(x), max(1, size)):
         rows = slice(first, min(first + size, len(x)))
         yield rows, x[rows]
 
 
-def rows_a_block(x: Rows) -> int:
+def rows_per_block(x: Rows) -> int:
     """Return how many rows are read at once."""
     return max(1, BLOCK_BYTES // (x.shape[1] * x.itemsize))

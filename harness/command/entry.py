@@ -47,10 +47,9 @@ def _run(words: Sequence[str]) -> int:
 
     kernels.choose()
     from normbench.command.sweep import line
-    from normbench.command.sweep.sweep_job import run_job
 
     try:
-        line.run(words, run_job)
+        line.run(words)
     except Exception as error:
         told, code = _told(error)
         if told is None:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.values import UserError, spelled
-from normbench.normalizers.affine import affine, parts
+from normbench.datasets.values import UserError, spell_setting
+from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.settings import L2_IN, check
 
 TRANSFORMED, FEATURES = L2_IN
@@ -20,11 +20,11 @@ TRANSFORMED, FEATURES = L2_IN
 def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
     """Raise `UserError` for an unknown place, and for a scheme that has no feature weights."""
     check("cost.l2_in", l2_in)
-    if l2 and l2_in == FEATURES and parts(scheme) is None:
+    if l2 and l2_in == FEATURES and find_affine_traits(scheme) is None:
         raise UserError(
-            f"{spelled('cost.l2_in', FEATURES)}: normalizer {type(scheme).__name__} is not known "
-            "to be an affine map of the features, so that it has no weights of theirs; leave it "
-            f"out, or use {spelled('cost.l2_in', TRANSFORMED)}"
+            f"{spell_setting('cost.l2_in', FEATURES)}: normalizer {type(scheme).__name__} is not "
+            "known to be an affine map of the features, so that it has no weights of theirs; leave "
+            f"it out, or use {spell_setting('cost.l2_in', TRANSFORMED)}"
         )
 
 
@@ -35,7 +35,7 @@ def penalty_of(l2: float, l2_in: str, scheme: Any, dtype: Any) -> float | NDArra
     """
     if not l2 or l2_in == TRANSFORMED:
         return l2
-    found = affine(scheme)
+    found = find_affine_map(scheme)
     assert found is not None
     matrix = found.matrix
     square = matrix**2 if matrix.ndim == 1 else matrix @ matrix.T

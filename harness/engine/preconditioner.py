@@ -8,7 +8,7 @@ from normbench.datasets.values import UserError
 from normbench.engine.problem import Array, Problem
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.applying import normalize
-from normbench.normalizers.affine import affine
+from normbench.normalizers.affine import find_affine_map
 from normbench.optimizers import Optimizer
 
 
@@ -35,7 +35,7 @@ def _map_on_ones_and(points: Array, optimizer: Optimizer) -> Array:
     """Return T, `(N + 1, M + 1)`, of the scheme fitted on points (P, N): `[1 z] = [1 x] T`."""
     scheme = deepcopy(optimizer.scheme)
     z, _ = normalize(scheme, points, points[:0], "float64")
-    declared = affine(scheme)
+    declared = find_affine_map(scheme)
     if declared is not None:
         matrix, offset = declared.matrix, declared.offset
     else:

@@ -172,7 +172,7 @@ class Objective:
     @property
     def surrogate(self) -> Surrogate:
         """The points' mean and covariance: those of x itself."""
-        return Surrogate(self.x, whole=True)
+        return Surrogate(self.x, holds_all_points=True)
 
     def on(self, points: Rows, l2: float | Array) -> "Objective":
         """Return the same cost on other points, with another penalty."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from normbench import settings
-from normbench.datasets.values import NUMBER, UserError, refuse_larger, spelled
+from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
 from normbench.settings import DRAWN, default
 
 HISTORIES = 4  # of a run: costs and counts, of the training and of the test points
@@ -57,12 +57,12 @@ class Settings:
         refuse_larger(
             f"iterations={self.iterations}, starts={self.starts}, "
             f"{len(self.step_sizes)} step_sizes",
-            HISTORIES * NUMBER * runs * (self.iterations + 1),
+            HISTORIES * FLOAT64_BYTES * runs * (self.iterations + 1),
             "choose fewer",
         )
         if self.starts > 1 and self.start not in DRAWN:
             raise UserError(
-                f"starts={self.starts}: {spelled('start', self.start)} is the same start every "
-                f"time; use {' or '.join(spelled('start', drawn) for drawn in DRAWN)} with several "
-                "starts"
+                f"starts={self.starts}: {spell_setting('start', self.start)} is the same start "
+                f"every time; use {' or '.join(spell_setting('start', drawn) for drawn in DRAWN)} "
+                "with several starts"
             )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from normbench.datasets.values import UserError
 from normbench.engine.scheme.probed import probe
 from normbench.engine.settings import Settings
-from normbench.normalizers.decomposition import deviations_of, small_blocks
+from normbench.normalizers.decomposition import compute_deviations, small_blocks
 
 Array = NDArray[Any]
 EQUAL = {"float64": 1e-10, "float32": 1e-4}  # of the largest score: beyond, it is another function
@@ -52,7 +52,7 @@ def same_function(settings: Settings, classes: int, scheme: Any, x: Array, z: Ar
             f"start=same_function: normalizer {name} is no affine map of the features, so that no "
             f"weights make the same function under it; {remedy}"
         )
-    size = deviations_of(x, found.centre)
+    size = compute_deviations(x, found.centre)
     size = np.where(size > len(x) * np.finfo(np.float64).eps * np.abs(found.centre), size, 0.0)
     rng = np.random.default_rng([settings.seed, *settings.draws])
     drawn = settings.start_scale * rng.standard_normal((settings.starts, classes, x.shape[1] + 1))

@@ -42,7 +42,7 @@ def check_cost(cost: Any, name: str, task: str, classes: int, shape: tuple[int, 
 
 def check_curvature(cost: Any) -> None:
     """Raise `UserError` for a cost that an optimizer of second derivatives cannot step by."""
-    if traits(cost).pieces == "linear":
+    if traits(cost).piecewise == "linear":
         raise UserError(
             f"cost={getattr(cost, '__name__', cost)}: is made of linear pieces, whose second "
             "derivatives are 0, and the optimizer (such as newton) divides by them; "

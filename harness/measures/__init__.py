@@ -11,7 +11,7 @@ import numpy as np
 
 from normbench import names
 from normbench.datasets import Dataset
-from normbench.datasets.values import UserError, one_of
+from normbench.datasets.values import UserError, check_choice
 from normbench.engine.settings import Settings
 from normbench.measures.contract import Findings, Finished, Measure
 from normbench.results.words import reasons, sentences
@@ -46,7 +46,7 @@ def check(settings: Settings, dataset: Dataset, scheme: Any) -> None:
         )
     for name in settings.record:
         try:
-            measure = known[one_of("record", name, list(known))]
+            measure = known[check_choice("record", name, list(known))]
             if measure.of_descent and settings.iterations == 0:
                 raise UserError(
                     f"record={name}: is of a descent, and iterations=0 makes none; "

@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench.datasets import Dataset
-from normbench.datasets.augment import KINDS, spread
+from normbench.datasets.augment import NOISE_SHAPES, factor_noise
 from normbench.measures.contract import Findings, Finished, Measure
 
 COPIES = 12
@@ -30,7 +30,7 @@ def take(made: Finished) -> Findings:
     every = -(-max(made.dataset.picture) // LONGEST)
     picture = x.reshape(*made.dataset.picture, -1)[::every, ::every].astype(np.uint8)
     drawn = NOISE * np.random.default_rng(0).standard_normal((COPIES, x.shape[1]))
-    shifts = {kind: drawn @ spread(x, kind) for kind in KINDS}
+    shifts = {kind: drawn @ factor_noise(x, kind) for kind in NOISE_SHAPES}
     return Findings(arrays={"picture": picture, **shifts})
 
 

@@ -209,7 +209,9 @@ class Finished:
         if self.pair is not None:
             return self.pair
         if isinstance(self.z, np.ndarray):
-            return Surrogate(self.dataset.x, whole=True), Surrogate(self.z, whole=True)
+            return Surrogate(self.dataset.x, holds_all_points=True), Surrogate(
+                self.z, holds_all_points=True
+            )
         before, after = self.z.pair
         return before, after
 

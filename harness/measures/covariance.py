@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.measures.contract import Findings, Finished, Measure
-from normbench.normalizers.decomposition import rounding
+from normbench.normalizers.decomposition import rounding_share
 from normbench.theory import spectra
 from normbench.theory.analysis import facts_work
 from normbench.theory.budget import Work
@@ -62,7 +62,7 @@ def _lost(facts: Facts, scheme: Any) -> int:
     values = getattr(scheme, "eigenvalues_", None)
     if values is None or np.shape(values) != facts.variances.shape:
         return 0
-    seen = np.count_nonzero(values > rounding(len(values)) * np.max(values))
+    seen = np.count_nonzero(values > rounding_share(len(values)) * np.max(values))
     return max(0, facts.live - int(seen))
 
 

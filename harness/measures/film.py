@@ -16,7 +16,7 @@ from normbench.measures.inputs import (
     targets_of,
     work_of_curvature,
 )
-from normbench.normalizers.morph import Frames, frames
+from normbench.normalizers.morph import Frames, make_frames
 from normbench.theory.analysis import Theory, theorize
 from normbench.theory.budget import Budget, Work
 from normbench.theory.spectra import gram
@@ -106,7 +106,7 @@ def take(made: Finished) -> Findings:
             "image": film.image,
             "signs": film.signs,
             "keys": film.keys,
-            "words": np.array(film.words),
+            "words": np.array(film.labels),
             "names": np.array([*labels, names_of(made)], dtype=np.str_),
             "points": made.dataset.x[kept].astype(np.float64),
             **targets_of(made.dataset, kept),
@@ -139,7 +139,7 @@ def _scene(made: Finished) -> Scene | str:
         return "the scheme is no affine map of the features"
     if not _is_plane(found, x):
         return "the scheme does not keep two directions of the points"
-    film = frames(found.matrix, found.centre, found.image, x.std(axis=0, dtype=np.float64))
+    film = make_frames(found.matrix, found.centre, found.image, x.std(axis=0, dtype=np.float64))
     if film is None:
         return "the scheme leaves the points as they are"
     centred = x - found.centre

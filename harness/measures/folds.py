@@ -3,7 +3,7 @@
 import numpy as np
 
 from normbench import names
-from normbench.datasets import fold
+from normbench.datasets import hold_out_fold
 from normbench.measures.contract import BEST, Findings, Finished, Measure
 
 
@@ -23,7 +23,7 @@ def take(made: Finished) -> Findings:
     wrong, cost, train = np.zeros((3, len(data.folds)))
     for seed, numbers in enumerate(data.folds):
         for number in range(numbers.max() + 1):
-            there = fold(data, seed, number)
+            there = hold_out_fold(data, seed, number)
             found = made.elsewhere(there, step_size)
             assert found.test_cost is not None
             train[seed] += found.cost[:, -1].mean() / (numbers.max() + 1)

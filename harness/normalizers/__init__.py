@@ -1,7 +1,7 @@
-"""Schemes that no library has, as scikit-learn transformers: the whitening family and its kin.
+"""Schemes that no library has, as scikit-learn transformers: whitening and related schemes.
 
-Conventions of every scheme: variance divides by P; statistics come from the training points
-alone, in float64 whatever the type of the points; the points keep their type.
+Conventions of every scheme: variance divides by P; statistics come from the training points alone,
+in float64 whatever the type of the points; the points keep their type.
 """
 
 from normbench.normalizers.contrast import Contrast

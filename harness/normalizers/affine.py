@@ -1,7 +1,7 @@
-"""What a scheme is made of: does it centre, scale, rotate; and its map where that is affine.
+"""Describe affine schemes: whether they centre, scale, rotate, and the map of a fitted one.
 
-The project's schemes say so themselves, by `parts` and `affine_map`; for scikit-learn's that are
-linear it is said here. For any other scheme nothing is known, and None is the answer.
+The project's schemes declare `affine_traits` and `affine_map`; for linear schemes of scikit-learn
+this module does. For any other scheme the answer is None.
 """
 
 from collections.abc import Callable
@@ -15,20 +15,20 @@ from sklearn import decomposition, pipeline, preprocessing
 Array = NDArray[np.float64]
 
 
-class Parts(NamedTuple):
+class AffineTraits(NamedTuple):
     """What an affine scheme does to the points.
 
-    centres: it takes a constant off each feature. scales: it multiplies features, or directions,
-    by different numbers. rotates: it mixes features.
+    centres: it subtracts a constant from each feature. scales: it multiplies features, or
+    directions, by different numbers. rotates: it mixes features.
     """
 
     centres: bool
     scales: bool
     rotates: bool
 
-    def then(self, other: "Parts") -> "Parts":
-        """Return the parts of both schemes, one after the other."""
-        return Parts(*(one or two for one, two in zip(self, other)))
+    def followed_by(self, following: "AffineTraits") -> "AffineTraits":
+        """Return the traits of this scheme followed by another."""
+        return AffineTraits(*(ours or theirs for ours, theirs in zip(self, following)))
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,19 @@ class Affine:
     offset: Array
 
     def __call__(self, x: NDArray[Any]) -> Array:
-        """Return points x (P, N) mapped, `(P, M)`."""
+        """Return points x (P, N) mapped to `(P, M)`."""
         mapped = x * self.matrix if self.matrix.ndim == 1 else x @ self.matrix.T
         return np.asarray(mapped + self.offset)
 
-    def then(self, other: "Affine") -> "Affine":
-        """Return this map, followed by another."""
-        offset = other(self.offset[None])[0]
-        if other.matrix.ndim == 1:
-            factors = other.matrix if self.matrix.ndim == 1 else other.matrix[:, None]
+    def followed_by(self, following: "Affine") -> "Affine":
+        """Return this map followed by another."""
+        offset = following(self.offset[None])[0]
+        if following.matrix.ndim == 1:
+            factors = following.matrix if self.matrix.ndim == 1 else following.matrix[:, None]
             return Affine(factors * self.matrix, offset)
         if self.matrix.ndim == 1:
-            return Affine(other.matrix * self.matrix, offset)
-        return Affine(other.matrix @ self.matrix, offset)
+            return Affine(following.matrix * self.matrix, offset)
+        return Affine(following.matrix @ self.matrix, offset)
 
     def to_inputs(self, weights: Array) -> Array:
         """Return weights `(.., M + 1)` on mapped points as weights `(.., N + 1)` on the inputs.
@@ -62,69 +62,70 @@ class Affine:
         Bias first: `w0 + w (A x + b) = (w0 + w b) + (A' w) x`, the same scores.
         """
         bias, slopes = weights[..., :1], weights[..., 1:]
-        moved = slopes * self.matrix if self.matrix.ndim == 1 else slopes @ self.matrix
-        return np.concatenate([bias + (slopes @ self.offset)[..., None], moved], axis=-1)
+        input_slopes = slopes * self.matrix if self.matrix.ndim == 1 else slopes @ self.matrix
+        return np.concatenate([bias + (slopes @ self.offset)[..., None], input_slopes], axis=-1)
 
 
-Link = TypeVar("Link", Parts, Affine)
+Link = TypeVar("Link", AffineTraits, Affine)
 
 
-def parts(scheme: Any) -> Parts | None:
-    """Return what a scheme is made of, fitted or not; None where it is not known to be affine."""
-    if hasattr(scheme, "parts"):
-        return Parts(*scheme.parts)
+def find_affine_traits(scheme: Any) -> AffineTraits | None:
+    """Return the traits of a scheme, fitted or not; None where it is not known to be affine."""
+    if hasattr(scheme, "affine_traits"):
+        return AffineTraits(*scheme.affine_traits)
     if isinstance(scheme, pipeline.Pipeline):
-        return _together([parts(link) for link in _links(scheme)])
-    known = _known(scheme)
-    return known and known[0]
+        return _compose([find_affine_traits(link) for link in _links(scheme)])
+    description = _describe_sklearn(scheme)
+    return description and description[0]
 
 
-def affine(scheme: Any) -> Affine | None:
+def find_affine_map(scheme: Any) -> Affine | None:
     """Return the map of a fitted scheme; None where it is not known to be affine."""
     if hasattr(scheme, "affine_map"):
         return Affine(*scheme.affine_map())
     if isinstance(scheme, pipeline.Pipeline):
-        return _together([affine(link) for link in _links(scheme)])
-    known = _known(scheme)
-    return known and known[1](scheme)
+        return _compose([find_affine_map(link) for link in _links(scheme)])
+    description = _describe_sklearn(scheme)
+    return description and description[1](scheme)
 
 
 def learns_by_blocks(scheme: Any) -> bool:
-    """Return whether a scheme learns from block after block of points what it learns from all."""
+    """Return whether a scheme learns the same from blocks of points as from all points at once."""
     scalers = (preprocessing.StandardScaler, preprocessing.MinMaxScaler, preprocessing.MaxAbsScaler)
     return type(scheme) in scalers
 
 
 def _links(scheme: pipeline.Pipeline) -> list[Any]:
+    """Return the schemes of a pipeline."""
     return [step for _, step in scheme.steps if step not in (None, "passthrough")]
 
 
-def _together(links: list[Link | None]) -> Link | None:
-    """Return what is said of the links of a chain, one after the other; None where one is not."""
-    known = [link for link in links if link is not None]
-    if not known or len(known) < len(links):
+def _compose(links: list[Link | None]) -> Link | None:
+    """Return the traits or maps of a chain of schemes, composed; None where one is unknown."""
+    known_links = [link for link in links if link is not None]
+    if not known_links or len(known_links) < len(links):
         return None
-    whole = known[0]
-    for following in known[1:]:
-        whole = whole.then(following)
-    return whole
+    composed = known_links[0]
+    for following in known_links[1:]:
+        composed = composed.followed_by(following)
+    return composed
 
 
-def _known(scheme: Any) -> tuple[Parts, Callable[[Any], Affine]] | None:
-    """Return what is known of a scheme of scikit-learn's: its parts, and its map once fitted."""
-    kind = type(scheme)  # a subclass may do anything
-    if kind is preprocessing.FunctionTransformer:
-        return (Parts(False, False, False), _identity) if scheme.func is None else None
-    if kind is preprocessing.StandardScaler:
-        return Parts(bool(scheme.with_mean), bool(scheme.with_std), False), _standard
-    if kind is preprocessing.RobustScaler:
-        return Parts(bool(scheme.with_centering), bool(scheme.with_scaling), False), _robust
-    if kind is preprocessing.MinMaxScaler:
-        return None if scheme.clip else (Parts(True, True, False), _minmax)
-    if kind is preprocessing.MaxAbsScaler:
-        return None if scheme.clip else (Parts(False, True, False), _maxabs)
-    if kind is decomposition.PCA:
-        return Parts(True, bool(scheme.whiten), True), _pca
+def _describe_sklearn(scheme: Any) -> tuple[AffineTraits, Callable[[Any], Affine]] | None:
+    """Return the traits of a scheme of scikit-learn, and a function that returns its map."""
+    scheme_type = type(scheme)  # a subclass may do anything
+    if scheme_type is preprocessing.FunctionTransformer:
+        return (AffineTraits(False, False, False), _identity) if scheme.func is None else None
+    if scheme_type is preprocessing.StandardScaler:
+        return AffineTraits(bool(scheme.with_mean), bool(scheme.with_std), False), _standard
+    if scheme_type is preprocessing.RobustScaler:
+        return AffineTraits(bool(scheme.with_centering), bool(scheme.with_scaling), False), _robust
+    if scheme_type is preprocessing.MinMaxScaler:
+        return None if scheme.clip else (AffineTraits(True, True, False), _minmax)
+    if scheme_type is preprocessing.MaxAbsScaler:
+        return None if scheme.clip else (AffineTraits(False, True, False), _maxabs)
+    if scheme_type is decomposition.PCA:
+        return AffineTraits(True, bool(scheme.whiten), True), _pca
     return None
 
 
@@ -145,7 +146,7 @@ def _maxabs(scheme: Any) -> Affine:
 
 
 def _scaler(scheme: Any, centre: Array | None) -> Affine:
-    """Return the map of a scheme that takes a centre off and divides by `scale_`, where given."""
+    """Return the map of a scheme that subtracts a centre and divides by `scale_`, if any."""
     scale = np.ones(scheme.n_features_in_) if scheme.scale_ is None else scheme.scale_
     return Affine(1 / scale, np.zeros(len(scale)) if centre is None else -centre / scale)
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from normbench.normalizers.rotation import TYPES, Scheme
+from normbench.normalizers.rotation import POINT_DTYPES, Scheme
 
 
 class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
@@ -23,13 +23,13 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Note the number of features of points X (P, N); return self."""
-        validate_data(self, X, dtype=TYPES)
+        validate_data(self, X, dtype=POINT_DTYPES)
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, N) normalized, in their type; the statistics are in float64."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=TYPES, reset=False)
+        X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
         mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
         centred = X - mean
         deviation = np.sqrt(np.einsum("pn,pn->p", centred, centred) / X.shape[1])

@@ -1,7 +1,7 @@
-"""Standardizing and sphering as others write them: what `record=[formulas]` holds beside ours.
+"""Standardizing and sphering as other sources write them, for `record=[formulas]`.
 
-They work in the precision of the points, as they come. None of them is a scheme: two of them give
-numbers that are not finite.
+They compute in the precision of the points. None of them is a scheme: two of them return numbers
+that are not finite.
 """
 
 from collections.abc import Callable
@@ -16,22 +16,22 @@ from normbench.normalizers.whitening import PCASphere
 
 Array = NDArray[Any]
 Formula = Callable[[Array], Array]
-RIDGE = 1e-7  # the textbook's, and ours unless it is set
+TEXTBOOK_RIDGE = 1e-7  # the textbook's, and ours unless it is set
 
 
 def textbook_standard(x: Array) -> Array:
-    """Return `(x - mean) / standard deviation` of points (P, N), and no more."""
+    """Return `(x - mean) / standard deviation` of points (P, N), without special cases."""
     return np.asarray((x - x.mean(axis=0)) / x.std(axis=0))
 
 
 def textbook_sphere(x: Array) -> Array:
-    """Return `(x - mean) V (D + ridge I)^-1/2`, with the covariance `V D V'`, and no more.
+    """Return `(x - mean) V (D + ridge I)^-1/2` with the covariance `V D V'`, and nothing else.
 
     Source: Watt, Borhani, Katsaggelos, "Machine Learning Refined", section 9.5.
     """
     centred = x - x.mean(axis=0)
     values, vectors = np.linalg.eigh(centred.T @ centred / x.dtype.type(len(x)))
-    return np.asarray(centred @ vectors / np.sqrt(values + x.dtype.type(RIDGE)))
+    return np.asarray(centred @ vectors / np.sqrt(values + x.dtype.type(TEXTBOOK_RIDGE)))
 
 
 FORMULAS: dict[str, Formula] = {
@@ -39,5 +39,5 @@ FORMULAS: dict[str, Formula] = {
     "standard_scikit": lambda x: StandardScaler().fit(x).transform(x),  # our `standard`
     "sphere_textbook": textbook_sphere,
     "sphere_scikit": lambda x: PCA(whiten=True).fit(x).transform(x),
-    "sphere_ours": lambda x: PCASphere(RIDGE).fit(x).transform(x),
+    "sphere_ours": lambda x: PCASphere(TEXTBOOK_RIDGE).fit(x).transform(x),
 }

@@ -1,4 +1,4 @@
-"""An affine map of the plane as a film: moved, turned by the shortest way, scaled, turned back."""
+"""An affine map of the plane as an animation: move, turn by the smaller angle, scale, turn back."""
 
 from collections.abc import Callable
 from itertools import product
@@ -8,103 +8,119 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-STEPS = 12  # frames from one key frame to the next
-CLOSE = 1e-9  # of a matrix's rows, angles and logarithms of scales: below is rounding
-CENTRED = 1e-6  # of the points' spread: how near the mean is to the origin
+FRAMES_PER_PART = 12  # frames from one key frame to the next
+ROUNDING_TOLERANCE = 1e-9  # of a matrix's rows, angles and logarithms of scales: below is rounding
+CENTRED_SHARE = 1e-6  # of the points' spread: how near the mean is to the origin
 
 
-class Split(NamedTuple):
-    """A matrix as its parts: `A = R(back) diag(scales) diag(signs) R(turn)`.
+class Factors(NamedTuple):
+    """The factors of a matrix: `A = R(turn_back) diag(scales) diag(signs) R(turn)`.
 
-    turn, back: angles in radians. signs `(2,)`: one is -1 where A mirrors the plane. scales `(2,)`:
-    positive.
+    turn, turn_back: angles in radians. signs `(2,)`: one is -1 where A mirrors the plane. scales
+    `(2,)`: positive.
     """
 
     turn: float
     signs: Array
     scales: Array
-    back: float
+    turn_back: float
 
 
 class Frames(NamedTuple):
-    """The maps of F frames, `x -> matrix (x - centre) + image`, from the features to the scheme's.
+    """The maps of F frames, `x -> matrix (x - centre) + image`, from features to coordinates.
 
     matrix `(F, 2, 2)`; image `(F, 2)`, of the centre. signs `(F, 2)`: the direction in which each
     coordinate is drawn, so that a map that mirrors the plane does not flip the picture. keys
-    `(k,)`: the frames at which a part of the map is done, the first among them; words: what it is.
-    mixed: for each key frame, whether its coordinates are mixed from the features.
+    `(k,)`: the frames that complete a part of the map, the first frame among them; labels: their
+    names. mixed: for each key frame, whether its coordinates are mixtures of the features.
     """
 
     matrix: Array
     image: Array
     signs: Array
     keys: NDArray[np.int64]
-    words: tuple[str, ...]
+    labels: tuple[str, ...]
     mixed: tuple[bool, ...]
 
 
-def frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Frames | None:
-    """Return the film of `z = A (x - centre) + image`, None where the map changes nothing.
+def make_frames(matrix: Array, centre: Array, image: Array, spread: Array) -> Frames | None:
+    """Return the frames of `z = A (x - centre) + image`, None where the map changes nothing.
 
     As `z = A (x - p)`: the points move by p, along a line; they turn; they are scaled, on a log
     scale; where A has a second rotation, they turn again. Parts that change nothing are left out.
-    The last frame is the map itself. matrix: A `(2, 2)`, with an inverse. spread `(2,)`: the
-    points' standard deviations.
+    The last frame is the map itself. matrix: A `(2, 2)`, invertible. spread `(2,)`: the points'
+    standard deviations.
     """
-    parts = split(matrix)
-    there = np.linalg.solve(matrix, image)  # the centre, moved
-    size = float(np.linalg.norm(spread))
-    found: list[tuple[Array, Array, Array]] = [(np.eye(2), centre, np.ones(2))]
-    keys, words, mixed = [0], ["raw"], [False]
+    factors = factor_map(matrix)
+    moved_centre = np.linalg.solve(matrix, image)  # the centre, moved
+    spread_norm = float(np.linalg.norm(spread))
+    film: list[tuple[Array, Array, Array]] = [(np.eye(2), centre, np.ones(2))]
+    keys, labels, mixed = [0], ["raw"], [False]
 
-    def add(word: str, at: Callable[[float], tuple[Array, Array]], turns: bool = True) -> None:
-        signs = parts.signs if turns else np.ones(2)
-        found.extend((*at(t), signs) for t in np.arange(1, STEPS + 1) / STEPS)
-        keys.append(len(found) - 1)
-        words.append(word)
-        mixed.append(turns and bool(parts.turn))
+    def add_frames(
+        label: str, at: Callable[[float], tuple[Array, Array]], turns: bool = True
+    ) -> None:
+        signs = factors.signs if turns else np.ones(2)
+        film.extend((*at(t), signs) for t in np.arange(1, FRAMES_PER_PART + 1) / FRAMES_PER_PART)
+        keys.append(len(film) - 1)
+        labels.append(label)
+        mixed.append(turns and bool(factors.turn))
 
-    def about(made: Callable[[float], Array]) -> Callable[[float], tuple[Array, Array]]:
-        return lambda t: (made(t), made(t) @ there)
+    def about_moved_centre(
+        matrix_at: Callable[[float], Array],
+    ) -> Callable[[float], tuple[Array, Array]]:
+        return lambda t: (matrix_at(t), matrix_at(t) @ moved_centre)
 
-    flipped = np.diag(parts.signs)
-    turned, scaled = flipped @ rotation(parts.turn), np.diag(parts.scales)
-    if np.linalg.norm(there - centre) > CLOSE * (size + np.linalg.norm(centre)):
-        word = "centred" if np.linalg.norm(there) <= CENTRED * size else "moved"
-        add(word, lambda t: (np.eye(2), centre + t * (there - centre)), turns=False)
-    if parts.turn:
-        word = _turning("rotated", parts.turn)
-        add(word, about(lambda t: flipped @ rotation(t * parts.turn)))
-    if np.abs(np.log(parts.scales)).max() > CLOSE:
-        add(_scaling(parts.scales), about(lambda t: np.diag(parts.scales**t) @ turned))
-    if parts.back:
-        word = _turning("rotated back", parts.back)
-        add(word, about(lambda t: rotation(t * parts.back) @ scaled @ turned))
+    mirror = np.diag(factors.signs)
+    turned_matrix, scale_matrix = mirror @ rotation(factors.turn), np.diag(factors.scales)
+    if np.linalg.norm(moved_centre - centre) > ROUNDING_TOLERANCE * (
+        spread_norm + np.linalg.norm(centre)
+    ):
+        label = (
+            "centred" if np.linalg.norm(moved_centre) <= CENTRED_SHARE * spread_norm else "moved"
+        )
+        add_frames(label, lambda t: (np.eye(2), centre + t * (moved_centre - centre)), turns=False)
+    if factors.turn:
+        label = _label_turn("rotated", factors.turn)
+        add_frames(label, about_moved_centre(lambda t: mirror @ rotation(t * factors.turn)))
+    if np.abs(np.log(factors.scales)).max() > ROUNDING_TOLERANCE:
+        add_frames(
+            _label_scaling(factors.scales),
+            about_moved_centre(lambda t: np.diag(factors.scales**t) @ turned_matrix),
+        )
+    if factors.turn_back:
+        label = _label_turn("rotated back", factors.turn_back)
+        add_frames(
+            label,
+            about_moved_centre(
+                lambda t: rotation(t * factors.turn_back) @ scale_matrix @ turned_matrix
+            ),
+        )
     if len(keys) == 1:
         return None
-    found[-1] = (matrix, image, found[-1][2])
-    maps, images, signs = (np.array(part) for part in zip(*found))
-    return Frames(maps, images, signs, np.array(keys), tuple(words), tuple(mixed))
+    film[-1] = (matrix, image, film[-1][2])
+    maps, images, signs = (np.array(column) for column in zip(*film))
+    return Frames(maps, images, signs, np.array(keys), tuple(labels), tuple(mixed))
 
 
-def split(matrix: Array) -> Split:
-    """Return the parts of a matrix `(2, 2)` that has an inverse, of the least angles in all.
+def factor_map(matrix: Array) -> Factors:
+    """Return the factors of an invertible matrix `(2, 2)`, with the smallest sum of angles.
 
-    Where the rows lie across each other there is no second rotation.
+    Where the rows are orthogonal there is no second rotation.
     """
     lengths = np.linalg.norm(matrix, axis=1)
-    if abs(matrix[0] @ matrix[1]) <= CLOSE * lengths[0] * lengths[1]:
-        turn, signs = _turn(matrix / lengths[:, None])
-        return Split(turn, signs, lengths, 0.0)
-    left, scales, right = np.linalg.svd(matrix)
-    found = []
-    for order, one, two in product(([0, 1], [1, 0]), (1.0, -1.0), (1.0, -1.0)):
-        way = np.array([one, two])
-        back = left[:, order] * way
-        if np.linalg.det(back) > 0:
-            turn, signs = _turn(way[:, None] * right[order])
-            found.append(Split(turn, signs, scales[order], _angle(back)))
-    return min(found, key=lambda parts: abs(parts.turn) + abs(parts.back))
+    if abs(matrix[0] @ matrix[1]) <= ROUNDING_TOLERANCE * lengths[0] * lengths[1]:
+        turn, signs = _factor_orthogonal(matrix / lengths[:, None])
+        return Factors(turn, signs, lengths, 0.0)
+    left_vectors, scales, right_vectors = np.linalg.svd(matrix)
+    candidates = []
+    for order, first_sign, second_sign in product(([0, 1], [1, 0]), (1.0, -1.0), (1.0, -1.0)):
+        flips = np.array([first_sign, second_sign])
+        second_rotation = left_vectors[:, order] * flips
+        if np.linalg.det(second_rotation) > 0:
+            turn, signs = _factor_orthogonal(flips[:, None] * right_vectors[order])
+            candidates.append(Factors(turn, signs, scales[order], _find_angle(second_rotation)))
+    return min(candidates, key=lambda factors: abs(factors.turn) + abs(factors.turn_back))
 
 
 def rotation(angle: float) -> Array:
@@ -112,25 +128,27 @@ def rotation(angle: float) -> Array:
     return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
 
 
-def _turn(across: Array) -> tuple[float, Array]:
+def _factor_orthogonal(orthogonal: Array) -> tuple[float, Array]:
     """Return an orthogonal matrix as `diag(signs) R(angle)`, of the smallest angle."""
-    if np.linalg.det(across) > 0:
-        return _angle(across), np.ones(2)
-    ways = [np.array([1.0, -1.0]), np.array([-1.0, 1.0])]
-    pairs = [(_angle(signs[:, None] * across), signs) for signs in ways]
+    if np.linalg.det(orthogonal) > 0:
+        return _find_angle(orthogonal), np.ones(2)
+    sign_choices = [np.array([1.0, -1.0]), np.array([-1.0, 1.0])]
+    pairs = [(_find_angle(signs[:, None] * orthogonal), signs) for signs in sign_choices]
     return min(pairs, key=lambda pair: abs(pair[0]))
 
 
-def _angle(turned: Array) -> float:
-    """Return a rotation's angle, 0 for rounding."""
+def _find_angle(turned: Array) -> float:
+    """Return a rotation's angle, 0 where it is rounding."""
     angle = float(np.arctan2(turned[1, 0], turned[0, 0]))
-    return angle if abs(angle) > CLOSE else 0.0
+    return angle if abs(angle) > ROUNDING_TOLERANCE else 0.0
 
 
-def _turning(word: str, angle: float) -> str:
-    return f"{word} by {abs(np.degrees(angle)):.0f}°"
+def _label_turn(verb: str, angle: float) -> str:
+    """Return the label of a rotation."""
+    return f"{verb} by {abs(np.degrees(angle)):.0f}°"
 
 
-def _scaling(scales: Array) -> str:
-    one, two = (f"{scale:.3g}" for scale in scales)
-    return f"scaled by {one}" if one == two else f"scaled by {one}, {two}"
+def _label_scaling(scales: Array) -> str:
+    """Return the label of a scaling."""
+    first, second = (f"{scale:.3g}" for scale in scales)
+    return f"scaled by {first}" if first == second else f"scaled by {first}, {second}"

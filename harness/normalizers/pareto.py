@@ -11,12 +11,22 @@ class Pareto(StandardScaler):  # type: ignore[misc]
     """Pareto scaling: `z = (x - m) / sqrt(s)`, s the standard deviation (divided by P).
 
     A feature keeps the variance s, so that large features stay larger, but less so. A constant
-    feature keeps scale 1. Learned: `mean_` (N,), `scale_` (N,), the divisors. Source: van den Berg
-    et al., "Centering, scaling, and transformations", BMC Genomics 7 (2006), table 1.
-    copy: as in `StandardScaler`.
+    feature keeps scale 1.
+
+    Args:
+        copy: As in `StandardScaler`.
+
+    Attributes:
+        mean_: m `(N,)`.
+        scale_: The divisors `(N,)`.
+
+    References:
+        van den Berg et al., "Centering, scaling, and transformations", BMC Genomics 7 (2006), table
+        1.
     """
 
-    parts = (True, True, False)  # centres, scales, rotates: see `normbench.normalizers.affine`
+    # Centres, scales, rotates: see `normbench.normalizers.affine`.
+    affine_traits = (True, True, False)
 
     def __init__(self, *, copy: bool = True) -> None:
         super().__init__(copy=copy)

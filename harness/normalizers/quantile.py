@@ -7,11 +7,10 @@ from sklearn.preprocessing import QuantileTransformer
 
 
 class Quantile(QuantileTransformer):  # type: ignore[misc]
-    """scikit-learn's `QuantileTransformer`; `n_quantiles` is how many at most.
+    """scikit-learn's `QuantileTransformer`, in which `n_quantiles` is an upper bound.
 
-    With fewer points than that there is a quantile a point, as scikit-learn has it, without the
-    warning: the default is not a mistake of the user's. Options, learned attributes and errors:
-    `QuantileTransformer`.
+    With fewer points there is one quantile a point, as in scikit-learn, without the warning: the
+    default is not a user's mistake. Options, learned attributes and errors: `QuantileTransformer`.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -1,4 +1,4 @@
-"""A rotation that knows nothing of the points: for what depends on the axes alone."""
+"""A random rotation that ignores the points: it changes only what depends on the axes."""
 
 from typing import Any, Self
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-TYPES = [np.float64, np.float32]
+POINT_DTYPES = [np.float64, np.float32]
 
 
 class Scheme(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The base of the schemes that are written here: points keep their type."""
+    """The base of the schemes of this package: points keep their type."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -22,14 +22,27 @@ class Scheme(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
 class RandomRotation(Scheme):
     """A random rotation about the origin: `z = Q x`, every rotation equally likely.
 
-    Q is the orthogonal part of the QR decomposition of a standard normal matrix, with the signs
-    that make the diagonal of R positive, and determinant 1. seed: of the draw; the same seed and
-    number of features give the same Q, whatever the points. Learned: `matrix_` Q (N, N). Raises
-    ValueError on a seed that is no whole number, 0 or more. Source: Mezzadri, "How to generate
-    random matrices from the classical compact groups", Notices of the AMS 54 (2007).
+    Q is the orthogonal factor of the QR decomposition of a standard normal matrix, with the signs
+    that make the diagonal of R positive, and determinant 1.
+
+    Args:
+        seed: Of the draw; the same seed and number of features give the same Q, whatever the
+            points.
+
+    Attributes:
+        matrix_: Q `(N, N)`.
+
+    Raises:
+        ValueError: For a seed that is not an integer, 0 or more.
+
+    References:
+        Mezzadri, "How to generate random matrices from the classical compact groups", Notices of
+        the
+        AMS 54 (2007).
     """
 
-    parts = (False, False, True)  # centres, scales, rotates: see `normbench.normalizers.affine`
+    # Centres, scales, rotates: see `normbench.normalizers.affine`.
+    affine_traits = (False, False, True)
     fits_in_float64 = True  # it learns nothing of the points
 
     def __init__(self, seed: int = 0) -> None:
@@ -38,21 +51,21 @@ class RandomRotation(Scheme):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the rotation for points X (P, N); return self."""
         self._validate_params()
-        X = validate_data(self, X, dtype=TYPES)
-        self.matrix_ = rotation(X.shape[1], self.seed)
+        X = validate_data(self, X, dtype=POINT_DTYPES)
+        self.matrix_ = draw_rotation(X.shape[1], self.seed)
         self._n_features_out = X.shape[1]
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, N) rotated, in their type."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=TYPES, reset=False)
+        X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
         return np.asarray(X @ self.matrix_.T, dtype=X.dtype)
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, N) rotated back, in their type."""
         check_is_fitted(self)
-        X = check_array(X, dtype=TYPES)
+        X = check_array(X, dtype=POINT_DTYPES)
         return np.asarray(X @ self.matrix_, dtype=X.dtype)
 
     def affine_map(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -66,10 +79,12 @@ class RandomRotation(Scheme):
             raise ValueError(f"seed={self.seed!r} must be a whole number, 0 or more")
 
 
-def rotation(features: int, seed: int) -> NDArray[np.float64]:
-    """Return a random rotation `(N, N)`, uniform over all of them."""
-    turn, triangle = np.linalg.qr(np.random.default_rng(seed).standard_normal((features,) * 2))
-    turn *= np.where(np.diag(triangle) < 0, -1.0, 1.0)
-    if np.linalg.det(turn) < 0:
-        turn[:, 0] *= -1
-    return np.asarray(turn)
+def draw_rotation(features: int, seed: int) -> NDArray[np.float64]:
+    """Return a random rotation `(N, N)`, uniformly distributed."""
+    orthogonal, triangular = np.linalg.qr(
+        np.random.default_rng(seed).standard_normal((features,) * 2)
+    )
+    orthogonal *= np.where(np.diag(triangular) < 0, -1.0, 1.0)
+    if np.linalg.det(orthogonal) < 0:
+        orthogonal[:, 0] *= -1
+    return np.asarray(orthogonal)

@@ -1,4 +1,4 @@
-"""The linear schemes `z = A (x - m)`: one base, and a line or two a member for its A.
+"""The linear schemes `z = A (x - m)`: one base class, and a line or two for the A of each member.
 
 Source of the family: Kessy, Lewin, Strimmer, "Optimal whitening and decorrelation", The American
 Statistician 72 (2018). All whitenings with ridge 0 are rotations of one another, `A'A = S^-1`.
@@ -17,30 +17,42 @@ from normbench.normalizers.decomposition import (
     Decomposition,
     Decompositions,
     blocks,
-    rounding,
+    rounding_share,
 )
-from normbench.normalizers.rotation import TYPES, Scheme
+from normbench.normalizers.rotation import POINT_DTYPES, Scheme
 
 
 class Whitening(Scheme):
-    """The base: fit, transform, inverse; a member says what A is, in `_matrix`.
+    """The base of the family: fit, transform, inverse; a member defines A in `_matrix`.
 
-    Every A is a rotation of the half `B = (D + ridge I)^-1/2 V' T^-1/2`, (k, N), a row for each
-    of the k live directions, where `T^-1/2 S T^-1/2 = V D V'` and T = I, or the variances for the
+    Every A is a rotation of the half `B = (D + ridge I)^-1/2 V' T^-1/2`, (k, N), a row for each of
+    the k live directions, where `T^-1/2 S T^-1/2 = V D V'` and T = I, or the variances for the
     members on the correlation matrix. Dropped directions are mapped to zero.
 
-    ridge: added to every eigenvalue, in squared units of what is decomposed.
-    rtol: a direction whose eigenvalue is at most rtol times the largest carries nothing but
-    rounding on the training points, and is dropped; None for N times machine epsilon (10 times
-    at least).
+    Args:
+        ridge: Added to every eigenvalue, in squared units of what is decomposed.
+        rtol: A direction whose eigenvalue is at most rtol times the largest holds only rounding on
+            the training points, and is dropped; None for N times machine epsilon (at least 10
+            times).
 
-    Learned: `mean_` (N,), `scale_` (N,), `eigenvalues_` (N,) decreasing, `components_` (M, N) one
-    eigenvector a row (M < N where fewer points than features leave the others unformed),
-    `dropped_` (N,) the mask of dropped directions, `matrix_` A (k or N, N). Raises ValueError on
-    an option out of its range. Source: see the module.
+    Attributes:
+        mean_: m `(N,)`.
+        scale_: The roots of T's diagonal `(N,)`.
+        eigenvalues_: D's diagonal `(N,)`, decreasing.
+        components_: V' `(M, N)`, one eigenvector a row; M < N where fewer points than features
+            leave the others undetermined.
+        dropped_: The mask `(N,)` of dropped directions.
+        matrix_: A `(k or N, N)`.
+
+    Raises:
+        ValueError: For an option out of range.
+
+    References:
+        See the module.
     """
 
-    parts = (True, True, True)  # centres, scales, rotates: see `normbench.normalizers.affine`
+    # Centres, scales, rotates: see `normbench.normalizers.affine`.
+    affine_traits = (True, True, True)
     fits_in_float64 = True  # without a float64 copy of all points
     _correlation = False
     _complete = False  # whether eigenvectors of zero eigenvalues are needed, too
@@ -55,45 +67,47 @@ class Whitening(Scheme):
 
     def fit_from(self, X: Any, decompositions: Decompositions | None) -> Self:
         """Learn as `fit` does, from decompositions of the same points X where they are given."""
-        X = validate_data(self, X, dtype=TYPES, ensure_min_samples=2)
+        X = validate_data(self, X, dtype=POINT_DTYPES, ensure_min_samples=2)
         return self.learn(decompositions or Decompositions(X))
 
     def learn(self, decompositions: Decompositions) -> Self:
-        """Learn as `fit` does, from the decompositions of points, wherever those are."""
+        """Learn as `fit` does, from the decompositions of points in memory or on disk."""
         self._validate_params()
         self.n_features_in_ = decompositions.x.shape[1]
-        found = self._decomposition(decompositions)
-        self.mean_, self.scale_, self.eigenvalues_, self.components_ = found
-        rtol = rounding(self.n_features_in_) if self.rtol is None else self.rtol
+        decomposition = self._decompose(decompositions)
+        self.mean_, self.scale_, self.eigenvalues_, self.components_ = decomposition
+        rtol = rounding_share(self.n_features_in_) if self.rtol is None else self.rtol
         self._n_features_out = self._width()
         self.dropped_ = self.eigenvalues_ <= rtol * self.eigenvalues_[0]
         self.dropped_[self._n_features_out :] = True
         self.dropped_[len(self.components_) :] = True  # of rounding level, whatever rtol says
-        self.matrix_ = self._matrix(self._live() / (self._divisors()[:, None] * self.scale_))
+        self.matrix_ = self._matrix(
+            self._live_vectors() / (self._divisors()[:, None] * self.scale_)
+        )
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return `A (x - m)` for points X (P, N), in their type; zeros in dropped directions."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=TYPES, reset=False)
+        X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
         z = np.zeros((len(X), self._n_features_out), dtype=X.dtype)
-        live = z[:, : len(self.matrix_)]
+        live_columns = z[:, : len(self.matrix_)]
         # In float64, a block at a time: float32 would lose an offset's digits, and those of the
         # directions of small variance.
         for block in blocks(len(X)):
-            live[block] = (X[block] - self.mean_) @ self.matrix_.T
+            live_columns[block] = (X[block] - self.mean_) @ self.matrix_.T
         return z
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
         """Return points (P, N) in the space of the inputs; dropped directions at their mean."""
         check_is_fitted(self)
-        X = check_array(X, dtype=TYPES)
+        X = check_array(X, dtype=POINT_DTYPES)
         if X.shape[1] != self._n_features_out:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {type(self).__name__} gives and takes back "
                 f"{self._n_features_out}"
             )
-        half_inverse = self.scale_[:, None] * self._live().T * self._divisors()
+        half_inverse = self.scale_[:, None] * self._live_vectors().T * self._divisors()
         rotation = self.matrix_ @ half_inverse
         x = (X[:, : len(rotation)] @ rotation) @ half_inverse.T + self.mean_
         return x.astype(X.dtype, copy=False)
@@ -109,7 +123,8 @@ class Whitening(Scheme):
         """Return A, (k, N) or (N, N), given the half B (k, N)."""
         raise NotImplementedError
 
-    def _decomposition(self, decompositions: Decompositions) -> Decomposition:
+    def _decompose(self, decompositions: Decompositions) -> Decomposition:
+        """Return the decomposition that A is computed from."""
         return decompositions.get(self._correlation, self._complete)
 
     def _width(self) -> int:
@@ -120,21 +135,24 @@ class Whitening(Scheme):
         """Return the divisor of each live direction (k,)."""
         return np.sqrt(self.eigenvalues_[~self.dropped_] + self.ridge)
 
-    def _live(self) -> Array:
+    def _live_vectors(self) -> Array:
         """Return the eigenvectors of the live directions (k, N)."""
         return self.components_[: np.count_nonzero(~self.dropped_)]
 
     def _validate_params(self) -> None:
-        _check("ridge", self.ridge, np.inf)
+        _check_range("ridge", self.ridge, np.inf)
         if self.rtol is not None:
-            _check("rtol", self.rtol, 1.0)
+            _check_range("rtol", self.rtol, 1.0)
 
 
 class PCASphere(Whitening):
     """PCA sphering: `A = (D + ridge I)^-1/2 V'`, components by decreasing variance.
 
-    Options, learned attributes and errors: `Whitening`. Source: also Watt, Borhani, Katsaggelos,
-    Machine Learning Refined, section 9.5, with ridge 1e-7.
+    Options, learned attributes and errors: `Whitening`.
+
+    References:
+        `Whitening`; Watt, Borhani, Katsaggelos, Machine Learning Refined, section 9.5, with ridge
+        1e-7.
     """
 
     def _matrix(self, half: Array) -> Array:
@@ -148,7 +166,7 @@ class ZCASphere(Whitening):
     """
 
     def _matrix(self, half: Array) -> Array:
-        return self._live().T @ half
+        return self._live_vectors().T @ half
 
 
 class PCACorSphere(PCASphere):
@@ -180,37 +198,52 @@ class CholeskySphere(Whitening):
     """
 
     def _matrix(self, half: Array) -> Array:
-        return triangle(half)
+        return row_echelon_form(half)
 
 
 class LedoitWolfSphere(PCASphere):
     """PCA sphering of the shrunk covariance `(1 - delta) S + delta (tr S / N) I`.
 
-    delta is scikit-learn's Ledoit-Wolf estimate, learned as `shrinkage_`; `eigenvalues_` are the
-    shrunk ones, so that no direction is dropped where delta > 0. Options, other learned
-    attributes and errors: `Whitening`. Source: Ledoit, Wolf, "A well-conditioned estimator for
-    large-dimensional covariance matrices", Journal of Multivariate Analysis 88 (2004).
+    delta is scikit-learn's Ledoit-Wolf estimate; no direction is dropped where delta > 0. Options,
+    other learned attributes and errors: `Whitening`.
+
+    Attributes:
+        shrinkage_: delta.
+        eigenvalues_: Of the shrunk covariance `(N,)`.
+
+    References:
+        Ledoit, Wolf, "A well-conditioned estimator for large-dimensional covariance matrices",
+        Journal
+        of Multivariate Analysis 88 (2004).
     """
 
     _complete = True
 
-    def _decomposition(self, decompositions: Decompositions) -> Decomposition:
-        found = super()._decomposition(decompositions)
-        self.shrinkage_ = shrinkage(decompositions.x, found)
-        target = self.shrinkage_ * found.values.mean()
-        return found._replace(values=(1 - self.shrinkage_) * found.values + target)
+    def _decompose(self, decompositions: Decompositions) -> Decomposition:
+        decomposition = super()._decompose(decompositions)
+        self.shrinkage_ = estimate_shrinkage(decompositions.x, decomposition)
+        target = self.shrinkage_ * decomposition.values.mean()
+        return decomposition._replace(values=(1 - self.shrinkage_) * decomposition.values + target)
 
 
 class PCARotation(Whitening):
     """The first principal components, rotated and not scaled: `A = V_k'`.
 
-    components: how many; a whole number from 1 to N, or a number between 0 and 1 for as many as
-    hold that share of the variance, or None for all. rtol: as in `Whitening`; a dropped direction
-    gives zeros. Learned attributes: `Whitening`. Raises ValueError on an option out of its range.
-    Source: Watt, Borhani, Katsaggelos, Machine Learning Refined, section 8.3.
+    Learned attributes: `Whitening`.
+
+    Args:
+        components: How many; an integer from 1 to N, or a number between 0 and 1 for as many as
+            hold that share of the variance, or None for all.
+        rtol: As in `Whitening`; a dropped direction gives zeros.
+
+    Raises:
+        ValueError: For an option out of range.
+
+    References:
+        Watt, Borhani, Katsaggelos, Machine Learning Refined, section 8.3.
     """
 
-    parts = (True, False, True)
+    affine_traits = (True, False, True)
 
     def __init__(self, components: float | None = None, rtol: float | None = None) -> None:
         self.components = components
@@ -233,12 +266,16 @@ class PCARotation(Whitening):
                 f"components={self.components} is more than the {features} features of the data; "
                 f"choose {features} or fewer, or null for all"
             )
-        held = np.cumsum(self.eigenvalues_)
-        return min(int(np.searchsorted(held, self.components * held[-1])) + 1, features)
+        cumulative_variance = np.cumsum(self.eigenvalues_)
+        return min(
+            int(np.searchsorted(cumulative_variance, self.components * cumulative_variance[-1]))
+            + 1,
+            features,
+        )
 
     def _validate_params(self) -> None:
         if self.rtol is not None:
-            _check("rtol", self.rtol, 1.0)
+            _check_range("rtol", self.rtol, 1.0)
         value = self.components
         if value is None:
             return
@@ -250,7 +287,7 @@ class PCARotation(Whitening):
             )
 
 
-def shrinkage(x: Any, found: Decomposition) -> float:
+def estimate_shrinkage(x: Any, decomposition: Decomposition) -> float:
     """Return Ledoit and Wolf's estimate of delta, in `[0, 1]`, of points x (P, N), in one pass.
 
     With `S = V D V'` and `mu = tr S / N` it is `min(b, d) / d`, where `d = |S - mu I|^2 / N` and
@@ -258,52 +295,53 @@ def shrinkage(x: Any, found: Decomposition) -> float:
     """
     fourth = 0.0
     for block in blocks(len(x)):
-        centred = x[block] - found.mean
+        centred = x[block] - decomposition.mean
         fourth += float(np.sum(np.einsum("pn,pn->p", centred, centred) ** 2))
     points, features = x.shape
-    square = float(found.values @ found.values)
-    spread = (square - features * float(found.values.mean()) ** 2) / features
+    square = float(decomposition.values @ decomposition.values)
+    spread = (square - features * float(decomposition.values.mean()) ** 2) / features
     noise = min((fourth / points - square) / (features * points), spread)
     return noise / spread if noise > 0 else 0.0
 
 
-def triangle(rows: Array) -> Array:
+def row_echelon_form(rows: Array) -> Array:
     """Return the row echelon form R `(k, N)`, pivots positive, for which `R'R` = rows'rows.
 
     rows: `(k, N)` of rank k. Without dependent columns this is the triangle of a QR decomposition.
-    A column that depends on those before it gets no pivot: the row's pivot is in the next column
-    that does not (Householder reflections, column by column). So the form is unique and does not
-    depend on rounding.
+    A column that depends on those before it has no pivot: the row's pivot is in the next
+    independent column (Householder reflections, column by column). So the form is unique and does
+    not depend on rounding.
     """
     if len(rows) == rows.shape[1]:
-        (found,) = linalg.qr(rows, mode="r", check_finite=False)
+        (echelon,) = linalg.qr(rows, mode="r", check_finite=False)
     else:
-        found = _echelon(rows.copy())
-    pivots = found[np.arange(len(found)), np.argmax(found != 0, axis=1)]
-    return found * np.where(pivots < 0, -1.0, 1.0)[:, None]
+        echelon = _echelon(rows.copy())
+    pivots = echelon[np.arange(len(echelon)), np.argmax(echelon != 0, axis=1)]
+    return echelon * np.where(pivots < 0, -1.0, 1.0)[:, None]
 
 
 def _echelon(rows: Array) -> Array:
     """Reduce rows (k, N) in place by reflections; return them."""
-    sizes = np.linalg.norm(rows, axis=0)
+    column_norms = np.linalg.norm(rows, axis=0)
     row = 0
     for column in range(rows.shape[1]):
         if row == len(rows):
             break
-        mirror = rows[row:, column].copy()
-        size = np.linalg.norm(mirror)
-        if size <= 1e-9 * sizes[column]:
+        reflector = rows[row:, column].copy()
+        norm = np.linalg.norm(reflector)
+        if norm <= 1e-9 * column_norms[column]:
             rows[row:, column] = 0.0
             continue
-        mirror[0] += np.copysign(size, mirror[0])
-        mirror *= np.sqrt(2) / np.linalg.norm(mirror)
-        rows[row:, column:] -= np.outer(mirror, mirror @ rows[row:, column:])
+        reflector[0] += np.copysign(norm, reflector[0])
+        reflector *= np.sqrt(2) / np.linalg.norm(reflector)
+        rows[row:, column:] -= np.outer(reflector, reflector @ rows[row:, column:])
         rows[row + 1 :, column] = 0.0
         row += 1
     return rows
 
 
-def _check(name: str, value: Any, below: float) -> None:
+def _check_range(name: str, value: Any, below: float) -> None:
+    """Raise ValueError unless an option is a number from 0 to below a bound."""
     wrong = isinstance(value, bool) or not isinstance(value, Real)
     if wrong or not 0 <= float(value) < below:
         rule = "a finite number, 0 or more" + ("" if np.isinf(below) else f" and below {below:g}")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from normbench.engine.hessian import LANCZOS, blocks
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import BLOCK, DEEP
+from normbench.normalizers.decomposition import POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
 from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
 from normbench.theory.minimum import (
@@ -82,7 +82,7 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
         exact = linear.traits.quadratic and bound is not None
         gram = spectrum = (
             _spectrum(rows, train.shape[0], budget)
-            if linear.surrogate.whole
+            if linear.surrogate.holds_all_points
             else spectra.spectrum(rows)  # of few rows: it costs next to nothing
         )
         if bound is not None and spectrum is not None:
@@ -104,7 +104,7 @@ def _has_moments(train: Linear, budget: Budget) -> bool:
     width, classes = train.shape[1], train.shape[0]
     if isinstance(train.points, np.ndarray):
         return True
-    decomposed = Work(1.7 * width / classes, 8.0 * (DEEP + 2) * width**2)
+    decomposed = Work(1.7 * width / classes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
     return width <= spectra.MOST_FEATURES and budget.affords("the points' moments", decomposed)
 
 
@@ -165,7 +165,7 @@ def facts_work(train: Problem, x: NDArray[Any]) -> Work:
     """Return the work of the facts of a data set's own points x (P, N)."""
     raw = x.shape[1] + 1  # a scheme may keep few of the features
     passes = raw * (raw + 30 * raw**2 / (2 * len(x))) / np.prod(train.shape)
-    return Work(float(passes), 8.0 * (min(len(x), BLOCK) * x.shape[1] + 4 * raw**2))
+    return Work(float(passes), 8.0 * (min(len(x), POINTS_PER_BLOCK) * x.shape[1] + 4 * raw**2))
 
 
 def curvature_work(train: Problem) -> Work:
@@ -277,7 +277,7 @@ def _once(
     """Return what is found of sphered points; once for all schemes of the same affine scores."""
     surrogate = train.surrogate
     key = (what, train.cost, train.shape[0], len(surrogate), *more)
-    if not surrogate.whole:
+    if not surrogate.holds_all_points:
         before = known.decompositions.centred_rows
         aligned = train.points.map is not None and len(surrogate) == len(before)
         same = aligned and spans_the_same(sphere(before)[0], surrogate.moment_rows)

@@ -13,7 +13,7 @@ from scipy import linalg
 from normbench.engine.hessian import Hessian
 from normbench.engine.problem import Array, Linear
 from normbench.names import PARTLY, STRICTLY, UNDECIDED
-from normbench.normalizers.decomposition import blocks, mean_and_covariance, mean_of
+from normbench.normalizers.decomposition import blocks, compute_mean, mean_and_covariance
 from normbench.theory.separability import separates
 
 TOLERANCE = 1e-10  # of the gradient's norm, relative to that at zero weights
@@ -77,7 +77,7 @@ def penalty_of_basis(l2: float | Array, x: Array, basis: Array, variances: Array
     """
     if np.ndim(l2) == 0:
         return np.asarray(l2 / variances)
-    along = _products(basis, x, mean_of(x)).T / np.sqrt(variances)  # the points' axes, (N, r)
+    along = _products(basis, x, compute_mean(x)).T / np.sqrt(variances)  # the points' axes, (N, r)
     whole = np.diag(l2) if np.ndim(l2) == 1 else np.asarray(l2, dtype=np.float64)
     kept = along.T @ whole @ along
     across = linalg.null_space(along.T)
@@ -95,7 +95,7 @@ def sphered(problem: Linear) -> Linear:
     l2: float | Array = 0.0
     if np.any(problem.l2):
         l2 = penalty_of_basis(problem.l2, rows, basis, variances)
-    if problem.surrogate.whole:
+    if problem.surrogate.holds_all_points:
         return problem.on(basis, l2)
     mean = rows.mean(axis=0)
     axes = _products(basis, rows, mean).T / np.sqrt(variances)
@@ -149,7 +149,7 @@ def weights_of(scores: Array, z: Array) -> Array:
     The scores are affine in z; of several such weights, the shortest.
     """
     basis, variances = sphere(z)
-    mean = mean_of(z)
+    mean = compute_mean(z)
     scale = np.sqrt(variances)
     along = _products(basis, z, mean).T / scale  # the points' axes, (M, r)
     slopes = (scores @ basis / (len(z) * scale)) @ along.T

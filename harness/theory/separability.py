@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import blocks_of
+from normbench.datasets.on_disk.points import iterate_blocks
 from normbench.engine.problem import Array, Linear
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.budget import Work
@@ -39,7 +39,7 @@ def by_rule(problem: Linear) -> str:
     A penalty makes the cost grow with every slope, and every class that is there with its bias.
     """
     declared = problem.traits
-    if declared.quadratic or declared.pieces:
+    if declared.quadratic or declared.piecewise:
         return ATTAINED
     if declared.separable and _penalizes_all(problem.l2):
         classes = max(2, problem.shape[0])
@@ -62,7 +62,7 @@ def separates(problem: Linear, weights: Array) -> bool:
     """
     if not problem.traits.separable:
         return False
-    every = blocks_of(problem.points)
+    every = iterate_blocks(problem.points)
     return all(_separates(problem, weights, x, problem.targets[rows]) for rows, x in every)
 
 

@@ -15,7 +15,7 @@ from normbench.normalizers.decomposition import (
     Decompositions,
     Surrogate,
     mean_and_covariance,
-    rounding,
+    rounding_share,
 )
 from normbench.theory import spectra
 from normbench.theory.minimum import sphere
@@ -60,7 +60,7 @@ class OfPoints:
     def surrogate(self) -> Surrogate:
         """The points, or few of the same mean and covariance where they are read by blocks."""
         if isinstance(self.x, np.ndarray):
-            return Surrogate(self.x, whole=True)
+            return Surrogate(self.x, holds_all_points=True)
         return self.decompositions.surrogate
 
     @cached_property
@@ -106,5 +106,5 @@ def _facts(points: Surrogate) -> Facts:
         centred=max(1.0, float(variances[0])),
         standard=max(1.0, float(correlation[-1])),
         variances=np.maximum(variances, 0.0),
-        live=int(np.count_nonzero(correlation > rounding(len(scale)) * correlation[-1])),
+        live=int(np.count_nonzero(correlation > rounding_share(len(scale)) * correlation[-1])),
     )

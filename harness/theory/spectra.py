@@ -15,9 +15,9 @@ from scipy import linalg
 from normbench.engine.hessian import LinearHessian, with_penalty
 from normbench.normalizers.decomposition import (
     blocks,
+    compute_mean,
     mean_and_covariance,
-    mean_of,
-    rounding,
+    rounding_share,
     small_blocks,
 )
 
@@ -141,7 +141,7 @@ def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
 
     They are the one copy that is made, in the order that a decomposition in place takes.
     """
-    mean = mean_of(x)
+    mean = compute_mean(x)
     centred = np.empty(x.shape, order="F")
     for block in small_blocks(x):
         np.subtract(x[block], mean, out=centred[block])
@@ -160,7 +160,7 @@ def _rank(half: Array, points: int, mean: Array) -> int:
     if not live.any():
         return 0
     values = linalg.svdvals(half[:, live] / lengths[live])
-    return int(np.count_nonzero(values > rounding(half.shape[1]) * values[0]))
+    return int(np.count_nonzero(values > rounding_share(half.shape[1]) * values[0]))
 
 
 def gram_spectrum(x: NDArray[Any]) -> Spectrum:

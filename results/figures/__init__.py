@@ -14,7 +14,7 @@ NAMES = {
     "closer": "histories from iteration 1, of the schemes that a study names",
     "dial": "cost and error over a setting that has three values or more",
     "step_sizes": "final cost over the step size, with verdicts and predictions",
-    "phase_diagram": "step size x scheme, coloured by verdict",
+    "phase_diagram": "step size x scheme: what is left, the verdicts, and the predictions",
     "sharpness": "step x L / 2 along the path against 1 (record=[sharpness])",
     "contours": "the cost over two weights, with the descent's path (record=[contours])",
     "fit": "the fitted model over one feature (record=[fit])",

@@ -4,6 +4,8 @@ import re
 
 # Parts of which one alone in a group needs none.
 PART = r"<use[^>]*/>|<path[^>]*/>|<text[^>]*>[^<]*</text>"
+# CSS for the dark: lightness is inverted, hues stay, and the white ground becomes the page's.
+INVERTED = "filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen;"
 DEEP = 3  # groups within groups: of an axis, of a tick, of its mark
 
 

@@ -19,6 +19,7 @@ from normbench.results.compare import heldout
 from normbench.results.figures import NAMES, drawing
 from normbench.results.report import inline
 from normbench.results.report import page as report
+from normbench.results.safe import clean
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.stores import DEFAULT_STORE
@@ -41,6 +42,39 @@ class Table(pd.DataFrame):  # type: ignore[misc]
         return str(self.to_html())
 
 
+# Notebooks are dark where the system is, and where JupyterLab or VS Code has a dark theme.
+DARK = "body[data-jp-theme-light=false] .normbench svg, body.vscode-dark .normbench svg"
+STYLE = f"""
+.normbench p {{ max-width: 46rem; }}
+.normbench svg {{ display: block; width: 100%; max-width: 60rem; height: auto; }}
+.normbench th, .normbench td {{ text-align: left; white-space: nowrap; padding: .2em .8em; }}
+.normbench .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+{DARK} {{ {inline.INVERTED} }}
+@media (prefers-color-scheme: dark) {{
+  body:not([data-jp-theme-light=true]):not(.vscode-light) .normbench svg {{ {inline.INVERTED} }}
+}}
+"""
+
+
+def _html(table: pd.DataFrame) -> str:
+    """Return a table as HTML, numbers of four digits at most and to the right."""
+    cells = tables.cells(table)
+    for name in (name for name in tables.COSTS if name in table):
+        cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
+    if "excess left" in table:
+        shares = table["excess left"]
+        cells["excess left"] = [answer.share(one) if pd.notna(one) else "-" for one in shares]
+    looks = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
+
+    def row(tag: str, values: Sequence[str]) -> str:
+        pairs = zip(values, looks)
+        inside = "".join(f"<{tag}{look}>{escape(value)}</{tag}>" for value, look in pairs)
+        return f"<tr>{inside}</tr>"
+
+    body = "".join(row("td", values) for values in zip(*cells.values(), strict=True))
+    return f"<table><thead>{row('th', list(cells))}</thead><tbody>{body}</tbody></table>"
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """Schemes, compared: of `normbench.compare`, or as a store has them.
@@ -58,7 +92,7 @@ class Comparison:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Every run: one row a run and iteration.
+        """Every run, with one row a run and iteration.
 
         Columns: normalizer (with what tells it from others of that name), step_size, iteration,
         cost (mean over points), misclassifications (NaN for regression), verdict, and of points
@@ -75,7 +109,7 @@ class Comparison:
 
     @cached_property
     def histories(self) -> pd.DataFrame:
-        """The best run of each scheme: one row a run and iteration, as `results table` has it."""
+        """The best run of each scheme, one row a run and iteration, as `results table` has it."""
         return tables.histories(self.sweep)
 
     @cached_property
@@ -85,12 +119,12 @@ class Comparison:
 
     @cached_property
     def cross_validation(self) -> pd.DataFrame:
-        """One row a scheme: what `folds` found of points held out; empty without them."""
+        """What `folds` found of points held out, one row a scheme; empty without them."""
         return Table(heldout.cross_validated(self.sweep))
 
     @cached_property
     def sentence(self) -> str:
-        """The answer: which scheme is fastest, why, and how all of them end."""
+        """Which scheme is fastest, why, and how all of them end."""
         causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
         words = [headline.headline(self.sweep), *causes * (len(self.sweep.experiments) == 1)]
         return " ".join([*filter(None, words), answer.overall(self.sweep)])
@@ -142,11 +176,15 @@ class Comparison:
         return "\n\n".join([*self.notes, self.sentence, tables.text(self.table)])
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the sentence, why, the table, and the histories."""
-        rows = pd.DataFrame(tables.cells(self.table)).to_html(index=False, border=0)
-        words = "".join(f"<p>{escape(line)}</p>" for line in (*self.notes, self.sentence))
+        """Return what a notebook shows: the data, the answer, its cause in words and drawn."""
+        several = len(self.sweep.experiments) > 1
+        told = [*self.notes, headline.headline(self.sweep)]
+        told += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
+        title = ", ".join(self.sweep.experiments)
+        words = "".join(f"<p>{escape(clean.shown(line))}</p>" for line in told if line)
         why, histories = self._pictures("melt"), self._pictures("histories")
-        return f"{words}{why}{rows}{histories}"
+        head = f"<style>{STYLE}</style><h4>{escape(clean.shown(title))}</h4>"
+        return f'<div class="normbench">{head}{words}{why}{_html(self.table)}{histories}</div>'
 
     def _pictures(self, name: str) -> str:
         """Return a figure of every experiment that has it, as SVG elements."""
@@ -154,7 +192,7 @@ class Comparison:
             drawn = drawing.write(self.sweep, Path(folder), [name], kinds=["svg"])
             files = list(chain.from_iterable(drawn.values()))
             texts = [(file.stem, file.read_text(encoding="utf-8")) for file in files]
-        return "".join(inline.element(text, f"{stem}-") for stem, text in texts)
+        return "".join(inline.element(text, f"{clean.name(stem)}-") for stem, text in texts)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or (not hasattr(pd.DataFrame, name) and name not in self.frame):

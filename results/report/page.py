@@ -24,11 +24,14 @@ from normbench.results.store import state
 from normbench.results.store.errors import unwritable
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words import headings
+from normbench.results.words import headings, reasons
+from normbench.results.words.reasons import Found
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 FIRST = ("melt",)  # the figures above the tables
+# Figures that hold photographs, whose lightness is their content.
+IMAGES = ("colours", "components", "exemplars", "reconstruction", "weighted")
 LARGEST = 300_000  # characters: a figure of more points than that is embedded as a PNG
 Files = Mapping[str, Sequence[Path]]
 Table = dict[str, Any]  # see `_table`
@@ -86,6 +89,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         script=explorer.SCRIPT,
         script_hash=explorer.HASH,
         verdicts=names.VERDICTS,
+        inverted=inline.INVERTED,
     )
 
 
@@ -183,13 +187,15 @@ def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     return found
 
 
-def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return each scheme's paragraph of theory, where it has one."""
+def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Return each scheme's label, theory in three sentences, and all of it, where it has one."""
     said = names.EXPLANATION.column
     if said not in schemes:
         return []
     known = schemes[schemes[said].notna()]
-    return list(zip(known["label"], known[said]))
+    return [
+        (row["label"], reasons.in_short(Found.of_row(row)), row[said]) for row in as_rows(known)
+    ]
 
 
 def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | None]:
@@ -293,10 +299,11 @@ def _picture(section: str, part: Sweep, experiment: str, name: str, file: Path) 
     words = f"Figure: {found or f'{caption}, {experiment}.'} The numbers stand in the tables."
     caption = f"{found} ({caption}.)" if found else f"{caption}."
     prefix = f"{section}-{list(NAMES).index(name)}-"
+    shown = {"caption": caption, "words": words, "plot": name not in IMAGES}
     svg = file.with_suffix(".svg").read_text(encoding="utf-8")
     if len(svg) <= LARGEST:
-        return {"caption": caption, "words": words, "svg": inline.element(svg, prefix)}
-    return {"caption": caption, "words": words, "png": _png(part, experiment, name)}
+        return {**shown, "svg": inline.element(svg, prefix)}
+    return {**shown, "png": _png(part, experiment, name)}
 
 
 def _png(part: Sweep, experiment: str, name: str) -> str:

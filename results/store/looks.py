@@ -13,26 +13,26 @@ class Look(NamedTuple):
     line: str
 
 
-# Four of Okabe and Ito's, and colours as far from them and one another as a search found; no two
-# share a marker.
+# Three of Okabe and Ito's, and colours as far from them and one another as a search found, at a
+# contrast of 3 to 1 or more on white, and inverted on the dark; no two share a marker.
 LOOKS = {
     "identity": Look("#000000", "o", "-"),
-    "standard": Look("#e69f00", "s", "-"),
+    "standard": Look("#cc8040", "s", "-"),
     "pca_sphere": Look("#0072b2", "^", "-"),
     "zca_sphere": Look("#009e73", "v", "--"),
-    "centre": Look("#a6a1c9", "D", "-"),
-    "pca": Look("#d47ef8", "P", "-."),
+    "centre": Look("#7794b7", "D", "-"),
+    "pca": Look("#cb61f7", "P", "-."),
     "cholesky": Look("#4e0191", "X", ":"),
     "pca_cor": Look("#da5b0a", "<", "--"),
     "zca_cor": Look("#99004f", ">", "-."),
     "ledoit_wolf": Look("#562c03", "p", "--"),
-    "minmax": Look("#02c46c", "h", "-."),
+    "minmax": Look("#724ece", "h", "-."),
     "maxabs": Look("#293066", "*", ":"),
     "robust": Look("#be1ea7", "d", "--"),
     "quantile": Look("#0b3aca", "H", "-."),
     "power": Look("#9b56fa", "8", ":"),
     "unit_norm": Look("#aa6f3c", "$+$", "--"),
-    "chain": Look("#1bacff", "$\\times$", "-."),
+    "chain": Look("#9e00ed", "$\\times$", "-."),
     "pareto": Look("#300030", "$\\otimes$", "--"),
     "random_rotation": Look("#180050", "$\\oplus$", ":"),
 }

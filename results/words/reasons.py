@@ -5,7 +5,7 @@ from math import isclose, isfinite
 from typing import Any, NamedTuple
 
 from normbench import names
-from normbench.results.words.sentences import Said, listed, said
+from normbench.results.words.sentences import Said, listed, paragraph, said
 
 EQUAL = 1e-6  # relative: two thresholds nearer than that are one
 FLAT = 1e6  # times a step size: 2/L beyond that says that the cost is flat there, and no more
@@ -64,6 +64,12 @@ def of_scheme(found: Found) -> list[Said]:
         *_above(found),
         *least_cost(found),
     ]
+
+
+def in_short(found: Found) -> str:
+    """Return three sentences on a scheme: its threshold, what it does, and its best step."""
+    parts = (_threshold(found)[:1], _cause(found)[:1], _best(found)[:1])
+    return paragraph([one for part in parts for one in part])
 
 
 def _threshold(found: Found) -> list[Said]:

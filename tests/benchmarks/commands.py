@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ IMPORTS = (
 )
 NOTHING = "pass"
 FEW, MORE = 4, 24  # jobs of a sweep
+SIDE_BY_SIDE = 100  # jobs
 # Whole commands on a store that holds the default comparison: the words, and the most seconds.
 WHOLE = {
     "normbench again, all reused": ((), 1.2),
@@ -78,6 +80,9 @@ def command_rows(turns: int, only: str) -> Iterator[dict[str, Any]]:
     yield from _many(turns, only)
     if only in _title("a small job, fit and descent included"):
         yield _job()
+    name = f"one by one over two side by side, {SIDE_BY_SIDE} small jobs"
+    if only in name:
+        yield from _side_by_side(name, max(1, turns // 3))
     name = "three MNIST jobs beside two busy loops over quiet ones, seconds of the clock"
     if only in name:
         yield _crowded(name, max(1, turns // 10))
@@ -227,6 +232,30 @@ def _job() -> dict[str, Any]:
             spent[jobs] = of_children() - before
     seconds = (spent[MORE] - spent[FEW]) / (MORE - FEW)
     return _seconds("a small job, fit and descent included", seconds, 0.15)
+
+
+def _side_by_side(name: str, turns: int) -> Iterator[dict[str, Any]]:
+    """Seconds of small jobs one after the other over those in two processes, in turns.
+
+    And the processor's seconds a job of either: the second process should add none but its start.
+    """
+    words = ["dataset=iris", "cost=multiclass_softmax", "normalizer=standard", "start=normal"]
+    words += [f"seed=range(0,{SIDE_BY_SIDE})", "iterations=50", "step_sizes=[0.1,1]", "figures=[]"]
+    sides = {"one by one": [], "side by side": ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]}
+    seconds: dict[str, list[float]] = {side: [] for side in sides}
+    used: dict[str, list[float]] = {side: [] for side in sides}
+    for _ in range(turns):
+        for side, own in sides.items():
+            with tempfile.TemporaryDirectory() as work_folder:
+                tick, before = time.perf_counter(), of_children()
+                _python(["-m", "normbench", *words, *own], work_folder)
+                seconds[side].append(time.perf_counter() - tick)
+                used[side].append(of_children() - before)
+    value = ratio(seconds["one by one"], seconds["side by side"])
+    yield {"name": name, "ratio": value, "sense": "at least", "target": 1.7, "met": value >= 1.7}
+    for side in sides:
+        spent = median(used[side]) / SIDE_BY_SIDE
+        yield {"name": _title(f"a job of them, {side}"), "ratio": spent}
 
 
 def _memory(name: str, precision: str, fold: bool, target: float) -> dict[str, Any]:

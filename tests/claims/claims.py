@@ -103,7 +103,7 @@ class Witness:
 
     def case(self):
         """The case by Gordan's and Stiemke's theorems; None for too many margins."""
-        if self.traits.pieces or self.traits.quadratic:
+        if self.traits.piecewise or self.traits.quadratic:
             return "attained"
         rows = self.margins() if len(self.z) * self.job.dataset.classes <= 1200 else None
         if rows is None:
@@ -307,7 +307,7 @@ CHECKS = {
     "above": _above,
     "above_start": _side,
     "above_best": _side,
-    "no_threshold": lambda see, said: [see.traits.pieces == "linear"],
+    "no_threshold": lambda see, said: [see.traits.piecewise == "linear"],
     "undecided": lambda see, said: [],
     **{
         name: _least(name)

@@ -71,7 +71,7 @@ def launch(tmp_path, monkeypatch):
         monkeypatch.setattr(launcher, "_executor", executor)
         launcher.config = OmegaConf.create({"hydra": {"sweep": {"dir": str(tmp_path)}}})
         words = [[f"seed={n}"] for n in range(jobs)]
-        return launcher.launch(words, initial_job_idx=first), tasks
+        return launcher.launch(list(enumerate(words, first))), tasks
 
     return run
 

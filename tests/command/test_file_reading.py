@@ -17,7 +17,7 @@ from normbench.datasets.on_disk.npy import NpyPoints
 def points(tmp_path, monkeypatch):
     """Points of a file, the only one; the clock is at 10 s."""
     np.save(tmp_path / "X.npy", np.zeros((1000, 4)))
-    monkeypatch.setattr(files_on_disk, "in_use", set())
+    monkeypatch.setattr(files_on_disk, "open_points", set())
     monkeypatch.setattr(time, "monotonic", lambda: 10.0)
     points = NpyPoints("dataset.path=X.npy", tmp_path / "X.npy")
     points.count(-points.bytes_read)
@@ -36,17 +36,17 @@ def test_bytes_and_the_time_that_is_left_are_told(points, monkeypatch):
 
 
 def test_a_file_that_is_opened_later_is_told_of_from_its_first_byte(points, monkeypatch):
-    files_on_disk.in_use.clear()
+    files_on_disk.open_points.clear()
     reading = FileReading("job 1")
     points.count(points.opened.stamp[0] // 2)
-    files_on_disk.in_use.add(points)
+    files_on_disk.open_points.add(points)
     monkeypatch.setattr(time, "monotonic", lambda: 20.0)
     assert reading.lines()[0].endswith("GB read, 10 s left")
 
 
 def test_lines_come_by_themselves_until_the_first_iteration(points, monkeypatch, capsys):
     monkeypatch.undo()
-    monkeypatch.setattr(files_on_disk, "in_use", {points})
+    monkeypatch.setattr(files_on_disk, "open_points", {points})
     monkeypatch.setattr(file_reading, "FIRST", 0.01)
     monkeypatch.setattr(file_reading, "QUIET_SECONDS", 0.01)
     progress, said = Progress("job"), ""

@@ -41,6 +41,7 @@ def grid():
         plain = [word for word in arguments if "," not in word and "(" not in word]
         plain.append("hydra.sweeper._target_=none.at.All")  # as if it were another's
         master = loader.load_configuration("config", plain, RunMode.MULTIRUN)
+        OmegaConf.set_readonly(master.hydra, True)  # as it is while a sweep runs
         return Grid(loader, master, arguments, held)
 
     return make

@@ -108,12 +108,20 @@ def test_a_class_and_a_file_of_ones_own_are_answered_with_how_they_are_named():
 )
 def test_a_flag_that_is_a_setting_is_answered_without_dashes(words, typed):
     with pytest.raises(UserError, match=f"without dashes; type {typed}$"):
-        line.run(words, lambda config: None)
+        line.run(words)
     assert of_flag("--zzz", None) == ""
 
 
+def test_a_name_that_is_no_settings_is_told_before_hydra_starts(monkeypatch):
+    monkeypatch.setattr("normbench.command.sweep.hydras_own.started", None)
+    with pytest.raises(UserError, match=r"^lrr: no such setting; "):
+        line.run(["iterations=5", "lrr=1"])
+    with pytest.raises(TypeError):  # a folder of the user's own options may have it
+        line.run(["lrr=1", "--config-dir", "."])
+
+
 def test_the_version_is_told(capsys):
-    line.run(["--version"], lambda config: None)
+    line.run(["--version"])
     assert capsys.readouterr().out.startswith("normbench 0.")
 
 
@@ -148,7 +156,7 @@ class FakeHydra:
 
 def test_a_study_without_its_data_runs_on_others_and_says_so(capsys):
     hydra, words = FakeHydra(), ["experiment=textbook/breast_cancer", "seed=1"]
-    line._compare(hydra, words, words, lambda config: None)
+    line._compare(hydra, words, words)
     ((overrides, typed),) = hydra.runs
     assert overrides == typed
     assert overrides[:3] == [*words, "dataset=breast_cancer"]
@@ -157,5 +165,5 @@ def test_a_study_without_its_data_runs_on_others_and_says_so(capsys):
     assert "its numbers are not those of its source: dataset=breast_cancer" in told
     for others in (["experiment=textbook/mnist"], ["dataset=mnist"], []):
         with pytest.raises(MissingFileError):
-            line._compare(hydra, others, others, lambda config: None)
+            line._compare(hydra, others, others)
     assert study.stand_in([*words, "dataset=wine"]) == ()

@@ -23,7 +23,7 @@ from normbench.command.sweep.progress import (
 )
 from normbench.datasets.on_disk.npy import NpyPoints, npy
 from normbench.datasets.on_disk.row_groups import RowGroups
-from normbench.datasets.on_disk.taken import Taken
+from normbench.datasets.on_disk.row_selection import SelectedRows
 
 X = np.arange(3000.0).reshape(500, 6)
 
@@ -207,7 +207,7 @@ def test_of_a_parquet_file_the_columns_that_are_read_are_counted(tmp_path):
 
 def test_both_parts_of_one_file_are_counted_once(file, clock):
     points = NpyPoints("dataset.path=X.npy", file)
-    parts = [Taken(points, np.arange(500) % 2 == part) for part in (0, 1)]
+    parts = [SelectedRows(points, np.arange(500) % 2 == part) for part in (0, 1)]
     parts[0][:]
     read = reading(SimpleNamespace(x=parts[0], x_test=parts[1]))
     clock[0] += 2

@@ -1,17 +1,29 @@
-"""Ctrl-C while joblib's processes begin: one line, and no traceback of theirs."""
+"""Joblib's processes: Ctrl-C while they begin is one line, and they end with their command."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from normbench.command.sweep.hydras_own import deaf_workers
+from normbench.command.sweep.launching import guarded_workers
 
 pytestmark = pytest.mark.slow
 
+PATIENCE = 60.0  # seconds; joblib's own is 300
+KILLED = """
+import os, signal
+from joblib.externals.loky import get_reusable_executor
+from normbench.command.sweep.launching import guarded_workers
+
+with guarded_workers():
+    executor = get_reusable_executor(2, timeout=600)
+    print(executor.submit(os.getpid).result(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 WORDS = ("normalizer=standard,identity", "iterations=5", "step_sizes=[1]", "hydra/launcher=joblib")
 
 
@@ -23,9 +35,20 @@ def hears():
 def test_a_worker_does_not_hear_it_and_the_sweep_does():
     from joblib import Parallel, delayed
 
-    with deaf_workers(type("JoblibLauncher", (), {})()):
+    with guarded_workers():
         assert Parallel(n_jobs=2)(delayed(hears)() for _ in range(4)) == [False] * 4
     assert hears()
+
+
+def test_a_worker_ends_whose_command_is_killed_before_its_first_job(tmp_path):
+    with (tmp_path / "worker").open("w") as out:  # a pipe would wait for the worker's end
+        killed = subprocess.run([sys.executable, "-c", KILLED], stdout=out, stderr=out)
+    assert killed.returncode == -signal.SIGKILL
+    worker = Path("/proc") / (tmp_path / "worker").read_text().split()[0]
+    until = time.monotonic() + PATIENCE
+    while worker.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not worker.exists()
 
 
 @pytest.mark.parametrize("share", [0.4, 0.55, 0.7, 0.85])

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.datasets import Drawn, UserError, fold, make_dataset, part
-from normbench.datasets.augment import augmented
+from normbench.datasets import Sampling, UserError, hold_out, hold_out_fold, make_dataset
+from normbench.datasets.augment import add_noisy_copies
 from normbench.datasets.files import Options, table_dataset
 
 RNG = np.random.default_rng(6)
@@ -20,7 +20,7 @@ DATA = make_dataset(
 
 
 def noise(kind, copies=100, share=0.2):
-    made = augmented(DATA, kind, copies, share, seed=0)
+    made = add_noisy_copies(DATA, kind, copies, share, seed=0)
     return made.x[len(X) :] - np.tile(X, (copies, 1))
 
 
@@ -29,7 +29,7 @@ def covariance(x):
 
 
 def test_points_come_first_and_copies_keep_their_targets():
-    made = augmented(DATA, "aligned", 3, 0.2, seed=0)
+    made = add_noisy_copies(DATA, "aligned", 3, 0.2, seed=0)
     assert (made.x[:400] == X).all()
     assert made.x.shape == (1600, 3)
     assert (made.y == np.tile(DATA.y, 4)).all()
@@ -43,7 +43,7 @@ def test_aligned_noise_has_the_shape_of_the_points():
     found, wanted = covariance(noise("aligned")), 0.04 * covariance(X)
     root = np.linalg.cholesky(np.linalg.inv(wanted))
     assert root.T @ found @ root == pytest.approx(np.eye(3), abs=0.03)
-    aligned = augmented(DATA, "aligned", 100, 0.2, seed=0).x
+    aligned = add_noisy_copies(DATA, "aligned", 100, 0.2, seed=0).x
     conditions = [np.linalg.cond(covariance(x)) for x in (X, aligned)]
     assert conditions[1] == pytest.approx(conditions[0], rel=0.03)
 
@@ -54,21 +54,21 @@ def test_round_noise_is_as_large_and_alike_in_all_directions():
 
 
 def test_the_seed_and_the_share_make_the_noise():
-    first, again = (augmented(DATA, "round", 1, 0.2, seed=1) for _ in range(2))
+    first, again = (add_noisy_copies(DATA, "round", 1, 0.2, seed=1) for _ in range(2))
     assert first.fingerprint == again.fingerprint
-    assert first.fingerprint != augmented(DATA, "round", 1, 0.2, seed=2).fingerprint
+    assert first.fingerprint != add_noisy_copies(DATA, "round", 1, 0.2, seed=2).fingerprint
     assert noise("round", 1, 0.4) == pytest.approx(2 * noise("round", 1, 0.2))
 
 
 def test_large_points_do_not_overflow_and_types_stay():
     huge = make_dataset("huge", X * 1e148, source="-")
-    assert np.isfinite(augmented(huge, "aligned", 1, 0.2, seed=0).x).all()
+    assert np.isfinite(add_noisy_copies(huge, "aligned", 1, 0.2, seed=0).x).all()
     small = make_dataset("small", X.astype(np.float32), source="-", precision="float32")
-    assert augmented(small, "round", 1, 0.2, seed=0).x.dtype == np.float32
+    assert add_noisy_copies(small, "round", 1, 0.2, seed=0).x.dtype == np.float32
 
 
 def test_without_a_kind_there_are_no_copies():
-    assert augmented(DATA, None, 5, 0.2, seed=0) is DATA
+    assert add_noisy_copies(DATA, None, 5, 0.2, seed=0) is DATA
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_without_a_kind_there_are_no_copies():
 )
 def test_a_mistake_is_told(arguments, words):
     with pytest.raises(UserError, match=words):
-        augmented(DATA, *arguments, seed=0)
+        add_noisy_copies(DATA, *arguments, seed=0)
 
 
 FEW = make_dataset("few", X[:60], DATA.y[:60], class_names=["no", "yes"], source="-")
@@ -92,15 +92,17 @@ FEW = make_dataset("few", X[:60], DATA.y[:60], class_names=["no", "yes"], source
 @pytest.mark.parametrize("kind", ["aligned", "round"])
 @pytest.mark.parametrize("fit_on", ["train", "all"])
 def test_a_fold_trains_on_its_own_points_and_copies_of_them_alone(kind, fit_on):
-    drawn = Drawn(folds=5, repeats=2, split_seed=3, augment=kind, augment_copies=3, fit_on=fit_on)
-    data = drawn.of(FEW)
+    drawn = Sampling(
+        folds=5, repeats=2, split_seed=3, augment=kind, augment_copies=3, fit_on=fit_on
+    )
+    data = drawn.apply(FEW)
     assert data.x.shape == (240, 3)
     for repeat, numbers in enumerate(data.folds):
         assert numbers.shape == (60,)
         for number in range(5):
             held = numbers == number
-            there = fold(data, repeat, number)
-            by_hand = augmented(part(FEW, held), kind, 3, 0.2, seed=3 + repeat)
+            there = hold_out_fold(data, repeat, number)
+            by_hand = add_noisy_copies(hold_out(FEW, held), kind, 3, 0.2, seed=3 + repeat)
             for name in ("x", "y", "x_test", "y_test"):
                 np.testing.assert_array_equal(getattr(there, name), getattr(by_hand, name))
             assert there.fit_on == fit_on
@@ -113,9 +115,9 @@ def test_a_fold_trains_on_its_own_points_and_copies_of_them_alone(kind, fit_on):
 def test_the_gaps_of_a_fold_are_filled_by_its_own_points_before_they_are_copied():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 50.0, 7.0, np.nan] * 5, "y": list("pqqppq") * 5})
     table = table_dataset("t", frame, -1, "classes", Options((), (), "median", ()), source="made")
-    data = Drawn(folds=3, augment="round", augment_noise=1e-9).of(table)
+    data = Sampling(folds=3, augment="round", augment_noise=1e-9).apply(table)
     for number in range(3):
-        there = fold(data, 0, number)
+        there = hold_out_fold(data, 0, number)
         own = frame["a"][data.folds[0] != number]
         filled = own.fillna(own.median())
         np.testing.assert_allclose(there.x[:, 0], [*filled, *filled], atol=1e-6)
@@ -123,11 +125,23 @@ def test_the_gaps_of_a_fold_are_filled_by_its_own_points_before_they_are_copied(
 
 def test_no_copy_of_a_point_that_is_held_out_is_trained_on():
     # Noise so small that each copy is nearest to its own point: the least distance is 0.06.
-    data = Drawn(folds=5, augment="aligned", augment_copies=2, augment_noise=1e-6).of(FEW)
+    data = Sampling(folds=5, augment="aligned", augment_copies=2, augment_noise=1e-6).apply(FEW)
     for number in range(5):
-        there = fold(data, 0, number)
+        there = hold_out_fold(data, 0, number)
         copies = there.x[len(FEW.x) - len(there.x_test) :]
         origin = np.abs(copies[:, None] - FEW.x).max(axis=2).argmin(axis=1)
         held = np.flatnonzero(data.folds[0] == number)
         assert set(origin) == set(range(60)) - set(held)
         assert (np.bincount(origin)[np.unique(origin)] == 2).all()
+
+
+def test_the_signs_of_eigenvectors_do_not_matter(monkeypatch):
+    plain = noise("aligned", 2)
+    solve = np.linalg.eigh
+
+    def mirrored(matrix):
+        values, vectors = solve(matrix)
+        return values, vectors * [1, -1, -1]
+
+    monkeypatch.setattr(np.linalg, "eigh", mirrored)
+    assert noise("aligned", 2) == pytest.approx(plain, rel=1e-9, abs=1e-12)

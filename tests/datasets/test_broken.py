@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from normbench.datasets import UserError
-from normbench.datasets.broken import KINDS, broken
+from normbench.datasets.broken import DEFECTS, broken
 
 
 def test_each_kind_breaks_what_it_says():
-    sound, constant, duplicate, few, offset, single = (broken(kind) for kind in KINDS)
+    sound, constant, duplicate, few, offset, single = (broken(kind) for kind in DEFECTS)
     values = np.linalg.eigvalsh(np.cov(sound.x.T, bias=True))
     assert values[[0, -1]] == pytest.approx([0.01, 1])
     np.testing.assert_array_equal(constant.x, np.c_[sound.x[:, :-1], np.ones(200)])
@@ -21,7 +21,7 @@ def test_each_kind_breaks_what_it_says():
     assert {data.task for data in (sound, few, single)} == {"binary"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DEFECTS)
 def test_the_scale_is_that_of_all_points(kind):
     plain, large = broken(kind, seed=3), broken(kind, 1e6, seed=3)
     assert large.x == pytest.approx(1e6 * plain.x.astype(float), rel=1e-6)

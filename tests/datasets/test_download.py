@@ -11,7 +11,7 @@ import pooch
 import pytest
 
 from normbench.datasets import UserError, download
-from normbench.datasets.download import Remote, fetch
+from normbench.datasets.download import RemoteFile, fetch
 
 CONTENT = b"the whole file " * 10_000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -52,7 +52,7 @@ def server(monkeypatch):
 
 
 def remote(server, *kinds, folder=""):
-    return Remote("file.bin", SHA256, tuple(f"{server.url}/{kind}/x" for kind in kinds), folder)
+    return RemoteFile("file.bin", SHA256, tuple(f"{server.url}/{kind}/x" for kind in kinds), folder)
 
 
 def test_a_file_that_is_there_is_not_downloaded(server, tmp_path):
@@ -71,7 +71,7 @@ def test_a_missing_file_comes_from_the_first_mirror_that_has_it(server, tmp_path
 
 
 def test_no_mirror_leaves_nothing_behind(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "SECONDS", (0.2, 0.2))
+    monkeypatch.setattr(download, "CONNECT_AND_READ_SECONDS", (0.2, 0.2))
     kinds = ("none", "other", "cut", "silent")
     with pytest.raises(UserError) as caught:
         fetch(remote(server, *kinds, folder="sub"), str(tmp_path))
@@ -121,4 +121,4 @@ def test_on_a_terminal_a_progress_bar_names_the_file(server, tmp_path, monkeypat
 @pytest.mark.parametrize("folder", [None, "", 3])
 def test_a_data_folder_is_a_path(folder):
     with pytest.raises(UserError, match="data_dir="):
-        fetch(Remote("file.bin", SHA256, ()), folder)
+        fetch(RemoteFile("file.bin", SHA256, ()), folder)

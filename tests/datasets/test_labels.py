@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normbench.datasets import UserError, encode, label_dataset
+from normbench.datasets import UserError, encode_labels, label_dataset
 
 X = np.arange(8.0).reshape(4, 2)
 
@@ -23,7 +23,7 @@ X = np.arange(8.0).reshape(4, 2)
     ],
 )
 def test_labels_are_sorted_and_counted_from_0(labels, names):
-    indices, found = encode("made", labels)
+    indices, found = encode_labels("made", labels)
     assert found == names
     assert indices.tolist() == [1, 0, 1, 0]
 
@@ -31,7 +31,7 @@ def test_labels_are_sorted_and_counted_from_0(labels, names):
 @pytest.mark.parametrize("gap", [None, float("nan"), pd.NA])
 def test_a_missing_label_is_named(gap):
     with pytest.raises(UserError, match="target of point 2"):
-        encode("made", np.array(["a", "b", gap, "a"], dtype=object))
+        encode_labels("made", np.array(["a", "b", gap, "a"], dtype=object))
 
 
 @pytest.mark.parametrize(

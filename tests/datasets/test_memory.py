@@ -6,12 +6,12 @@ import pytest
 from normbench import compare
 from normbench.datasets import UserError, values
 from normbench.datasets.values import (
-    available,
+    available_bytes,
     limit_memory,
     limited_memory,
-    memory_size,
+    parse_memory_size,
     refuse_larger,
-    resident,
+    resident_bytes,
 )
 
 
@@ -30,7 +30,7 @@ from normbench.datasets.values import (
     ],
 )
 def test_a_size_is_a_number_with_a_unit_or_none(written, size):
-    assert memory_size(written) == size
+    assert parse_memory_size(written) == size
 
 
 @pytest.mark.parametrize(
@@ -38,26 +38,26 @@ def test_a_size_is_a_number_with_a_unit_or_none(written, size):
 )
 def test_what_is_no_size_is_told_in_one_line(written):
     with pytest.raises(UserError, match=r"^memory=.*: must be a size such as 1GiB") as told:
-        memory_size(written)
+        parse_memory_size(written)
     assert "\n" not in str(told.value)
 
 
 def test_what_is_free_is_what_the_limit_leaves_beside_what_is_held(monkeypatch):
-    without = available()
-    monkeypatch.setattr(values, "resident", lambda: 300 << 20)
+    without = available_bytes()
+    monkeypatch.setattr(values, "resident_bytes", lambda: 300 << 20)
     with limited_memory("400MiB"):
-        assert available() == 100 << 20
-        monkeypatch.setattr(values, "resident", lambda: 450 << 20)
-        assert available() == 0
+        assert available_bytes() == 100 << 20
+        monkeypatch.setattr(values, "resident_bytes", lambda: 450 << 20)
+        assert available_bytes() == 0
         limit_memory("400MiB")  # the same again, as of the next job: what is held may be data
         with pytest.raises(UserError, match=r"^x=1: .* of what memory=400MiB leaves free\) may be"):
             refuse_larger("x=1", 1000, "choose less")
     assert values._limits == [None]
-    assert available() > min(without, 1 << 60) / 2
+    assert available_bytes() > min(without, 1 << 60) / 2
 
 
 def test_a_limit_below_what_the_program_takes_says_what_it_takes(monkeypatch):
-    monkeypatch.setattr(values, "resident", lambda: 310 << 20)
+    monkeypatch.setattr(values, "resident_bytes", lambda: 310 << 20)
     told = r"^memory=200MiB: the program itself takes 310 MiB; set 375MiB at least, or null"
     with pytest.raises(UserError, match=told), limited_memory("200MiB"):
         pass
@@ -67,9 +67,9 @@ def test_a_limit_below_what_the_program_takes_says_what_it_takes(monkeypatch):
 
 
 def test_what_is_resident_grows_with_what_is_held():
-    before = resident()
+    before = resident_bytes()
     held = np.ones(4 << 20)
-    assert 24 << 20 < resident() - before < 64 << 20
+    assert 24 << 20 < resident_bytes() - before < 64 << 20
     assert held[-1] == 1
 
 

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from normbench.datasets import UserError, encode, make_dataset
+from normbench.datasets import UserError, encode_labels, make_dataset
 from normbench.datasets.on_disk import points
-from normbench.datasets.on_disk.npy import NpyPoints, npy, read_as
+from normbench.datasets.on_disk.npy import NpyPoints, choose_dtype, npy
 from normbench.datasets.on_disk.points import Points
 from tests.datasets.reading import wrong_spans
 
@@ -22,7 +22,7 @@ KINDS = ("?", "i1", "u1", "i2", ">u2", "i4", "u4", "i8", "u8", "f2", "f4", ">f4"
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(points, "BLOCK_BYTES", 40 * X[0].nbytes)
-    monkeypatch.setattr("normbench.datasets.on_disk.npy.PIECE", 1000)
+    monkeypatch.setattr("normbench.datasets.on_disk.npy.CACHE_BYTES", 1000)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_every_kind_of_number_is_read_as_it_is(tmp_path, kind):
     np.save(tmp_path / "X.npy", x)
     read = opened(tmp_path / "X.npy")
     assert read.shape == (500, 6)
-    assert read.dtype == read_as(x.dtype)
+    assert read.dtype == choose_dtype(x.dtype)
     for rows in (slice(0, 500), slice(3, 4), slice(100, 477), slice(7, 7), slice(-5, None)):
         assert np.array_equal(read[rows], x[rows].astype(read.dtype))
     out = np.full((500, 6), -7.0)
@@ -55,7 +55,7 @@ def test_every_kind_of_number_is_read_as_it_is(tmp_path, kind):
 
 
 def test_float32_is_read_where_it_holds_every_number():
-    single = {kind for kind in KINDS if read_as(np.dtype(kind)) == np.float32}
+    single = {kind for kind in KINDS if choose_dtype(np.dtype(kind)) == np.float32}
     assert single == {"?", "i1", "u1", "i2", ">u2", "f2", "f4", ">f4"}
 
 
@@ -70,9 +70,9 @@ def test_the_data_set_is_that_of_the_arrays_in_memory_or_not(file, kind):
     blocks, array = (npy(*settings, *test, in_blocks=given) for given in (True, None))
     assert isinstance(blocks.x, Points)
     assert isinstance(array.x, np.ndarray)
-    y, names = encode("made", LABELS)
+    y, names = encode_labels("made", LABELS)
     more = {"x_test": x[:77], "y_test": y[:77], "class_names": names, "source": ""}
-    made = make_dataset("X", x, y, precision=str(read_as(x.dtype)), **more)
+    made = make_dataset("X", x, y, precision=str(choose_dtype(x.dtype)), **more)
     for data in (blocks, array):
         assert data.fingerprint == made.fingerprint
         assert data.name == "X"
@@ -85,10 +85,10 @@ def test_the_data_set_is_that_of_the_arrays_in_memory_or_not(file, kind):
 def test_points_are_read_in_blocks_where_a_quarter_of_the_memory_is_less(file, monkeypatch):
     for free, held in ((4 * X.nbytes, True), (4 * X.nbytes - 4, False)):
         monkeypatch.setattr(
-            "normbench.datasets.on_disk.files_on_disk.available", lambda free=free: free
+            "normbench.datasets.on_disk.files_on_disk.available_bytes", lambda free=free: free
         )
         assert isinstance(npy(str(file)).x, np.ndarray) == held
-    monkeypatch.setattr("normbench.datasets.values.available", lambda: 1000)
+    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(UserError, match=r"^dataset\.in_blocks=false: takes 2.4e-05 GB of memory"):
         npy(str(file), in_blocks=False)
 

@@ -1,5 +1,9 @@
 """OpenML through scikit-learn, which is replaced: no test needs a network."""
 
+import hashlib
+import io
+import json
+from email.message import Message
 from urllib.error import HTTPError, URLError
 
 import pandas as pd
@@ -75,3 +79,72 @@ def test_the_options_are_checked(wrong, asked, tmp_path):
     with pytest.raises(UserError, match="dataset"):
         openml(str(tmp_path), **wrong)
     assert asked == []
+
+
+ARFF = b"@relation x\n@attribute a numeric\n@attribute c {u,v}\n@data\n" + b"1,u\n2,v\n3,u\n4,v\n"
+ABOUT = {
+    **{"id": "1", "name": "x", "version": "1", "status": "active", "format": "ARFF", "tag": []},
+    **{"description": "d", "licence": "l", "file_id": "7", "default_target_attribute": "c"},
+    **{"url": "https://www.openml.org/data/v1/download/7/x.arff"},
+    "md5_checksum": hashlib.md5(ARFF).hexdigest(),
+}
+COLUMNS = [
+    {
+        **{"index": str(number), "name": name, "data_type": kind, "is_target": target},
+        **{"is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0"},
+    }
+    for number, (name, kind, target) in enumerate(
+        [("a", "numeric", "false"), ("c", "nominal", "true")]
+    )
+]
+ANSWERS = {
+    "about": {"data_set_description": ABOUT},
+    "features": {"data_features": {"feature": COLUMNS}},
+    "qualities": {"data_qualities": {"quality": []}},
+    "download": ARFF,
+}
+MALFORMED = {
+    **{
+        f"{part}: {text!r}": {part: text}
+        for part in ("about", "features")
+        for text in (b"", b"<html>", b"[]", b"null", b"[" * 100_000, b"\xff\xfe")
+    },
+    "no keys": {"about": {"data_set_description": {}}},
+    "no format": {"about": {"data_set_description": {**ABOUT, "format": None}}},
+    "one feature": {"features": {"data_features": {"feature": COLUMNS[0]}}},
+    "another file": {"download": ARFF + b"5,u\n"},
+    "no table": {"download": b"<html>"},
+}
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """Return a function that sets what openml.org answers."""
+
+    def answer(parts):
+        def urlopen(request, *_, **__):
+            address = request.full_url
+            part = next((name for name in ANSWERS if f"/{name}/" in address), "about")
+            content = parts.get(part, ANSWERS[part])
+            text = content if isinstance(content, bytes) else json.dumps(content).encode()
+            stream = io.BytesIO(text)
+            stream.info = Message
+            return stream
+
+        monkeypatch.setattr("sklearn.datasets._openml.urlopen", urlopen)
+
+    return answer
+
+
+def test_an_answer_is_read(answered, tmp_path):
+    answered({})
+    data = openml(str(tmp_path), id=1)
+    assert (data.x.shape, data.class_names) == ((4, 1), ("u", "v"))
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_a_malformed_answer_is_refused_in_one_line(kind, answered, tmp_path):
+    answered(MALFORMED[kind])
+    with pytest.raises(UserError, match="cannot be had from OpenML") as caught:
+        openml(str(tmp_path), id=1)
+    assert "\n" not in str(caught.value)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from normbench.datasets import Drawn, UserError, make_dataset
+from normbench.datasets import Sampling, UserError, make_dataset
 from normbench.datasets.on_disk import points
 from normbench.datasets.on_disk.content import digest
 from normbench.datasets.on_disk.points import Points
@@ -65,9 +65,9 @@ def test_what_is_no_finite_number_is_told_as_of_an_array(value, part):
 def test_marks_say_which_rows_are_others():
     read = Read(X.copy())
     make_dataset("made", read, source="made")
-    assert read.marks.changed(read) is None
+    assert read.checksums.find_change(read) is None
     read.x[500, 2] += 1
-    assert read.marks.changed(read) == (476, 503)  # the block of 28 rows
+    assert read.checksums.find_change(read) == (476, 503)  # the block of 28 rows
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_what_takes_points_in_memory_is_refused(settings, told):
     data = make_dataset("made", Read(X), source="made", x_test=X[:5])
     settings.pop("test_fraction", None)
     with pytest.raises(UserError, match=f"^{told}: takes points that are held in memory") as error:
-        Drawn(**settings).of(data)
+        Sampling(**settings).apply(data)
     assert "\n" not in str(error.value)

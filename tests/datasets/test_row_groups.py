@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from normbench.datasets import Drawn, UserError
+from normbench.datasets import Sampling, UserError
 from normbench.datasets.files import parquet
 from normbench.datasets.on_disk import points, row_groups
 from normbench.datasets.on_disk.points import Points
@@ -56,8 +56,8 @@ def test_the_data_set_is_that_of_the_table_in_memory(file, settings):
     assert np.array_equal(blocks.y, whole.y)
     for name in ("name", "task", "feature_names", "class_names", "fingerprint"):
         assert getattr(blocks, name) == getattr(whole, name)
-    drawn = Drawn(points=400, test_fraction=0.3, split_seed=2)
-    assert drawn.of(blocks).fingerprint == drawn.of(whole).fingerprint
+    drawn = Sampling(points=400, test_fraction=0.3, split_seed=2)
+    assert drawn.apply(blocks).fingerprint == drawn.apply(whole).fingerprint
 
 
 def test_an_index_of_pandas_is_no_feature(tmp_path):
@@ -69,9 +69,9 @@ def test_an_index_of_pandas_is_no_feature(tmp_path):
 def test_any_rows_are_read_by_many_threads_and_a_pass_decodes_each_group_once(file, monkeypatch):
     read = RowGroups("x", file, ("d", "a"))
     chosen, groups = X[:, [3, 0]], []
-    whole = RowGroups._decoded
+    whole = RowGroups._decode_group
     monkeypatch.setattr(
-        RowGroups, "_decoded", lambda *parts: groups.append(parts[2]) or whole(*parts)
+        RowGroups, "_decode_group", lambda *parts: groups.append(parts[2]) or whole(*parts)
     )
     for first in range(0, 500, 30):
         assert np.array_equal(read[first : first + 30], chosen[first : first + 30])
@@ -87,10 +87,10 @@ def test_any_rows_are_read_by_many_threads_and_a_pass_decodes_each_group_once(fi
 def test_a_table_is_read_by_row_groups_where_a_quarter_of_the_memory_is_less(file, monkeypatch):
     size = 8 * TABLE.size
     for free, held in ((4 * size, True), (4 * size - 4, False)):
-        monkeypatch.setattr(row_groups, "available", lambda free=free: free)
+        monkeypatch.setattr(row_groups, "available_bytes", lambda free=free: free)
         data = parquet(str(file), "label")
         assert isinstance(data.x, np.ndarray) == held
-    monkeypatch.setattr("normbench.datasets.values.available", lambda: 1000)
+    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(
         UserError, match=r"takes 3.6e-05 GB of memory.* leave dataset\.in_blocks out"
     ):

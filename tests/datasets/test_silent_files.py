@@ -31,7 +31,7 @@ def test_a_file_that_gives_nothing_is_waited_for_no_longer_than_that(kind, tmp_p
     path = tmp_path / f"my.{kind}"
     os.mkfifo(path)
     monkeypatch.setattr(files_on_disk.Path, "is_file", lambda file: True)
-    monkeypatch.setattr(files_on_disk, "PATIENCE", 0.05)
+    monkeypatch.setattr(files_on_disk, "FIRST_BYTE_SECONDS", 0.05)
     with pytest.raises(UserError, match=rf"^dataset\.path={path}: gives nothing within"):
         LOADERS[kind](str(path))
     with path.open("wb"):  # lets the thread go

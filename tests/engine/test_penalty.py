@@ -15,7 +15,7 @@ from normbench.engine.problem import Objective
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.normalizers import PCASphere
-from normbench.normalizers.affine import affine, parts
+from normbench.normalizers.affine import find_affine_map, find_affine_traits
 from normbench.optimizers import gradient_descent
 from normbench.settings import decades
 from tests.conftest import ROOT
@@ -29,7 +29,7 @@ def scheme(name):
     return build("normalizer", found | {"schemes": ["standard"]} if name == "chain" else found)
 
 
-AFFINE = [name for name in SCHEMES if parts(scheme(name)) is not None]
+AFFINE = [name for name in SCHEMES if find_affine_traits(scheme(name)) is not None]
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_there_are_schemes_of_both_kinds():
 def test_the_same_feature_weights_have_the_same_cost_under_every_affine_scheme(name, overlapping):
     x, y = overlapping.x, 2.0 * overlapping.y - 1
     one = scheme(name).fit(x)
-    found = affine(one)
+    found = find_affine_map(one)
     z = np.asarray(one.transform(x), dtype=float)
     here = Objective(costs.softmax, z, y, True, penalty_of(L2, FEATURES, one, z.dtype))
     there = Objective(costs.softmax, x, y, True, L2)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from tests import stores
-from tests.faults import bench, child, nights, random_kills, truths
+from tests.faults import bench, child, nights, random_kills, results_kills, truths
 from tests.faults.bench import JOBS, STEPS, Told, expect, in_the_first, one_line, told
 from tests.servers.mlflows import Server, serving
 from tests.servers.ports import answers
@@ -399,4 +399,5 @@ FAULTS: dict[str, Callable[[Path], Told]] = {
     **truths.FAULTS,
     **random_kills.FAULTS,
     **nights.FAULTS,
+    **results_kills.FAULTS,
 }

@@ -303,8 +303,8 @@ def test_the_effort_of_second_derivatives_grows_with_the_classes():
 def test_the_seconds_of_a_fit_count_what_another_job_found(data, monkeypatch):
     from normbench.normalizers import decomposition
 
-    find = decomposition._find
-    monkeypatch.setattr(decomposition, "_find", lambda *of: time.sleep(0.2) or find(*of))
+    find = decomposition._decompose
+    monkeypatch.setattr(decomposition, "_decompose", lambda *of: time.sleep(0.2) or find(*of))
     together = Shared()
     made = [run(job(data, scheme=PCASphere()), shared=together) for _ in range(2)]
     assert all(outcome.fit_seconds > 0.2 for outcome in made)
@@ -372,7 +372,7 @@ def test_a_run_without_a_mistake_at_its_end_is_a_proof(data):
 
 def test_histories_must_fit_into_a_share_of_the_memory(monkeypatch):
     """Four histories of 100 numbers of 8 bytes a run; a quarter of the memory is for them."""
-    monkeypatch.setattr("normbench.datasets.values.available", lambda: 4 * 6 * 3200)
+    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 4 * 6 * 3200)
     Settings((0.1, 1.0), iterations=99, starts=3, start="normal")
     with pytest.raises(UserError, match="iterations=100, starts=3, 2 step_sizes"):
         Settings((0.1, 1.0), iterations=100, starts=3, start="normal")

@@ -15,7 +15,7 @@ from sklearn.preprocessing import (
 
 from normbench.choices import build, options
 from normbench.normalizers import PCARotation, PCASphere
-from normbench.normalizers.affine import Affine, affine, parts
+from normbench.normalizers.affine import Affine, find_affine_map, find_affine_traits
 from tests.cases import names
 
 OTHERS = {
@@ -54,8 +54,8 @@ def named(request):
 def test_a_map_is_what_the_scheme_does_also_beyond_the_points_that_it_saw(named, x):
     scheme = EVERY[named].fit(x[:40])
     beyond = 3 * x
-    found = affine(scheme)
-    assert (found is None) == (parts(scheme) is None) == (named in BENT)
+    found = find_affine_map(scheme)
+    assert (found is None) == (find_affine_traits(scheme) is None) == (named in BENT)
     if found is None:
         wide = np.column_stack([np.ones(60), x])
         guess = wide @ np.linalg.lstsq(wide, scheme.transform(x), rcond=None)[0]
@@ -68,7 +68,7 @@ def test_a_map_is_what_the_scheme_does_also_beyond_the_points_that_it_saw(named,
 
 def test_weights_on_mapped_points_have_the_same_scores_on_the_inputs(named, x):
     scheme = EVERY[named].fit(x)
-    found = affine(scheme)
+    found = find_affine_map(scheme)
     if found is None:
         return
     z = scheme.transform(x)
@@ -82,10 +82,10 @@ def test_weights_on_mapped_points_have_the_same_scores_on_the_inputs(named, x):
 
 def test_parts_are_what_the_map_does(named, x):
     scheme = EVERY[named].fit(x)
-    told = parts(scheme)
+    told = find_affine_traits(scheme)
     if told is None:
         return
-    matrix, offset = affine(scheme).matrix, affine(scheme).offset
+    matrix, offset = find_affine_map(scheme).matrix, find_affine_map(scheme).offset
     whole = np.diag(matrix) if matrix.ndim == 1 else matrix
     assert told.centres == (np.abs(offset).max() > 1e-9)
     assert told.rotates == (np.count_nonzero(np.abs(whole) > 1e-9) > len(whole))
@@ -96,14 +96,14 @@ def test_parts_are_what_the_map_does(named, x):
 @pytest.mark.parametrize("scheme", [PCASphere(), PCARotation()])
 def test_a_dropped_direction_is_0_in_the_map_too(x, scheme):
     twice = np.column_stack([x, x[:, 0]])
-    found = affine(scheme.fit(twice))
+    found = find_affine_map(scheme.fit(twice))
     assert found.matrix.shape == (5, 5)
     np.testing.assert_allclose(found(3 * twice), scheme.transform(3 * twice), atol=1e-10)
 
 
 def test_parts_are_known_before_a_fit():
-    assert parts(StandardScaler(with_std=False)) == (True, False, False)
-    assert parts(make_pipeline(StandardScaler(), PCARotation())) == (True, True, True)
+    assert find_affine_traits(StandardScaler(with_std=False)) == (True, False, False)
+    assert find_affine_traits(make_pipeline(StandardScaler(), PCARotation())) == (True, True, True)
 
 
 def test_a_class_derived_from_a_linear_one_is_not_taken_for_it():
@@ -111,7 +111,7 @@ def test_a_class_derived_from_a_linear_one_is_not_taken_for_it():
         def transform(self, x, copy=None):
             return super().transform(x) ** 3
 
-    assert parts(Bent()) is None
+    assert find_affine_traits(Bent()) is None
 
 
 @pytest.mark.parametrize("first", [np.array([2.0, 3.0]), np.array([[1.0, 2.0], [3.0, 4.0]])])
@@ -119,4 +119,4 @@ def test_a_class_derived_from_a_linear_one_is_not_taken_for_it():
 def test_a_map_after_another_is_one_map(first, second):
     one, two = Affine(first, np.array([1.0, -1.0])), Affine(second, np.array([0.5, 2.0]))
     x = np.random.default_rng(0).standard_normal((5, 2))
-    np.testing.assert_allclose(one.then(two)(x), two(one(x)), rtol=1e-13)
+    np.testing.assert_allclose(one.followed_by(two)(x), two(one(x)), rtol=1e-13)

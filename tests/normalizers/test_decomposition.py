@@ -16,9 +16,9 @@ from normbench.normalizers.decomposition import Decompositions
 def found(monkeypatch):
     """The number of decompositions that are found."""
     calls = []
-    find = decomposition._find
+    find = decomposition._decompose
     monkeypatch.setattr(
-        decomposition, "_find", lambda x, *kind: calls.append(kind) or find(x, *kind)
+        decomposition, "_decompose", lambda x, *kind: calls.append(kind) or find(x, *kind)
     )
     return calls
 

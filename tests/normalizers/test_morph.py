@@ -16,9 +16,9 @@ def matrices():
 
 @pytest.mark.parametrize("matrix", matrices())
 def test_parts_put_together_are_the_matrix(matrix):
-    parts = morph.split(matrix)
+    parts = morph.factor_map(matrix)
     first = np.diag(parts.signs) @ morph.rotation(parts.turn)
-    made = morph.rotation(parts.back) @ np.diag(parts.scales) @ first
+    made = morph.rotation(parts.turn_back) @ np.diag(parts.scales) @ first
     assert made == pytest.approx(matrix, abs=1e-14)  # measured 2e-15
     assert (parts.scales > 0).all()
     assert parts.signs.prod() == np.sign(np.linalg.det(matrix))
@@ -27,26 +27,26 @@ def test_parts_put_together_are_the_matrix(matrix):
 def test_rotations_go_the_shortest_way():
     for matrix in matrices():
         stretched = matrix.T @ matrix  # as of ZCA: there and back
-        parts = morph.split(stretched)
-        assert parts.back == pytest.approx(-parts.turn, abs=1e-9)
+        parts = morph.factor_map(stretched)
+        assert parts.turn_back == pytest.approx(-parts.turn, abs=1e-9)
         assert abs(parts.turn) <= np.pi / 4 + 1e-9
         whitened = np.diag([3.0, 0.5]) @ morph.rotation(3.0 * np.arctan(matrix[0, 0]))
-        assert morph.split(whitened).back == 0  # as of PCA-sphering
-        mirrored = morph.split(np.diag([1.0, -1.0]) @ whitened)
+        assert morph.factor_map(whitened).turn_back == 0  # as of PCA-sphering
+        mirrored = morph.factor_map(np.diag([1.0, -1.0]) @ whitened)
         assert abs(mirrored.turn) <= np.pi / 2 + 1e-9
-        assert mirrored.back == 0
+        assert mirrored.turn_back == 0
 
 
 @pytest.mark.parametrize("matrix", matrices())
 def test_frames_lead_from_the_features_to_the_map_by_small_moves(matrix):
     image = np.array([0.3, -0.1])
-    film = morph.frames(matrix, CENTRE, image, SPREAD)
+    film = morph.make_frames(matrix, CENTRE, image, SPREAD)
     assert np.array_equal(film.matrix[0], np.eye(2))
     assert np.array_equal(film.image[0], CENTRE)
     assert np.array_equal(film.matrix[-1], matrix)
     assert np.array_equal(film.image[-1], image)
     assert film.keys[0] == 0
-    assert film.keys[-1] == len(film.matrix) - 1 == morph.STEPS * (len(film.keys) - 1)
+    assert film.keys[-1] == len(film.matrix) - 1 == morph.FRAMES_PER_PART * (len(film.keys) - 1)
     # Drawn along its signs, no frame is far from the one before it: measured 0.5 of it.
     drawn = film.signs[:, :, None] * film.matrix
     steps = np.linalg.norm(np.diff(drawn, axis=0), axis=(1, 2))
@@ -57,9 +57,9 @@ def test_frames_lead_from_the_features_to_the_map_by_small_moves(matrix):
 
 def test_each_part_moves_alone_and_evenly():
     turned = np.diag([0.1, 4.0]) @ morph.rotation(-1.0)
-    film = morph.frames(turned, CENTRE, np.zeros(2), SPREAD)
+    film = morph.make_frames(turned, CENTRE, np.zeros(2), SPREAD)
     words = ("raw", "centred", "rotated by 57°", "scaled by 0.1, 4")
-    assert film.words == words
+    assert film.labels == words
     assert film.mixed == (False, False, True, True)
     moving, turning, scaling = np.split(np.arange(1, len(film.matrix)), 3)
     assert (film.matrix[moving] == np.eye(2)).all()
@@ -74,23 +74,23 @@ def test_each_part_moves_alone_and_evenly():
 
 
 def test_parts_that_change_nothing_are_left_out():
-    assert morph.frames(np.eye(2), CENTRE, CENTRE, SPREAD) is None
-    assert morph.frames(np.eye(2), CENTRE, np.zeros(2), SPREAD).words == ("raw", "centred")
-    scaled = morph.frames(2 * np.eye(2), CENTRE, 2 * CENTRE, SPREAD)
-    assert scaled.words == ("raw", "scaled by 2")
-    moved = morph.frames(np.eye(2), CENTRE, np.ones(2), SPREAD)
-    assert moved.words == ("raw", "moved")
-    back = morph.frames(np.array([[1.0, 1.0], [1.0, 2.5]]), CENTRE, np.zeros(2), SPREAD)
-    assert back.words[2:] == ("rotated by 27°", "scaled by 0.5, 3", "rotated back by 27°")
+    assert morph.make_frames(np.eye(2), CENTRE, CENTRE, SPREAD) is None
+    assert morph.make_frames(np.eye(2), CENTRE, np.zeros(2), SPREAD).labels == ("raw", "centred")
+    scaled = morph.make_frames(2 * np.eye(2), CENTRE, 2 * CENTRE, SPREAD)
+    assert scaled.labels == ("raw", "scaled by 2")
+    moved = morph.make_frames(np.eye(2), CENTRE, np.ones(2), SPREAD)
+    assert moved.labels == ("raw", "moved")
+    back = morph.make_frames(np.array([[1.0, 1.0], [1.0, 2.5]]), CENTRE, np.zeros(2), SPREAD)
+    assert back.labels[2:] == ("rotated by 27°", "scaled by 0.5, 3", "rotated back by 27°")
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
 def test_the_unit_of_the_features_changes_no_word(unit):
     for matrix in matrices():
-        own, other = morph.split(matrix), morph.split(unit * matrix)
+        own, other = morph.factor_map(matrix), morph.factor_map(unit * matrix)
         assert other.scales == pytest.approx(unit * own.scales)
-        assert (other.turn, other.back) == pytest.approx((own.turn, own.back), abs=1e-9)
+        assert (other.turn, other.turn_back) == pytest.approx((own.turn, own.turn_back), abs=1e-9)
     for near, word in ((1e-7, "centred"), (1e-5, "moved")):
         image = unit * np.array([near, 0.0])
-        film = morph.frames(np.eye(2), unit * CENTRE, image, unit * SPREAD)
-        assert film.words == ("raw", word)
+        film = morph.make_frames(np.eye(2), unit * CENTRE, image, unit * SPREAD)
+        assert film.labels == ("raw", word)

@@ -12,7 +12,7 @@ from normbench.comparison import compare
 from normbench.datasets.idx import normalize_contrast
 from normbench.engine.scheme.applying import normalize
 from normbench.normalizers import decomposition
-from normbench.normalizers.whitening import Whitening, triangle
+from normbench.normalizers.whitening import Whitening, row_echelon_form
 from tests.real_data import contrast_normalized
 
 NAMES = sorted(file.stem for file in (CONF / "normalizer").glob("*.yaml"))
@@ -272,7 +272,7 @@ def test_directions_of_rounding_are_dropped_whatever_rtol_says(seed):
 def test_blocks_of_points_do_not_show(name, monkeypatch):
     x = points()
     whole = scheme(name).fit_transform(x)
-    monkeypatch.setattr(decomposition, "BLOCK", 7)
+    monkeypatch.setattr(decomposition, "POINTS_PER_BLOCK", 7)
     # Measured: 1e-11.
     np.testing.assert_allclose(scheme(name).fit_transform(x), whole, atol=1e-8)
 
@@ -288,7 +288,7 @@ def test_the_covariance_survives_an_offset_that_rounds_the_mean():
 
 @pytest.mark.parametrize(("features", "times"), [(2, 10), (30, 30), (784, 784)])
 def test_rounding_level_is_the_number_of_features_times_machine_epsilon(features, times):
-    assert decomposition.rounding(features) == times * np.finfo(float).eps
+    assert decomposition.rounding_share(features) == times * np.finfo(float).eps
 
 
 @every_linear
@@ -364,13 +364,13 @@ def test_the_two_ways_to_a_triangle_agree():
     rows = np.random.default_rng(3).standard_normal((5, 8))
     rows[:, [0, 2]] = 0.0
     rows[:, 4] = rows[:, 1] - rows[:, 3]
-    found = triangle(rows)
+    found = row_echelon_form(rows)
     np.testing.assert_array_equal(np.argmax(found != 0, axis=1), [1, 3, 5, 6, 7])
     # Rotated, it has the same form. Measured: 1e-15.
     turn, _ = np.linalg.qr(np.random.default_rng(4).standard_normal((5, 5)))
-    np.testing.assert_allclose(triangle(turn @ rows), found, atol=1e-12)
+    np.testing.assert_allclose(row_echelon_form(turn @ rows), found, atol=1e-12)
     independent = rows[:, [1, 3, 5, 6, 7]]
-    np.testing.assert_allclose(triangle(independent), found[:, [1, 3, 5, 6, 7]], atol=1e-12)
+    np.testing.assert_allclose(row_echelon_form(independent), found[:, [1, 3, 5, 6, 7]], atol=1e-12)
 
 
 def test_ledoit_wolf_shrinks_as_scikit_learn_does():

@@ -274,7 +274,7 @@ def test_places_of_another_machine_are_left_out(tmp_path):
 
 
 def test_a_job_that_is_larger_than_the_memory_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("normbench.datasets.values.available", lambda: 1000)
+    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(
         UserError, match=r"takes .* of memory, .*; import it on a machine with more"
     ):

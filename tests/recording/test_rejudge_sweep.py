@@ -142,6 +142,34 @@ def test_what_is_cut_off_is_finished_by_the_same_command(store, monkeypatch, und
 
 
 @pytest.mark.parametrize(
+    ("name", "damaged"),
+    [
+        ("step_sizes", lambda array: array[:0]),
+        ("points", lambda array: np.array("many")),
+        ("train/cost", lambda array: array[..., :0]),
+        ("follows", lambda array: array.reshape(-1)),
+        ("minimum", None),
+    ],
+)
+def test_a_job_whose_arrays_are_damaged_is_named_and_left_out(
+    store, tmp_path, undrawn, capsys, name, damaged
+):
+    file = next(tmp_path.glob("artifacts/**/descent.npz"))
+    run_id = file.parents[2].name
+    with np.load(file) as packed:
+        arrays = dict(packed)
+    array = arrays.pop(name)
+    np.savez_compressed(file, **arrays, **({name: damaged(array)} if damaged else {}))
+    assert main(["rejudge", "--store", store, "old", *WORDS]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"run {run_id} (")
+    assert "is damaged, and cannot be judged again (" in line
+    assert line.endswith("it is left out")
+    old, new = load(store, "old"), load(store, last_sweep_ids(store)[1])
+    assert len(new.of_role("scheme")) == len(old.of_role("scheme")) - 1
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["rules.tails=0.2"], "rules.tails=0.2: is no rule; give some of rules.tail"),

@@ -15,8 +15,14 @@ from normbench import names, settings
 from normbench.choices import allowing, build, locate
 from normbench.command.config.errors import reading
 from normbench.command.config.grid import Grid
-from normbench.datasets import Dataset, Drawn, UserError
-from normbench.datasets.values import limit_memory, listed, one_of, typed, whole
+from normbench.datasets import Dataset, Sampling, UserError
+from normbench.datasets.values import (
+    check_choice,
+    check_integer,
+    check_list,
+    format_value,
+    limit_memory,
+)
 from normbench.engine.settings import Settings
 from normbench.recording.reuse import request
 from normbench.recording.reuse.identity import identity
@@ -239,7 +245,7 @@ def check(plain: Mapping[str, Any]) -> None:
     for part in (*CHOICES, "tracking", "rules", "search"):
         if not isinstance(plain[part], dict):
             raise UserError(
-                f"{part}={typed(plain[part])}: must be settings, each by its name, such as "
+                f"{part}={format_value(plain[part])}: must be settings, each by its name, such as "
                 f"{part}.NAME=VALUE; normbench --cfg job shows them"
             )
     for name, value in flattened(plain).items():
@@ -270,7 +276,7 @@ def _draws(dataset: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the seeds that drew a job's data: of the points held out, and of points made."""
     split = dataset["split_seed"] if dataset["test_fraction"] else 0
     seeds = {"dataset.split_seed": split, "dataset.seed": dataset.get("seed", 0)}
-    return tuple(whole(name, seed, 0) for name, seed in seeds.items())
+    return tuple(check_integer(name, seed, 0) for name, seed in seeds.items())
 
 
 def _job(plain: Mapping[str, Any]) -> "Job":
@@ -304,7 +310,9 @@ def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
     if wanted is None:
         return BY_DEFAULT
     rule = "a list, such as figures=[histories], or null"
-    named = [one_of("figures", name, tuple(NAMES)) for name in listed("figures", wanted, rule)]
+    named = [
+        check_choice("figures", name, tuple(NAMES)) for name in check_list("figures", wanted, rule)
+    ]
     return tuple(name for name in NAMES if name in named)
 
 
@@ -319,12 +327,12 @@ def _dataset(described: str, packages: str) -> Dataset:
 @lru_cache(maxsize=4)
 def _load(described: str, packages: str) -> Dataset | ValueError:
     choice = json.loads(described)
-    drawn = Drawn(**{each.name: choice.pop(each.name) for each in fields(Drawn)})
+    drawn = Sampling(**{each.name: choice.pop(each.name) for each in fields(Sampling)})
     try:
         loader = locate("dataset", choice.get("_target_"))
         if "points" in inspect.signature(loader).parameters:  # it draws them itself
             choice["points"], drawn = drawn.points, replace(drawn, points=None)
-        return drawn.of(build("dataset", choice))
+        return drawn.apply(build("dataset", choice))
     except UserError as error:
         return error
 

@@ -77,6 +77,14 @@ def setting_names() -> list[str]:
     return [name for name in dict.fromkeys([*rows, "experiment", *known]) if "_target_" not in name]
 
 
+def no_setting(name: str) -> str:
+    """Return what is said of a name that is no setting's."""
+    return (
+        f"{name}: no such setting; normbench --cfg job lists them, "
+        f"normbench --help the choices{did_you_mean(name, setting_names())}"
+    )
+
+
 def one_line(error: BaseException) -> str | None:
     """Return what a user's mistake was, in one line; None for an error that is a bug."""
     link: BaseException | None = error
@@ -96,10 +104,7 @@ def one_line(error: BaseException) -> str | None:
         return _plain(no_option(group, option, listed or names(group)))  # Hydra lists no folders
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown:
-        return _plain(
-            f"{unknown[1]}: no such setting; normbench --cfg job lists them, "
-            f"normbench --help the choices{did_you_mean(unknown[1], setting_names())}"
-        )
+        return _plain(no_setting(unknown[1]))
     refused = re.match(r"Error merging override (.+)", text)
     if refused:
         return _plain(

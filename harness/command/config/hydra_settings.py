@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from normbench.datasets.values import UserError, typed, whole
+from normbench.datasets.values import UserError, check_integer, format_value
 
 BASIC = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 JOBLIB = "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"
@@ -85,7 +85,7 @@ def _check_launcher(launcher: Any) -> None:
     for key, value in launcher.items():
         if key == "n_jobs" and value != -1:
             try:
-                whole("hydra.launcher.n_jobs", value, 1, max(SIDE_BY_SIDE, cores))
+                check_integer("hydra.launcher.n_jobs", value, 1, max(SIDE_BY_SIDE, cores))
             except UserError as error:
                 raise UserError(f"{error}, or -1 for a job a core") from error
         elif key != "n_jobs" and value != getattr(JobLibLauncherConf, key, value):
@@ -131,7 +131,7 @@ def _check_of_queue(name: str, value: Any, most: int | None) -> None:
     if value is None and name.endswith(OPEN):
         return
     if most is not None:
-        whole(name, _shown(value) if value is None else value, 1, most)
+        check_integer(name, _shown(value) if value is None else value, 1, most)
     elif not re.fullmatch(r"[\w.+@-]+", str(value), re.ASCII) or str(value).startswith("-"):
         raise UserError(
             f"{name}={_shown(value)}: must be a name of letters, digits and . + - _ @, or null"
@@ -140,4 +140,4 @@ def _check_of_queue(name: str, value: Any, most: int | None) -> None:
 
 def _shown(value: Any) -> str:
     """Return a value as a command line has it, one of several by its name."""
-    return typed(getattr(value, "name", value))
+    return format_value(getattr(value, "name", value))

@@ -5,6 +5,7 @@ that the same command finishes what was interrupted.
 """
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -127,7 +128,7 @@ class _Work:
     def take_in(self, number: int, row: Mapping[str, Any], parent: str) -> None:
         """Make a job one of the new sweep's: a run that the rules have judged, where there can be.
 
-        Otherwise as it was judged then.
+        Otherwise as it was judged then. One whose arrays are damaged is named and left out.
         """
         if self.writer.ended_member(row["experiment"], self.sweep_id, number):
             return
@@ -135,7 +136,11 @@ class _Work:
         place = self._place(run, number, parent)
         known, record = self._known(run, place), None
         if not known:
-            record = rejudge.rejudged(run, place, input_of(self.writer.run(run.run_id)))
+            try:
+                record = rejudge.rejudged(run, place, input_of(self.writer.run(run.run_id)))
+            except ResultsError as error:
+                print(f"{clean.line(str(error))}; it is left out", file=sys.stderr)
+                return
         if record is None:
             self.writer.adopt(known or run.run_id, place.tags[names.JOB.key])
             return

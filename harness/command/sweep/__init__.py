@@ -1,3 +1,3 @@
 """Plan and run the jobs of a command, on this machine or by a launcher."""
 
-__all__ = ["line", "printing", "progress", "sweep_job"]
+__all__ = ["line", "printing", "progress"]

@@ -7,7 +7,7 @@ from typing import Self
 
 from normbench.command.sweep.progress import QUIET_SECONDS, duration
 from normbench.datasets.on_disk import files_on_disk
-from normbench.datasets.values import gigabytes
+from normbench.datasets.values import format_gigabytes
 from normbench.results.safe import clean
 
 FIRST = 1.0  # seconds until something is said
@@ -55,8 +55,8 @@ class FileReading:
                 rate = read / max(1e-9, time.monotonic() - began)
                 again = f" for the {turn + 1}. time" if turn else ""
                 lines.append(
-                    f"{source.path.name}, {gigabytes(done)} of {gigabytes(size)} read{again}, "
-                    f"{duration((size - done) / rate)} left"
+                    f"{source.path.name}, {format_gigabytes(done)} of {format_gigabytes(size)} "
+                    f"read{again}, {duration((size - done) / rate)} left"
                 )
         return lines
 
@@ -64,6 +64,6 @@ class FileReading:
 def _sources() -> list[files_on_disk.FilePoints]:
     """Return the points that are read from files."""
     try:
-        return list(files_on_disk.in_use)
+        return list(files_on_disk.open_points)
     except RuntimeError:  # another is opened at this moment
         return []

@@ -2,14 +2,12 @@
 
 `hydra.main` loads a pickle that a flag names, and starts what a config names (callbacks, logs)
 before this project sees it: its parts are put to work here instead. Its sweepers live in its own
-namespace package, and a launcher asks its `hydra_context` for the config of each job.
+namespace package.
 """
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,14 +19,12 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
 from hydra.plugins.plugin import Plugin
-from hydra.types import HydraContext
 from hydra.version import setbase
 from omegaconf import DictConfig
 
 from normbench.choices import CONF
 from normbench.command.config import help as helping
 from normbench.command.config.errors import reading
-from normbench.command.config.grid import Grid
 from normbench.command.config.hydra_settings import refuse_foreign
 
 
@@ -87,43 +83,3 @@ def register(*plugins: type[Plugin]) -> None:
         plugin.__module__ = home.__name__
         setattr(home, plugin.__name__, plugin)
         Plugins.instance().register(plugin)
-
-
-def hand_configs(launcher: Any, grid: Grid) -> None:
-    """Let a launcher that runs the jobs in this process take their configs from the grid.
-
-    Every other launcher composes them where it runs them: it would have to be sent all.
-    """
-    if not str(launcher.config.hydra.launcher.get("_target_")).endswith(".BasicLauncher"):
-        return
-    context = launcher.hydra_context
-    loader = copy(context.config_loader)  # the grid has the original
-    loader.load_sweep_config = lambda master, words: grid.config(tuple(words))
-    launcher.hydra_context = HydraContext(config_loader=loader, callbacks=context.callbacks)
-
-
-@contextmanager
-def deaf_workers(launcher: Any) -> Iterator[None]:
-    """Let the processes that joblib's launcher starts not hear Ctrl-C, from the first moment on.
-
-    It is the sweep's, which ends them; while they begin, they would print a traceback.
-    """
-    if type(launcher).__name__ != "JoblibLauncher":
-        yield
-        return
-    from joblib.externals.loky.backend import fork_exec as loky
-
-    plain = loky.fork_exec
-
-    def masked(*arguments: Any, **named: Any) -> Any:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return plain(*arguments, **named)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    loky.fork_exec = masked
-    try:
-        yield
-    finally:
-        loky.fork_exec = plain

@@ -13,27 +13,25 @@ from typing import Any, ClassVar, NoReturn
 from hydra._internal.hydra import Hydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override
-from hydra.types import TaskFunction
 
 from normbench.choices import names
 from normbench.command.config import study
-from normbench.command.config.errors import HELP, reading
+from normbench.command.config.errors import HELP, no_setting, reading
 from normbench.command.config.grid import hold_back
 from normbench.command.config.mistyped import of_flag, refuse_mistyped
-from normbench.command.sweep import hydras_own
-from normbench.command.sweep import sweeper as sweep
 from normbench.datasets import MissingFileError
 from normbench.datasets.values import UserError, did_you_mean
-from normbench.settings import CHOICES
+from normbench.settings import CHOICES, ROWS
 
 CONFIG = "config"  # the file that every command starts from
 LONGEST_OPTIONS = 100_000  # bytes of an option's file
 MOST_ALIASES, ALIAS = 20, re.compile(rb"(?<![\w*])\*\w")  # of such a file; three may triple it
 COMPLETION, SHELLS = ("install", "uninstall", "query"), ("bash", "fish", "zsh")
+KEYS = {"hydra", "experiment", *(row.partition(".")[0] for row in ROWS)}
 INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
 
-def run(words: Sequence[str], job: TaskFunction) -> None:
+def run(words: Sequence[str]) -> None:
     """Do what the words ask for: a comparison, or to show help, a config, how it is composed.
 
     Raises `UserError` on a flag or a setting that there is not.
@@ -45,6 +43,10 @@ def run(words: Sequence[str], job: TaskFunction) -> None:
         print(f"normbench {version('normbench')}")
         return
     refuse_mistyped(asked.overrides)
+    if not (asked.help or asked.cfg or asked.info or asked.shell_completion):
+        _check(asked.overrides, of_files=asked.config_dir is None)
+    from normbench.command.sweep import hydras_own  # late: a mistake in a name is told before
+
     with hydras_own.started(_folder(asked.config_dir)) as hydra:
         if asked.help:
             hydra.app_help(CONFIG, parser, asked)
@@ -56,21 +58,21 @@ def run(words: Sequence[str], job: TaskFunction) -> None:
             _check_completion(asked.overrides)
             hydra.shell_completion(CONFIG, asked.overrides)
         else:
-            _compare(hydra, words, asked.overrides, job)
+            _compare(hydra, words, asked.overrides)
 
 
-def _compare(
-    hydra: Hydra, words: Sequence[str], overrides: Sequence[str], job: TaskFunction
-) -> None:
+def _compare(hydra: Hydra, words: Sequence[str], overrides: Sequence[str]) -> None:
     """Run a comparison; a study whose data are not to be had runs on others, and says so.
 
     words: the command line as it was typed; overrides: the settings among them.
     """
-    _check(overrides)
+    from normbench.command.sweep import sweeper as sweep
+    from normbench.command.sweep.sweep_job import run_job
+
     left, held = hold_back(overrides)
     sweep.register(words, held)
     try:
-        hydra.multirun(CONFIG, job, left)
+        hydra.multirun(CONFIG, run_job, left)
     except MissingFileError as missing:
         instead = study.stand_in(overrides)
         if not instead:
@@ -80,7 +82,7 @@ def _compare(
             f"its source: {shlex.join(instead)}",
             file=sys.stderr,
         )
-        _compare(hydra, [*words, *instead], [*overrides, *instead], job)
+        _compare(hydra, [*words, *instead], [*overrides, *instead])
 
 
 class _Parser(argparse.ArgumentParser):
@@ -177,8 +179,11 @@ def _refuse_bomb(file: Path) -> None:
         )
 
 
-def _check(words: Sequence[str]) -> None:
-    """Raise `UserError` for words that Hydra takes and that mean nothing to a comparison."""
+def _check(words: Sequence[str], of_files: bool) -> None:
+    """Raise `UserError` for words that mean nothing to a comparison.
+
+    of_files: all settings are ours, so that Hydra need not compose them to refuse another.
+    """
     for word in words:
         with reading(word):
             (override,) = OverridesParser.create().parse_overrides([word])
@@ -190,6 +195,9 @@ def _check(words: Sequence[str]) -> None:
                 f"{word}: adds a setting that nothing reads; write {bare} for a setting that "
                 "exists (normbench --cfg job lists them)"
             )
+        known = override.key_or_group.split("/")[0].split(".")[0] in KEYS
+        if of_files and not known and not override.package:
+            raise UserError(no_setting(override.key_or_group))
         if override.key_or_group == "experiment" and override.is_sweep_override():
             raise UserError(
                 f"{word}: each study is a comparison of its own, so that several cannot be run at "

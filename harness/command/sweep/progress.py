@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from normbench.datasets import Dataset
 from normbench.datasets.on_disk.points import Points
-from normbench.datasets.values import gigabytes
+from normbench.datasets.values import format_gigabytes
 from normbench.results.safe import clean
 
 QUIET_SECONDS = 10.0  # between two lines in a pipe
@@ -236,7 +236,7 @@ def reading(dataset: Dataset) -> Callable[[], str] | None:
     def said() -> str:
         size = read() - before
         rate = size / max(1e-9, time.monotonic() - started)
-        return f"{gigabytes(size)} read at {gigabytes(rate)}/s"
+        return f"{format_gigabytes(size)} read at {format_gigabytes(rate)}/s"
 
     return said if parts else None
 

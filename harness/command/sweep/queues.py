@@ -71,13 +71,8 @@ class Queue(Launcher):
                     file=sys.stderr,
                 )
 
-    def launch(
-        self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int
-    ) -> list[JobReturn]:
+    def launch(self, jobs: task.Batch) -> list[JobReturn]:  # type: ignore[override]
         """Return what became of each job; of one whose task left no result, that it is `LOST`."""
-        jobs = [
-            (number, list(words)) for number, words in enumerate(job_overrides, initial_job_idx)
-        ]
         size = self.jobs_per_task
         batches = [jobs[first : first + size] for first in range(0, len(jobs), size)]
         # A folder that nobody else can write to: what is in it is unpickled.

@@ -1,4 +1,4 @@
-"""A sweep all of whose jobs are recorded: none is prepared, and no data or scheme is loaded."""
+"""Jobs that are recorded: where all of a sweep are, no data and no scheme is loaded."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,31 +20,37 @@ def find(specs: Iterable[JobSpec]) -> list[tuple[JobSpec, Any]] | None:
     """
     found: list[tuple[JobSpec, Any]] = []
     for spec in specs:
-        request = spec.request
-        if request is None or len(found) == MOST or not spec.has_file():
+        if len(found) == MOST or not spec.has_file():
             return None
-        check(spec.plain)
-        run = spec.writer().of_request(spec.experiment, request)
+        run = run_of(spec)
         if run is None:
             return None
         found.append((spec, run))
     return found
 
 
-def take(
-    found: Iterable[tuple[JobSpec, Any]], writer: Writer, sweep_id: str, folder: Path
-) -> list[dict[str, Any]]:
-    """Make recorded jobs those of a sweep, in order; return what became of each.
+def run_of(spec: JobSpec) -> Any:
+    """Return the run that a job's request is recorded in, None where there is none.
 
-    folder: of the sweep.
+    Raises `UserError` on a mistake in a setting.
     """
-    outcomes: list[dict[str, Any]] = []
-    jobs = list(found)
-    for number, (spec, run) in enumerate(jobs):
-        progress = Progress(f"job {number + 1} of {len(jobs)}: {spec.title}")
-        writer.adopt(run.info.run_id, f"{sweep_id}/{number}")
-        checkpoints.remove(folder.parent, run.data.tags[names.DESCENT.key])
-        progress.end("reused")
-        place = {"experiment": spec.experiment, "run_id": run.info.run_id}
-        outcomes.append(place | {"failure": "", "reused": True})
-    return outcomes
+    request = spec.request
+    if request is None:
+        return None
+    check(spec.plain)
+    return spec.writer().of_request(spec.experiment, request)
+
+
+def take(
+    spec: JobSpec, run: Any, writer: Writer, sweep_id: str, folder: Path, jobs: int
+) -> dict[str, Any]:
+    """Make a recorded job one of a sweep; return what became of it.
+
+    folder, jobs: of the sweep.
+    """
+    progress = Progress(f"job {spec.number + 1} of {jobs}: {spec.title}")
+    writer.adopt(run.info.run_id, f"{sweep_id}/{spec.number}")
+    checkpoints.remove(folder.parent, run.data.tags[names.DESCENT.key])
+    progress.end("reused")
+    place = {"experiment": spec.experiment, "run_id": run.info.run_id}
+    return place | {"failure": "", "reused": True}

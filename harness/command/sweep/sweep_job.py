@@ -32,6 +32,12 @@ AGAIN = "; what is recorded of it has another refine or shadows, and was not reu
 
 
 def run_job(config: DictConfig) -> dict[str, Any]:
+    """Run and record the job of a composed config; see `run_spec`."""
+    resolvers.register()
+    return run_spec(JobSpec.of(config))
+
+
+def run_spec(spec: JobSpec) -> dict[str, Any]:
     """Run and record one job, or take it from what is recorded; return what became of it.
 
     `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`);
@@ -40,7 +46,6 @@ def run_job(config: DictConfig) -> dict[str, Any]:
     from normbench.recording.resume import recovery
 
     resolvers.register()  # a launcher's process of its own knows nothing of them, or of secrets
-    spec = JobSpec.of(config)
     clean.guard(*spec.words)
     folder = spec.folder
     outcome = {"experiment": spec.experiment, "reused": False}

@@ -11,9 +11,10 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,18 +27,19 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 from normbench import CHECKOUT, names
-from normbench.command.config import compose, resolvers, study
+from normbench.command.config import compose, hydra_settings, resolvers, study
 from normbench.command.config.compose import JobSpec
 from normbench.command.config.errors import SweepError, reading
 from normbench.command.config.grid import Grid, hold_back, overridden
 from normbench.command.startup.garbage import collect_seldom
 from normbench.command.startup.kernels import in_use
-from normbench.command.sweep import hydras_own, recorded
+from normbench.command.sweep import hydras_own, launching, recorded
 from normbench.command.sweep import printing as output
 from normbench.command.sweep.file_reading import FileReading
 from normbench.command.sweep.progress import telling
 from normbench.command.sweep.queues import LOST, Queue, lost
 from normbench.command.sweep.specs import Specs
+from normbench.command.sweep.sweep_job import run_spec
 from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
 from normbench.recording.store.places import own_place
@@ -47,7 +49,6 @@ from normbench.results.store.owner import LOCK
 
 LIBRARIES = ("numpy", "scipy", "autograd", "scikit-learn", "hydra-core", "mlflow", "matplotlib")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-AT_ONCE = 100  # jobs handed to the launcher, which keeps what became of each until all are done
 
 
 class Sweep(Sweeper):
@@ -66,9 +67,11 @@ class Sweep(Sweeper):
     ) -> None:
         """Keep what Hydra composed, and the launcher that the config names."""
         self.loader, self.config = hydra_context.config_loader, config
-        self.launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
+        self.launcher = None
+        if config.hydra.launcher.get("_target_") == hydra_settings.QUEUE:
+            self.launcher = Plugins.instance().instantiate_launcher(
+                hydra_context=hydra_context, task_function=task_function, config=config
+            )
 
     def sweep(self, arguments: list[str]) -> Any:
         """Check, run and conclude a sweep; leave with exit code 1 or 2 where jobs failed."""
@@ -87,7 +90,7 @@ class Sweep(Sweeper):
             with reading():
                 words, held = [*params, *arguments], [*options, *self.held]
                 grid = Grid(self.loader, self.config, words, held)
-            found = recorded.find(self.specs.of(grid, words) for words in grid.jobs)
+            found = recorded.find(self._numbered(grid))
             if found is None:
                 told = telling("before the first job", "reads data and checks settings")
                 with told, FileReading("the first job's data"):
@@ -98,7 +101,7 @@ class Sweep(Sweeper):
                 self._tell(grid)
                 names_of = dict.fromkeys(spec.experiment for spec, _ in found)
                 self._start(list(names_of), len(grid.jobs))
-                outcomes = recorded.take(found, self.writer, self.sweep_id, self.folder)
+                outcomes = [self._take(grid, spec, run) for spec, run in found]
             code = self._conclude(outcomes)
         except BaseException as error:
             self._stop(error)
@@ -188,34 +191,45 @@ class Sweep(Sweeper):
         Raises `SweepError` where a launcher's process was killed.
         """
         collect_seldom()
-        hydras_own.hand_configs(self.launcher, grid)
-        assert self.launcher is not None
-        outcomes: list[dict[str, Any]] = []
-        bug: Exception | None = None
-        at_once = self.launcher.at_once if isinstance(self.launcher, Queue) else AT_ONCE
-        for first in range(0, len(grid.jobs), at_once):
-            some = grid.jobs[first : first + at_once]
-            try:
-                with hydras_own.deaf_workers(self.launcher):
-                    results = self.launcher.launch(some, initial_job_idx=first)
-            except BrokenProcessPool as error:
-                raise SweepError(
-                    "a job's process was killed, perhaps for want of memory; the same command runs "
-                    "what is not recorded (with hydra.launcher.n_jobs=1 one job has all the memory)"
-                ) from error
-            for result in results:
-                try:
-                    outcomes.append(result.return_value)
-                except Exception as error:
-                    bug = bug or error
-        if bug:
-            raise bug
+        try:
+            results = self._launched(grid)
+        except BrokenProcessPool as error:
+            raise SweepError(
+                "a job's process was killed, perhaps for want of memory; the same command runs "
+                "what is not recorded (with hydra.launcher.n_jobs=1 one job has all the memory)"
+            ) from error
+        for words, result in zip(grid.jobs, results):
+            if isinstance(result, Exception):
+                print(f"the job of {clean.line(shlex.join(words))} has a bug", file=sys.stderr)
+                raise result
+        outcomes = [result for result in results if not isinstance(result, Exception)]
         for number, outcome in enumerate(outcomes):
             if outcome["failure"] == LOST:
                 outcome |= self._found(number)
         with suppress(OSError):  # not empty: what waits there is the next command's
             (self.folder / leftovers.PENDING).rmdir()
         return outcomes
+
+    def _launched(self, grid: Grid) -> list[launching.Outcome]:
+        """Return what became of every job, in order."""
+        assert self.config is not None
+        jobs = self._numbered(grid)
+        if isinstance(self.launcher, Queue):
+            return launching.in_queue(self.launcher, list(jobs), partial(self._take, grid))
+        beside = self.config.hydra.launcher.get("n_jobs")
+        if beside is None:
+            return launching.one_by_one(run_spec, jobs)
+        return launching.side_by_side(run_spec, jobs, beside)
+
+    def _numbered(self, grid: Grid) -> Iterator[JobSpec]:
+        """Yield the jobs of a grid."""
+        for number, words in enumerate(grid.jobs):
+            yield replace(self.specs.of(grid, words), number=number, folder=self.folder)
+
+    def _take(self, grid: Grid, spec: JobSpec, run: Any) -> dict[str, Any]:
+        """Make a recorded job one of this sweep; return what became of it."""
+        writer, jobs = self.writer, len(grid.jobs)
+        return recorded.take(spec, run, writer, self.sweep_id, self.folder, jobs)
 
     def _found(self, number: int) -> dict[str, Any]:
         """Return what became of a job that its task had done before it was lost; or nothing."""

@@ -16,8 +16,8 @@ import numpy as np
 from autograd.core import make_vjp
 
 from normbench.costs import count_misclassified
-from normbench.datasets.on_disk.points import Rows, rows_a_block
-from normbench.datasets.values import SHARE, available
+from normbench.datasets.on_disk.points import Rows, rows_per_block
+from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import products, threads
 from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
 from normbench.engine.fast.packed import Packed
@@ -79,7 +79,7 @@ class Blocked(Objective):
         x = self.multiplied
         if isinstance(x, np.ndarray):
             return linear_effort(len(x), *self.shape)
-        return read_effort(len(x), rows_a_block(x), *self.shape)
+        return read_effort(len(x), rows_per_block(x), *self.shape)
 
     def on(self, points: Rows, l2: float | Array) -> "Blocked":
         """Return the same cost on other points, with another penalty, and without wrappers."""
@@ -170,7 +170,7 @@ class Blocked(Objective):
         size = ARRAYS * self.x.itemsize * prod(self.shape)
         if runs * size <= SMALL_STACK:
             return runs
-        return max(1, min(runs, int(SHARE * available()) // size))
+        return max(1, min(runs, int(ARRAY_SHARE * available_bytes()) // size))
 
     def _in_turns(
         self, weights: Array, most: int, with_gradient: bool, memory: Workspace

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from normbench.datasets.on_disk.points import Array, Rows, blocks_of
+from normbench.datasets.on_disk.points import Array, Rows, iterate_blocks
 from normbench.engine.fast.columns import Columns
 from normbench.engine.hessian import (
     Effort,
@@ -101,7 +101,7 @@ class ReadHessian(Hessian):
         return np.asarray(total / len(self.x))
 
     def _parts(self) -> Iterator[LinearHessian]:
-        for rows, x in blocks_of(self.x):
+        for rows, x in iterate_blocks(self.x):
             second = self._kept.get(rows.start)
             if second is None:
                 part = linear_hessian(self.cost, x, self.targets[rows], self.weights, 0.0)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets.values import SHARE, available
+from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import processor, threads
 
 Array = NDArray[Any]
@@ -110,8 +110,8 @@ def pays(x: Array, rows: int, steps: int, with_gradient: bool) -> bool:
     One row is a product with a vector, which copies nothing. The copies may take a quarter of the
     free memory; of jobs side by side, which share the cores, as large a share of it.
     """
-    share = SHARE * min(1, threads.available() / len(os.sched_getaffinity(0)))
-    fits = (1 + with_gradient) * x.nbytes <= min(COPIES_BYTES, share * available())
+    share = ARRAY_SHARE * min(1, threads.available() / len(os.sched_getaffinity(0)))
+    fits = (1 + with_gradient) * x.nbytes <= min(COPIES_BYTES, share * available_bytes())
     return rows > 1 and x.shape[1] >= FEATURES and steps >= STEPS and fits and used()
 
 

@@ -35,5 +35,5 @@ def reading(
     buffer = buffer.reshape(size, x.shape[1])
     for place, span in enumerate(spans):
         for following in spans[place + 1 : place + 2]:
-            x.ahead(following.start, following.stop)
+            x.read_ahead(following.start, following.stop)
         yield span, x.read(span.start, span.stop, buffer)

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from normbench.datasets.values import SHARE, available
+from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import packed
 from normbench.engine.fast.blocked import Blocked, Factors, Folded, Part, Wrapper, spans_of
 from normbench.engine.fast.columns import different
@@ -33,7 +33,7 @@ def merge(problem: Blocked) -> Blocked:
         return problem
     columns = different(x)
     width = len(columns.first)
-    too_large = x.itemsize * len(x) * width > SHARE * available()
+    too_large = x.itemsize * len(x) * width > ARRAY_SHARE * available_bytes()
     if width > MERGED_LEFT * x.shape[1] or too_large:
         return problem
     inner = replace(problem, x=x.take(columns.first, axis=1), l2=0.0)
@@ -77,7 +77,7 @@ def drop_last_class(problem: Blocked) -> Blocked:
 
     That is: of a smooth cost that a number added to all scores leaves as it is.
     """
-    smooth = problem.traits.shift_invariant and not problem.traits.pieces
+    smooth = problem.traits.shift_invariant and not problem.traits.piecewise
     if smooth and problem.own_threads and problem.classes > 1:
         return WithoutLastClass.around(problem)
     return problem

@@ -12,12 +12,12 @@ from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import learn
 from normbench.engine.scheme.probed import Probed
 from normbench.engine.scheme.under import Under, to_fold
-from normbench.normalizers.affine import affine, learns_by_blocks, parts
+from normbench.normalizers.affine import find_affine_map, find_affine_traits, learns_by_blocks
 from normbench.normalizers.decomposition import (
     Decompositions,
     Surrogate,
     blocks,
-    mean_of,
+    compute_mean,
     surrogate_rows,
 )
 
@@ -153,7 +153,7 @@ def _under(
     def pair() -> tuple[Surrogate, Surrogate]:
         before = known.surrogate
         if found is None:
-            return before, Surrogate(surrogate_rows(whole, mean := mean_of(whole)) + mean)
+            return before, Surrogate(surrogate_rows(whole, mean := compute_mean(whole)) + mean)
         moved = known.centred_rows + (known.mean - found.centre)
         return before, Surrogate(found.forth(moved) + found.image)
 
@@ -168,7 +168,7 @@ def _map(scheme: Any, x: Array, z: Array, known: Decompositions) -> Probed | Non
 
     About 0 where the scheme does not centre, else about the points' mean.
     """
-    told, declared = affine(scheme), parts(scheme)
+    told, declared = find_affine_map(scheme), find_affine_traits(scheme)
     centre = np.zeros(x.shape[1])
     if declared is None or declared.centres:
         own = getattr(scheme, "mean_", None)  # saves a pass over the points

@@ -8,8 +8,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import QuantileTransformer, RobustScaler
 from sklearn.utils import check_random_state, get_tags, resample
 
-from normbench.datasets.on_disk.points import Array, Points, Rows, rows_a_block
-from normbench.datasets.values import NUMBER, UserError, available, refuse_larger
+from normbench.datasets.on_disk.points import Array, Points, Rows, rows_per_block
+from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes, refuse_larger
 from normbench.normalizers.decomposition import Decompositions, blocks
 from normbench.normalizers.rotation import RandomRotation
 
@@ -29,7 +29,7 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
     elif isinstance(scheme, RandomRotation) or not get_tags(scheme).requires_fit:
         scheme.fit(_float64(x[:2]))
     elif hasattr(scheme, "partial_fit"):
-        for block in blocks(len(x), rows_a_block(x)):
+        for block in blocks(len(x), rows_per_block(x)):
             scheme.partial_fit(_float64(x[block]))
     elif type(scheme) is RobustScaler:
         _learn_by_columns(scheme, x)
@@ -43,7 +43,7 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
         name = type(scheme).__name__
         refuse_larger(
             f"normalizer {name}, which learns from all points at once",
-            2 * NUMBER * x.size,
+            2 * FLOAT64_BYTES * x.size,
             "choose a scheme that learns by blocks, such as standard, robust or pca_sphere, or "
             "fewer points (dataset.points)",
         )
@@ -76,7 +76,7 @@ class _Linked(Points):
 def _learn_by_columns(scheme: RobustScaler, x: Rows) -> None:
     """Fit a scheme of quantiles, a pass for as many columns as fit in a share of the memory."""
     points, features = x.shape
-    count = int(SHARE * available() / (2 * NUMBER * points))
+    count = int(SHARE * available_bytes() / (2 * FLOAT64_BYTES * points))
     if count < 1:
         raise UserError(
             f"normalizer {type(scheme).__name__}: sorts a column of {points} points at a time, "
@@ -85,7 +85,7 @@ def _learn_by_columns(scheme: RobustScaler, x: Rows) -> None:
     parts = []
     for first in range(0, features, count):
         columns = np.empty((points, min(count, features - first)))
-        for block in blocks(points, rows_a_block(x)):
+        for block in blocks(points, rows_per_block(x)):
             columns[block] = x[block][:, first : first + count]
         parts.append(clone(scheme).fit(columns))
     for name in ("center_", "scale_"):

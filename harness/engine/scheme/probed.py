@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench.datasets.on_disk.points import Rows
-from normbench.normalizers.decomposition import deviations_of, mean_of
+from normbench.normalizers.decomposition import compute_deviations, compute_mean
 
 Array = NDArray[np.float64]
 CHECKED = 256  # points that the map is tried on
@@ -89,8 +89,8 @@ def probe(scheme: Any, x: NDArray[Any], z: Rows) -> Probed | None:
     if not isinstance(z, np.ndarray):
         known: Probed | None = z.map
         return known
-    centre = mean_of(x)
-    steps = deviations_of(x, centre)
+    centre = compute_mean(x)
+    steps = compute_deviations(x, centre)
     some = few(len(x))
     return tried(scheme, centre, steps, x[some], z[some], float(max(-z.min(), z.max())))
 
@@ -139,7 +139,7 @@ def effects(found: Probed, z: Rows) -> Effects:
     else:
         scales = bool(np.abs(diagonal - 1).max(initial=0.0) > 1e-6)
     origin = found.image - found.matrix @ found.centre
-    spread = deviations_of(z, mean_of(z))
+    spread = compute_deviations(z, compute_mean(z))
     reach = np.abs(found.matrix) @ np.abs(found.centre)
     shifts = bool(np.any(np.abs(origin) > 1e-6 * np.maximum(spread, reach)))
     centres = shifts and bool(np.all(np.abs(found.image) <= 1e-6 * np.maximum(spread, reach)))

@@ -41,10 +41,10 @@ class Under(Points):
         self.x, self.transform, self.map, self.fold, self._pair = x, transform, map, fold, pair
         self.shape, self.dtype = (len(x), width), np.dtype(dtype)
 
-    def ahead(self, first: int, last: int) -> None:
-        """Say which rows are read next, see `Points.ahead`."""
+    def read_ahead(self, first: int, last: int) -> None:
+        """Say which rows are read next, see `Points.read_ahead`."""
         if isinstance(self.x, Points):
-            self.x.ahead(first, last)
+            self.x.read_ahead(first, last)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
         """Return rows `first` to `last - 1`, see `Points.read`."""
@@ -94,10 +94,10 @@ class Centred(Points):
         self.shape, self.dtype = x.shape, np.dtype(dtype)
         self._moved = bool(np.any(centre))
 
-    def ahead(self, first: int, last: int) -> None:
-        """Say which rows are read next, see `Points.ahead`."""
+    def read_ahead(self, first: int, last: int) -> None:
+        """Say which rows are read next, see `Points.read_ahead`."""
         if isinstance(self.x, Points):
-            self.x.ahead(first, last)
+            self.x.read_ahead(first, last)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
         """Return rows `first` to `last - 1`, see `Points.read`."""

@@ -1,3 +1,3 @@
 """Checkpoints of descents, and recovery after a crash."""
 
-__all__ = ["checkpoints", "leftovers", "recovery"]
+__all__ = ["checkpoints", "leftovers", "orphans", "recovery"]

@@ -3,21 +3,18 @@
 import json
 import os
 import signal
-import threading
-import time
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from normbench import names
 from normbench.recording.resume.leftovers import LEDGER, PENDING, REFUSED
+from normbench.recording.resume.orphans import end_with
 from normbench.recording.store.connection import StoreLostError
 from normbench.recording.store.records import Place, of_failure
 from normbench.recording.store.writer import Writer
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.owner import lives
-
-WATCH = 1.0  # seconds between two looks at whether the sweep's own process is there
 
 
 @lru_cache(maxsize=1)
@@ -75,21 +72,6 @@ def stop_orphan(folder: Path, ledger: dict[str, Any]) -> None:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's, which ends its processes
     if os.getppid() == ledger["process"]:
-        _watch(ledger["process"])
+        end_with(ledger["process"])
     elif not lives(folder):
         os._exit(1)  # an exception would only bring the next job
-
-
-@lru_cache(maxsize=1)
-def _watch(parent: int) -> None:
-    """End this process soon after the one that started it: joblib's would wait for jobs for ever.
-
-    What it was writing is ended and written again by the next command.
-    """
-
-    def look() -> None:
-        while os.getppid() == parent:
-            time.sleep(WATCH)
-        os._exit(1)
-
-    threading.Thread(target=look, daemon=True).start()

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from normbench import names
+from normbench.datasets import UserError
 from normbench.job import Outcome
 from normbench.measures import FOLLOWS, explained
 from normbench.measures.contract import BEST, RULES, VERDICTS, Findings
@@ -15,12 +17,14 @@ from normbench.measures.grid import largest
 from normbench.measures.histories import judged_again
 from normbench.recording.reuse.recorded import Recorded
 from normbench.recording.store.records import Place, written
+from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step
 
 RULE = "rules."
+LONGEST_REASON = 160  # letters
 
 
 def rejudged(run: Recorded, place: Place, dataset: Mapping[str, str]) -> JobRecord | None:
@@ -29,12 +33,45 @@ def rejudged(run: Recorded, place: Place, dataset: Mapping[str, str]) -> JobReco
     None where the run keeps no histories: one without a descent. What follows from another step
     than the one that now stands for the scheme, or from other rules, is left out; the tag
     `descend_again` names it. dataset: the entries of the run's data set input. Raises
-    `UserError` for bad rules.
+    `UserError` for bad rules, and ResultsError for arrays that cannot be what a descent wrote.
     """
     kept = run.arrays.get(names.KEPT)
     if kept is None:
         return None
     rules = rules_of(place.params)
+    try:
+        _check(kept)
+        return _rejudged(run, place, dataset, kept, rules)
+    except (ResultsError, UserError):
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:LONGEST_REASON]
+        raise ResultsError(
+            f"run {run.run_id} ({run.row.get('label')}): what it keeps of its descent is damaged, "
+            f"and cannot be judged again ({type(error).__name__}: {reason})"
+        ) from error
+
+
+def _check(kept: Mapping[str, NDArray[Any]]) -> None:
+    """Raise ValueError unless there is a history (A, K + 1) for each of S step sizes, S above 0."""
+    sizes, runs = kept["step_sizes"], kept["diverged_at"].shape
+    shapes = {kept[metric.key].shape for metric in names.HISTORIES if metric.key in kept}
+    if not (sizes.ndim == 1 and len(sizes) and np.all((sizes > 0) & np.isfinite(sizes))):
+        raise ValueError("its step sizes are none")
+    if len(shapes) != 1 or len(runs) != 2 or runs[0] != len(sizes) or 0 in runs:
+        raise ValueError("its histories are not one for each step size and start")
+    if (shape := shapes.pop())[:-1] != runs or not shape[-1]:
+        raise ValueError("its histories are not one for each step size and start")
+
+
+def _rejudged(
+    run: Recorded,
+    place: Place,
+    dataset: Mapping[str, str],
+    kept: Mapping[str, NDArray[Any]],
+    rules: Rules,
+) -> JobRecord:
+    """Return the record of a run from the arrays that it keeps."""
     steps = tuple(_with_theory(run, step) for step in judged_again(kept, rules))
     best, chosen = judging.shown(steps, literal(place.params.get("shown_step")))
     size = None if best is None else steps[best].step_size

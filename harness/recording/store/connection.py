@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from normbench.datasets.values import UserError, typed
+from normbench.datasets.values import UserError, format_value
 from normbench.recording.store import database
 from normbench.recording.store.places import own_place, try_folder, try_remote
 from normbench.results.safe import clean, secrets
@@ -121,7 +121,7 @@ class Store:
         """Return the store with paths made absolute against a folder."""
         if not isinstance(uri, str) or not uri:
             raise UserError(
-                f"tracking.uri={typed(uri)}: must be a URI, such as "
+                f"tracking.uri={format_value(uri)}: must be a URI, such as "
                 "http://host:5000 of a server, or sqlite:///mlflow.db of a file"
             )
         if artifacts is not None and not isinstance(artifacts, str):

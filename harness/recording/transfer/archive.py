@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from normbench.datasets.values import UserError, gigabytes
+from normbench.datasets.values import UserError, format_gigabytes
 from normbench.results.safe import clean, files
 
 FORMAT = 1  # of what is written; a newer one is refused
@@ -204,7 +204,7 @@ def _check(archive: ZipFile, members: Members, size: int) -> None:
         raise ValueError("its members are not those of its manifest")
     whole = sum(info.file_size for info in infos)
     if whole > max(SMALL, MOST_PACKED * size):
-        raise ValueError(f"it is {gigabytes(size)} and would be {gigabytes(whole)}")
+        raise ValueError(f"it is {format_gigabytes(size)} and would be {format_gigabytes(whole)}")
     for info in infos:
         _check_member(info)
         if members[info.filename]["bytes"] != info.file_size:

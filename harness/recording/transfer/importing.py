@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from normbench import names
-from normbench.datasets.values import UserError, gigabytes, refuse_larger
+from normbench.datasets.values import UserError, format_gigabytes, refuse_larger
 from normbench.recording.store.connection import StoreLostError
 from normbench.recording.store.writer import Writer, refused
 from normbench.recording.transfer import copies, exporting
@@ -61,8 +61,8 @@ class Contents:
         wanted = sum(member["bytes"] for member in self.file.members.values())
         if folder.is_dir() and wanted > (free := shutil.disk_usage(folder).free):
             raise UserError(
-                f"{self.file.file}: takes {gigabytes(wanted)} of the disk, where "
-                f"{gigabytes(free)} are free; make room, or name another store"
+                f"{self.file.file}: takes {format_gigabytes(wanted)} of the disk, where "
+                f"{format_gigabytes(free)} are free; make room, or name another store"
             )
 
     def job(self, name: str) -> JobCopy:

@@ -324,8 +324,8 @@ def say_nothing(axis: Any, words: str) -> None:
 
 
 def step_text(step_size: Any) -> str:
-    """Return a step size as a label has it; nothing for none."""
-    return "" if step_size is None or pd.isna(step_size) else f", step {step_size}"
+    """Return a step size as a label has it, of two digits; nothing for none."""
+    return "" if step_size is None or pd.isna(step_size) else f", step {float(step_size):.2g}"
 
 
 RC: Any = {

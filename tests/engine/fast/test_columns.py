@@ -30,7 +30,7 @@ def worthwhile(monkeypatch):
     """Merge small points too, moved and compared a few at a time."""
     monkeypatch.setattr(wrappers, "WORTHWHILE", 0)
     monkeypatch.setattr(columns, "FEW", 5)
-    monkeypatch.setattr("normbench.normalizers.decomposition.BLOCK", 70)
+    monkeypatch.setattr("normbench.normalizers.decomposition.POINTS_PER_BLOCK", 70)
 
 
 def repeated(rng, dtype=np.float64):
@@ -104,7 +104,7 @@ def test_points_without_copies_are_left_alone_and_copies_that_do_not_fit(rng, mo
     train = Blocked(COSTS["least_squares"], repeated(rng), x[:, 0].copy(), classify=False)
     assert wrappers.merge(train) is not train
     with monkeypatch.context() as less:
-        less.setattr(wrappers, "available", lambda: 8 * POINTS * 5 / wrappers.SHARE - 1)
+        less.setattr(wrappers, "available_bytes", lambda: 8 * POINTS * 5 / wrappers.SHARE - 1)
         assert wrappers.merge(train) is train
     monkeypatch.setattr(wrappers, "WORTHWHILE", 10**6)
     assert wrappers.merge(train) is train

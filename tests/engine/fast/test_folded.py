@@ -22,8 +22,8 @@ from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
 from normbench.normalizers.decomposition import (
     Decompositions,
+    compute_mean,
     mean_and_covariance,
-    mean_of,
     surrogate_rows,
 )
 from normbench.route import objective, quickest
@@ -294,7 +294,7 @@ def test_statistics_of_blocks_are_those_of_the_whole(rng, offset):
     expected = np.cov((centred - np.asarray(exact, float)).T, bias=True)
     size = np.abs(expected).max()
     np.testing.assert_allclose(covariance, expected, rtol=1e-12, atol=1e-12 * size)
-    few = surrogate_rows(Read(x), mean_of(Read(x)))
+    few = surrogate_rows(Read(x), compute_mean(Read(x)))
     assert len(few) == 7
     np.testing.assert_allclose(few.mean(axis=0), 0, atol=1e-14)
     np.testing.assert_allclose(few.T @ few / len(few), expected, rtol=1e-12, atol=1e-12 * size)
@@ -303,7 +303,7 @@ def test_statistics_of_blocks_are_those_of_the_whole(rng, offset):
 @pytest.mark.parametrize("name", [*SCHEMES, "chain", "power"])
 def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch):
     monkeypatch.setattr(
-        "normbench.engine.scheme.learned.available", lambda: 8 * 700_000
+        "normbench.engine.scheme.learned.available_bytes", lambda: 8 * 700_000
     )  # 2 columns
     x, _ = cloud(rng, count=20_000, condition=100.0, offset=5.0)
     whole, blocks = scheme(name).fit(x), scheme(name)
@@ -318,10 +318,10 @@ def test_a_scheme_learns_of_blocks_what_it_learns_of_all(rng, name, monkeypatch)
 
 def test_a_scheme_that_needs_all_points_says_that_they_do_not_fit(rng, monkeypatch):
     x, _ = cloud(rng)
-    monkeypatch.setattr("normbench.datasets.values.available", lambda: 1000)
+    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 1000)
     with pytest.raises(UserError, match="PCA, which learns from all points at once: takes"):
         learn(PCA(), Read(x), Decompositions(Read(x)))
-    monkeypatch.setattr("normbench.engine.scheme.learned.available", lambda: 1000)
+    monkeypatch.setattr("normbench.engine.scheme.learned.available_bytes", lambda: 1000)
     with pytest.raises(UserError, match="RobustScaler: sorts a column of 900 points"):
         learn(scheme("robust"), Read(x), Decompositions(Read(x)))
 
@@ -407,7 +407,9 @@ def test_runs_that_do_not_fit_together_go_one_after_the_other(rng, monkeypatch):
     expected = whole.evaluate(weights)
     size = blocked.ARRAYS * 8 * 3 * 7
     monkeypatch.setattr(blocked, "SMALL_STACK", 0)
-    monkeypatch.setattr(blocked, "available", lambda: 2 * size / blocked.SHARE)  # two at a time
+    monkeypatch.setattr(
+        blocked, "available_bytes", lambda: 2 * size / blocked.SHARE
+    )  # two at a time
     for problem in (whole, read):
         assert problem._at_once(5) == 2
         for with_gradient in (True, False):

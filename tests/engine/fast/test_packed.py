@@ -205,10 +205,10 @@ def test_only_what_pays_is_packed(rng, monkeypatch):
     assert not packed.pays(x, 1, packed.STEPS, True)  # one row is a product with a vector
     assert not packed.pays(x[:, 1:], 2, packed.STEPS, True)
     assert not packed.pays(x, 2, packed.STEPS - 1, True)
-    monkeypatch.setattr(packed, "available", lambda: int(1.9 * x.nbytes / values.SHARE))
+    monkeypatch.setattr(packed, "available_bytes", lambda: int(1.9 * x.nbytes / values.ARRAY_SHARE))
     assert not packed.pays(x, 2, packed.STEPS, True)  # two copies
     assert packed.pays(x, 2, packed.STEPS, False)  # one, for the scores
-    monkeypatch.setattr(packed, "available", lambda: 2 * x.nbytes / values.SHARE)
+    monkeypatch.setattr(packed, "available_bytes", lambda: 2 * x.nbytes / values.ARRAY_SHARE)
     assert packed.pays(x, 2, packed.STEPS, True)
     with monkeypatch.context() as less:
         less.setattr(packed, "COPIES_BYTES", 2 * x.nbytes - 1)

@@ -33,6 +33,7 @@ from normbench.results.figures.base.labels import spread
 from normbench.results.figures.base.material import Options
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.looks import LOOKS
+from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
 
@@ -332,11 +333,11 @@ def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
     assert known == sorted(known)
     (cells,) = [part for part in axis.collections if isinstance(part, QuadMesh)]
     codes = cells.get_array()
-    words = [[list(style.VERDICTS)[int(code)] for code in row] for row in codes]
+    words = [[list(phase_diagram.COLOURS)[int(code)] for code in row] for row in codes]
     for same, own in zip(rows, words):
-        for row in same:  # all that share a row have its verdicts
+        for row in same:  # all that share a row have its colours
             mine = steps[steps["label"] == row["label"]].sort_values(step_sizes.STEP)
-            assert list(mine["verdict"]) == own
+            assert [phase_diagram.band(step, row) for step in as_rows(mine)] == own
     assert sum(map(len, rows)) == len(schemes)
     stars = [len(line.get_xdata()) for line in marked(axis, "best")]
     assert sum(stars) == sum(isinstance(same[0]["tags.step_size"], str) for same in rows)

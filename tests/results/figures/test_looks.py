@@ -89,6 +89,28 @@ def test_a_scheme_of_the_users_own_has_no_colour_of_another(vision):
         assert nearest([look.color], SCHEMES, vision) > 9  # measured 9.8
 
 
+def contrast(color, ground):
+    """The contrast of two colours as WCAG 2 defines it, from 1 to 21; both RGB from 0 to 1."""
+    pair = np.array([color, ground])
+    linear = np.where(pair <= 0.04045, pair / 12.92, ((pair + 0.055) / 1.055) ** 2.4)
+    light, dark = sorted(linear @ [0.2126, 0.7152, 0.0722], reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def inverted(color):
+    """A colour under CSS's `invert(1) hue-rotate(180deg)`."""
+    grey = np.array([0.213, 0.715, 0.072])
+    rotated = 2 * grey - np.eye(3)
+    return np.clip(rotated @ (1 - np.array(to_rgb(color))), 0, 1)
+
+
+@pytest.mark.parametrize("look", [*LOOKS.values(), *SPARE], ids=lambda look: look.color)
+def test_lines_stand_out_from_white_and_inverted_from_the_dark(look):
+    """Graphics need 3 to 1, see WCAG 2.2, 1.4.11."""
+    assert contrast(to_rgb(look.color), (1, 1, 1)) >= 3
+    assert contrast(inverted(look.color), to_rgb("#12161c")) >= 3  # the report's page
+
+
 def test_verdicts_are_greys_and_one_red():
     chroma = dict(zip(style.VERDICTS, np.linalg.norm(lab(VERDICTS, "normal")[:, 1:], axis=1)))
     assert chroma.pop("diverged") > 50

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from normbench import names
 from normbench.results.compare.merging import REPEATS
@@ -48,6 +49,67 @@ def scheme(label, threshold=np.nan, best="1", start=1.0, **more):
 )
 def test_a_step_size_is_too_small_or_too_large(verdicts, costs, expected):
     assert phase_diagram.kinds(table("a", verdicts, costs), scheme("a")) == expected
+
+
+def lightness(color):
+    return sum(to_rgb(color))
+
+
+def test_the_darker_a_cell_the_less_is_left_and_what_diverged_is_apart():
+    known = {names.MINIMUM.column: 0.0, names.target("1e-1").column: 0.1}
+    row = scheme("a", **known)
+    ends = [1.5, 0.9, 0.3, 0.05, 0.001]
+    words = [
+        phase_diagram.band({"verdict": "not converged", step_sizes.COST: end}, row) for end in ends
+    ]
+    assert words == [words for _, words, _ in reversed(phase_diagram.BANDS)]
+    greys = [lightness(phase_diagram.COLOURS[word]) for word in words]
+    assert greys == sorted(greys, reverse=True)
+    assert min(-np.diff(greys)) > 0.4
+    for verdict in ("diverged", names.BY_ROUNDING):
+        assert phase_diagram.band({"verdict": verdict, step_sizes.COST: 0.1}, row) == verdict
+    assert (
+        phase_diagram.band({"verdict": "converged", step_sizes.COST: 0.1}, scheme("a"))
+        == (phase_diagram.UNKNOWN[0])
+    )
+
+
+def test_two_limits_beside_each_other_do_not_merge():
+    steps = table(
+        "a", ["not converged", "converged", "converged", "converged"], [0.9, 0.1, 0.1, 0.1]
+    )
+    rows = pd.DataFrame([scheme("a", 8.0, **{step_sizes.LARGEST: 10.0})])
+    (axis,) = phase_diagram.draw(steps, rows, "").axes
+    ends = {name: marked(axis, name)[0].get_ydata() for name in ("threshold", "largest")}
+    assert max(ends["threshold"]) <= min(ends["largest"])
+
+
+@pytest.mark.parametrize("count", [40, 41])
+def test_above_40_step_sizes_a_mark_stands_for_all_neighbours_of_one_verdict(count):
+    sizes = np.geomspace(1e-4, 1e2, count)
+    verdicts = np.where(sizes < 1, "converged", "diverged")
+    steps = pd.DataFrame({"label": "a", "verdict": verdicts, step_sizes.STEP: sizes})
+    steps[step_sizes.COST] = 0.1
+    (axis,) = phase_diagram.draw(steps, pd.DataFrame([scheme("a", best=None)]), "").axes
+    marks = sum(
+        len(mark.get_xdata()) for v in ("converged", "diverged") for mark in marked(axis, v)
+    )
+    assert marks == (count if count == 40 else 2)
+    reach = [line.get_xdata() for line in marked(axis, "span")][::2]
+    if count > 40:
+        assert [list(ends) for ends in reach] == [
+            [sizes[0], sizes[verdicts == "converged"][-1]],
+            [sizes[verdicts == "diverged"][0], sizes[-1]],
+        ]
+
+
+def test_a_label_has_a_step_size_of_two_digits():
+    assert style.step_text("8.11131e-06") == ", step 8.1e-06"
+    assert [style.step_text(size) for size in ("10", "0.001", None)] == [
+        ", step 10",
+        ", step 0.001",
+        "",
+    ]
 
 
 def test_nothing_is_too_large_where_the_start_is_not_known():

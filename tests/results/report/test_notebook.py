@@ -67,7 +67,13 @@ def test_every_figure_is_drawn_of_both_or_of_none(compared, recorded):
 
 def test_it_shows_itself_and_writes_its_report(compared, tmp_path):
     page = compared._repr_html_()
-    assert compared.sentence.split(";")[0] in page
+    assert compared.sentence.split(":")[0] in page
+    assert "<h4>breast_cancer-softmax</h4>" in page
+    assert "prefers-color-scheme: dark" in page
+    numbers = re.findall(r'<td class="number">([^<]*)</td>', page)
+    assert len(numbers) == 3 * 7
+    digits = [re.sub(r"e.*|[^0-9]", "", number).lstrip("0") for number in numbers]
+    assert max(map(len, digits)) <= 4
     assert "<svg" in page
     assert page.count("<tr") == 1 + 3
     report = compared.report(tmp_path / "report.html").read_text()

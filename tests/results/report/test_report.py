@@ -14,10 +14,12 @@ from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
 from normbench.results.compare import comparisons, heldout
+from normbench.results.figures import NAMES
 from normbench.results.report import captions
 from normbench.results.report import page as report
 from normbench.results.report.terminal import present
 from normbench.results.store.runs import Sweep, load
+from tests.claims.claims import sentences
 from tests.results.compare.test_heldout import splits
 from tests.results.made import runs
 
@@ -87,7 +89,7 @@ def test_it_is_structured_for_a_screen_reader(page):
     assert len(page.all("table")) == len(page.all("caption")) >= 3
     assert all(cell.get("scope") in ("col", "row") for cell in page.all("th"))
     figures = [tag for tag, _, inside in page.elements if tag == "svg" and "figure" in inside]
-    pictures = [card for card in page.all("div") if card.get("class") == "card"]
+    pictures = [card for card in page.all("div") if card.get("class", "").startswith("card")]
     assert len(pictures) == len(page.all("figcaption")) == 8
     assert len(figures) == 8
     assert all(card["aria-label"].startswith("Figure: ") for card in pictures)
@@ -116,6 +118,29 @@ def test_it_holds_the_question_the_verdict_the_setting_and_the_losses(page, thre
     assert "secret" not in page.text
 
 
+def test_it_begins_with_the_answer_and_ends_with_how_to_repeat_it(page):
+    order = ("Fastest", "One step size must melt", "Each scheme at its best", "Try a step size")
+    order += ("Step x L / 2 along", "Theory", "Setting", "To repeat it")
+    places = [page.text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_theory_is_three_short_sentences_a_scheme(page, three):
+    (label, short, whole), *others = report._explanations(three.sweep.of_role(names.SCHEME))
+    assert len(others) == 2
+    assert [name for name, _ in sentences(short)] == ["exact", "untouched", "best"]
+    assert label == "identity"
+    assert short != whole
+    assert short.split(",")[0] in whole
+    assert page.text.count("All that is known of it") == 3
+
+
+def test_photographs_are_not_inverted_in_the_dark(page):
+    looks = [card["class"] for card in page.all("div") if card.get("class", "").startswith("card")]
+    assert set(looks) == {"card plot"}
+    assert {"components", "reconstruction"} <= set(report.IMAGES) <= set(NAMES)
+
+
 def test_pairs_on_test_points_say_what_their_conclusions_are_about():
     table = splits(a=[0.1, 0.1], b=[0.2, 0.3])
     _, pairs = report._held_out(table, pd.DataFrame())
@@ -137,7 +162,7 @@ def test_captions_and_alternative_texts_say_what_was_found(page, three):
 
 
 def test_every_step_size_stands_in_a_folded_table(page, three):
-    assert len(page.all("details")) == len(page.all("summary")) == 1
+    assert len(page.all("details")) == len(page.all("summary")) == 1 + 3  # theory of each scheme
     inside = [tag for tag, _, open_tags in page.elements if "details" in open_tags]
     steps = three.sweep.of_role("step")
     assert inside.count("tr") == 1 + len(steps)

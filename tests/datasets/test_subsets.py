@@ -7,14 +7,14 @@ import pytest
 from normbench import costs
 from normbench.choices import build, options
 from normbench.datasets import (
-    Drawn,
+    Sampling,
     UserError,
-    fitted_on,
-    folded,
+    assign_folds,
+    draw_subset,
+    hold_out,
     make_dataset,
-    part,
+    set_fit_points,
     split,
-    subset,
 )
 from normbench.datasets.bundled import breast_cancer, diabetes, wine
 from normbench.datasets.files import Options, table_dataset
@@ -29,7 +29,7 @@ SHARES = {len(data.y): np.bincount(data.y) / len(data.y) for data in (wine(), br
 @pytest.mark.parametrize("count", [10, 57, 178])
 def test_a_subset_keeps_the_classes_shares_and_the_points(load, count):
     whole = load()
-    fewer = subset(whole, count, 3)
+    fewer = draw_subset(whole, count, 3)
     assert fewer.x.shape == (count, whole.x.shape[1])
     drawn = np.bincount(fewer.y, minlength=whole.classes)
     assert np.abs(drawn - count * SHARES[len(whole.y)]).max() < 1 + 1e-9
@@ -40,27 +40,27 @@ def test_a_subset_keeps_the_classes_shares_and_the_points(load, count):
 
 def test_a_seed_makes_a_subset_and_none_keeps_all():
     data = diabetes()
-    assert subset(data, None, 0) is data
-    assert subset(data, 50, 1).fingerprint == subset(data, 50, 1).fingerprint
-    assert subset(data, 50, 1).fingerprint != subset(data, 50, 2).fingerprint
-    assert len(subset(data, 50, 1).y) == 50
+    assert draw_subset(data, None, 0) is data
+    assert draw_subset(data, 50, 1).fingerprint == draw_subset(data, 50, 1).fingerprint
+    assert draw_subset(data, 50, 1).fingerprint != draw_subset(data, 50, 2).fingerprint
+    assert len(draw_subset(data, 50, 1).y) == 50
 
 
 def test_a_table_s_medians_are_of_the_points_that_are_left():
     frame = pd.DataFrame({"a": [1.0, np.nan, 3.0, 100.0] * 5, "y": list("pqpq") * 5})
     settings = Options((), (), "median", ())
     data = table_dataset("t", frame, -1, "classes", settings, source="made")
-    few = subset(data, 4, 0)
+    few = draw_subset(data, 4, 0)
     known = few.columns.frame["a"]
     assert np.array_equal(few.x[:, 0], known.fillna(known.median()))
-    held = part(few, np.arange(4) == 0)
+    held = hold_out(few, np.arange(4) == 0)
     assert len(held.x) == 3
 
 
 @pytest.mark.parametrize("load", [wine, diabetes])
 @pytest.mark.parametrize("count", [2, 5])
 def test_folds_deal_every_point_and_class_evenly(load, count):
-    data = folded(load(), count, 3, 4)
+    data = assign_folds(load(), count, 3, 4)
     assert len(data.folds) == 3
     for numbers in data.folds:
         sizes = np.bincount(numbers, minlength=count)
@@ -69,7 +69,7 @@ def test_folds_deal_every_point_and_class_evenly(load, count):
             own = np.bincount(numbers[data.y == group], minlength=count)
             assert own.max() - own.min() <= 1
     assert not np.array_equal(data.folds[0], data.folds[1])
-    np.testing.assert_array_equal(data.folds[1], folded(load(), count, 1, 5).folds[0])
+    np.testing.assert_array_equal(data.folds[1], assign_folds(load(), count, 1, 5).folds[0])
 
 
 def job(data, normalizer="pca_sphere", cost=costs.multiclass_softmax):
@@ -81,15 +81,15 @@ def job(data, normalizer="pca_sphere", cost=costs.multiclass_softmax):
 @pytest.mark.parametrize("copies", [{}, {"augment": "round", "augment_copies": 2}])
 @pytest.mark.parametrize("fit_on", ["train", "all"])
 def test_cross_validation_is_what_its_folds_come_to_one_by_one(fit_on, copies):
-    data = Drawn(folds=3, repeats=2, fit_on=fit_on, **copies).of(wine())
+    data = Sampling(folds=3, repeats=2, fit_on=fit_on, **copies).apply(wine())
     made = run(job(data))
     step = made.steps[made.best].step_size
     by_seed = []
     for repeat, numbers in enumerate(data.folds):
         wrong = cost = train = 0.0
         for fold in range(3):
-            held = part(wine(), numbers == fold)
-            own = run(job(Drawn(split_seed=repeat, fit_on=fit_on, **copies).of(held)))
+            held = hold_out(wine(), numbers == fold)
+            own = run(job(Sampling(split_seed=repeat, fit_on=fit_on, **copies).apply(held)))
             (there,) = (one for one in own.steps if one.step_size == step)
             wrong += there.histories["test/misclassifications"][-1]
             cost += there.histories["test/cost"][-1] * np.sum(numbers == fold)
@@ -103,7 +103,7 @@ def test_cross_validation_is_what_its_folds_come_to_one_by_one(fit_on, copies):
 
 
 def test_real_targets_have_a_cross_validated_cost_and_no_error():
-    found = run(job(folded(diabetes(), 4, 1, 0), "standard", costs.least_squares)).findings
+    found = run(job(assign_folds(diabetes(), 4, 1, 0), "standard", costs.least_squares)).findings
     assert found.metrics["folds/cost"] > 0
     assert "folds/error" not in found.metrics
 
@@ -114,7 +114,7 @@ def test_statistics_of_all_points_are_of_the_test_points_too():
     for name in ("standard", "pca_sphere", "identity"):
         scheme = build("normalizer", options("normalizer", name))
         z, _ = normalize(scheme, both, both[:0], "float64")
-        ours = run(job(fitted_on(data, "all"), name))
+        ours = run(job(set_fit_points(data, "all"), name))
         scheme = ours.scheme
         np.testing.assert_allclose(scheme.transform(both), z, rtol=1e-12)
         theirs = run(job(data, name))
@@ -131,18 +131,24 @@ LONELY = make_dataset("few", np.eye(5), [0, 0, 0, 0, 1], class_names=["a", "b"],
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: subset(wine(), 1, 0), r"dataset\.points=1: must be"),
-        (lambda: subset(wine(), 179, 0), r"dataset\.points=179: must be from 2 to 178"),
-        (lambda: subset(LONELY, 2, 3), r"dataset\.points=2: leaves no point of class b"),
-        (lambda: folded(wine(), 1, 1, 0), r"dataset\.folds=1: must be"),
-        (lambda: folded(wine(), 90, 1, 0), r"dataset\.folds=90: must be from 2 to 89"),
-        (lambda: folded(wine(), 5, 0, 0), r"dataset\.repeats=0: must be"),
-        (lambda: folded(wine(), 2, 10**9, 0), r"repeats=1000000000: .*choose 50000 or less"),
-        (lambda: folded(wine(), 5, 20_001, 0), r"makes 100,005 descents a scheme, and 100,000 may"),
-        (lambda: folded(HELD, 5, 1, 0), r"dataset\.folds=5: wine has a test part of"),
-        (lambda: folded(LONELY, 2, 1, 0), r"dataset\.folds=2: class b of few has a single point"),
-        (lambda: fitted_on(HELD, "both"), r"dataset\.fit_on=both: must be one of train, all"),
-        (lambda: fitted_on(wine(), "all"), r"dataset\.fit_on=all: wine has no test points"),
+        (lambda: draw_subset(wine(), 1, 0), r"dataset\.points=1: must be"),
+        (lambda: draw_subset(wine(), 179, 0), r"dataset\.points=179: must be from 2 to 178"),
+        (lambda: draw_subset(LONELY, 2, 3), r"dataset\.points=2: leaves no point of class b"),
+        (lambda: assign_folds(wine(), 1, 1, 0), r"dataset\.folds=1: must be"),
+        (lambda: assign_folds(wine(), 90, 1, 0), r"dataset\.folds=90: must be from 2 to 89"),
+        (lambda: assign_folds(wine(), 5, 0, 0), r"dataset\.repeats=0: must be"),
+        (lambda: assign_folds(wine(), 2, 10**9, 0), r"repeats=1000000000: .*choose 50000 or less"),
+        (
+            lambda: assign_folds(wine(), 5, 20_001, 0),
+            r"makes 100,005 descents a scheme, and 100,000 may",
+        ),
+        (lambda: assign_folds(HELD, 5, 1, 0), r"dataset\.folds=5: wine has a test part of"),
+        (
+            lambda: assign_folds(LONELY, 2, 1, 0),
+            r"dataset\.folds=2: class b of few has a single point",
+        ),
+        (lambda: set_fit_points(HELD, "both"), r"dataset\.fit_on=both: must be one of train, all"),
+        (lambda: set_fit_points(wine(), "all"), r"dataset\.fit_on=all: wine has no test points"),
     ],
 )
 def test_a_mistake_says_the_setting_and_the_remedy(make, message):
@@ -151,6 +157,6 @@ def test_a_mistake_says_the_setting_and_the_remedy(make, message):
 
 
 def test_folds_that_no_memory_holds_are_refused(monkeypatch):
-    monkeypatch.setattr("normbench.datasets.values.available", lambda: 178 * 8 * 100)
+    monkeypatch.setattr("normbench.datasets.values.available_bytes", lambda: 178 * 8 * 100)
     with pytest.raises(UserError, match=r"^dataset\.repeats=30: takes .* of memory"):
-        folded(wine(), 2, 30, 0)
+        assign_folds(wine(), 2, 30, 0)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from normbench.datasets import Drawn, UserError, encode, label_dataset, split, subset
-from normbench.datasets.on_disk import taken
+from normbench.datasets import Sampling, UserError, draw_subset, encode_labels, label_dataset, split
+from normbench.datasets.on_disk import row_selection
 from normbench.datasets.on_disk.npy import npy
 from normbench.datasets.on_disk.points import Points
-from normbench.datasets.on_disk.taken import STRIDE, Taken
+from normbench.datasets.on_disk.row_selection import STRIDE, SelectedRows
 from tests.datasets.reading import wrong_spans
 from tests.datasets.test_points import Read
 
@@ -26,19 +26,19 @@ MASKS = {
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(taken, "PIECE", 1000 * X[0].nbytes)
+    monkeypatch.setattr(row_selection, "CACHE_BYTES", 1000 * X[0].nbytes)
 
 
 @pytest.fixture
 def no_room(monkeypatch):
     """Leave no memory for points beside those of the file."""
-    monkeypatch.setattr(taken, "available", lambda: 0)
+    monkeypatch.setattr(row_selection, "available_bytes", lambda: 0)
 
 
 @pytest.mark.parametrize("name", MASKS)
 def test_any_rows_are_those_of_the_array(name):
     mask = MASKS[name]
-    rows, chosen = Taken(Read(X), mask), X[mask]
+    rows, chosen = SelectedRows(Read(X), mask), X[mask]
     assert rows.shape == chosen.shape
     assert np.array_equal(rows[:], chosen)
     for first, last in np.sort(RNG.integers(0, len(chosen) + 1, (50, 2)), axis=1):
@@ -54,36 +54,36 @@ def test_any_rows_are_those_of_the_array(name):
 def test_rows_of_rows_are_taken_from_the_file_itself(name):
     mask = MASKS[name]
     inner = RNG.random(mask.sum()) < 0.7
-    rows = Taken(Taken(Read(X), mask), inner)
+    rows = SelectedRows(SelectedRows(Read(X), mask), inner)
     assert isinstance(rows.source, Read)
     assert np.array_equal(rows[:], X[mask][inner])
 
 
 def test_the_source_is_told_which_of_its_rows_are_next():
     read, told = Read(X), []
-    read.ahead = lambda first, last: told.append((first, last))
+    read.read_ahead = lambda first, last: told.append((first, last))
     mask = MASKS["a gap of two strides"]
-    rows, numbers = Taken(read, mask), np.flatnonzero(mask)
+    rows, numbers = SelectedRows(read, mask), np.flatnonzero(mask)
     for first, last in ((0, 5), (10, len(numbers)), (7, 7)):
-        rows.ahead(first, last)
+        rows.read_ahead(first, last)
     assert told == [(numbers[0], numbers[4] + 1), (numbers[10], numbers[-1] + 1)]
 
 
 def test_a_reading_of_all_rows_reads_the_file_once_at_most():
     for mask in MASKS.values():
         read = Read(X)
-        rows = Taken(read, mask)
+        rows = SelectedRows(read, mask)
         for first in range(0, len(rows), 1000):
             rows.read(first, min(first + 1000, len(rows)))
         assert read.count <= len(X)
     read = Read(X)
-    assert np.array_equal(Taken(read, MASKS["few"])[:], X[MASKS["few"]])
+    assert np.array_equal(SelectedRows(read, MASKS["few"])[:], X[MASKS["few"]])
     assert read.count < len(X)  # from the first of a piece to its last
 
 
 def test_many_threads_read_at_once():
     mask = MASKS["half"]
-    assert wrong_spans(Taken(Read(X), mask), X[mask]) == []
+    assert wrong_spans(SelectedRows(Read(X), mask), X[mask]) == []
 
 
 def of_file(folder, targets):
@@ -105,9 +105,9 @@ def test_the_same_seed_takes_the_same_rows_as_in_memory(
     tmp_path, monkeypatch, targets, settings, seed, room
 ):
     if not room:
-        monkeypatch.setattr(taken, "available", lambda: 0)
+        monkeypatch.setattr(row_selection, "available_bytes", lambda: 0)
     blocks, whole = (
-        Drawn(**settings, split_seed=seed).of(data) for data in of_file(tmp_path, targets)
+        Sampling(**settings, split_seed=seed).apply(data) for data in of_file(tmp_path, targets)
     )
     assert isinstance(blocks.x, Points)
     assert isinstance(blocks.x_test, Points) == (not room and "test_fraction" in settings)
@@ -121,12 +121,14 @@ def test_the_same_seed_takes_the_same_rows_as_in_memory(
 def test_few_points_of_a_large_file_are_held(tmp_path, monkeypatch):
     of_file(tmp_path, LABELS)
     paths = [str(tmp_path / name) for name in ("made.npy", "y.npy")]
-    monkeypatch.setattr("normbench.datasets.on_disk.files_on_disk.available", lambda: X.nbytes)
-    monkeypatch.setattr(taken, "available", lambda: X.nbytes)
+    monkeypatch.setattr(
+        "normbench.datasets.on_disk.files_on_disk.available_bytes", lambda: X.nbytes
+    )
+    monkeypatch.setattr(row_selection, "available_bytes", lambda: X.nbytes)
     large = npy(*paths)
     assert isinstance(large.x, Points)
-    assert isinstance(subset(large, len(X) // 4, 0).x, np.ndarray)
-    assert isinstance(subset(large, len(X) // 4 + 1, 0).x, Points)
+    assert isinstance(draw_subset(large, len(X) // 4, 0).x, np.ndarray)
+    assert isinstance(draw_subset(large, len(X) // 4 + 1, 0).x, Points)
     for fraction, kind in ((1 / 17, np.ndarray), (1 / 15, Points)):
         held = split(large, fraction, 0)
         assert isinstance(held.x, Points)
@@ -148,7 +150,7 @@ def test_labels_of_many_points_are_those_of_few_at_a_time(monkeypatch):
     for y in map(np.asarray, (*targets, np.array([1, "b", None][:2] * 40, dtype=object))):
         values, numbers = np.unique(y.astype(str) if y.dtype == object else y, return_inverse=True)
         for block in (1 << 18, 7):
-            monkeypatch.setattr("normbench.datasets.entries.BLOCK", block)
-            found, names = encode("made", y)
+            monkeypatch.setattr("normbench.datasets.entries.LABELS_PER_BLOCK", block)
+            found, names = encode_labels("made", y)
             assert np.array_equal(found, numbers)
             assert len(names) == len(values)

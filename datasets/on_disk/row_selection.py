@@ -1,0 +1,89 @@
+"""Select rows of points that are not in memory, without a copy."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.on_disk.files_on_disk import TEST_PART_SHARE
+from normbench.datasets.on_disk.points import CACHE_BYTES, Array, Points, Rows
+from normbench.datasets.values import ARRAY_SHARE, available_bytes
+
+STRIDE = 4096  # rows of the file; the selected rows before each stride are counted once
+
+
+class SelectedRows(Points):
+    """The rows of other points that a mask (P,) selects, in their order."""
+
+    mask: NDArray[np.bool_]
+
+    def __init__(self, source: Points, mask: NDArray[np.bool_]) -> None:
+        """Select the rows where the mask is true, of a selection those of its source."""
+        if isinstance(source, SelectedRows):
+            mask = _combine_masks(source.mask, mask)
+            source = source.source
+        self._source, self.mask = source, mask
+        counts = np.add.reduceat(mask, np.arange(0, len(mask), STRIDE), dtype=np.intp)
+        self._rows_before = np.concatenate([[0], np.cumsum(counts)])
+        self.shape = (int(self._rows_before[-1]), source.shape[1])
+        self.dtype, self.always_in_blocks = source.dtype, source.always_in_blocks
+
+    @property
+    def source(self) -> Points:
+        """The points that these are read from."""
+        return self._source
+
+    def check(self) -> None:
+        """Raise `UserError` where the source has changed since it was opened."""
+        self.source.check()
+
+    def read_ahead(self, first: int, last: int) -> None:
+        """Announce which rows are read next, see `Points.read_ahead`."""
+        if first < last:
+            self.source.read_ahead(self._row(first), self._row(last - 1) + 1)
+
+    def read(self, first: int, last: int, out: Array | None = None) -> Array:
+        """Return rows `first` to `last - 1` as an array, in the first rows of out where given."""
+        count = last - first
+        out = np.empty((count, self.shape[1]), self.dtype) if out is None else out[:count]
+        size = max(1, CACHE_BYTES // (self.shape[1] * self.itemsize))
+        row, read_rows = self._row(first) if count else 0, 0
+        while read_rows < count:
+            selected = np.flatnonzero(self.mask[row : row + size])[: count - read_rows]
+            if len(selected):
+                first, last = row + int(selected[0]), row + int(selected[-1]) + 1
+                out_rows = out[read_rows : read_rows + len(selected)]
+                if last - first == len(selected):
+                    self.source.read(first, last, out_rows)
+                else:
+                    out_rows[:] = self.source.read(first, last)[selected - selected[0]]
+            row, read_rows = row + size, read_rows + len(selected)
+        return out
+
+    def _row(self, number: int) -> int:
+        """Return the row of the source that a row of the selection is."""
+        stride = int(np.searchsorted(self._rows_before, number, side="right")) - 1
+        rows = np.flatnonzero(self.mask[stride * STRIDE : (stride + 1) * STRIDE])
+        return stride * STRIDE + int(rows[number - self._rows_before[stride]])
+
+
+def select_rows(x: Rows, mask: NDArray[np.bool_], is_test_part: bool = False) -> Rows:
+    """Return the rows of points that a mask (P,) selects, in their order.
+
+    Points on disk become an array where the selection takes at most a quarter of the memory, unless
+    they are always read by blocks. is_test_part: at most a sixteenth.
+    """
+    if not isinstance(x, Points):
+        return x[mask]
+    selection = SelectedRows(x, mask)
+    share = TEST_PART_SHARE if is_test_part else ARRAY_SHARE * (not x.always_in_blocks)
+    return (
+        selection[:]
+        if selection.size * selection.itemsize <= share * available_bytes()
+        else selection
+    )
+
+
+def _combine_masks(mask: NDArray[np.bool_], inner: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the mask of all rows that an inner mask, of the rows of an outer mask, selects."""
+    combined = mask.copy()
+    combined[mask] = inner
+    return combined

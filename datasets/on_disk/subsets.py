@@ -1,0 +1,175 @@
+"""Draw fewer points of a data set, and assign its folds, class by class."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.dataset import Dataset, hold_out, refuse_points_on_disk
+from normbench.datasets.on_disk.content import digest
+from normbench.datasets.on_disk.row_selection import select_rows
+from normbench.datasets.values import (
+    FLOAT64_BYTES,
+    UserError,
+    check_choice,
+    check_integer,
+    refuse_larger,
+    spell_setting,
+)
+
+MAX_DESCENTS = 100_000  # of a cross-validation, as many as jobs of a sweep
+FIT_ON_CHOICES = ("train", "all")
+
+
+def draw_subset(dataset: Dataset, points: Any, seed: int) -> Dataset:
+    """Return the data set with some of its training points, drawn class by class.
+
+    Points are drawn without replacement and stay in their order; the classes keep their shares to
+    one point; a test part stays.
+
+    Args:
+        dataset: Any data set.
+        points: How many training points to draw; None for all.
+        seed: Of the generator that draws them.
+
+    Returns:
+        The data set with fewer points.
+
+    Raises:
+        UserError: For a number out of range, or where a class would be left without a point.
+    """
+    if points is None:
+        return dataset
+    count = check_integer("dataset.points", points, 2, len(dataset.x))
+    rows = _order_by_class(dataset, seed)
+    offset = np.random.default_rng([seed, 1]).random()
+    positions = (offset + np.arange(count)) * len(rows) / count
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[rows[positions.astype(int)]] = True
+    present_classes = _count_classes(dataset, slice(None)) > 0
+    lost_classes = np.flatnonzero(present_classes & (_count_classes(dataset, chosen) == 0))
+    if len(lost_classes):
+        name = dataset.class_names[lost_classes[0]]
+        raise UserError(
+            f"{spell_setting('dataset.points', points)}: leaves no point of class {name} of "
+            f"{dataset.name}; choose more points"
+        )
+    names, columns = dataset.feature_names, dataset.columns
+    if columns is not None:
+        columns = columns.select_rows(np.flatnonzero(chosen))
+        x, names = columns.encode_features(np.ones(count, dtype=bool))
+    else:
+        x = select_rows(dataset.x, chosen)
+    y = dataset.y[chosen] if len(dataset.y) else dataset.y
+    fingerprint = digest(x, y, dataset.x_test, dataset.y_test)
+    return replace(dataset, x=x, y=y, feature_names=names, columns=columns, fingerprint=fingerprint)
+
+
+def assign_folds(dataset: Dataset, folds: Any, repeats: Any, seed: int) -> Dataset:
+    """Return the data set with repeated cross-validations, their seeds counted from `seed` on.
+
+    Each assigns the points to folds, class by class, so that two folds differ by one point at most,
+    and by one of each class.
+
+    Args:
+        dataset: A data set in memory, without a test part.
+        folds: How many folds each has; None for no cross-validation.
+        repeats: How many cross-validations there are.
+        seed: Of the first one.
+
+    Returns:
+        The data set with `folds`.
+
+    Raises:
+        UserError: For a number out of range, a class of a single point, or too many descents.
+    """
+    repeats = check_integer("dataset.repeats", repeats, 1)
+    if folds is None:
+        return dataset
+    refuse_points_on_disk(dataset, "dataset.folds", folds)
+    if len(dataset.x_test):
+        raise UserError(
+            f"{spell_setting('dataset.folds', folds)}: {dataset.name} has a test part of "
+            f"{len(dataset.x_test)} points, and cross-validation holds points out by "
+            "itself; leave one of them out"
+        )
+    count = check_integer("dataset.folds", folds, 2, len(dataset.x) // 2)
+    sizes = _count_classes(dataset, slice(None))
+    if (sizes == 1).any():
+        name = dataset.class_names[int(np.flatnonzero(sizes == 1)[0])]
+        raise UserError(
+            f"{spell_setting('dataset.folds', folds)}: class {name} of {dataset.name} has a single "
+            "point, which is held out or trained on; take the class out"
+        )
+    if count * repeats > MAX_DESCENTS:
+        raise UserError(
+            f"{spell_setting('dataset.repeats', repeats)}: with "
+            f"{spell_setting('dataset.folds', count)} makes {count * repeats:,} descents a scheme, "
+            f"and {MAX_DESCENTS:,} may be; choose {MAX_DESCENTS // count} or less"
+        )
+    refuse_larger(
+        spell_setting("dataset.repeats", repeats),
+        FLOAT64_BYTES * len(dataset.x) * repeats,
+        "choose fewer",
+    )
+    orders = [_order_by_class(dataset, seed + repeat) for repeat in range(repeats)]
+    return replace(dataset, folds=tuple(np.argsort(order) % count for order in orders))
+
+
+def hold_out_fold(dataset: Dataset, repeat: int, number: int) -> Dataset:
+    """Return the data set with one fold of one of its cross-validations as its test part.
+
+    Args:
+        dataset: A data set with `folds`.
+        repeat: The index of the cross-validation.
+        number: The index of the fold.
+
+    Returns:
+        The data set with a test part.
+    """
+    test_mask = dataset.folds[repeat] == number
+    return (
+        dataset.hold_out_and_copy(test_mask, repeat)
+        if dataset.hold_out_and_copy
+        else hold_out(dataset, test_mask)
+    )
+
+
+def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
+    """Return the data set with the points that the schemes' statistics are learned from.
+
+    Args:
+        dataset: Any data set.
+        fit_on: `train`, or `all` for training and test points.
+
+    Returns:
+        The data set with `fit_on`.
+
+    Raises:
+        UserError: For another word, or for `all` without test points in memory.
+    """
+    check_choice("dataset.fit_on", fit_on, FIT_ON_CHOICES)
+    if fit_on == "all" and not len(dataset.x_test) and not dataset.folds:
+        raise UserError(
+            f"{spell_setting('dataset.fit_on', fit_on)}: {dataset.name} has no test points to "
+            f"learn statistics of; set {spell_setting('dataset.test_fraction')} or "
+            f"{spell_setting('dataset.folds')}"
+        )
+    if fit_on == "all":
+        refuse_points_on_disk(dataset, "dataset.fit_on", fit_on)
+    return replace(dataset, fit_on=fit_on)
+
+
+def _count_classes(dataset: Dataset, rows: Any) -> NDArray[np.intp]:
+    """Return how many of some points each class has (C,); empty without classes."""
+    if not dataset.classes:
+        return np.empty(0, dtype=np.intp)
+    return np.bincount(dataset.y[rows], minlength=dataset.classes)
+
+
+def _order_by_class(dataset: Dataset, seed: int) -> NDArray[np.intp]:
+    """Return the indices of the points (P,), class after class, each class in a random order."""
+    shuffled = np.random.default_rng(seed).permutation(len(dataset.x))
+    groups = dataset.y[shuffled] if dataset.classes else np.zeros(len(shuffled))
+    return shuffled[np.argsort(groups, kind="stable")]

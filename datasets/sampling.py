@@ -1,0 +1,53 @@
+"""The settings that choose points of any data set: a subset, a test part, folds, copies."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from normbench.datasets.augment import add_noisy_copies
+from normbench.datasets.dataset import Dataset, split
+from normbench.datasets.on_disk.subsets import assign_folds, draw_subset, set_fit_points
+from normbench.datasets.values import check_integer, check_number
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The settings of `conf/config.yaml` that every data set has, `dataset.points` and so on.
+
+    Attributes:
+        points: How many training points to draw; None for all.
+        test_fraction: The share of points to hold out, from 0 to below 1.
+        folds: How many folds a cross-validation has; None for no cross-validation.
+        repeats: How many cross-validations there are.
+        split_seed: The seed of all of these draws.
+        augment: The shape of the noise of copies; None for no copies.
+        augment_copies: How many copies each training point has.
+        augment_noise: The size of the noise of copies.
+        fit_on: Whose statistics the schemes learn: `train` or `all`.
+
+    Raises:
+        UserError: For a share or a seed that no data set could have, before any data set is loaded.
+    """
+
+    points: Any = None
+    test_fraction: Any = 0.0
+    folds: Any = None
+    repeats: Any = 1
+    split_seed: Any = 0
+    augment: Any = None
+    augment_copies: Any = 1
+    augment_noise: Any = 0.2
+    fit_on: Any = "train"
+
+    def __post_init__(self) -> None:
+        fraction = check_number("dataset.test_fraction", self.test_fraction, at_least=0, below=1)
+        object.__setattr__(self, "test_fraction", fraction)
+        object.__setattr__(
+            self, "split_seed", check_integer("dataset.split_seed", self.split_seed, 0)
+        )
+
+    def apply(self, dataset: Dataset) -> Dataset:
+        """Return the data set with the points that these settings choose; raise `UserError`."""
+        seed = self.split_seed
+        data = split(draw_subset(dataset, self.points, seed), self.test_fraction, seed)
+        data = set_fit_points(assign_folds(data, self.folds, self.repeats, seed), self.fit_on)
+        return add_noisy_copies(data, self.augment, self.augment_copies, self.augment_noise, seed)
