@@ -69,4 +69,5 @@ def factor_noise(x: NDArray[np.float64], noise_shape: str) -> NDArray[np.float64
     deviations = np.sqrt(np.maximum(eigenvalues, 0.0))
     if noise_shape == "round":
         return np.asarray(scale * np.sqrt((deviations**2).mean()) * np.eye(x.shape[1]))
-    return np.asarray(scale * deviations[:, None] * eigenvectors.T)
+    # The symmetric root: the signs of the eigenvectors differ between processors.
+    return np.asarray(scale * (eigenvectors * deviations) @ eigenvectors.T)

@@ -1,6 +1,7 @@
 """Find remote files in the data folder, or download them into it; check their SHA-256."""
 
 import hashlib
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -106,14 +107,9 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
 
     import pooch
     import requests
-    from tqdm import tqdm
 
     pooch.get_logger().setLevel(logging.WARNING)  # the bar says the same
-    # pooch sets the bar's total once it knows it, but takes a bar whose total is 0 for no bar. The
-    # delay keeps an empty bar off the screen where no host answers.
-    progress_bar = tqdm(
-        desc=path.name, total=1, unit="B", unit_scale=True, delay=1e-3, disable=None
-    )
+    progress_bar = _Bar(path.name)
     downloader = pooch.HTTPDownloader(
         progressbar=progress_bar, chunk_size=1 << 16, timeout=CONNECT_AND_READ_SECONDS
     )
@@ -136,3 +132,46 @@ def _download(address: str, path: Path, sha256: str) -> str | None:
     finally:
         progress_bar.close()
     return None
+
+
+class _Bar:
+    """A bar on the standard error of a terminal, with what pooch asks of one."""
+
+    def __init__(self, name: str) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TransferSpeedColumn,
+        )
+
+        screen = Console(file=getattr(sys.stderr, "behind", sys.stderr), stderr=True)
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
+        self._progress = Progress(
+            *columns, TransferSpeedColumn(), console=screen, disable=not sys.stderr.isatty()
+        )
+        self._task = self._progress.add_task(name, total=None)
+
+    @property
+    def total(self) -> float | None:
+        """The bytes of the whole file; pooch says how many they are, once it knows."""
+        return self._progress.tasks[0].total
+
+    @total.setter
+    def total(self, size: float) -> None:
+        self._progress.start()  # not before: no bar where no host answers
+        self._progress.update(self._task, total=size)
+
+    def update(self, size: int) -> None:
+        """Show that so many bytes more have come."""
+        self._progress.advance(self._task, size)
+
+    def reset(self) -> None:
+        """Begin anew, as pooch does at the end, which then updates by the whole."""
+        self._progress.update(self._task, completed=0)
+
+    def close(self) -> None:
+        """Show no more."""
+        self._progress.stop()

@@ -64,13 +64,13 @@ class Tag:
 
 
 # Verdicts, from good to bad, with what each says of a run (`failed`: of a job).
-LEVELLED, UNSETTLED, CYCLING, DIVERGED = "levelled", "unsettled", "cycling", "diverged"
+CONVERGED, NOT_CONVERGED, CYCLING, DIVERGED = "converged", "not converged", "cycling", "diverged"
 BY_ROUNDING = "decided by rounding"
 FAILED = "failed"
 UNRANKED = (BY_ROUNDING, DIVERGED)  # never the best step, and no cost of theirs is compared
 VERDICTS = {
-    LEVELLED: "its cost is flat at the end of its iterations, and most of the excess is gone",
-    UNSETTLED: "it is finite, and neither levelled nor cycling",
+    CONVERGED: "its cost is flat at the end, and over half of the excess cost is gone",
+    NOT_CONVERGED: "it is finite, and neither converged nor cycling",
     CYCLING: "it rises and falls without a new low",
     BY_ROUNDING: "it is chaotic: another processor may end it elsewhere",
     DIVERGED: "it stopped being finite, or ends far above the start",
@@ -130,7 +130,7 @@ FINAL_MISCLASSIFICATIONS = final(TRAIN_MISCLASSIFICATIONS)
 FINAL_TEST_COST = final(TEST_COST)
 FINAL_TEST_MISCLASSIFICATIONS = final(TEST_MISCLASSIFICATIONS)
 STEPS_TRIED = Metric("final/steps_tried", "steps")
-STEPS_LEVELLED = Metric("final/steps_levelled", "levelled steps")
+STEPS_LEVELLED = Metric("final/steps_levelled", "converged steps")
 STEPS_BY_ROUNDING = Metric("final/steps_decided_by_rounding", "steps decided by rounding")
 STEPS_DIVERGED = Metric("final/steps_diverged", "diverged steps")
 TO_LOWEST = Metric(
@@ -205,10 +205,10 @@ LIPSCHITZ_START = Metric("theory/lipschitz_start", "L at the start")
 THRESHOLD_START = Metric("theory/step_threshold_start", "2/L at the start")
 LIPSCHITZ_BEST = Metric("theory/lipschitz_best", "L at the best weights")
 THRESHOLD_BEST = Metric("theory/step_threshold_best", "2/L at the best weights")
-CONDITION = Metric("theory/condition_number", "condition")
-CONDITION_LIMIT = Metric("theory/condition_limit", "condition, from below")
-CONDITION_START = Metric("theory/condition_start", "condition at the start")
-CONDITION_MINIMUM = Metric("theory/condition_minimum", "condition at the minimum")
+CONDITION = Metric("theory/condition_number", "condition number")
+CONDITION_LIMIT = Metric("theory/condition_limit", "condition number, from below")
+CONDITION_START = Metric("theory/condition_start", "condition number at the start")
+CONDITION_MINIMUM = Metric("theory/condition_minimum", "condition number at the minimum")
 RANK = Metric("theory/rank", "rank")
 MINIMUM = Metric("theory/minimum", "least cost", "mean over points")
 MINIMUM_GRADIENT = Metric("theory/minimum_gradient_norm", "gradient's norm at the least cost")
@@ -235,7 +235,7 @@ RIDGE_SMALLEST = Metric("theory/ridge_smallest_variance", "smallest variance aft
 RIDGE_VARIANCE = Metric("theory/ridge_variance", "variance after the ridge", axis=DIRECTION)
 IDENTITY_GAP = Metric("theory/identity_gap", "largest |SS'/P - I|")
 COVARIANCE_CONDITION = Metric(
-    "theory/covariance_condition", "condition of the points' covariance over live directions"
+    "theory/covariance_condition", "condition number of the points' covariance over live directions"
 )
 VARIANCE_LOST = Metric("theory/variance_lost", "variance lost", "share")
 

@@ -267,10 +267,12 @@ THEORY, L2_IN = ("auto", "full", "none"), ("transformed", "features")
 PRECISIONS = ("float64", "float32")
 
 TABLE = (
-    Setting("dataset", PROBLEM, "breast_cancer", "the data", same_problem=True, python=False),
-    Setting("cost", PROBLEM, "softmax", "what is minimized", same_problem=True, python=False),
-    Setting("normalizer", SCHEME, "standard", "what is compared", python=False),
-    Setting("optimizer", DESCENT, "gradient_descent", "the rule of a step", python=False),
+    Setting("dataset", PROBLEM, "breast_cancer", "the data set", same_problem=True, python=False),
+    Setting(
+        "cost", PROBLEM, "softmax", "the cost that is minimized", same_problem=True, python=False
+    ),
+    Setting("normalizer", SCHEME, "standard", "the schemes that are compared", python=False),
+    Setting("optimizer", DESCENT, "gradient_descent", "how the weights are updated", python=False),
     Setting("tracking", PLACE, "local", "where runs are recorded", **COMMAND),
     Setting(
         "step_sizes",
@@ -284,39 +286,43 @@ TABLE = (
         "shown_step",
         JUDGING,
         None,
-        "the one that stands for its scheme; null: the best",
+        "the step size shown for each scheme; null: its best",
         _shown_step,
     ),
-    Setting("iterations", DESCENT, 100, "steps after the start", NATURAL),
+    Setting("iterations", DESCENT, 100, "updates of the weights", NATURAL),
     Setting(
         "start",
         PROBLEM,
         None,
-        "zeros, normal, same_function, or a list of weights with the bias first; null: zeros, of "
-        "perceptrons, where zero weights have the least cost, same_function or else normal",
+        "zeros, normal, same_function, or a list of weights with the bias first; null: zeros, but "
+        "for perceptrons, whose cost is least there, same_function or else normal",
         _start,
     ),
     Setting(
-        "start_scale", PROBLEM, 0.1, "standard deviation of a drawn start", POSITIVE, _is_drawn
+        "start_scale", PROBLEM, 0.1, "standard deviation of random starts", POSITIVE, _is_drawn
     ),
-    Setting("starts", PROBLEM, 1, "how many starts, of a start that is drawn", COUNT),
+    Setting("starts", PROBLEM, 1, "how many random starts", COUNT),
     Setting(
         "shadows",
         DESCENT,
         True,
-        "descend runs that may be chaotic once more, to see whether rounding decides their end",
+        "descend sensitive runs once more, to see whether rounding errors decide where they end",
         check_switch,
     ),
     Setting(
         "refine",
         DESCENT,
         "auto",
-        "try step sizes between those of the grid, for the iterations to a target; auto: while "
-        "that costs no more than the grid",
+        "try step sizes between those given, to find the fewest iterations to a target; auto: "
+        "while that costs no more than those given",
         _refine,
     ),
     Setting(
-        "precision", DESCENT, "float64", "or float32", partial(check_choice, choices=PRECISIONS)
+        "precision",
+        DESCENT,
+        "float64",
+        "float64 or float32",
+        partial(check_choice, choices=PRECISIONS),
     ),
     Setting(
         "reuse",
@@ -330,67 +336,106 @@ TABLE = (
         "checkpoint",
         PLACE,
         180,
-        "seconds after which a descent is kept, and kept again, for the same command to go on "
-        "from; null: never",
+        "seconds between two checkpoints, from which the same command resumes; null: none",
         _checkpoint,
         **COMMAND,
     ),
-    Setting("packages", PLACE, [], "whose code a _target_ may name, beside this one", **COMMAND),
+    Setting("packages", PLACE, [], "packages whose code a _target_ may name", **COMMAND),
     Setting(
         "record",
         DRAWING,
         [],
-        "of path, contours, film, fit, points, biplot, features, projection, components, spectrum, "
-        "sharpness, exemplars, colours, autoencoder, formulas, hessian",
+        "arrays to record for figures, of path, contours, film, fit, points, biplot, features, "
+        "projection, components, spectrum, sharpness, exemplars, colours, autoencoder, formulas, "
+        "hessian",
         _record,
     ),
-    Setting("figures", DRAWING, None, "a list of those that are drawn; null: all", **COMMAND),
-    Setting("shown_point", DRAWING, 0, "the training point of record=[components]", NATURAL),
+    Setting(
+        "figures", DRAWING, None, "the figures that are drawn; null: all but windows", **COMMAND
+    ),
+    Setting(
+        "shown_point", DRAWING, 0, "the training point that record=[components] builds up", NATURAL
+    ),
     Setting(
         "theory",
         DRAWING,
         THEORY[0],
-        "auto: what costs no more than the descent, and at most a quarter of the memory; full: "
-        "whatever it costs; none: no theory",
+        "auto: what costs no more than the descent; full: whatever it costs; none: no theory",
         partial(check_choice, choices=THEORY),
     ),
     Setting(
-        "memory", PLACE, None, "the most that a process takes: 1GiB, 500MB", _memory, recorded=False
+        "memory",
+        PLACE,
+        None,
+        "the most memory that a process takes, such as 1GiB or 500MB",
+        _memory,
+        recorded=False,
     ),
     Setting(
         "fold",
         PLACE,
         False,
-        "make no copy of the points under a scheme",
+        "fold an affine scheme into the weights instead of copying the points",
         check_switch,
         recorded=False,
     ),
     Setting("data_dir", PLACE, CACHE, "the folder of downloaded data", python=False),
     Setting("dataset.*", PROBLEM, OF_OPTIONS, "options of a data set"),
-    Setting("dataset.encoding", PROBLEM, OF_OPTIONS, "found by the job", same_problem=True),
-    Setting("dataset.points", PROBLEM, None, "so many training points, drawn by split_seed"),
+    Setting(
+        "dataset.encoding",
+        PROBLEM,
+        OF_OPTIONS,
+        "how the job encoded columns of text",
+        same_problem=True,
+    ),
+    Setting("dataset.points", PROBLEM, None, "how many training points are used; null: all"),
     Setting(
         "dataset.test_fraction",
         PROBLEM,
         0.0,
-        "share held out, class by class",
+        "share of the points held out, class by class",
         partial(check_number, at_least=0, below=1),
     ),
-    Setting("dataset.folds", PROBLEM, None, "cross-validation: parts, each held out once", **FOLDS),
-    Setting("dataset.repeats", PROBLEM, 1, "of it, each of a seed of its own", COUNT, **FOLDS),
-    Setting("dataset.split_seed", REPETITION, 0, "of points that are drawn", NATURAL, **FOLDS),
-    Setting("dataset.seed", REPETITION, OF_OPTIONS, "of data that are drawn"),
-    Setting("seed", REPETITION, 0, "of a start that is drawn", NATURAL, _is_drawn),
+    Setting(
+        "dataset.folds",
+        PROBLEM,
+        None,
+        "cross-validation: how many parts, each held out once",
+        **FOLDS,
+    ),
+    Setting(
+        "dataset.repeats",
+        PROBLEM,
+        1,
+        "how often cross-validation is repeated, each time with another seed",
+        COUNT,
+        **FOLDS,
+    ),
+    Setting(
+        "dataset.split_seed",
+        REPETITION,
+        0,
+        "the seed by which points are held out",
+        NATURAL,
+        **FOLDS,
+    ),
+    Setting("dataset.seed", REPETITION, OF_OPTIONS, "the seed of random data"),
+    Setting("seed", REPETITION, 0, "the seed of random starts", NATURAL, _is_drawn),
     Setting(
         "dataset.augment", PROBLEM, None, "noisy copies: aligned to the principal axes, or round"
     ),
-    Setting("dataset.augment_copies", PROBLEM, 1, "of each point, each with a draw of its own"),
-    Setting("dataset.augment_noise", PROBLEM, 0.2, "times the root of the eigenvalue"),
+    Setting("dataset.augment_copies", PROBLEM, 1, "how many noisy copies of each point"),
+    Setting(
+        "dataset.augment_noise",
+        PROBLEM,
+        0.2,
+        "size of their noise, relative to each principal axis",
+    ),
     Setting(
         "dataset.fit_on",
         SCHEME,
         "train",
-        "whose statistics the schemes learn; all: of the test points too, which is no fair test",
+        "the points whose statistics the schemes learn: train, or all (then the test is not fair)",
         used=lambda params: params.get("dataset.fit_on") == "all",
     ),
     Setting("cost.*", PROBLEM, OF_OPTIONS, "options of a cost"),
@@ -398,27 +443,37 @@ TABLE = (
         "cost.l2",
         PROBLEM,
         0.0,
-        "adds l2 * |weights|^2, not on the bias",
+        "adds l2 * |weights|^2 to the cost, without the bias",
         partial(check_number, at_least=0),
     ),
     Setting(
         "cost.l2_in",
         PROBLEM,
         L2_IN[0],
-        "whose weights; features: of the untransformed ones, the same for all schemes",
+        "the weights that l2 penalizes: transformed, or features (the raw ones, one cost for all)",
         partial(check_choice, choices=L2_IN),
         lambda params: bool(float(params.get("cost.l2") or 0)),
     ),
     Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
     Setting("optimizer.*", DESCENT, OF_OPTIONS, "options of an optimizer"),
     Setting("tracking.*", PLACE, OF_OPTIONS, "where runs are recorded", **COMMAND),
-    Setting("rules.tail", JUDGING, 0.1, "share of the run that is its tail", SHARE),
-    Setting("rules.least_tail", JUDGING, 10, "and at least so many iterations", COUNT),
     Setting(
-        "rules.variation", JUDGING, 0.01, "of a flat tail, a share of the run's total drop", SHARE
+        "rules.tail", JUDGING, 0.1, "the share of the iterations that is called the tail", SHARE
+    ),
+    Setting("rules.least_tail", JUDGING, 10, "the fewest iterations of a tail", COUNT),
+    Setting(
+        "rules.variation",
+        JUDGING,
+        0.01,
+        "a tail is flat if the cost varies in it by less than this share of the whole drop",
+        SHARE,
     ),
     Setting(
-        "rules.excess", JUDGING, 0.5, "a levelled run ends under this share of the start's", SHARE
+        "rules.excess",
+        JUDGING,
+        0.5,
+        "a converged run ends under this share of the starting excess cost",
+        SHARE,
     ),
     Setting(
         "rules.last",
@@ -431,7 +486,7 @@ TABLE = (
         "rules.diverged",
         JUDGING,
         10.0,
-        "a run that ends with more than so many times the start's excess has diverged",
+        "a run that ends with over so many times the starting excess cost has diverged",
         partial(check_number, at_least=1),
     ),
     Setting(
@@ -441,12 +496,12 @@ TABLE = (
         "search.width",
         DRAWING,
         0.01,
-        "of the bisection, relative",
+        "the relative width at which the bisection ends",
         partial(check_number, at_least=1e-9, below=1),
         lambda params: str(params.get("search.critical")) == "True",
     ),
     Setting("study.*", PLACE, OF_OPTIONS, "what a study says of its source"),
-    Setting("study.expected", PLACE, OF_OPTIONS, "its numbers", **COMMAND),
+    Setting("study.expected", PLACE, OF_OPTIONS, "the numbers of that source", **COMMAND),
 )
 ROWS = {row.name: row for row in TABLE}
 SECTIONS = tuple(dict.fromkeys(row.group for row in TABLE if row.group))

@@ -295,7 +295,7 @@ def test_the_explorer_answers_a_student_in_three_moves(served, page, tmp_path):
     for _ in range(7):
         page.keyboard.press("ArrowRight")
     assert said.inner_text().startswith("Step 1 for all: identity: diverged, ")
-    assert " times the excess left; " in said.inner_text()  # it went up
+    assert " times the excess cost left; " in said.inner_text()  # it went up
     assert len(set(places())) == 1
     assert page.url.endswith("#step=1")
     box.get_by_label("each at its best").check()

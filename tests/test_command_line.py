@@ -11,7 +11,8 @@ from mlflow import MlflowClient
 
 from normbench import names as result_names
 from normbench.choices import build, described, names, options
-from normbench.results.pages import view
+from normbench.results.pages import dashboard, view
+from normbench.results.store import runs
 from normbench.settings import OF_OPTIONS, TABLE
 from tests import forks
 from tests.conftest import ROOT
@@ -104,14 +105,14 @@ def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(defaul
 def test_the_sweep_ends_in_a_table_and_a_figure(default_sweep):
     folder, done, client = default_sweep
     (figure,) = folder.glob("outputs/*/histories.png")
-    assert str(figure) in done.stdout
-    assert "http://127.0.0.1:5000/#/experiments/" in done.stdout
+    place = figure.parent.relative_to(folder)
+    assert f"files      {place}: report.html and 4 figures (png, svg)\n" in done.stdout
+    assert "mlflow.db  (normbench dashboard shows it)\n" in done.stdout
     table = [line.split() for line in done.stdout.splitlines() if line.startswith("pca_sphere")]
     assert len(table) == 1
     (sweep,) = of_role(client, "breast_cancer-softmax", "sweep")
     artifacts = {item.path for item in client.list_artifacts(sweep.info.run_id)}
     assert {"histories.png", "histories.svg", "report.html"} <= artifacts
-    assert f"report     {figure.with_name('report.html')}" in done.stdout
     assert (folder / "mlartifacts").is_dir()
     assert not (folder / "mlruns").exists()
     # In a pipe progress is plain lines, one a job at least.
@@ -120,7 +121,7 @@ def test_the_sweep_ends_in_a_table_and_a_figure(default_sweep):
 
 
 def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
-    _, done, client = default_sweep
+    folder, _, client = default_sweep
     name = "breast_cancer-softmax"
     (sweep,) = of_role(client, name, "sweep")
     sweep_id = sweep.data.tags["sweep_id"]
@@ -128,7 +129,8 @@ def test_the_sweep_leaves_views_colours_and_descriptions(default_sweep):
     assert {f"mlflow.sharedViewState.{sweep_id}", f"mlflow.sharedViewState.{sweep_id}-steps"} <= (
         set(tags)
     )
-    assert f"viewStateShareKey={sweep_id}" in done.stdout
+    found = runs.load(f"sqlite:///{folder}/mlflow.db", sweep_id)
+    assert f"viewStateShareKey={sweep_id}" in dashboard.link(found, name)
     assert "from the lowest cost up: " in tags["mlflow.note.content"]
     assert sweep.data.tags["mlflow.note.content"] == tags["mlflow.note.content"]
     for run in [*of_role(client, name, "scheme"), *of_role(client, name, "step")]:
@@ -209,7 +211,7 @@ MISTAKES = {
     "cost.l2_in=nowhere": "cost.l2_in=nowhere: must be one of transformed, features",
     "tracking.uri=sqlite:////proc/none/mlflow.db": "the store cannot be opened",
     "tracking=server": "tracking.uri=null: must be a URI, such as http://host:5000 of a server",
-    "normalizer=glob(zzz*)": "is a sweep of no jobs",
+    "normalizer=glob(zzz*)": "is a comparison of no jobs",
     "iterations=[1": "its brackets do not close",
     "tracking.uri=sqlite:///my.db?timeout=60": "quoted twice",
 }

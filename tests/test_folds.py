@@ -14,7 +14,7 @@ def test_cross_validation_is_told_by_scheme_with_an_interval_from_six_seeds_on(c
     words = ("normalizer=standard", "dataset.points=60", "dataset.folds=3", "figures=[]")
     done = command(*WINE, *words, "dataset.repeats=5,6")
     assert done.returncode == 0, done.stderr
-    assert "cross-validation, at the end" in done.stdout
+    assert "Cross-validation after the last iteration" in command("results", "theory").stdout
     store = f"sqlite:///{tmp_path}/mlflow.db"
     sweep = runs.load(store, runs.last_sweep_ids(store)[1])
     assert set(sweep.of_role(names.SCHEME)["train_points"]) == {60}

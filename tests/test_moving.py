@@ -19,7 +19,7 @@ def shown(done):
     return "\n".join(lines)
 
 
-PLACES = ("figure ", "report ", "dashboard ", "store ")
+PLACES = ("files ", "recorded ", "dashboard ")
 
 
 def said(report):

@@ -64,7 +64,7 @@ def test_no_other_file_spells_a_name(file):
         'row["tags.anything"]',
         'key == "train/cost"',
         'f"final/{name}"',
-        'verdict == "levelled"',
+        'verdict == "converged"',
         'tags["theory_note"]',
     ],
 )

@@ -37,7 +37,7 @@ command.sweep
     imports: command.config command.startup recording.resume recording.reuse recording.store
         results.report results.pages results.store rehearsal job choices datasets points
         settings values results.safe names
-    libraries: hydra joblib omegaconf submitit tqdm
+    libraries: hydra joblib omegaconf rich submitit
 
 command.config
     modules: normbench.command.config
@@ -91,7 +91,7 @@ results.report
     imports: results.pages results.figures.film results.figures.melt results.figures
         results.figures.base
         results.answer results.compare results.store results.words results.safe names
-    libraries: contourpy jinja2 matplotlib numpy pandas
+    libraries: contourpy jinja2 matplotlib numpy pandas rich
 
 results.studies
     modules: normbench.results.studies
@@ -204,7 +204,7 @@ optimizers
 datasets
     modules: normbench.datasets
     imports: points values
-    libraries: numpy pandas pooch pyarrow requests scipy sklearn tqdm
+    libraries: numpy pandas pooch pyarrow requests rich scipy sklearn
 
 points
     modules: normbench.datasets.on_disk.points

@@ -29,7 +29,7 @@ SCHEMES = (
 )
 AVX512, AVX2 = ("Haswell", "Zen", "SkylakeX"), ("Haswell", "Zen")
 CLOCKS = "seconds"
-PLACES = ("figure ", "report ", "dashboard ", "store ")  # how lines begin that name files
+PLACES = ("files ", "recorded ", "dashboard ")  # how lines begin that name files
 
 
 def kernels():

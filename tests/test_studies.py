@@ -120,11 +120,11 @@ MISTAKES = {
     ),
     "studies with a comma": (
         ["-m", "experiment=textbook/contours,textbook/pca_2d"],
-        "each study sets a sweep of its own",
+        "each study is a comparison of its own",
     ),
     "studies by a pattern": (
         ["-m", "experiment=glob(textbook/*)"],
-        "each study sets a sweep of its own",
+        "each study is a comparison of its own",
     ),
     "a shown step off the grid": (
         ["experiment=textbook/contours", "shown_step=3"],

@@ -167,9 +167,9 @@ def _chosen(
     else:
         rest = np.array([_along(space, slope) for space in spaces[1:]])
         other = _most(here, rest, values[first[1:]], slope, None if minimum is not None else point)
-        name = f"direction with most excess {'at the start' if done else 'left'}"
+        name = f"direction with most excess cost {'at the start' if done else 'left'}"
     rows = np.array([stiffest, other / np.linalg.norm(other)])
-    return fix_signs(rows), ("stiffest direction", name)
+    return fix_signs(rows), ("most curved direction", name)
 
 
 def _done(here: Descended, slopes: list[Array]) -> bool:

@@ -27,7 +27,7 @@ def largest(steps: Sequence[Step], chosen: bool) -> Findings:
     metrics = {
         names.LARGEST_CONVERGENT.key: convergent.step_size or NOTHING,
         names.LARGEST_FALLING.key: falling.step_size or NOTHING,
-        names.STEPS_LEVELLED.key: sum(each.verdict == names.LEVELLED for each in judgements),
+        names.STEPS_LEVELLED.key: sum(each.verdict == names.CONVERGED for each in judgements),
     }
     tags = {
         names.CENSORED.key: str(convergent.censored).lower(),

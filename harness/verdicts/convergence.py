@@ -1,7 +1,7 @@
 """The verdict on a history, and what follows from a grid's verdicts: pure functions, one per rule.
 
-A verdict is `levelled`, `unsettled`, `cycling`, `decided by rounding` or `diverged` (a job that
-fails has `failed`). A history is the costs `(k,)` of one run, from iteration 0 (the start) on.
+A verdict is `converged`, `not converged`, `cycling`, `decided by rounding` or `diverged` (a job
+that fails has `failed`). A history is the costs `(k,)` of one run, from iteration 0 (the start) on.
 """
 
 from collections import Counter
@@ -29,11 +29,11 @@ class Rules:
     Attributes:
         tail: Share of the run's iterations that is its tail.
         least_tail: The fewest iterations of a tail.
-        variation: A levelled tail varies by less than this share of the run's total drop.
-        excess: A levelled run ends under this share of the start's excess over the minimum.
+        variation: A converged tail varies by less than this share of the run's total drop.
+        excess: A converged run ends under this share of the starting excess cost.
         last: Share of the run in which a cycling run rises and finds no new low.
-        diverged: A run that ends with more than so many times the start's excess has diverged,
-            however finite it is.
+        diverged: A run that ends with more than so many times the starting excess cost has
+            diverged, however finite it is.
 
     Raises:
         UserError: A value is out of its range.
@@ -56,10 +56,11 @@ class Rules:
 class Judgement:
     """The verdict on one run, and its reason.
 
-    falls: the cost falls throughout: it ends strictly lower than it began, and never rises. sinks:
-    it ends strictly lower, and all its rises together are small. tied: it stays where it began.
-    fails: no larger step size counts as convergent: the run diverged, cycles, is a tie, or rises
-    without having levelled. A run that falls too slowly does not fail, nor does a small rise.
+    falls: the cost falls throughout: it ends strictly lower than it began, and never rises.
+    sinks: it ends strictly lower, and all its rises together are small. tied: it stays where it
+    began. fails: no larger step size counts as convergent: the run diverged, cycles, is a tie, or
+    rises without having converged. A run that falls too slowly does not fail; a small rise
+    does not, either.
     """
 
     verdict: str
@@ -71,8 +72,8 @@ class Judgement:
     @property
     def fails(self) -> bool:
         """Whether the step size was too large (not: too small)."""
-        slow = self.verdict == names.UNSETTLED and (self.falls or self.sinks)
-        return self.verdict != names.LEVELLED and not slow
+        slow = self.verdict == names.NOT_CONVERGED and (self.falls or self.sinks)
+        return self.verdict != names.CONVERGED and not slow
 
 
 class Largest(NamedTuple):
@@ -112,7 +113,7 @@ def judge(
             names.DIVERGED, f"the cost or its gradient stopped being finite at step {len(history)}"
         )
     if len(history) < 2:
-        return Judgement(names.UNSETTLED, "no step was made")
+        return Judgement(names.NOT_CONVERGED, "no step was made")
     ends = np.array([history[-1], *shadows])
     ends, excess = ends[~np.isnan(ends)] - minimum, float(history[0]) - minimum
     if scaled and excess > 0 and np.all(ends > rules.diverged * excess):
@@ -124,22 +125,22 @@ def judge(
         return Judgement(names.BY_ROUNDING, reason)
     rounding = ROUNDING_EPSILONS * epsilon * abs(float(history[0]))
     if tie(history, rounding):
-        return Judgement(names.UNSETTLED, "tie: the cost neither falls nor rises", tied=True)
+        return Judgement(names.NOT_CONVERGED, "tie: the cost neither falls nor rises", tied=True)
     down = falls(history, rounding)
     low = sinks(history, rules, rounding)
-    if levelled(history, minimum, rules):
-        return Judgement(names.LEVELLED, "", down, sinks=low)
+    if converged(history, minimum, rules):
+        return Judgement(names.CONVERGED, "", down, sinks=low)
     if cycling(history, rules, rounding):
         above = ", and it ends above the start"
         reason = "the cost rises at the end of the run and finds no new low"
         return Judgement(names.CYCLING, reason + (above if history[-1] > history[0] else ""))
     if flat(history, rules):
-        reason = f"flat, but not under {rules.excess:g} of the start's excess over the minimum"
+        reason = f"flat, but not under {rules.excess:g} of the starting excess cost"
     elif down:
         reason = "the cost still falls at the end"
     else:
         reason = "the cost rises at times and is not at rest at the end"
-    return Judgement(names.UNSETTLED, reason, down, sinks=low)
+    return Judgement(names.NOT_CONVERGED, reason, down, sinks=low)
 
 
 def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
@@ -179,8 +180,8 @@ def may_be_chaotic(
     return not steady or bool(np.any(np.diff(history) > rounding))
 
 
-def levelled(history: History, minimum: float, rules: Rules) -> bool:
-    """Return whether the tail is flat, and the final excess is small.
+def converged(history: History, minimum: float, rules: Rules) -> bool:
+    """Return whether the tail is flat, and little of the excess is left.
 
     Small: less than the share `rules.excess` of the start's excess over the minimum.
     """
@@ -236,7 +237,7 @@ def sinks(history: History, rules: Rules, rounding: float) -> bool:
 def judge_starts(judgements: Sequence[Judgement]) -> Judgement:
     """Return the judgement on one step size from those of its starts: the worst of them.
 
-    So `levelled` holds for every start; the reason counts the others.
+    So that `converged` holds for every start; the reason counts the others.
     """
     if len(judgements) == 1:
         return judgements[0]
@@ -269,25 +270,23 @@ def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float
 
 
 def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
-    """Return the largest levelled step size below the first failure above the smallest levelled.
+    """Return the largest converged step size from the smallest that converges up to one that fails.
 
-    A larger one that levels above a failure does not count. Step sizes below the smallest that
-    levels were not too large.
+    Contiguous from below: a larger one that happens to converge above a failure does not count.
+    What is smaller than the smallest that converges was not too large.
     """
     pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
-    levelling = [
-        index for index, (_, judgement) in enumerate(pairs) if judgement.verdict == names.LEVELLED
-    ]
-    if not levelling:
-        moving = _drop_leading_ties(step_sizes, judgements)
-        return Largest(None, not any(judgement.fails for _, judgement in moving))
-    largest = None
-    for size, judgement in pairs[levelling[0] :]:
-        if judgement.fails:
-            return Largest(largest, False)
-        if judgement.verdict == names.LEVELLED:
-            largest = size
-    return Largest(largest, True)
+    converging = [place for place, (_, each) in enumerate(pairs) if each.verdict == names.CONVERGED]
+    if not converging:
+        moving = _from_the_first_that_moves(step_sizes, judgements)
+        return Largest(None, not any(each.fails for _, each in moving))
+    found = None
+    for size, each in pairs[converging[0] :]:
+        if each.fails:
+            return Largest(found, False)
+        if each.verdict == names.CONVERGED:
+            found = size
+    return Largest(found, True)
 
 
 def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:

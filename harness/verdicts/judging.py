@@ -125,8 +125,8 @@ class Bench:
             return judgement
         if abs(step_size / self.tie - 1) <= THRESHOLD_TOLERANCE:
             reason = "tie: at exactly 2/L the steepest part of the cost neither falls nor rises"
-            return Judgement(names.UNSETTLED, reason, tied=True)
-        return judgement
+            return Judgement(names.NOT_CONVERGED, reason, tied=True)
+        return found
 
     def judge_starts(
         self,

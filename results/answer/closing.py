@@ -70,8 +70,13 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     whose = "its own" if _own_least(known) else "the"
     places = "; ".join(_place(rows, by, whose) for rows in ranks)
     name = f"by_{by}" if len(ranks) > 1 else "one_place"
-    answer = said(name, after=after, places=places, medians=_medians(known))
+    answer = said(name, after=after, places=places, medians=medians(known))
     return paragraph([answer, *_lost(sweep, experiment)])
+
+
+def remarks(sweep: Sweep, experiment: str) -> list[str]:
+    """Return what is said of runs that diverged, that rounding decides, and of failed jobs."""
+    return [one.text for one in _lost(sweep, experiment)]
 
 
 def overall(sweep: Sweep) -> str:
@@ -118,10 +123,10 @@ def _counted(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | Non
     return paragraph([answer, *_lost(sweep, experiment)])
 
 
-def _medians(known: pd.DataFrame) -> str:
+def medians(known: pd.DataFrame) -> str:
     """Return what the costs are medians of: splits, seeds, starts; nothing of a single run."""
     over = set(known.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
-    starts = max(problems.starts_of(row) for row in as_rows(known))
+    starts = max((problems.starts_of(row) for row in as_rows(known)), default=1)
     words = [*sorted(over), *([f"{starts} starts"] if starts > 1 else [])]
     return f" (medians of {' x '.join(words)})" if words else ""
 
@@ -182,10 +187,14 @@ def _place(rows: Sequence[Mapping[Any, Any]], by: str, whose: str) -> str:
     if by == "count":
         return PARTS[by].format(**about, count=rows[0][COUNT])
     if by == "excess":
-        rest = f"{share(left)} of its excess{_of(rows[0])} left" if solved else "of unknown excess"
+        rest = (
+            f"{share(left)} of its excess cost{_of(rows[0])} left"
+            if solved
+            else "of an unknown excess cost"
+        )
         return PARTS[by].format(**about, left=rest)
     if solved:
-        about["told"] = f"{verdicts}, {share(left)} of {whose} excess{_of(rows[0])} left"
+        about["told"] = f"{verdicts}, {share(left)} of {whose} excess cost{_of(rows[0])} left"
     cost, told_apart = rows[0][COST], names.TIED * start_excess(rows[0])
     name = "low" if abs(cost) < told_apart else by
     return PARTS[name].format(**about, cost=told_apart if name == "low" else cost)

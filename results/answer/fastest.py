@@ -87,6 +87,5 @@ def _doubt(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
     others = comparisons.not_told_apart(pairs, best)
     if not others:
         return ""
-    does = "split does" if splits == 1 else "splits do"
-    it = "it" if len(best) == 1 else "them"
-    return PARTS["doubt"].format(splits=splits, does=does, it=it, others=listed_few(others))
+    show = "split shows" if splits == 1 else "splits show"
+    return PARTS["doubt"].format(splits=splits, show=show, others=listed_few(others))

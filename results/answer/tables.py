@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.answer.theory_table import levels_up_to
+from normbench.results.answer.theory_table import converges_up_to
 from normbench.results.compare.merging import REPEATS, merged
 from normbench.results.compare.problems import without_descent
 from normbench.results.compare.reached import compared, excess_shown
@@ -16,10 +16,12 @@ from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
 # Columns of numbers that may stand behind a sign, as in >=10.
 NUMBERS = (
-    *("best step", "shown step", "step", "step size", "critical", "ratio", "range"),
-    *("falls up to", "levels up to", "condition"),
+    *("best step", "shown step", "step", "step size", "critical step", "range"),
+    *("always falls up to", "converges up to", "seen / promised", "condition number"),
 )
 COSTS = ("cost", "cost q1", "cost q3", "test cost", "best test cost")
+EXCESS_LEFT = "excess cost left"
+QUANTILES = ("low", "high", "median", "q1", "q3")
 LARGE = 1e6  # a cost from which on six decimals say nothing
 
 
@@ -33,10 +35,10 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         sweep: The runs, as `normbench.results.store.runs.load` returns them.
 
     Returns:
-        The table. The step is `shown step` where one was chosen (`shown_step`). `levels up to` is
-        the largest step size that levels (`>=` where no larger one failed), `excess left` the share
-        of the start's excess over the least cost that is left, where the least cost is known.
-        `seconds` are those of fitting the scheme and of descending the whole grid.
+        The table. The step is `shown step` where one was chosen (`shown_step`). `converges up to`
+        is the largest step size that converges (`>=` where no larger one failed), `excess cost
+        left` the share of the start's excess over the least cost that is left, where the least
+        cost is known. `seconds` are those of fitting the scheme and of descending the whole grid.
     """
     rows = []
     runs = merged(sweep)
@@ -56,11 +58,11 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             names.RECORDED.key: ", ".join(word for word in words if word and word != names.KEPT)
             or None,
             step: None if stays else row.get(names.STEP_TAG.column),
-            "levels up to": None if failed else levels_up_to(row),
+            "converges up to": None if failed else converges_up_to(row),
             "cost": row.get(names.FINAL_COST.column),
             "cost q1": row.get(names.quartile(names.TRAIN_COST, "q1").column),
             "cost q3": row.get(names.quartile(names.TRAIN_COST, "q3").column),
-            "excess left": excess_shown(row, row) if solved else None,
+            EXCESS_LEFT: excess_shown(row, row) if solved else None,
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
             "test cost": row.get(names.FINAL_TEST_COST.column),
             "test misclassified": row.get(names.FINAL_TEST_MISCLASSIFICATIONS.column),
@@ -157,14 +159,14 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
     """Return each column's cells as text, rounded for reading, by the column's name."""
     formats = {
         **dict.fromkeys(COSTS, "{:.6f}"),
-        "excess left": "{:.2%}",
+        EXCESS_LEFT: "{:.2%}",
         "seconds": "{:.2f}",
         "misclassified": "{:g}",
         "test misclassified": "{:g}",
         "steps": "{:.0f}",
         names.DIVERGED: "{:.0f}",
         **dict.fromkeys(
-            ("L", "2/L", "2/L best", "ratio", "condition", "low", "high", "median", "q1", "q3"),
+            ("largest curvature L", "2/L", "2/L at the end", "ratio", *QUANTILES),
             "{:.4g}",
         ),
         **dict.fromkeys(("step", "difference", "at iteration"), "{:g}"),
@@ -179,7 +181,7 @@ def cells(table: pd.DataFrame) -> dict[str, list[str]]:
             return clean.line(str(value))
         if name in COSTS and abs(value) >= LARGE:
             return f"{value:.6g}"
-        if name == "excess left" and abs(value) >= LARGE:
+        if name == EXCESS_LEFT and abs(value) >= LARGE:
             return f"{100 * value:.3g}%"
         return formats.get(name, "{:.6g}" if isinstance(value, float) else "{}").format(value)
 

@@ -22,12 +22,13 @@ LARGEST = names.LARGEST_CONVERGENT.column
 def predictions(sweep: Sweep) -> pd.DataFrame:
     """Return one row a scheme: predicted threshold, observed ones, and their ratio.
 
-    `2/L`: of the global bound, or of the curvature at the start where the cost has none; `2/L
-    best`: at the weights of the best step, unless they are on the way to infinity. falls up to:
-    the largest step size of the grid up to which the cost falls throughout; levels up to: the
-    largest that levels (`>=` where no larger one failed); critical: where it was searched for.
-    ratio, of plain gradient descent alone: over 2/L, the step size that falls and the next, which
-    does not: between them lies the limit; or the critical step, where it was searched for.
+    `2/L`: of the global bound, or of the curvature at the start where the cost has none; `2/L at
+    the end`: at the last weights of the best step, unless they are on the way to infinity. always
+    falls up to: the largest step size of the grid up to which the cost falls throughout; converges
+    up to: the largest that converges (`>=` where no larger one failed); critical step: where it
+    was searched for. seen / promised, of plain gradient descent alone: over 2/L, the step size that
+    falls and the next, which does not: between them lies the limit; or the critical step, where it
+    was searched for.
     """
     rows = []
     runs = merged(sweep)
@@ -39,21 +40,21 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
         entry = {"experiment": row["experiment"]} if several else {}
         entry |= {
             "scheme": row["label"],
-            "L": row.get(names.LIPSCHITZ.column),
+            "largest curvature L": row.get(names.LIPSCHITZ.column),
             "2/L": row.get(THRESHOLD),
-            "2/L best": None if _vanishing(row) else row.get(names.THRESHOLD_BEST.column),
-            "falls up to": bounded(
+            "2/L at the end": None if _vanishing(row) else row.get(names.THRESHOLD_BEST.column),
+            "always falls up to": bounded(
                 row.get(names.LARGEST_FALLING.column), row.get(names.CENSORED_FALLING.column)
             ),
-            "levels up to": levels_up_to(row),
-            "critical": bounded(critical, row.get(names.CENSORED_CRITICAL.column)),
-            "ratio": _ratio(runs, row),
-            "condition": _condition(row),
+            "converges up to": converges_up_to(row),
+            "critical step": bounded(critical, row.get(names.CENSORED_CRITICAL.column)),
+            "seen / promised": _ratio(runs, row),
+            "condition number": _condition(row),
         }
         rows.append(entry)
     table = pd.DataFrame(rows)
-    optional = ["L", "2/L", "2/L best", "critical", "ratio", "condition"]
-    empty = [name for name in optional if name in table and table[name].isna().all()]
+    kept = ("experiment", "scheme", "always falls up to", "converges up to")
+    empty = [name for name in table if name not in kept and table[name].isna().all()]
     return table.drop(columns=empty)
 
 
@@ -83,7 +84,7 @@ def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
     if row.get(names.CENSORED_FALLING.column) == "true":
         return f">={falls / predicted:.3g}"
     above = [size for size in sizes if size > falls * (1 + 1e-9)]
-    return f"[{falls / predicted:.3g}, {above[0] / predicted:.3g})" if above else None
+    return f"{falls / predicted:.3g} to {above[0] / predicted:.3g}" if above else None
 
 
 def _condition(row: dict[Any, Any]) -> str | None:
@@ -94,7 +95,7 @@ def _condition(row: dict[Any, Any]) -> str | None:
     return None if pd.isna(limit) else f">{limit:.2g}"
 
 
-def levels_up_to(row: Mapping[Any, Any]) -> str | None:
+def converges_up_to(row: Mapping[Any, Any]) -> str | None:
     """Return a scheme's largest convergent step size, in words."""
     return bounded(row.get(names.LARGEST_CONVERGENT.column), row.get(names.CENSORED.column))
 
@@ -114,10 +115,13 @@ def explanation(sweep: Sweep, experiment: str) -> str:
     if problems.without_descent(schemes).all():
         return sentences.said("no_step").text
     known = [(row["label"], reasons.Found.of_row(row)) for row in as_rows(schemes)]
-    said = sentences.paragraph(reasons.of_comparison(known))
-    return " ".join(
-        [said, *_notes(schemes), *_judged_again(sweep.of_role(names.SCHEME, experiment))]
-    )
+    return " ".join([sentences.paragraph(reasons.of_comparison(known)), *notes(sweep, experiment)])
+
+
+def notes(sweep: Sweep, experiment: str) -> list[str]:
+    """Return what theory could not say, and what jobs that were judged again lost."""
+    schemes = merged(sweep).of_role(names.SCHEME, experiment)
+    return [*_notes(schemes), *_judged_again(sweep.of_role(names.SCHEME, experiment))]
 
 
 def _notes(schemes: pd.DataFrame) -> list[str]:

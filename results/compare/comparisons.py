@@ -140,15 +140,17 @@ def assurance(pairs: pd.DataFrame) -> str:
     count = len(pairs)
     needed = evidence.fewest(count)
     most = int((pairs["splits"] - pairs.get("neither", 0)).max())
-    told = f"{count} pairs are" if count > 1 else "1 pair is"
     if most < needed:
+        need = f"{count} pairs of schemes need" if count > 1 else "1 pair of schemes needs"
         return (
-            f"no conclusion: {told} compared, for which {needed} splits are needed "
+            f"no conclusion: {need} at least {needed} splits "
             f"(2 x 0.5^{needed} <= 0.05 / {count}); there are {most}"
         )
-    together = "intervals by Holm's correction: " if count > 1 else ""
-    fewest = f"it takes {needed} splits to conclude anything"
-    return f"{together}all conclusions on this data set hold together with 95 percent; {fewest}"
+    correction = ", by Holm's correction" if count > 1 else ""
+    return (
+        f"95 % confidence for the whole table{correction}, for splits of this data set; fewer than "
+        f"{needed} splits can show nothing"
+    )
 
 
 def _wide(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:

@@ -153,7 +153,7 @@ def judge(logs: Array) -> Conclusions:
     """Return the conclusions on a table of m pairs, from their log ratios `(..., m, n)`.
 
     A pair has a conclusion where the sign test rejects at Holm's level, which is where the interval
-    at that level does not hold 0.
+    at that converge does not hold 0.
     """
     p_values = sign_test(logs)
     levels = holm(p_values)

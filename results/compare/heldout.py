@@ -21,7 +21,7 @@ RISES = 0.05  # of what the test cost fell by: a larger rise from its lowest is 
 COLUMNS = ("cost", "best cost", "at", "rate", "best rate", "train rate", "start", "ratio")
 NEW_DATA = "on new data"  # the column of the conclusion by the corrected resampled t-test
 CLAIMS = (
-    "conclusion: on this data set; on new data: on other data from the same source "
+    "conclusion: for splits of this data set; on new data: for other data from the same source "
     "(t-test of Nadeau and Bengio 2003)"
 )
 

@@ -7,14 +7,14 @@ WHOLE = ("overview",)  # drawn once a sweep; every other figure once an experime
 ON_REQUEST = ("windows",)  # drawn only where they are asked for by name
 # What `normbench results figure NAME` draws, in this order: the module of that name, here.
 NAMES = {
-    "overview": "excess left, and iterations to the target, of every problem (of several)",
-    "melt": "why and what: the excess in layers, and how each step size melts them",
+    "overview": "excess cost left, and iterations to the target, of every problem (of several)",
+    "melt": "why and what: the excess cost in layers, and how each step size melts them",
     "windows": "which directions each step size trains, and what came of it (plain descent)",
     "histories": "cost and misclassifications over the iterations",
     "closer": "histories from iteration 1, of the schemes that a study names",
     "dial": "cost and error over a setting that has three values or more",
     "step_sizes": "final cost over the step size, with verdicts and predictions",
-    "phase_diagram": "step size x scheme, coloured by verdict",
+    "phase_diagram": "step size x scheme: what is left, the verdicts, and the predictions",
     "sharpness": "step x L / 2 along the path against 1 (record=[sharpness])",
     "contours": "the cost over two weights, with the descent's path (record=[contours])",
     "fit": "the fitted model over one feature (record=[fit])",

@@ -11,7 +11,7 @@ from normbench.results.compare import merging
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
-LABEL = "excess: cost minus least cost"
+LABEL = "excess cost: cost minus least cost"
 SLOPE = "slope"  # column of the runs: by what the excess is multiplied at each iteration
 COST = names.TRAIN_COST.key
 ROUNDING = 1e-14  # of the start's cost: an excess below is none

@@ -15,8 +15,8 @@ EXACT, USELESS = 1e-4, 10.0  # how far off: the ends of the colours
 DARK = 0.1  # from here on letters are white
 NEVER = 1000  # iterations
 BELOW = (
-    "off by: how far means and variances are off, at most; iterations of gradient descent at 1/L "
-    "until 1 percent of the excess is left; never there: not within 1000"
+    "off by: the largest error of the means and variances; iterations of gradient descent at 1/L "
+    "until 1 percent of the excess cost is left; never there: not within 1000"
 )
 
 

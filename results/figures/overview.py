@@ -22,8 +22,8 @@ BELOW = 6.5  # heights of a letter: ticks and what an axis is, of two lines each
 UNREACHED, UNKNOWN = "not reached", "not known"
 # What stands beyond the numbers, in this order.
 BEYOND = (UNREACHED, UNKNOWN, names.DIVERGED, names.FAILED)
-COUNTED = "*: misclassified points stand for the excess, as costs tell nothing of each other"
-OWN = "each scheme minimizes a function of its own: shares are of its own excess"
+COUNTED = "*: misclassified points are compared instead, because the costs are not comparable"
+OWN = "each scheme minimizes another function: shares are of its own excess cost"
 QUARTILES = "lines: quartiles over the splits"
 
 
@@ -78,8 +78,11 @@ def draw(
         _panel(axes[1], bands, looks, ("median", "q1", "q3"), 0.0, shape)
         axes[0].set_ylim(lines - 0.5, -1)
         axes[0].set_yticks([place.mean() for place in _places(bands)], map(style.plain, words))
-        axes[0].set_xlabel(f"share of the excess left (start: 1)\nat the {which} step size")
-        axes[1].set_xlabel(f"iterations to {TARGET} of the excess\nat the best step size for it")
+        axes[0].set_xlabel(f"share of the excess cost left (start: 1)\nat the {which} step size")
+        axes[1].set_xlabel(
+            f"iterations until {float(TARGET):.0%} of the excess cost is left\n"
+            "at the best step size for that"
+        )
         marks = [_mark(look, shape, label=style.plain(name)) for name, look in looks.items()]
         style.legend(figure, shape, marks)
         if notes:

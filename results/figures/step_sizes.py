@@ -189,7 +189,7 @@ def _panel(
 
 
 def _limits_of_theory(axis: Any, scheme: Any, look: style.Look) -> set[str]:
-    """Draw 2/L and the largest step that levels; name the panel."""
+    """Draw 2/L and the largest step that converges; name the panel."""
     drawn = set()
     threshold, largest = number_in(scheme, THRESHOLD), number_in(scheme, LARGEST)
     left, right = axis.get_xlim()
@@ -215,8 +215,8 @@ def _legend(figure: Figure, drawn: set[str], schemes: pd.DataFrame, shape: Shape
         "finer": ("finer step sizes", {"color": "0.3", **DOT}),
         "above": ("off the scale", ARROW),
         THRESHOLD: ("2/L, predicted", {"color": "black", "ls": ":", "lw": 1.2}),
-        LARGEST: ("largest step that levels", {"marker": "^", "color": "black", "ls": ""}),
-        TRIED: ("levels, the largest tried", {"marker": RIGHT, "color": "black", "ls": ""}),
+        LARGEST: ("largest step that converges", {"marker": "^", "color": "black", "ls": ""}),
+        TRIED: ("converges, the largest tried", {"marker": RIGHT, "color": "black", "ls": ""}),
     }
     entries = [entry for word, entry in others.items() if word in drawn]
     shown = [Line2D([], [], label=label, **look) for label, look in entries]

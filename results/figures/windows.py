@@ -31,7 +31,7 @@ STEP, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
 AT_BEST = "window_best"  # the curvatures at the best weights, of costs whose curvature changes
 MOST = 40  # bars that can be told apart
 MOST_LEFT = 30.0  # of the excess, in a panel
-GUESSED = "the least cost is not known; excess over the lowest cost seen"
+GUESSED = "the least cost is not known; the excess cost is over the lowest cost seen"
 LIGHT = 0.93  # grey of a direction along which there is nothing
 LEAST = 1e-6  # of the excess: below, costs are not told apart
 
@@ -238,13 +238,13 @@ def _name(axis: Any, row: Row, start: Bars, end: Bars | None, look: style.Look) 
     exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
     step, total = f"step {row[names.STEP_TAG.column]}", start.times.sum()
     if not exact and best > start.high.max():  # what it serves is flatter than the start is
-        lines = [f"{step} lies above all", f"{total} windows of the start"]
+        lines = [f"{step} is too large", f"for all {total} directions of the start"]
     else:
         where = "" if exact else "at the start, "
-        lines = [f"{step} serves {count} of {total} directions"]
-        lines += [f"{where}holding {share:.0%} of the excess"]
+        lines = [f"{step} trains {count} of {total} directions"]
+        lines += [f"{where}holding {share:.0%} of the excess cost"]
     if end is not None:
-        lines.append(f"and serves {end.served(best)[0]} of {len(end.low)} at the end")
+        lines.append(f"and trains {end.served(best)[0]} of {len(end.low)} at the end")
     axis.set_title("\n".join([axis.get_title(), *lines]), fontsize="small")
 
 
@@ -255,8 +255,8 @@ def _label(pairs: list[tuple[Any, Any]]) -> None:
         lower.tick_params(labelbottom=True)
         lower.set_xlabel("step size")
         if place.is_first_col():
-            upper.set_ylabel("stiffest on top")
-            lower.set_ylabel("excess left")
+            upper.set_ylabel("most curved on top")
+            lower.set_ylabel("excess cost left")
         else:
             lower.tick_params(labelleft=False)
 
@@ -268,9 +268,9 @@ def _legend(
     if any(pd.notna(row[names.STEP_TAG.column]) for row in rows):
         looks[f"{which_step(pd.DataFrame(rows))} step"] = {"color": "0.3", "lw": 1.8}
     if any(pd.notna(row.get(THRESHOLD)) for row in rows):
-        looks["2 / L, predicted"] = {"color": "black", "ls": ":", "lw": 1.4}
+        looks["2 / L, promised"] = {"color": "black", "ls": ":", "lw": 1.4}
     square = {"marker": "s", "ls": ""}
-    looks["dark: much of the excess lies there"] = {**square, "color": "0.2"}
+    looks["dark: much of the excess cost lies there"] = {**square, "color": "0.2"}
     if outlined:
         looks["outlined: at the end"] = {**square, "mfc": "none", "mec": "0.3"}
     handles = style.verdict_marks(set(steps["verdict"]))

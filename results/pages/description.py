@@ -18,7 +18,7 @@ def write(sweep: Sweep, experiment: str) -> str:
     """Return the description of one experiment of a sweep, and of its sweep run."""
     part = sweep.only(experiment)
     head = [
-        f"Sweep {clean.markdown(sweep.sweep_id)}: "
+        f"Comparison {clean.markdown(sweep.sweep_id)}: "
         f"**{clean.markdown(answer.question(sweep, experiment))}**",
         clean.markdown(answer.sentence(sweep, experiment)),
     ]
@@ -40,7 +40,7 @@ def of_scheme(row: Mapping[Any, Any]) -> str:
     at = f" at step size {step}" if isinstance(step, str) else ""
     words = [f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "]
     came_to = row["verdict"] or "no descent"
-    words[0] += clean.markdown(f"{came_to}{at}, in sweep {row[names.SWEEP_ID.column]}.")
+    words[0] += clean.markdown(f"{came_to}{at}, in comparison {row[names.SWEEP_ID.column]}.")
     words += [clean.markdown(told)] if isinstance(told, str) else []
     return "\n\n".join([*words, f"*{SIGNED}.*"])[:LONGEST]
 

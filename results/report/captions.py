@@ -45,7 +45,10 @@ def _overview(made: Sweep, experiment: str) -> list[Said]:
     places = [f"{' = '.join(own)} {rank:.3g} ({solved:.0%})" for (rank, solved), own in alike]
     if len(places) > MOST:
         places = [places[0], "...", places[-1]]
-    told = {"target": overview.TARGET, "problems": int(board["problems"].max())}
+    told = {
+        "target": f"{float(overview.TARGET):.0%}".replace("%", " %"),
+        "problems": int(board["problems"].max()),
+    }
     return [said("mean_ranks", places=", ".join(places), **told)]
 
 
@@ -116,17 +119,17 @@ def _best_steps(made: Sweep, experiment: str) -> list[Said]:
     return _range(which, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
 
 
-def _levelling(made: Sweep, experiment: str) -> list[Said]:
-    """Say how many step sizes of each scheme level."""
+def _converging(made: Sweep, experiment: str) -> list[Said]:
+    """Say how many step sizes of each scheme converged."""
     steps = made.of_role(names.STEP, experiment)
     if steps.empty:
         return []
     tried = steps.groupby("label", sort=False)["verdict"]
     if tried.size().nunique() > 1:
         return []
-    counts = tried.agg(lambda own: int((own == names.LEVELLED).sum())).items()
+    counts = tried.agg(lambda own: int((own == names.CONVERGED).sum())).items()
     words = ", ".join(f"{label} {count}" for label, count in counts)
-    return [said("levelling", steps=int(tried.size().iloc[0]), counts=words)]
+    return [said("converging", steps=int(tried.size().iloc[0]), counts=words)]
 
 
 def _of(what: str, metric: names.Metric) -> Callable[[Sweep, str], list[Said]]:
@@ -231,7 +234,7 @@ FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
     "windows": _windows,
     "film": _film,
     "step_sizes": _best_steps,
-    "phase_diagram": _levelling,
+    "phase_diagram": _converging,
     "contours": _of(CONDITION, names.CONDITION),
     "data": _of(COVARIANCE, names.COVARIANCE_CONDITION),
     "sharpness": _of(SHARPEST, names.SHARPNESS),

@@ -247,7 +247,7 @@
         if (!found) return `${scheme.label}${at}: not run`;
         const end = found.left[found.left.length - 1];
         return end === null || !isFinite(end) ? `${scheme.label}${at}: grows without bound`
-          : `${scheme.label}${at}: ${found.verdict}, ${percent(end)}${end > 100 ? "" : " of"} the excess left`;
+          : `${scheme.label}${at}: ${found.verdict}, ${percent(end)}${end > 100 ? "" : " of"} the excess cost left`;
       });
       const head = own.size ? "Each at a step of its own" : "Each at its best step";
       return `${each ? head : `Step ${short(common)} for all`}: ${parts.join("; ")}.`;

@@ -24,7 +24,7 @@ from normbench.results.store import state
 from normbench.results.store.errors import unwritable
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words import reasons
+from normbench.results.words import headings, reasons
 from normbench.results.words.reasons import Found
 
 FILE = "report.html"
@@ -168,20 +168,20 @@ def _table(caption: str, frame: pd.DataFrame) -> Table:
 
 
 def _predictions(part: Sweep) -> Table | None:
-    caption, table = "What theory allows, and what was observed", theory.predictions(part)
+    caption, table = headings.PREDICTIONS, theory.predictions(part)
     return _table(caption, table) if "2/L" in table else None
 
 
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     """Return the tables of the points held out: every scheme, and pairs where there are splits."""
     if splits.empty:
-        caption = "Cross-validation, at the end; low to high: the median over seeds, from 6 on"
+        caption = headings.FOLDS
         return [] if folds.empty else [_table(caption, folds)]
-    caption = "Test points, at the end; best: the lowest over the iterations, chosen on them"
+    caption = headings.TEST_POINTS
     pairs = heldout.paired(splits)
     found = [_table(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
-        caption = f"Test points at the end, in pairs; {heldout.unit(splits)}"
+        caption = f"{headings.TEST_PAIRS}; {heldout.unit(splits)}"
         caption += f" ({comparisons.assurance(pairs)}); {heldout.CLAIMS}"
         found.append(_table(caption, pairs))
     return found
@@ -243,7 +243,7 @@ def _steps(part: Sweep) -> Table | None:
             "step size": row.get(names.STEP_TAG.column),
             "verdict": row["verdict"],
             "cost": row.get(names.FINAL_COST.column),
-            "excess left": excess_shown(row, schemes[row["label"]]),
+            tables.EXCESS_LEFT: excess_shown(row, schemes[row["label"]]),
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
         }
         for row in as_rows(steps)
@@ -258,7 +258,7 @@ def _steps(part: Sweep) -> Table | None:
 def _pairs(pairs: pd.DataFrame) -> Table | None:
     if pairs.empty:
         return None
-    caption = "Iterations to 1e-2 of the excess, in pairs: ratio is how much longer the other takes"
+    caption = headings.PAIRS
     return _table(f"{caption} ({comparisons.assurance(pairs)})", pairs)
 
 

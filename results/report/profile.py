@@ -15,6 +15,7 @@ from normbench.results.compare.merging import merged
 from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep
+from normbench.results.words import headings
 from normbench.results.words.sentences import Said, said
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ FILE = "profiles"  # the figure's, without its suffix
 NO_PROBLEM = "no job with a descent"
 NO_PAIR = "no problem on which two schemes were run"
 NOBODY = "no scheme reaches the target on any problem that every scheme was run on"
-RANGE = "range: a step size between those tried might take as few as the first number"
-UNREACHED = "schemes that do not reach the target are ranked by the excess that they end with"
+RANGE = "range: the first number is what a step size between those tried might take at best"
+UNREACHED = "schemes that do not reach the target are ranked by the excess cost they end with"
 MEDIAN = "low to high: an interval of the median rank"
-NOT_ALL = "no problem on which every scheme was run; name the sweeps that share their schemes"
+NOT_ALL = "no problem on which every scheme was run; name the comparisons that share their schemes"
 
 
 def tell(
@@ -57,25 +58,26 @@ def tell(
         about = [note for sweep in loaded for note in sweep.left_out]
         about += state.told([state.of(sweep) for sweep in loaded])
     table = reached.reached(loaded, target, measure)
-    print(f"{measure} to the target of {target} of the excess, held to the end; each scheme at its")
-    print("best step size for it on each split, and a split's starts as their median\n")
+    goal = f"{100 * float(target):g} % of the excess cost is left"
+    print(f"{measure} until {goal}, and no more later; each scheme at its best step size for")
+    print("that on each split; of several starts, the median\n")
     for note in (*about, *notes(loaded)):
         print(f"{note}\n")
     board = comparisons.leaderboard(table)  # the answer: the rest says how it came about
     _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN)
-    _show("prediction against observation", _predictions(loaded), NO_PROBLEM)
+    _show(headings.PREDICTIONS, _predictions(loaded), NO_PROBLEM)
     spread = comparisons.spread(table)
     _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE)
     pairs = comparisons.paired(table)
     sure = comparisons.assurance(pairs) if len(pairs) else ""
-    _show("pairs: ratio is how much longer the other takes", pairs, NO_PAIR, sure)
+    _show("pairs; ratio: how many times longer the other scheme takes", pairs, NO_PAIR, sure)
     _show("mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED)
     count, every = comparisons.unsolved(table)
     share = "performance profile: share of problems within a factor of the fastest"
     lost = f"on {count} of {every} splits no scheme reaches it" if count else ""
     _show(share, wide(table), NOBODY if count else NOT_ALL, lost)
     if folder is not None:
-        title = f"{measure} to {target} of the excess{_over(board)}"
+        title = f"{measure} until {goal}{_over(board)}"
         if not (drawn := comparisons.profile(table)).empty:
             ids = ", ".join(sweep.sweep_id for sweep in loaded)
             _draw(drawn, title, folder, shape, {"sweep": ids})

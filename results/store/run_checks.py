@@ -103,7 +103,7 @@ def arrays(file: Path, run_id: str, name: str) -> dict[str, NDArray[Any]]:
     except (OSError, ValueError, EOFError, BadZipFile, zlib.error, MemoryError) as error:
         raise ResultsError(
             f"run {run_id}: its arrays/{name}.npz is damaged, or not normbench's "
-            f"({clean.first_line(error)}); delete its sweep, or take the file from a copy"
+            f"({clean.first_line(error)}); delete its comparison, or take the file from a copy"
         ) from error
 
 

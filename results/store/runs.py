@@ -178,7 +178,7 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
     for most in (1, None):  # nearly always the first one holds a job
         found = search(client, query, most)
         if not found:
-            raise ResultsError(f"--store {store}: holds no sweep; run normbench first")
+            raise ResultsError(f"--store {store}: holds no comparison; run normbench first")
         ids = list(dict.fromkeys(str(run.data.tags[names.SWEEP_ID.key]) for run in found))
         for sweep_id in ids:
             if _holds_job(client, sweep_id):
@@ -222,7 +222,8 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
         found = [*search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
     if not found:
         raise ResultsError(
-            f"sweep {sweep_id}: is not in {clean.line(store)}; normbench results list shows them"
+            f"comparison {sweep_id}: is not in {clean.line(store)}; "
+            "normbench results list shows them"
         )
     return found
 

@@ -117,7 +117,7 @@ def read(store: str, sweep_ids: Sequence[str] = ()) -> tuple[Sweep, list[str]]:
     if sweep.of_role(names.SCHEME).empty:
         raise ResultsError(
             "; ".join(
-                f"sweep {clean.line(one.sweep_id)}: has no results yet; "
+                f"comparison {clean.line(one.sweep_id)}: has no results yet; "
                 f"it {one.predicate or 'has no jobs'}"
                 for one in states
             )

@@ -120,7 +120,7 @@ def measured(sweep: Sweep, row: dict[Any, Any]) -> str:
 
 # What is told of a scheme beside its descent, where it was recorded.
 NUMBERS = {
-    names.CONDITION: "condition {:.4g}",
+    names.CONDITION: "condition number {:.4g}",
     names.IDENTITY_GAP: "largest |SS'/P - I| {:.2g}",
     names.VARIANCE_LOST: "{:.1%} of the variance lost",
 }
@@ -139,8 +139,8 @@ def _descent(row: dict[Any, Any]) -> list[str]:
     if wrong is not None:
         ended.append(f"{wrong:g} misclassified")
     limits = {
-        "falls up to": (names.LARGEST_FALLING, names.CENSORED_FALLING),
-        "levels up to": (names.LARGEST_CONVERGENT, names.CENSORED),
+        "always falls up to": (names.LARGEST_FALLING, names.CENSORED_FALLING),
+        "converges up to": (names.LARGEST_CONVERGENT, names.CENSORED),
     }
     for text, (metric, censored) in limits.items():
         limit = bounded(_number(row, metric), row.get(censored.column))

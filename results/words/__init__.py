@@ -1,3 +1,3 @@
 """Sentences from templates with their conditions."""
 
-__all__ = ["glossary", "reasons", "sentences"]
+__all__ = ["glossary", "headings", "reasons", "sentences"]

@@ -1,34 +1,43 @@
 """The words of the output, each explained in a sentence: `normbench results words`."""
 
+import textwrap
+
 from normbench import names
 
 GLOSSARY = {
-    "cost": "the mean over the training points of what is minimized",
-    "least cost": "the lowest cost that any weights reach, from a second-order solver",
-    "excess": "the cost minus the least cost: how far there still is to go",
-    "excess left": "the share of the excess at the start that is left after the last iteration",
-    "best step": "the step size that comes lowest and stays there, and of equal ones the first",
-    names.LEVELLED: "over half of the excess is gone, and the cost hardly changes any more",
-    names.UNSETTLED: "the cost is finite, still changes, and does not go up and down",
+    "cost": "the mean over the training points of what gradient descent minimizes",
+    "least cost": "the lowest cost that any weights reach; a second-order solver finds it",
+    "excess cost": "the cost minus the least cost: how far descent still has to go",
+    "excess cost left": "the share of the starting excess cost that the last iteration leaves",
+    "history": "the excess cost left over the iterations, on a logarithmic scale",
+    "best step": "the step size that ends with the lowest cost; of equal ones the fastest",
+    names.CONVERGED: "over half of the excess cost is gone, and the cost hardly changes any more",
+    names.NOT_CONVERGED: "the cost still changes, or has come to rest too high",
     names.CYCLING: "the cost goes up and down without a new low",
-    names.DIVERGED: "the cost grew beyond ten times the excess at the start, or beyond all numbers",
+    names.DIVERGED: "the cost grew without bounds, or to over ten times the starting excess cost",
     names.BY_ROUNDING: "a start moved by a ten-billionth of the way ends elsewhere",
-    "levels up to": "the largest step size with which the cost levels; >= if none above it fails",
-    "falls up to": "the largest step size with which the cost falls at every iteration",
+    "converges up to": "the largest step size that converged; >= if no larger one failed",
+    "always falls up to": "the largest step size up to which the cost fell in every iteration",
     "L": "the largest curvature of the cost: how fast its slope can change",
-    "2/L": "up to this step size theory promises that the cost falls",
-    "2/L best": "2/L by the curvature where the best step size ends, and not everywhere",
-    "ratio": "where the cost stops falling, divided by 2/L: [a, b) means between a and b times",
-    "condition": "the largest curvature over the smallest: 1 is a round bowl, 1e6 a narrow valley",
+    "2/L": "theory promises that with any smaller step size the cost falls",
+    "2/L at the end": "the same by the curvature at the last weights, instead of everywhere",
+    "seen / promised": "the step size where the cost stops falling, over 2/L: between two numbers",
+    "condition number": "the largest curvature over the smallest: 1 is a bowl, 1e6 a narrow valley",
+    "direction": "an axis of that bowl or valley; along each, descent has its own speed",
+    "layer": "a direction as a figure draws it, as thick as the excess cost along it",
     "misclassified": "training points on the wrong side; a score of exactly 0 counts",
-    "1e-2 of the excess": "the iteration from which at most one percent of the excess is left",
+    "1 % of the excess cost": "reached at the first iteration after which no more is left",
     "split": "one way to divide the points into those to train on and those held out",
-    "scheme": "a normalizer with its settings",
-    "job": "one data set, cost, scheme and optimizer with all of its step sizes",
-    "sweep": "all jobs of one command, with an id by which normbench results finds them",
+    "scheme": "what is done to the features before descent, with its settings",
+    "job": "one data set, cost, scheme and optimizer, with all step sizes",
+    "comparison": "all jobs of one command; normbench results list shows their ids",
 }
 
 
-def text() -> str:
-    """Return every word with its sentence, one line each."""
-    return "\n".join(f"{word:20} {meaning}" for word, meaning in GLOSSARY.items())
+def text(columns: int) -> str:
+    """Return every word with its sentence, in so many columns."""
+    width = 2 + max(map(len, GLOSSARY))
+    return "\n".join(
+        textwrap.fill(f"{word:{width}}{meaning}", columns, subsequent_indent=" " * width)
+        for word, meaning in GLOSSARY.items()
+    )

@@ -166,16 +166,16 @@ def _observed(found: Found) -> list[Said]:
     sentences = []
     falling = found.number(names.LARGEST_FALLING)
     if falling is not None:
-        end = " (the grid's largest)" if found.says(names.CENSORED_FALLING) else ""
+        end = " (the largest tried)" if found.says(names.CENSORED_FALLING) else ""
         threshold = found.number(names.THRESHOLD) if found.says(names.PLAIN) else None
-        ratio = f", {falling / threshold:.3g} of 2/L" if threshold else ""
+        ratio = f", {falling / threshold:.3g} times 2/L" if threshold else ""
         sentences.append(said("falling", falling=falling, end=end, ratio=ratio))
     convergent = found.number(names.LARGEST_CONVERGENT)
     if convergent is not None:
-        end = ", and nothing above it failed" if found.says(names.CENSORED) else ""
+        end = ", and no larger one failed" if found.says(names.CENSORED) else ""
         return [*sentences, said("convergent", convergent=convergent, end=end)]
     if found.number(names.STEPS_LEVELLED) == 0:
-        return [*sentences, said("none_levelled")]
+        return [*sentences, said("none_converged")]
     return sentences
 
 
@@ -268,7 +268,7 @@ def _convergent(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     most = max(known)[0]
     rows = [(label, each) for label, each in schemes if each.number(metric) == most]
     above = any(each.says(names.CENSORED) for _, each in rows)
-    end = "; the grid ends before a larger one fails" if above else ""
+    end = "; no larger one that was tried failed" if above else ""
     labels = "; ".join(label for label, _ in rows)  # a label has commas of its own
     return [said("largest_convergent", step=most, labels=labels, end=end)]
 

@@ -26,6 +26,7 @@ from tests.benchmarks.commands import command_rows  # noqa: E402
 from tests.benchmarks.data import breast_cancer, mnist  # noqa: E402
 from tests.benchmarks.doubts import doubt_rows  # noqa: E402
 from tests.benchmarks.large import large_rows  # noqa: E402
+from tests.benchmarks.product_rows import product_rows  # noqa: E402
 from tests.benchmarks.turns import in_turns, ratio  # noqa: E402
 
 GRID = np.array([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 0.2, 0.5, 1.0])
@@ -69,7 +70,7 @@ def main() -> int:
     ran = "; ".join(sorted({pool.get("architecture", pool["internal_api"]) for pool in pools}))
     rows = []
     groups = (step_rows, combination_rows, framework_rows, small_rows, short_rows, size_rows)
-    for group in (*groups, large_rows, doubt_rows, command_rows):
+    for group in (*groups, product_rows, large_rows, doubt_rows, command_rows):
         for row in group(options.turns, options.only):
             row["kernels"] = ran
             rows.append(row)

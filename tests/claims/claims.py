@@ -207,22 +207,22 @@ def _falling(see, said):
     below = [one for one in see.costs if one <= size]
     larger = [one for one in see.costs if one > size]
     checks = [all(see.falls(one) for one in below), see.costs[size][-1] < see.costs[size][0]]
-    return [*checks, ("the grid's largest" in said["end"] + said["ratio"]) == (not larger)]
+    return [*checks, ("the largest tried" in said["end"] + said["ratio"]) == (not larger)]
 
 
 def _convergent(see, said):
     size = next(one for one in see.costs if near(said["convergent"], one, 1e-9))
-    checks = [see.verdicts[size] == "levelled"]
+    checks = [see.verdicts[size] == "converged"]
     failed = ("cycling", *UNRANKED)
-    first = min(_levelled(see))
+    first = min(_converged(see))
     checks.append(not any(see.verdicts[one] in failed for one in see.costs if first < one < size))
-    if "nothing above" in said["end"]:
+    if "no larger" in said["end"]:
         checks.append(not any(see.verdicts[one] in failed for one in see.costs if one > size))
     return checks
 
 
-def _levelled(see):
-    return [size for size, verdict in see.verdicts.items() if verdict == "levelled"]
+def _converged(see):
+    return [size for size, verdict in see.verdicts.items() if verdict == "converged"]
 
 
 def _best(see, said):
@@ -299,7 +299,7 @@ CHECKS = {
     ],
     "falling": _falling,
     "convergent": _convergent,
-    "none_levelled": lambda see, said: [not _levelled(see)],
+    "none_converged": lambda see, said: [not _converged(see)],
     "none_ranked": lambda see, said: [set(see.verdicts.values()) <= set(UNRANKED)],
     "best": _best,
     "fewest": _fewest,

@@ -27,7 +27,7 @@ PLACE = re.compile(
 FAILED = ("cycling", *UNRANKED)
 CAPTIONS = ("step_sizes", "phase_diagram", "contours", "data", "sharpness", "projection")
 CAPTIONS += ("windows", "melt")
-WORDS = ("levelled", "unsettled", "cycling")
+VERDICT = re.compile("not converged|converged|cycling")
 FEW_WEIGHTS = 100  # their second derivatives take little time
 SHARE = 1e-10  # by which points are moved to see where runs end then
 TIED = 1e-6  # of the start's excess
@@ -65,8 +65,8 @@ def _ranking(jury, said):
         sizes = {f"{jury.best[label].step_size:g}" for label in labels}
         checks.append(set(re.split(r", | and ", one["sizes"])) == sizes)
         words = {jury.best[label].verdict for label in labels}
-        checks.append(words == {word for word in WORDS if word in one["told"]})
-        if "excess left" in one["told"]:
+        checks.append(words == {*VERDICT.findall(one["told"])})
+        if "excess cost left" in one["told"]:
             checks.append(_left(one["told"], jury.left(labels[0])))
     return checks
 
@@ -121,7 +121,7 @@ def _predicts(jury, said):
     result, *doubt = _from(said, "result").split("; ")
     checks = [set(named) == best, jury.on_test(named[0], result), "median" not in result]
     others = len(ends) - len(best)
-    return [*checks, ("1 split does not tell" in "".join(doubt)) == (others > 0)]
+    return [*checks, ("1 split shows no difference" in "".join(doubt)) == (others > 0)]
 
 
 def _worse(jury, said):
@@ -251,11 +251,11 @@ def _is_one(jury, said):
     return [named == set(found), *(near(said["value"], value) for value in found.values())]
 
 
-def _levelling(jury, said):
+def _converging(jury, said):
     counts = dict(re.findall(r"([\w]+) (\d+)", said["counts"]))
     found = {label: list(see.verdicts.values()) for label, see in jury.see.items()}
     return [
-        counts == {label: str(own.count("levelled")) for label, own in found.items()},
+        counts == {label: str(own.count("converged")) for label, own in found.items()},
         {len(own) for own in found.values()} == {int(said["steps"])},
     ]
 
@@ -394,14 +394,14 @@ CHECKS = {
     "thresholds": _thresholds,
     "same_threshold": _same_threshold,
     "none_convergent": lambda jury, said: [
-        "levelled" not in see.verdicts.values() for see in jury.see.values()
+        "converged" not in see.verdicts.values() for see in jury.see.values()
     ],
     "largest_convergent": _largest,
     "lost_by": _lost_by,
     "counts": _counts,
     "goes_from": _goes_from,
     "is_one": _is_one,
-    "levelling": _levelling,
+    "converging": _converging,
     "one_function": lambda jury, said: [_equal(_starts(jury, jury.see))],
     "other_functions": lambda jury, said: [not _equal(_starts(jury, jury.see), 1e-6)],
     "few_functions": _few,

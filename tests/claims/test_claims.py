@@ -84,7 +84,7 @@ def test_what_is_said_of_iris_and_breast_cancer_is_true():
 WRONG = {
     "by_cost": [
         (r"0\.0", "0.1"),
-        (r"levelled", "unsettled"),
+        (r"converged", "not converged"),
         (r"at step size \d+", "at step size 7"),
     ],
     "by_count": [
@@ -103,7 +103,7 @@ WRONG = {
     "largest_convergent": [(r"10+", "0.001")],
     "thresholds": [(r"standard", "identity"), (r"1\.", "2.")],
     "goes_from": [(r"identity", "standard"), (r"^(\d)", r"9\1")],
-    "levelling": [(r"standard (\d)", r"standard 9\1"), (r"^6$", "5")],
+    "converging": [(r"standard (\d)", r"standard 9\1"), (r"^6$", "5")],
 }
 
 

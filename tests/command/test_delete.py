@@ -43,10 +43,10 @@ def test_a_sweep_is_gone_but_for_what_others_share(two, capsys):
     history = before.histories(before.of_role("scheme"))
     assert len(kept(two)) == 3
     assert main(["delete", "a", "--yes", "--store", two.uri]) == 0
-    assert "deleted a: 1 job, with artifacts and figures; 1 that other sweeps share stay" in (
+    assert "deleted a: 1 job, with artifacts and figures; 1 that other comparisons share stay" in (
         capsys.readouterr().out
     )
-    with pytest.raises(ResultsError, match="sweep a: is not in"):
+    with pytest.raises(ResultsError, match="comparison a: is not in"):
         load(two.uri, "a")
     after = load(two.uri, "b")
     assert set(after.of_role("scheme")["run_id"]) == {two.runs["b", "StandardScaler"], shared}
@@ -75,7 +75,7 @@ def test_a_deletion_that_was_cut_off_is_finished_by_the_same_command(two, monkey
     assert "deleted a: the rest of a deletion that was cut off" in capsys.readouterr().out
     assert rows(two, "runs") == 1 + 2 + 4
     assert kept(two) == {two.runs["a", "MinMaxScaler"], two.runs["b", "StandardScaler"]}
-    with pytest.raises(ResultsError, match="sweep a: is not in"):
+    with pytest.raises(ResultsError, match="comparison a: is not in"):
         delete.run(two.uri, ["a"], True)
 
 
@@ -103,14 +103,14 @@ def test_it_asks_and_only_yes_deletes(two, monkeypatch, capsys):
     monkeypatch.setattr("builtins.input", lambda words: asked.append(words) or "")
     assert delete.run(two.uri, ["a"], False) == 0
     assert asked == [
-        "delete a: 1 job, with artifacts and figures; 1 that other sweeps share stay? [y/N] "
+        "delete a: 1 job, with artifacts and figures; 1 that other comparisons share stay? [y/N] "
     ]
     assert "nothing is deleted" in capsys.readouterr().out
     assert len(load(two.uri, "a").of_role("scheme")) == 2
     with leftovers.hold(two.folder / "outputs" / "a"):
         (sweep,) = two.writer.sweep_runs("a").values()
         two.writer.client.update_run(sweep, "RUNNING")
-        with pytest.raises(ResultsError, match="sweep a: is at work"):
+        with pytest.raises(ResultsError, match="comparison a: is at work"):
             delete.run(two.uri, ["a"], True)
 
 
@@ -166,13 +166,13 @@ def test_a_sweep_at_work_keeps_its_lock_when_its_neighbour_is_deleted(neighbours
         (run,) = neighbours.writer.sweep_runs(second).values()
         neighbours.writer.client.update_run(run, "RUNNING")
         assert delete.run(neighbours.uri, [first], True) == 0
-        told = f"{folder}: its files stay; another sweep is at work there"
+        told = f"{folder}: its files stay; another comparison is at work there"
         assert told in capsys.readouterr().out.splitlines()
         assert leftovers.is_held(lock, folder)
         assert sorted(os.listdir(folder)) == files
-        with pytest.raises(UserError, match="another sweep is at work there"):
+        with pytest.raises(UserError, match="another comparison is at work there"):
             leftovers.hold(folder)
-        with pytest.raises(ResultsError, match=f"sweep {second}: is at work"):
+        with pytest.raises(ResultsError, match=f"comparison {second}: is at work"):
             delete.run(neighbours.uri, [second], True)
         assert sorted(os.listdir(folder)) == files
 
@@ -225,5 +225,5 @@ def test_a_sweep_that_starts_while_another_is_removed_has_a_lock_that_stands(
     with leftovers.hold(folder) as lock:
         assert removed == [gone]
         assert leftovers.is_held(lock, folder)
-        with pytest.raises(UserError, match="another sweep is at work there"):
+        with pytest.raises(UserError, match="another comparison is at work there"):
             leftovers.hold(folder)

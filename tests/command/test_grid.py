@@ -206,7 +206,7 @@ def test_the_tracking_of_a_sweep_is_one(grid):
 
 
 def test_a_sweep_of_no_jobs_is_refused(grid):
-    with pytest.raises(UserError, match="sweep of no jobs"):
+    with pytest.raises(UserError, match="comparison of no jobs"):
         grid("dataset=glob(nothing*)")
 
 

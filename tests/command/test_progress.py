@@ -1,6 +1,7 @@
 """What a job tells of itself while it is at work."""
 
 import io
+import re
 import sys
 import threading
 import time
@@ -12,7 +13,8 @@ import pandas as pd
 import pytest
 
 from normbench.command.sweep.progress import (
-    SHADOWS_PHASE,
+    AGAIN,
+    Pace,
     Progress,
     describe_reading,
     estimate_seconds_left,
@@ -135,13 +137,37 @@ def test_a_bar_begins_where_a_job_goes_on(monkeypatch):
     progress = Progress("job")
     progress.begin(1000, lambda: "5 GB read at 1 GB/s")
     progress(400)
-    assert progress.bar.n == progress.bar.initial == 400
+    progress(410)
+    progress.shown = 0.0  # long ago
     progress(430)
     progress.bar.refresh()
     progress.end("done")
     assert "goes on from iteration 400 of 1000" in screen.getvalue()
     assert "430/1000" in screen.getvalue()
     assert "5 GB read at 1 GB/s" in screen.getvalue()
+    assert (
+        max(len(line) for line in re.split(r"\x1b\[\S*?[A-Za-z]|[\r\n]", screen.getvalue())) <= 100
+    )
+
+
+def test_a_slow_first_iteration_is_no_measure_of_the_others():
+    """As of lbfgs on MNIST: 30 seconds for the first, 0.1 for each of the others."""
+    pace = Pace(0, 0.0, warm=False)
+    pace.mark(1, 30.0)
+    assert pace.seconds_left(100) is None
+    pace.mark(2, 30.1)
+    assert pace.seconds_left(100) == pytest.approx(9.8)
+
+
+def test_the_time_that_is_left_follows_the_latest_pace():
+    pace = Pace(0, 0.0, warm=True)
+    for k in range(1, 11):
+        pace.mark(k, 10.0 * k)
+    assert pace.seconds_left(1000) == pytest.approx(9900)
+    for k in range(11, 400):
+        pace.mark(k, 100 + 0.1 * (k - 10))
+    assert pace.seconds_left(1000) == pytest.approx(60.1, rel=0.02)
+    assert len(pace._marks) < 150
 
 
 def test_long_times_are_told_in_minutes_and_hours():

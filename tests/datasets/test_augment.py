@@ -133,3 +133,15 @@ def test_no_copy_of_a_point_that_is_held_out_is_trained_on():
         held = np.flatnonzero(data.folds[0] == number)
         assert set(origin) == set(range(60)) - set(held)
         assert (np.bincount(origin)[np.unique(origin)] == 2).all()
+
+
+def test_the_signs_of_eigenvectors_do_not_matter(monkeypatch):
+    plain = noise("aligned", 2)
+    solve = np.linalg.eigh
+
+    def mirrored(matrix):
+        values, vectors = solve(matrix)
+        return values, vectors * [1, -1, -1]
+
+    monkeypatch.setattr(np.linalg, "eigh", mirrored)
+    assert noise("aligned", 2) == pytest.approx(plain, rel=1e-9, abs=1e-12)

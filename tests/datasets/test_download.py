@@ -1,6 +1,7 @@
 """Remote files: checked, fetched from the first mirror that answers, never half a file."""
 
 import hashlib
+import io
 import os
 import threading
 import time
@@ -108,14 +109,13 @@ def test_a_damaged_file_is_refused_and_left_alone(server, tmp_path):
     assert server.asked == []
 
 
-def test_a_progress_bar_names_the_file(server, tmp_path, monkeypatch, capsys):
-    import tqdm
-
-    monkeypatch.setattr(
-        tqdm, "tqdm", lambda real=tqdm.tqdm, **kinds: real(**{**kinds, "disable": False})
-    )
+@pytest.mark.parametrize("terminal", [True, False])
+def test_on_a_terminal_a_progress_bar_names_the_file(server, tmp_path, monkeypatch, terminal):
+    screen = io.StringIO()
+    screen.isatty = lambda: terminal
+    monkeypatch.setattr("sys.stderr", screen)
     fetch(remote(server, "whole"), str(tmp_path))
-    assert "file.bin" in capsys.readouterr().err
+    assert ("file.bin" in screen.getvalue()) == terminal
 
 
 @pytest.mark.parametrize("folder", [None, "", 3])

@@ -10,7 +10,7 @@ from tests.faults import bench
 from tests.faults.bench import JOBS, Told, expect, in_the_first, one_line, told
 
 SOON = 60  # seconds in which a command that waits for nobody has long ended
-REMOVED = "was removed while the sweep was at work"
+REMOVED = "was removed while the comparison was at work"
 
 
 def store_removed(folder: Path, action: str, moment: str, code: int = 1) -> Told:

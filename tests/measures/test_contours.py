@@ -74,7 +74,10 @@ def test_contours_take_the_stiffest_direction_and_the_one_with_most_excess(
         assert np.diff(parts["cost"], 2, axis=axis)[3, 3] / step**2 == pytest.approx(
             value, rel=1e-6
         )
-    assert list(parts["names"]) == ["stiffest direction", f"direction with most excess {when}"]
+    assert list(parts["names"]) == [
+        "most curved direction",
+        f"direction with most excess cost {when}",
+    ]
     assert parts["condition"] == pytest.approx(values[-1] / values[most], rel=1e-9)
 
 

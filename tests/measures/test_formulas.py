@@ -99,7 +99,7 @@ def test_the_iterations_are_those_of_a_descent_step_by_step():
 
 def test_the_figure_says_what_the_measure_counts():
     assert figure.NEVER == formulas.MOST_ITERATIONS
-    assert f"until {100 * formulas.NEAR:g} percent of the excess is left" in figure.BELOW
+    assert f"until {100 * formulas.NEAR:g} percent of the excess cost is left" in figure.BELOW
     assert f"{formulas.MOST_ITERATIONS}" in figure.BELOW
 
 

@@ -113,11 +113,15 @@ def house(*words: str, **manifest: object) -> Callable[[Path], list[str]]:
 
 IMPORT = ("results", "import", "HOUSE", "--store")
 MOVING = (
-    Case("an export of nothing", typed("results", "export", "a.zip"), ("a.zip: names no sweep",)),
+    Case(
+        "an export of nothing",
+        typed("results", "export", "a.zip"),
+        ("a.zip: names no comparison",),
+    ),
     Case(
         "an export of all and one",
         typed("results", "export", "--all", "a", "a.zip"),
-        ("--all leaves no sweep to name",),
+        ("--all leaves no comparison to name",),
     ),
     Case(
         "an export of no store",

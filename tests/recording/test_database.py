@@ -46,7 +46,7 @@ def record(parent):
         parent,
         {f"p{number}": str(number) for number in range(150)} | {"long": "x" * 7000},
         RunRecord("scheme", {names.NORMALIZER.key: "standard", "long": "y" * 9000}, history),
-        [RunRecord("step", {"verdict": "levelled"}, [*history, *odd]), RunRecord("bare", {})],
+        [RunRecord("step", {"verdict": "converged"}, [*history, *odd]), RunRecord("bare", {})],
         data,
         {"spectrum": {"values": [1.0, 2.0]}},
     )
@@ -63,7 +63,7 @@ def written(folder, mlflows):
     writer = Writer(store)
     parent = writer.start_sweep("d-c", "s", {"command": "-"})
     scheme = writer.write(record(parent))
-    writer.tag(scheme, {"verdict": "levelled", names.RUN_NAME.key: "renamed"})
+    writer.tag(scheme, {"verdict": "converged", names.RUN_NAME.key: "renamed"})
     writer.tag(scheme, {"verdict": "cycling"})
     writer.tag_experiment("d-c", {"note": "1", "too long": "z" * 30_000})
     writer.tag_experiment("d-c", {"note": "2"})

@@ -175,7 +175,7 @@ def test_while_records_are_read_the_others_go_on(writer, pending, tmp_path):
     with (pending.parent / owner.LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert leftovers.tidy(writer, tmp_path / "outputs") == 0
-        with pytest.raises(UserError, match="another sweep is at work"):
+        with pytest.raises(UserError, match="another comparison is at work"):
             leftovers.hold(pending.parent)
     assert leftovers.tidy(writer, tmp_path / "outputs") == 1
 

@@ -149,7 +149,7 @@ def test_the_stores_of_two_laboratories_become_one(home, fresh, tmp_path, capsys
     bring(tmp_path / "first.zip", third)
     capsys.readouterr()
     bring(tmp_path / "second.zip", third)
-    assert "sweep a is a.2 here: another sweep has its id\nsweep b is b.2 here" in (
+    assert "comparison a is a.2 here: another one has its id\ncomparison b is b.2 here" in (
         capsys.readouterr().out
     )
     for sweep in "ab":
@@ -238,7 +238,7 @@ def test_a_sweep_at_work_is_not_exported(home, tmp_path, capsys):
         (run,) = home.writer.sweep_runs("a").values()
         home.writer.client.update_run(run, "RUNNING")
         assert main(["export", "a", str(tmp_path / "a.zip"), "--store", home.uri]) == 2
-    assert "sweep a: is at work; stop it, or wait for it" in capsys.readouterr().err
+    assert "comparison a: is at work; stop it, or wait for it" in capsys.readouterr().err
     assert not list(tmp_path.glob("*a.zip*"))
 
 
@@ -264,5 +264,5 @@ def test_artifacts_that_are_gone_are_told_of_and_nothing_is_exported(home, tmp_p
 
 def test_a_sweep_that_is_not_there_is_told_of(home, tmp_path, capsys):
     assert main(["export", "none", str(tmp_path / "a.zip"), "--store", home.uri]) == 2
-    assert "sweep none: is not in" in capsys.readouterr().err
+    assert "comparison none: is not in" in capsys.readouterr().err
     assert not list(tmp_path.glob("*a.zip*"))

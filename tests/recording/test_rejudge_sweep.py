@@ -175,7 +175,7 @@ def test_a_job_whose_arrays_are_damaged_is_named_and_left_out(
         (["rules.tails=0.2"], "rules.tails=0.2: is no rule; give some of rules.tail"),
         (["rules.tail=2"], "rules.tail=2: must be"),
         (["rules.tail=much"], "rules.tail=much: must be a"),
-        (["none", "rules.tail=0.2"], "sweep none: is not in"),
+        (["none", "rules.tail=0.2"], "comparison none: is not in"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(store, capsys, tmp_path, words, said):

@@ -31,7 +31,7 @@ def runs(*jobs, **params):
         rows.append(row)
         if grid is None:
             continue
-        row |= {"verdict": "unsettled", ENCODING: "0, 1", names.MINIMUM.column: 0.0}
+        row |= {"verdict": "not converged", ENCODING: "0, 1", names.MINIMUM.column: 0.0}
         row |= {names.target("1e-1").column: 0.1, names.target("1e-2").column: 0.01}
         steps = [_step(row, size, value) for size, value in grid.items()]
         rows += steps
@@ -60,7 +60,11 @@ def _step(scheme, size, value):
     iterations, cost = value if isinstance(value, tuple) else (value, 0.001)
     step = {"role": "step", "run_id": f"{scheme['run_id']}-{size}", "parent": scheme["run_id"]}
     step |= {"experiment": scheme["experiment"], "normalizer": scheme["normalizer"]}
-    step |= {names.STEP_TAG.column: f"{size:g}", "verdict": "unsettled", "label": scheme["label"]}
+    step |= {
+        names.STEP_TAG.column: f"{size:g}",
+        "verdict": "not converged",
+        "label": scheme["label"],
+    }
     step[names.FINAL_COST.column] = cost
     step[GOAL] = iterations if np.isfinite(iterations) else np.nan
     return step

@@ -26,22 +26,22 @@ def verdict(costs, diverged=False, minimum=0.0, **more):
     return judge(costs, diverged, minimum, **more).verdict
 
 
-def test_a_curve_that_has_come_to_rest_is_levelled():
-    assert verdict(0.5 ** np.arange(101)) == "levelled"
+def test_a_curve_that_has_come_to_rest_is_converged():
+    assert verdict(0.5 ** np.arange(101)) == "converged"
 
 
-def test_a_curve_that_still_falls_is_unsettled():
+def test_a_curve_that_still_falls_is_not_converged():
     found = judge(1 - np.arange(101) / 200)
-    assert (found.verdict, found.falls, found.fails) == ("unsettled", True, False)
+    assert (found.verdict, found.falls, found.fails) == ("not converged", True, False)
     assert "still falls" in found.reason
 
 
-def test_a_flat_tail_high_above_the_minimum_is_not_levelled():
+def test_a_flat_tail_high_above_the_minimum_is_not_converged():
     found = judge(np.r_[1.0, np.full(100, 0.8)])
-    assert found.verdict == "unsettled"
-    assert "not under 0.5 of the start's excess" in found.reason
-    assert verdict(np.r_[1.0, np.full(100, 0.8)], minimum=0.7) == "levelled"
-    assert verdict(np.r_[1.0, np.full(99, 0.501), 0.499]) == "levelled"  # by its last cost
+    assert found.verdict == "not converged"
+    assert "not under 0.5 of the starting excess cost" in found.reason
+    assert verdict(np.r_[1.0, np.full(100, 0.8)], minimum=0.7) == "converged"
+    assert verdict(np.r_[1.0, np.full(99, 0.501), 0.499]) == "converged"  # by its last cost
 
 
 def test_a_curve_that_rises_and_falls_for_ever_is_cycling():
@@ -71,21 +71,21 @@ def test_a_curve_that_ends_far_above_its_start_has_diverged(end, found):
 
 @pytest.mark.parametrize(
     ("shadows", "found"),
-    [([], "levelled"), ([0.0, 9e-8], "levelled"), ([0.0, -2e-7], "decided by rounding")],
+    [([], "converged"), ([0.0, 9e-8], "converged"), ([0.0, -2e-7], "decided by rounding")],
 )
 def test_a_run_whose_shadows_end_elsewhere_is_decided_by_rounding(shadows, found):
     history = np.r_[1.0, np.full(100, 0.1)]
     ends = 0.1 + np.array([*shadows, np.nan])
     judged = judge(history, shadows=ends)
     assert judged.verdict == found
-    assert judged.fails == (found != "levelled")
-    assert not judged.falls or found == "levelled"
+    assert judged.fails == (found != "converged")
+    assert not judged.falls or found == "converged"
     assert judge(history, shadows=[np.inf]).verdict == "decided by rounding"
 
 
-def test_a_curve_that_rises_and_falls_while_it_sinks_is_unsettled():
+def test_a_curve_that_rises_and_falls_while_it_sinks_is_not_converged():
     sinking = np.linspace(1, 0.1, 101) * np.where(np.arange(101) % 2, 1.5, 1.0)
-    assert verdict(sinking) == "unsettled"
+    assert verdict(sinking) == "not converged"
     assert judge(sinking).fails
 
 
@@ -93,7 +93,7 @@ def test_a_small_rise_is_no_failure():
     bump = np.linspace(1, 0.1, 101)
     bump[30] = bump[29] + 0.001
     found = judge(bump)
-    assert (found.verdict, found.falls, found.fails) == ("unsettled", False, False)
+    assert (found.verdict, found.falls, found.fails) == ("not converged", False, False)
     bump[30] = bump[29] + 0.1
     assert judge(bump).fails
     hovers = np.r_[1.0, np.tile([0.2, 0.2001], 50)]  # small rises, but no new low
@@ -107,14 +107,14 @@ def test_a_run_that_stopped_being_finite_is_diverged():
     assert "at step 2" in found.reason
 
 
-def test_a_history_of_its_start_alone_is_unsettled():
-    assert verdict([1.0]) == "unsettled"
+def test_a_history_of_its_start_alone_is_not_converged():
+    assert verdict([1.0]) == "not converged"
 
 
 @pytest.mark.parametrize("jitter", [0.0, 1e-15])
 def test_a_cost_that_neither_falls_nor_rises_is_a_tie_and_fails(jitter):
     found = judge(3.0 * (1 + jitter * (np.arange(101) % 2)))
-    assert found.verdict == "unsettled"
+    assert found.verdict == "not converged"
     assert found.reason.startswith("tie")
     assert found.tied
     assert found.fails
@@ -131,10 +131,10 @@ def test_rounding_at_rest_is_no_rise():
 
 def test_thresholds_are_rules():
     slow = np.r_[1.0, np.linspace(0.12, 0.1, 100)]
-    assert judge(slow).verdict == "levelled"
-    assert judge(slow, variation=0.001).verdict == "unsettled"
-    assert judge(slow, excess=0.05).verdict == "unsettled"
-    assert judge(slow, tail=0.9).verdict == "unsettled"
+    assert judge(slow).verdict == "converged"
+    assert judge(slow, variation=0.001).verdict == "not converged"
+    assert judge(slow, excess=0.05).verdict == "not converged"
+    assert judge(slow, tail=0.9).verdict == "not converged"
     with pytest.raises(UserError, match=r"rules.excess=2: must be"):
         Rules(excess=2)
     with pytest.raises(UserError, match=r"rules.least_tail=0: must be 1 or more"):
@@ -175,31 +175,35 @@ def test_of_equal_steps_the_smaller_is_the_best():
 
 
 def test_the_lowest_final_cost_counts_whatever_the_verdict():
-    levelled, moving = np.r_[1.0, np.full(100, 0.4)], np.linspace(1, 0.1, 101)
-    counts = convergence.to_lowest([levelled, moving], 0.0)
+    converged, moving = np.r_[1.0, np.full(100, 0.4)], np.linspace(1, 0.1, 101)
+    counts = convergence.to_lowest([converged, moving], 0.0)
     assert best_step([0.1, 1.0], counts) == 1
 
 
-SLOW = Judgement("unsettled", "", falls=True)
-LEVELLED = Judgement("levelled", "", falls=True)
-HOVERS = Judgement("levelled", "", falls=False)
+SLOW = Judgement("not converged", "", falls=True)
+CONVERGED = Judgement("converged", "", falls=True)
+HOVERS = Judgement("converged", "", falls=False)
 CYCLES = Judgement("cycling")
-RISES = Judgement("unsettled", "it rises")
-TIED = Judgement("unsettled", "tie", tied=True)
+RISES = Judgement("not converged", "it rises")
+TIED = Judgement("not converged", "tie", tied=True)
 
 
 @pytest.mark.parametrize(
     ("judgements", "largest", "censored"),
     [
-        ([SLOW, LEVELLED, HOVERS, CYCLES], 3.0, False),
-        ([SLOW, LEVELLED, HOVERS], 3.0, True),
-        ([LEVELLED, CYCLES, LEVELLED], 1.0, False),  # what levels above a failure does not count
-        ([RISES, LEVELLED, LEVELLED, CYCLES], 3.0, False),  # what is smaller was not too large
+        ([SLOW, CONVERGED, HOVERS, CYCLES], 3.0, False),
+        ([SLOW, CONVERGED, HOVERS], 3.0, True),
+        (
+            [CONVERGED, CYCLES, CONVERGED],
+            1.0,
+            False,
+        ),  # what converges above a failure does not count
+        ([RISES, CONVERGED, CONVERGED, CYCLES], 3.0, False),  # what is smaller was not too large
         ([SLOW, SLOW], None, True),
         ([CYCLES, CYCLES], None, False),
         ([SLOW, CYCLES], None, False),
-        ([TIED, TIED, SLOW, LEVELLED, CYCLES], 4.0, False),  # too small to move the cost
-        ([SLOW, LEVELLED, TIED, LEVELLED], 2.0, False),  # at exactly 2/L
+        ([TIED, TIED, SLOW, CONVERGED, CYCLES], 4.0, False),  # too small to move the cost
+        ([SLOW, CONVERGED, TIED, CONVERGED], 2.0, False),  # at exactly 2/L
         ([TIED, CYCLES], None, False),
         ([TIED], None, False),
     ],
@@ -212,7 +216,7 @@ def test_the_largest_convergent_step_is_contiguous_from_below(judgements, larges
 
 
 def test_the_largest_falling_step_ends_where_a_cost_rises():
-    assert convergence.largest_falling([1, 2, 3], [SLOW, LEVELLED, HOVERS]) == (2, False)
+    assert convergence.largest_falling([1, 2, 3], [SLOW, CONVERGED, HOVERS]) == (2, False)
     assert convergence.largest_falling([1, 2], [SLOW, SLOW]) == (2, True)
     assert convergence.largest_falling([1, 2, 3], [TIED, SLOW, CYCLES]) == (2, False)
 
@@ -236,12 +240,12 @@ def test_an_unreached_start_is_infinite_in_a_median():
 
 
 def test_several_starts_are_as_good_as_the_worst():
-    found = convergence.judge_starts([LEVELLED, LEVELLED, CYCLES])
+    found = convergence.together([CONVERGED, CONVERGED, CYCLES])
     assert found.verdict == "cycling"
-    assert "2 levelled, 1 cycling" in found.reason
-    assert convergence.judge_starts([LEVELLED, LEVELLED]) == LEVELLED
-    assert convergence.judge_starts([HOVERS]) == HOVERS
-    assert not convergence.judge_starts([LEVELLED, HOVERS]).falls
+    assert "2 converged, 1 cycling" in found.reason
+    assert convergence.together([CONVERGED, CONVERGED]) == CONVERGED
+    assert convergence.together([HOVERS]) == HOVERS
+    assert not convergence.together([CONVERGED, HOVERS]).falls
 
 
 @pytest.mark.parametrize("first", [1e-6, 0.9, 1e7])
@@ -274,7 +278,7 @@ def test_a_search_that_cannot_be_made_is_refused(wrong):
 def test_a_new_low_is_one_of_the_part_before_and_not_of_the_whole_run():
     sinking = np.r_[10.0, 0.5, np.linspace(8, 2, 99)]  # an early dip, then a slow fall
     sinking[-2] += 0.2  # and a rise at the end
-    assert verdict(sinking) == "unsettled"
+    assert verdict(sinking) == "not converged"
 
 
 def test_quartiles_are_values_that_there_are_the_upper_of_two():

@@ -146,7 +146,7 @@ def test_the_tie_at_the_threshold_is_called_what_it_is(ridge):
     # on one kernel and 1 - 3e-8 on another.
     assert outcome.findings.metrics["theory/step_threshold"] == pytest.approx(1.0, abs=1e-6)
     tie = outcome.steps[2]
-    assert (tie.verdict, tie.reason[:4]) == ("unsettled", "tie:")
+    assert (tie.verdict, tie.reason[:4]) == ("not converged", "tie:")
     assert outcome.findings.metrics["final/largest_convergent_step"] == 0.5
     assert outcome.findings.tags["censored"] == "false"
 
@@ -158,7 +158,7 @@ def test_separable_classes_are_told_and_their_targets_absolute():
     assert found.tags["minimum_at_infinity"] == "true"
     assert found.metrics["theory/minimum"] == 0
     assert found.metrics["theory/target_1e-2"] == pytest.approx(0.01 * np.log(2), rel=1e-12)
-    assert "separable" in found.tags["explanation"]
+    assert "separates the classes perfectly" in found.tags["explanation"]
 
 
 def test_a_cycling_run_has_its_verdict():
@@ -176,12 +176,12 @@ def test_a_grid_that_ends_too_early_is_censored(overlapping):
     assert "nothing above it failed" in found.tags["explanation"]
 
 
-def test_a_scheme_for_which_nothing_levelled_says_so(overlapping):
+def test_a_scheme_for_which_nothing_converged_says_so(overlapping):
     outcome = run(job(overlapping, step_sizes=[1e-5, 1e-4]))
-    assert {step.verdict for step in outcome.steps} == {"unsettled"}
+    assert {step.verdict for step in outcome.steps} == {"not converged"}
     assert outcome.best == 1
     assert np.isnan(outcome.findings.metrics["final/largest_convergent_step"])
-    assert "No step size of the grid levelled." in outcome.findings.tags["explanation"]
+    assert "No step size of the grid converged." in outcome.findings.tags["explanation"]
 
 
 def test_a_scheme_under_which_all_diverges_has_findings_all_the_same():

@@ -98,7 +98,7 @@ class Grid:
         self.entries, self.options = (_last_by_key(parsed) for parsed in parsed_lists)
         if not all(entry.values for entry in [*self.entries, *self.options]):
             raise UserError(
-                f"{' '.join([*arguments, *held])}: is a sweep of no jobs; "
+                f"{' '.join([*arguments, *held])}: is a comparison of no jobs; "
                 "check the pattern of the option that is swept"
             )
         for entry in self.entries:
@@ -107,9 +107,9 @@ class Grid:
                 and entry.key not in CHOICES
                 and entry.key in loader.list_groups("")
             ):
-                raise UserError(f"{entry.key}: one choice holds for a whole sweep; name one")
-        self._fixed = [entry.overrides[0] for entry in self.entries if len(entry.values) == 1]
-        # The first choice of a swept group is replaced in every job but the first.
+                raise UserError(f"{part.key}: one choice holds for a whole comparison; name one")
+        self._fixed = [part.words[0] for part in self.parts if len(part.values) == 1]
+        # What several choices of a group begin with is replaced in every job but the first.
         self._first = tuple(
             entry.overrides[0]
             for entry in self.entries
@@ -333,8 +333,8 @@ def _refuse_many(overrides: Sequence[Override]) -> None:
             jobs *= len(value.list)
         if not jobs <= MAX_JOBS:
             raise UserError(
-                f"{override.input_line}: makes more than {MAX_JOBS:,} jobs; sweep fewer values at "
-                "a time"
+                f"{override.input_line}: makes more than {MOST_JOBS:,} jobs; compare fewer "
+                "values at a time"
             )
 
 

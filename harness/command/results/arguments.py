@@ -14,8 +14,8 @@ SCREEN = "screen"  # the format of the figures that a comparison ends in
 FIGURE_FORMATS = ("column", "page", "slide", SCREEN)
 
 EXAMPLES = """examples:
-  normbench results                              the last sweep's table and figures
-  normbench results list                         the sweeps of the store
+  normbench results                              the last comparison's table and figures
+  normbench results list                         the comparisons that are recorded
   normbench results figure histories --first-iteration 1 --format page
   normbench results figure histories --steps 0.1,1 --scale linear
   normbench results figure contours --out figures
@@ -23,16 +23,16 @@ EXAMPLES = """examples:
   normbench results theory                       what theory allows, and what worked
   normbench results words                        what the words of the output mean
   normbench results report                       one HTML file with all of it
-  normbench results rejudge rules.tail=0.2       the last sweep by other rules
-  normbench results table SWEEP SWEEP            several sweeps side by side
-  normbench results delete SWEEP                 a sweep, for good
-  normbench results export SWEEP house.zip       a sweep in one file
+  normbench results rejudge rules.tail=0.2       the last comparison by other rules
+  normbench results table ID ID                  several comparisons side by side
+  normbench results delete ID                    a comparison, for good
+  normbench results export ID house.zip          a comparison in one file
   normbench results import house.zip --store http://host:5000
   normbench results table --format latex
   normbench results table --histories --format parquet --out tables
   normbench results table --histories --where "params.dataset = 'digits'" --format csv
 
-normbench results alone, or with a sweep's id, is normbench results show."""
+normbench results alone, or with a comparison's id, is normbench results show."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -82,14 +82,18 @@ def _parser() -> argparse.ArgumentParser:
         default=DEFAULT_STORE,
         help="MLflow's tracking URI: a database or a server (%(default)s)",
     )
-    sweep_options = _Parser(add_help=False, parents=[store])
-    sweep_options.add_argument(
-        "sweep", nargs="*", help="the sweep's id; the last one without, several as if they were one"
+    chosen = _Parser(add_help=False, parents=[store])
+    chosen.add_argument(
+        "sweep",
+        nargs="*",
+        help="the comparison's id (normbench results list); without, the last one; several "
+        "are shown as one",
+        metavar="ID",
     )
     sweep_options.add_argument(
         "--where",
         metavar="FILTER",
-        help="the scheme runs of every sweep that MLflow's filter finds, such as "
+        help="the scheme runs of every comparison that MLflow's filter finds, such as "
         "\"params.dataset = 'digits' and tags.normalizer = 'standard'\"",
     )
     drawing_options = _drawing_options()
@@ -102,17 +106,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
 
     show = commands.add_parser(
-        "show",
-        parents=[sweep_options, drawing_options],
-        help="a sweep's table and every figure that it has",
+        "show", parents=[chosen, drawn], help="a comparison's table and every figure that it has"
     )
     show.add_argument(
         "--out",
         metavar="FOLDER",
-        help="where figures go (outputs/SWEEP, of a format outputs/SWEEP/FORMAT)",
+        help="where figures go (outputs/ID, of a format outputs/ID/FORMAT)",
     )
 
-    commands.add_parser("list", parents=[store], help="the sweeps of a store")
+    commands.add_parser(
+        "list", parents=[store], help="the comparisons that are recorded, with their ids"
+    )
 
     studies = commands.add_parser(
         "studies",
@@ -126,11 +130,11 @@ def _parser() -> argparse.ArgumentParser:
 
     table = commands.add_parser(
         "table",
-        parents=[sweep_options],
-        help="a sweep's table, or its histories, as text, Markdown, CSV, LaTeX or Parquet",
+        parents=[chosen],
+        help="a comparison's table, or its histories, as text, Markdown, CSV, LaTeX or Parquet",
         description="One row a scheme; with --histories one row a run and iteration. In Python: "
         "normbench.results.answer.tables.histories("
-        "normbench.results.store.runs.load(STORE, SWEEP)) is the same as a pandas frame.",
+        "normbench.results.store.runs.load(STORE, ID)) is the same as a pandas frame.",
     )
     table.add_argument("--format", choices=TABLES, default="text", help="(%(default)s)")
     table.add_argument(
@@ -152,22 +156,24 @@ def _parser() -> argparse.ArgumentParser:
     rejudge = commands.add_parser(
         "rejudge",
         parents=[store],
-        help="a sweep judged by other rules, without a descent, as a sweep of its own",
+        help="a comparison judged by other rules, without a descent, as a comparison of its own",
         description="What is recorded stays as it is. What follows from a step size that no "
-        "longer stands for its scheme is left out: the command of the sweep, with these rules, "
+        "longer stands for its scheme is left out: the comparison's command, with these rules, "
         "descends again.",
     )
-    rejudge.add_argument("sweep", nargs="?", help="the sweep's id; the last one without")
+    rejudge.add_argument(
+        "sweep", nargs="?", metavar="ID", help="the comparison's id; without, the last one"
+    )
     rejudge.add_argument("rules", nargs="+", metavar="RULE", help="such as rules.tail=0.2")
-    rejudge.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/SWEEP)")
+    rejudge.add_argument("--out", metavar="FOLDER", help="where figures go (outputs/ID)")
 
     delete = commands.add_parser(
         "delete",
         parents=[store],
-        help="sweeps with their runs, artifacts and figures, for good",
-        description="Jobs that other sweeps share stay, and become theirs.",
+        help="comparisons with their runs, artifacts and figures, for good",
+        description="Jobs that other comparisons share stay, and become theirs.",
     )
-    delete.add_argument("sweep", nargs="+", help="the sweeps' ids")
+    delete.add_argument("sweep", nargs="+", metavar="ID", help="the comparisons' ids")
     delete.add_argument("--yes", action="store_true", help="do not ask")
 
     _add_moving(commands, store)
@@ -184,7 +190,7 @@ def _parser() -> argparse.ArgumentParser:
     figure.add_argument(
         "--out",
         metavar="FOLDER",
-        help="where the files go (outputs/SWEEP, of a format outputs/SWEEP/FORMAT)",
+        help="where the files go (outputs/ID, of a format outputs/ID/FORMAT)",
     )
     figure.add_argument(
         "--scheme", metavar="NAME", help="of one scheme alone; a film is of the last without"
@@ -193,15 +199,16 @@ def _parser() -> argparse.ArgumentParser:
     report = commands.add_parser(
         "report", parents=[sweep_options], help="the whole comparison as one HTML file"
     )
-    report.add_argument("--out", metavar="FOLDER", help="where report.html goes (outputs/SWEEP)")
+    report.add_argument("--out", metavar="FOLDER", help="where report.html goes (outputs/ID)")
 
     profile = commands.add_parser(
-        "profile", parents=[store], help="which scheme is faster, in the last sweep or several"
+        "profile", parents=[store], help="which scheme is faster, in the last comparison or several"
     )
     profile.add_argument(
         "sweep",
         nargs="*",
-        help="sweeps' ids; the last one without; a job of two of them counts as in the later",
+        metavar="ID",
+        help="the comparisons' ids; without, the last one; a job of two counts as in the later",
     )
     profile.add_argument("--target", default="1e-2", help="1e-1, 1e-2 or 1e-3 (%(default)s)")
     profile.add_argument("--by", default="iterations", help="iterations or seconds (%(default)s)")
@@ -223,22 +230,27 @@ def _add_moving(commands: Any, store: _Parser) -> None:
     export = commands.add_parser(
         "export",
         parents=[store],
-        usage="%(prog)s [--store URI] [--all] [--overwrite] SWEEP... FILE",
-        help="sweeps with runs, histories and artifacts, as one file that import reads",
-        description="Jobs that a sweep took from others go with it. The store stays as it is.",
+        usage="%(prog)s [--store URI] [--all] [--overwrite] ID... FILE",
+        help="comparisons with runs, histories and artifacts, as one file that import reads",
+        description="Jobs that a comparison took from others go with it. The store stays as it is.",
     )
     export.add_argument(
-        "sweep", nargs="+", metavar="SWEEP... FILE", help="the sweeps' ids, then the file to write"
+        "sweep",
+        nargs="+",
+        metavar="ID... FILE",
+        help="the comparisons' ids, then the file to write",
     )
-    export.add_argument("--all", action="store_true", help="every sweep of the store: no ids")
+    export.add_argument(
+        "--all", action="store_true", help="every comparison that is recorded: no ids"
+    )
     export.add_argument("--overwrite", action="store_true", help="replace a file that is there")
 
     arrive = commands.add_parser(
         "import",
         parents=[store],
-        help="the sweeps of a file that export wrote, into a store",
+        help="the comparisons of a file that export wrote, to be recorded here",
         description="What is there already is not written again, so that an import which was "
-        "stopped is finished by the same command. A sweep whose id another sweep has gets a "
+        "stopped is finished by the same command. A comparison whose id another one has gets a "
         "number behind it. Jobs that two laboratories ran alike stay two, each with its times.",
     )
     arrive.add_argument("file", metavar="FILE", help="what export wrote")

@@ -4,12 +4,13 @@ Heavy libraries are imported where a command needs them, so that `--help` is qui
 """
 
 import argparse
+import shutil
 import sqlite3
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from normbench import names
 from normbench.command.results.arguments import FIGURE_FORMATS, SCREEN, parse, suggest
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from normbench.results.figures.base.material import Options
     from normbench.results.store.runs import Sweep
 
+WIDE = 110  # columns of what is not on a terminal
 SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
 
 
@@ -64,7 +66,7 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
 
     if options.where and options.sweep:
         raise ResultsError(
-            f"--where: finds runs of every sweep; leave {' '.join(options.sweep)} out"
+            f"--where: finds runs of every comparison; leave {' '.join(options.sweep)} out"
         )
     if options.where:
         sweep = runs.query(options.store, options.where)
@@ -141,11 +143,27 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from normbench.results.answer import tables
     from normbench.results.store import runs
 
-    print(tables.text(runs.sweeps(options.store)))
+    _print_table(runs.sweeps(options.store))
     return 0
+
+
+def _print_table(table: Any) -> None:
+    """Print a table, on a terminal in blocks that fit; rich is loaded for those alone."""
+    if _columns():
+        from normbench.results.report import screen, screen_table
+
+        screen_table.plain(screen.console(), table)
+        return
+    from normbench.results.answer import tables
+
+    print(tables.text(table))
+
+
+def _columns() -> int:
+    """Return how many columns the terminal has; 0 where the output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def _studies(options: argparse.Namespace) -> int:
@@ -179,9 +197,12 @@ def _table(options: argparse.Namespace) -> int:
             f"table {'--all-steps' if options.all_steps else '--histories'}: {sweep.sweep_id} has "
             "no histories; its jobs failed, or the runs of its steps were deleted"
         )
-    formatted = tables.FORMATS[options.format](table)
-    if not options.out and isinstance(formatted, str):
-        print(formatted)
+    if not (options.out or long) and options.format == "text":
+        _print_table(table)
+        return 0
+    made = tables.FORMATS[options.format](table)
+    if not options.out and isinstance(made, str):
+        print(made)
         return 0
     folder = _folder(options, sweep)
     suffix = SUFFIXES.get(options.format, options.format)
@@ -205,7 +226,7 @@ def _theory(options: argparse.Namespace) -> int:
 def _glossary(options: argparse.Namespace) -> int:
     from normbench.results.words import glossary
 
-    print(glossary.text())
+    print(glossary.text(_columns() or WIDE))
     return 0
 
 

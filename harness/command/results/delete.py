@@ -50,8 +50,8 @@ class Selection:
         if self.cut_off and not self.runs_to_delete:
             return "the rest of a deletion that was cut off"
         jobs, stay = len(self.jobs) - len(self.heirs), len(self.heirs)
-        deleted = f"{jobs} job{'s' * (jobs != 1)}, with artifacts and figures"
-        return f"{deleted}; {stay} that other sweeps share stay" if stay else deleted
+        said = f"{jobs} job{'s' * (jobs != 1)}, with artifacts and figures"
+        return f"{said}; {stay} that other comparisons share stay" if stay else said
 
 
 def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
@@ -97,7 +97,7 @@ def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
         sweep_runs, deleted = writer.of_sweep(sweep), writer.deleted_of(sweep)
         if not sweep_runs and not deleted:
             raise ResultsError(
-                f"sweep {clean.line(sweep)}: is not in {writer.store.shown}; "
+                f"comparison {clean.line(sweep)}: is not in {writer.store.shown}; "
                 "normbench results list shows them"
             )
         cut_off += deleted
@@ -141,7 +141,7 @@ def _remove_drawn(tags: Mapping[str, str], other_tags: Sequence[Mapping[str, str
     except FileNotFoundError:
         pass
     except (OSError, ValueError):
-        print(f"{clean.line(str(folder))}: its files stay; another sweep is at work there")
+        print(f"{clean.line(str(folder))}: its files stay; another comparison is at work there")
         return
     with lock or nullcontext():
         drawn.remove(folder, tags, other_tags)

@@ -27,10 +27,10 @@ def export_sweeps(store: str, arguments: Sequence[str], all_of_store: bool, over
     arguments: the sweeps' ids, then the file. all_of_store: all sweeps; arguments are the file
     alone. Raises ResultsError, `UserError`.
     """
-    *sweeps, name = arguments
-    if bool(sweeps) == all_of_store:
-        rule = "--all leaves no sweep to name" if all_of_store else "names no sweep"
-        raise ResultsError(f"export {' '.join(arguments)}: {rule}; write {EXAMPLE}, or --all FILE")
+    *sweeps, name = words
+    if bool(sweeps) == every:
+        rule = "--all leaves no comparison to name" if every else "names no comparison"
+        raise ResultsError(f"export {' '.join(words)}: {rule}; write {EXAMPLE}, or --all FILE")
     file = Path(os.path.abspath(name))
     export = Export(store, all_sweeps(store) if all_of_store else sweeps)
     progress = Progress(f"export to {name}", unit="job")
@@ -66,9 +66,9 @@ def import_sweeps(store: str, artifacts: str | None, name: str) -> int:
         done.run(progress)
         progress.end("done")
     for old, new in done.renamed.items():
-        print(f"sweep {old} is {new} here: another sweep has its id")
-    present_note = f"; {done.known} of {len(contents.jobs)} jobs were there" if done.known else ""
-    print(f"imported {_describe_counts(done.counts)}{present_note}")
+        print(f"comparison {old} is {new} here: another one has its id")
+    known = f"; {done.known} of {len(contents.jobs)} jobs were there" if done.known else ""
+    print(f"imported {_shown(done.counts)}{known}")
     print(f"store      {clean.line(writer.store.shown)}")
     return 0
 

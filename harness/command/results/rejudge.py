@@ -143,7 +143,7 @@ class _Rejudgement:
             try:
                 record = rejudge.rejudged(run, job_place, input_of(self.writer.run(run.run_id)))
             except ResultsError as error:
-                print(f"{error}; it is left out", file=sys.stderr)
+                print(f"{clean.line(str(error))}; it is left out", file=sys.stderr)
                 return
         if record is None:
             self.writer.adopt(known_run or run.run_id, job_place.tags[names.JOB.key])

@@ -211,9 +211,8 @@ def _check(overrides: Sequence[str], of_files: bool) -> None:
             raise UserError(no_setting(override.key_or_group))
         if override.key_or_group == "experiment" and override.is_sweep_override():
             raise UserError(
-                f"{override_text}: each study sets a sweep of its own, so that several cannot be "
-                "swept at once; run them one after the other (make textbook runs those of the "
-                "textbook)"
+                f"{word}: each study is a comparison of its own, so that several cannot be run at "
+                "once; run them one after the other (make textbook runs those of the textbook)"
             )
         if override.key_or_group in (*CHOICES, "tracking"):
             _check_choice(override_text, override)

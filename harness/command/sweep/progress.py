@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -16,7 +17,34 @@ QUIET_SECONDS = 10.0  # between two lines in a pipe
 CHECK_SECONDS = 1.0  # seconds: between two looks whether a phase has taken long enough for a line
 MINUTE, HOUR = 60, 3600
 ITERATION = "iteration"
-SHADOWS_PHASE = "descends again what rounding may decide"  # after the last iteration
+AGAIN = "descends again what rounding may decide"  # after the last iteration
+RECENT, APART, FEWEST = 20.0, 0.2, 3  # seconds that a pace is of, and between its marks; marks
+REFRESHES = 2  # of a bar, in a second
+
+
+class Pace:
+    """How fast iterations pass now: the first may take as long as many, and runs that end none."""
+
+    def __init__(self, iteration: int, now: float, warm: bool) -> None:
+        """Begin at an iteration; warm: whether the first interval tells of those to come."""
+        self._marks = deque([(iteration, now)])
+        self._warm = warm
+
+    def mark(self, iteration: int, now: float) -> None:
+        """Take note that an iteration is done."""
+        if not self._warm:
+            self._marks.clear()
+            self._warm = True
+        if len(self._marks) > FEWEST and now - self._marks[-2][1] < APART:
+            self._marks.pop()
+        self._marks.append((iteration, now))
+        while len(self._marks) > FEWEST and now - self._marks[1][1] > RECENT:
+            self._marks.popleft()
+
+    def seconds_left(self, iterations: int) -> float | None:
+        """Return the seconds that the iterations up to the last one take; None for not known."""
+        (first, began), (last, now) = self._marks[0], self._marks[-1]
+        return (now - began) / (last - first) * (iterations - last) if last > first else None
 
 
 class Progress:
@@ -43,8 +71,9 @@ class Progress:
         self.doing: tuple[str, float] | None = None  # what the job does, and since when
         self.started = self.last_line_time = time.monotonic()
         self.iterations = 0
-        self.first: tuple[int, float] | None = None  # the iteration first done, and when
+        self.pace: Pace | None = None  # from the first iteration on
         self.bar: Any = None
+        self.shown = 0.0  # when the bar was changed last
         self.read: Callable[[], str] | None = None
         self.first_done: Callable[[], None] = lambda: None  # called at the first iteration
 
@@ -53,8 +82,7 @@ class Progress:
         if self.doing is None:
             Thread(target=self._watch, daemon=True).start()
         self.doing = doing, time.monotonic()
-        if self.bar is not None:
-            self.bar.set_postfix_str(doing)
+        self._show(doing=doing)
 
     def begin(self, iterations: int, read: Callable[[], str] | None = None) -> None:
         """Start counting iterations, of which an earlier command may have done some.
@@ -62,41 +90,39 @@ class Progress:
         read: returns how much of a file was read since.
         """
         self.iterations, self.read = iterations, read
-        self.first = None if self.unit == ITERATION else (0, time.monotonic())
+        self.pace = None if self.unit == ITERATION else Pace(0, time.monotonic(), warm=True)
         if self.wanted and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            # Past the cleaning, which would show the bar's own marks; the title is clean.
-            screen = getattr(sys.stderr, "behind", sys.stderr)
-            self.bar = tqdm(
-                total=iterations, desc=self.title, file=screen, leave=False, unit=self.unit
-            )
+            self.bar = _bar(self.title, iterations)
+            self.bar.start()
 
     def __call__(self, iteration: int) -> None:
         """Report a finished iteration; the first reported one need not be the start."""
         time_now = time.monotonic()
         if self.doing and iteration == self.iterations:
-            self.doing = SHADOWS_PHASE, time_now
-        if self.first is None:
-            self.first = iteration, time_now
+            self.doing = AGAIN, now
+        if self.pace is None:
+            self.pace = Pace(iteration, now, warm=False)
             self.first_done()
             if iteration:
-                self._go_on(iteration)
-        if self.bar is not None:
-            if self.read:
-                self.bar.set_postfix_str(self.read(), refresh=False)
-            self.bar.update(iteration - self.bar.n)
-            return
-        done_iterations = iteration - self.first[0]
-        if time_now - self.last_line_time < QUIET_SECONDS or not done_iterations:
-            return
-        self.last_line_time = time_now
-        seconds_left = (time_now - self.first[1]) / done_iterations * (self.iterations - iteration)
-        read = f"{self.read()}, " if self.read else ""
-        self._say(
-            f"{self.unit} {iteration} of {self.iterations}, {read}{format_duration(seconds_left)} "
-            f"left{self._of_all()}"
-        )
+                self._say(f"goes on from iteration {iteration} of {self.iterations}")
+        else:
+            self.pace.mark(iteration, now)
+        if self.bar is not None and (
+            now - self.shown >= 1 / REFRESHES or iteration in (0, self.iterations)
+        ):
+            self.shown = now
+            self._show(completed=iteration, doing=", ".join(self._facts()))
+        elif self.bar is None and now - self.told >= QUIET_SECONDS and (facts := self._facts()):
+            self.told = now
+            done = f"{self.unit} {iteration} of {self.iterations}"
+            self._say(f"{', '.join([done, *facts])}{self._of_all()}")
+
+    def _facts(self) -> list[str]:
+        """Return what is known beside the iteration: how much was read, and how long it takes."""
+        assert self.pace is not None
+        left = self.pace.seconds_left(self.iterations)
+        known = [self.read()] if self.read else []
+        return known + ([] if left is None else [f"{duration(left)} left"])
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +134,8 @@ class Progress:
         """Stop reporting."""
         self.stopped.set()
         if self.bar is not None:
-            self.bar.close()
+            self.bar.stop()
+            self.bar = None
 
     def end(self, outcome: str) -> None:
         """Print the outcome of the job."""
@@ -116,13 +143,15 @@ class Progress:
         self._say(f"{outcome} ({time.monotonic() - self.started:.1f} s)")
 
     def _watch(self) -> None:
-        """Print what the job does whenever nothing was printed for long."""
-        while not self.stopped.wait(CHECK_SECONDS):
-            time_now = time.monotonic()
-            if self.bar is not None:
-                self.bar.refresh()
-            elif self.doing and time_now - max(self.last_line_time, self.doing[1]) >= QUIET_SECONDS:
-                self.last_line_time = time_now
+        """Say what the job does whenever nothing was said for long."""
+        while not self.stopped.wait(LOOK):
+            now = time.monotonic()
+            if (
+                self.bar is None
+                and self.doing
+                and now - max(self.told, self.doing[1]) >= QUIET_SECONDS
+            ):
+                self.told = now
                 doing, since = self.doing
                 self._say(f"{doing}, {format_duration(time_now - since)} so far{self._of_all()}")
 
@@ -131,15 +160,42 @@ class Progress:
         seconds_left = self.total_seconds_left()
         return "" if seconds_left is None else f"; {format_duration(seconds_left)} left in all"
 
-    def _go_on(self, iteration: int) -> None:
-        """Print that an earlier command made the iterations before this one."""
+    def _show(self, **fields: Any) -> None:
+        """Change what the bar shows, where there is one."""
         if self.bar is not None:
-            self.bar.initial = self.bar.n = iteration  # its speed is this command's
-            self.bar.clear()
-        self._say(f"goes on from iteration {iteration} of {self.iterations}")
+            self.bar.update(self.bar.task_ids[0], **fields)
 
-    def _say(self, text: str) -> None:
-        print(f"{self.title}: {text}", file=sys.stderr, flush=True)
+    def _say(self, words: str) -> None:
+        line = f"{self.title}: {words}"
+        if self.bar is None:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self.bar.console.print(clean.line(line), soft_wrap=True)
+
+
+def _bar(title: str, iterations: int) -> Any:
+    """Return a bar on the terminal: what is done, how much of it, and what else is known."""
+    from rich import progress
+    from rich.table import Column
+
+    from normbench.results.report import screen
+
+    name = Column(no_wrap=True, overflow="ellipsis", ratio=2)
+    more = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    bar = progress.Progress(
+        progress.TextColumn("{task.description}", markup=False, table_column=name),
+        progress.BarColumn(bar_width=12),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[doing]}", markup=False, table_column=more),
+        console=screen.console(sys.stderr),
+        refresh_per_second=REFRESHES,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        expand=True,
+    )
+    bar.add_task(title, total=iterations, doing="")
+    return bar
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
     try:
         ledger = recovery.read_ledger(folder / leftovers.LEDGER)
     except OSError:
-        reason = f"hydra.sweep.dir={folder}: was removed while the sweep was at work"
+        reason = f"hydra.sweep.dir={folder}: was removed while the comparison was at work"
         return outcome | {"failure": "store", "reason": reason, "run_id": ""}
     recovery.stop_orphan(folder, ledger)
     title = f"job {spec.number + 1} of {ledger['jobs']}: {spec.title}"

@@ -281,7 +281,7 @@ class Sweep(Sweeper):
         from normbench.results.store.runs import load
 
         if self.lock and not leftovers.is_held(self.lock, self.folder):
-            print(f"{self.folder}: was removed while the sweep was at work", file=sys.stderr)
+            print(f"{self.folder}: was removed while the comparison was at work", file=sys.stderr)
         self._check_stands(outcomes)
         failures = [outcome for outcome in outcomes if outcome["failure"]]
         reused = sum(outcome["reused"] for outcome in outcomes)

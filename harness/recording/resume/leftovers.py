@@ -55,7 +55,7 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
     except BlockingIOError:
         file.close()
         raise UserError(
-            f"hydra.sweep.dir={folder}: another sweep is at work there; wait for it, or name "
+            f"hydra.sweep.dir={folder}: another comparison is at work there; wait for it, or name "
             "another folder"
         ) from None
     if not is_held(file, folder):  # it was removed before it was locked
@@ -92,7 +92,7 @@ def refuse_at_work(sweeps: Iterable[Any]) -> None:
         folder = Path(run.data.tags.get(names.FOLDER.key, ""))
         if run.info.status == "RUNNING" and owner.lives(folder):
             sweep = clean.line(run.data.tags[names.SWEEP_ID.key])
-            raise ResultsError(f"sweep {sweep}: is at work; stop it, or wait for it")
+            raise ResultsError(f"comparison {sweep}: is at work; stop it, or wait for it")
 
 
 def home(folder: Path) -> dict[str, str]:

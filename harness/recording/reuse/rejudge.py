@@ -17,7 +17,6 @@ from normbench.measures.grid import largest
 from normbench.measures.histories import judged_again
 from normbench.recording.reuse.recorded import Recorded
 from normbench.recording.store.records import Place, written
-from normbench.results.safe import clean
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.job_records import JobRecord
 from normbench.verdicts import judging
@@ -25,6 +24,7 @@ from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step
 
 RULE = "rules."
+LONGEST_REASON = 160  # letters
 
 
 def rejudged(run: Recorded, place: Place, dataset: Mapping[str, str]) -> JobRecord | None:
@@ -45,10 +45,10 @@ def rejudged(run: Recorded, place: Place, dataset: Mapping[str, str]) -> JobReco
     except (ResultsError, UserError):
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        reason = clean.line(f"{type(error).__name__}: {clean.first_line(error)}")
+        reason = " ".join(str(error).split())[:LONGEST_REASON]
         raise ResultsError(
-            f"run {run.run_id} ({clean.line(str(run.row.get('label')))}): what it keeps of its "
-            f"descent is damaged, and cannot be judged again ({reason})"
+            f"run {run.run_id} ({run.row.get('label')}): what it keeps of its descent is damaged, "
+            f"and cannot be judged again ({type(error).__name__}: {reason})"
         ) from error
 
 

@@ -30,7 +30,7 @@ def all_sweeps(store: str) -> list[str]:
     """Return the ids of every sweep of a store. Raises ResultsError where there is none."""
     found = list(dict.fromkeys(sweeps(store)["sweep"]))
     if not found:
-        raise ResultsError(f"--store {clean.line(store)}: holds no sweep; run normbench first")
+        raise ResultsError(f"--store {clean.line(store)}: holds no comparison; run normbench first")
     return found
 
 

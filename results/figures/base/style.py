@@ -52,8 +52,8 @@ KINDS = ("png", "svg", "pdf")
 # Of a verdict: its colour and its marker.
 BAD = "#c1121f"  # the one red
 VERDICTS = {
-    names.LEVELLED: ("#3d3d3d", "o"),
-    names.UNSETTLED: ("#cfcfcf", "D"),
+    names.CONVERGED: ("#3d3d3d", "o"),
+    names.NOT_CONVERGED: ("#cfcfcf", "D"),
     names.CYCLING: ("#8c8c8c", "s"),
     names.BY_ROUNDING: ("#6b6b6b", "v"),  # a star is the best step
     names.DIVERGED: (BAD, "X"),
@@ -324,8 +324,8 @@ def say_nothing(axis: Any, words: str) -> None:
 
 
 def step_text(step_size: Any) -> str:
-    """Return a step size as a label has it; nothing for none."""
-    return "" if step_size is None or pd.isna(step_size) else f", step {step_size}"
+    """Return a step size as a label has it, of two digits; nothing for none."""
+    return "" if step_size is None or pd.isna(step_size) else f", step {float(step_size):.2g}"
 
 
 RC: Any = {

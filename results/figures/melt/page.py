@@ -149,7 +149,7 @@ class Page:
         last = self.places[-1]
         middle = (self.places[0] + self.high + last) / 2
         self._write(
-            0.35 * self.line, middle, "share of the start's excess", 0.9, rotation=90, va="center"
+            0.35 * self.line, middle, "share of the excess cost", 0.9, rotation=90, va="center"
         )
         self._legend(last - 3.1 * self.line, entries)
         self._write(0.5 * self.line, last - 4.6 * self.line, self.below, 0.8, color="0.3")

@@ -165,16 +165,16 @@ def notes(rows: Sequence[Melt], rest: Sequence[Melt], lacking: Mapping[str, str]
     caption = (
         "Each layer is a direction of the cost (an eigenvector of its Hessian at the start), the "
     )
-    caption += "stiffest on top, as thick as the excess to be gained along it. "
+    caption += "most curved on top, as thick as the excess cost to be removed along it. "
     if all(melt.layers.exact for melt in rows):
         iterations = {melt.layers.iterations for melt in rows}
         power = f"{2 * iterations.pop()}" if len(iterations) == 1 else "(2 iterations)"
         caption += "Its colour is what the iterations at that step size leave of it, "
         caption += f"|1 - step size x curvature|^{power}. "
     else:
-        caption += "Its colour is what each run tried left of it, measured at its last weights. "
+        caption += "Its colour is what is left of it after the run at that step size. "
         caption += "Dotted: 2/h at the start, for a layer of curvature h. "
-    caption += "Along the black line it is what the right panel ends with."
+    caption += "The colours along the black line are what the right panel ends with."
     if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in rows):
         caption += f" Neighbours of under {THIN:.1%} each are merged.".replace("%", " %")
     notes = [caption]
@@ -183,7 +183,7 @@ def notes(rows: Sequence[Melt], rest: Sequence[Melt], lacking: Mapping[str, str]
         notes.append(f"{', '.join(guessed)}: {GUESSED}.")
     if rest:
         others = ", ".join(f"{melt.label} {percent(melt.edge[-1])}" for melt in rest)
-        notes.append(f"Not drawn, with the excess left: {others}.")
+        notes.append(f"Not drawn, with the excess cost left: {others}.")
     by_reason: dict[str, list[str]] = {}
     for label, reason in lacking.items():
         by_reason.setdefault(reason, []).append(label)

@@ -26,34 +26,38 @@ def table(*rows):
 
 SENTENCES = {
     "a": (
-        (("a", "unsettled", 0.5, "10"), ("b", "levelled", 0.1, "1"), ("c", "cycling", 0.3, "1")),
-        "After gradient descent, from the lowest cost up: b, 0.1 at step size 1 (levelled); "
-        "c, 0.3 at step size 1 (cycling); a, 0.5 at step size 10 (unsettled).",
+        (
+            ("a", "not converged", 0.5, "10"),
+            ("b", "converged", 0.1, "1"),
+            ("c", "cycling", 0.3, "1"),
+        ),
+        "After gradient descent, from the lowest cost up: b, 0.1 at step size 1 (converged); "
+        "c, 0.3 at step size 1 (cycling); a, 0.5 at step size 10 (not converged).",
     ),
     "equal": (
-        (("a", "levelled", 0.1 + 1e-9, "10"), ("b", "unsettled", 0.1, "1")),
-        "After gradient descent: a = b, 0.1 at step sizes 10 and 1 (levelled and unsettled).",
+        (("a", "converged", 0.1 + 1e-9, "10"), ("b", "not converged", 0.1, "1")),
+        "After gradient descent: a = b, 0.1 at step sizes 10 and 1 (converged and not converged).",
     ),
     "alone": (
-        (("a", "levelled", 0.1, "1"),),
-        "After gradient descent: a, 0.1 at step size 1 (levelled).",
+        (("a", "converged", 0.1, "1"),),
+        "After gradient descent: a, 0.1 at step size 1 (converged).",
     ),
     "failed": (
-        (("a", "levelled", 0.1, "1"), ("b", "failed", None, None)),
-        "After gradient descent: a, 0.1 at step size 1 (levelled). 1 of 2 jobs failed.",
+        (("a", "converged", 0.1, "1"), ("b", "failed", None, None)),
+        "After gradient descent: a, 0.1 at step size 1 (converged). 1 of 2 jobs failed.",
     ),
     "none": (
         (("a", "diverged", None, None), ("b", "failed", None, None)),
         "No scheme has a cost to compare. a diverged at every step size. 1 of 2 jobs failed.",
     ),
     "diverged": (
-        (("a", "levelled", 0.1, "1"), *((name, "diverged", None, None) for name in "bc")),
-        "After gradient descent: a, 0.1 at step size 1 (levelled). "
+        (("a", "converged", 0.1, "1"), *((name, "diverged", None, None) for name in "bc")),
+        "After gradient descent: a, 0.1 at step size 1 (converged). "
         "b and c diverged at every step size.",
     ),
     "many diverged": (
-        (("a", "levelled", 0.1, "1"), *((name, "diverged", None, None) for name in "bcdef")),
-        "After gradient descent: a, 0.1 at step size 1 (levelled). "
+        (("a", "converged", 0.1, "1"), *((name, "diverged", None, None) for name in "bcdef")),
+        "After gradient descent: a, 0.1 at step size 1 (converged). "
         "5 of 6 jobs diverged at every step size.",
     ),
 }
@@ -69,7 +73,7 @@ def test_the_answer_ranks_every_scheme_and_names_equal_ones_together(case):
 
 def known(left=(0.0, 0.25), **settings):
     """Return two schemes of which the least cost, 0, is known; left: of the start's excess, 1."""
-    sweep = table(*((name, "levelled", cost, "1") for name, cost in zip("ab", left)))
+    sweep = table(*((name, "converged", cost, "1") for name, cost in zip("ab", left)))
     about = {names.MINIMUM.column: 0.0, names.target("1e-1").column: 0.1}
     about |= {names.MINIMUM_REACHED.column: "true", names.setting("iterations"): "100"}
     about |= {names.setting(name): text for name, text in settings.items()}
@@ -79,8 +83,8 @@ def known(left=(0.0, 0.25), **settings):
 def test_the_answer_says_the_budget_and_what_is_left():
     assert answer.sentence(known(), "e") == (
         "After 100 iterations of gradient descent, from the lowest cost up: "
-        "a, under 1e-06 at step size 1 (levelled, under 0.0001% of the excess left); "
-        "b, 0.25 at step size 1 (levelled, 25% of the excess left)."
+        "a, under 1e-06 at step size 1 (converged, under 0.0001% of the excess cost left); "
+        "b, 0.25 at step size 1 (converged, 25% of the excess cost left)."
     )
     # A millionth of the start's excess is the same, whatever the costs themselves are.
     assert "a = b" in answer.sentence(known((1e-9, 1e-6)), "e")
@@ -91,23 +95,24 @@ def test_an_excess_over_a_least_cost_of_its_own_is_called_its_own():
     sweep = known((0.3, 0.1))
     least = sweep.runs["normalizer"].map({"a": 0.3, "b": 0.0})
     own = Sweep("-", "s", sweep.runs.assign(**{names.MINIMUM.column: least}))
-    assert "under 0.0001% of its own excess left" in answer.sentence(own, "e")
-    assert "of the excess left" in answer.sentence(sweep, "e")
+    assert "under 0.0001% of its own excess cost left" in answer.sentence(own, "e")
+    assert "of the excess cost left" in answer.sentence(sweep, "e")
 
 
 def test_costs_of_other_functions_are_not_ranked():
     said = answer.sentence(known(**{"cost.l2": "0.1"}), "e")
     assert said == (
-        "After 100 iterations of gradient descent, by what is left of each scheme's own excess: "
-        "a, under 0.0001% of its excess left at step size 1 (levelled); "
-        "b, 25% of its excess left at step size 1 (levelled)."
+        "After 100 iterations of gradient descent, by how much of each scheme's own excess cost "
+        "is left: "
+        "a, under 0.0001% of its excess cost left at step size 1 (converged); "
+        "b, 25% of its excess cost left at step size 1 (converged)."
     )
     same = answer.sentence(known(**{"cost.l2": "0.1", "cost.l2_in": "features"}), "e")
     assert "from the lowest cost up" in same
 
 
 def test_the_answer_over_several_problems_counts_them_and_ranks_all():
-    one = table(*((name, "levelled", cost, "1") for name, cost in zip("abc", (0.1, 0.2, 0.3))))
+    one = table(*((name, "converged", cost, "1") for name, cost in zip("abc", (0.1, 0.2, 0.3))))
     other = one.runs.assign(experiment="f", run_id=one.runs["run_id"] + "2")
     sweep = Sweep("-", "s", pd.concat([one.runs, other], ignore_index=True))
     assert answer.overall(sweep).startswith(
@@ -116,7 +121,7 @@ def test_the_answer_over_several_problems_counts_them_and_ranks_all():
 
 
 def test_the_question_names_a_few_schemes_and_counts_many():
-    few = table(*((name, "levelled", 0.1, "1") for name in "ab"))
+    few = table(*((name, "converged", 0.1, "1") for name in "ab"))
     assert answer.question(few, "e") == (
         "Which of a and b lowers the cost of e furthest in gradient descent?"
     )
@@ -128,7 +133,7 @@ def test_the_question_names_a_few_schemes_and_counts_many():
         every = few.runs.assign(**{names.setting("iterations"): iterations})
         every.loc[every["role"] == "scheme", names.OPTIMIZER.column] = optimizers
         assert answer.question(Sweep("-", "s", every), "e").endswith(within)
-    many = table(*((name, "levelled", 0.1, "1") for name in "abcdef"))
+    many = table(*((name, "converged", 0.1, "1") for name in "abcdef"))
     assert "6 schemes" in answer.question(many, "e")
 
 
@@ -137,7 +142,7 @@ def varied(name, texts):
     parts = []
     for number, text in enumerate(texts):
         cost = 0.1 if number == 1 else 0.3
-        part = table(("a", "levelled", cost, "1"), ("b", "levelled", 0.2, "1")).of_role("scheme")
+        part = table(("a", "converged", cost, "1"), ("b", "converged", 0.2, "1")).of_role("scheme")
         part = part.assign(**{names.setting(name): text}, run_id=part["run_id"] + str(number))
         part["label"] += f", {name}={text}"
         parts.append(part)
@@ -170,13 +175,15 @@ def test_costs_below_what_is_told_apart_are_told_as_such(cost, told):
     sweep = Sweep("-", "s", sweep.runs.assign(**extra))
     said, table = answer.sentence(sweep, "x"), theory.predictions(sweep)
     if told:
-        assert "a, 3e-05 at step size 1 (unsettled, 0.003% of the excess left)" in said
-        assert table["2/L best"].tolist() == [123.0]
+        assert "a, 3e-05 at step size 1 (not converged, 0.003% of the excess cost left)" in said
+        assert table["2/L at the end"].tolist() == [123.0]
     else:
-        assert "a, under 1e-06 at step size 1 (unsettled, under 0.0001% of the excess" in said
-        assert "2/L best" not in table
+        assert (
+            "a, under 1e-06 at step size 1 (not converged, under 0.0001% of the excess cost" in said
+        )
+        assert "2/L at the end" not in table
     attained = Sweep("-", "s", sweep.runs.assign(**{names.AT_INFINITY.column: "false"}))
-    assert theory.predictions(attained)["2/L best"].tolist() == [123.0]
+    assert theory.predictions(attained)["2/L at the end"].tolist() == [123.0]
 
 
 @pytest.mark.parametrize("name", ["dataset.split_seed", "seed"])
@@ -229,7 +236,7 @@ def test_which_is_best_has_two_answers():
         "Fastest on this grid: b and c. They remove 99 % of the excess cost in 3 iterations (step "
         "size 0.1); a needs 5 (step size 0.1)."
     )
-    assert predicts.startswith("Predicts best: not known; dataset.test_fraction=0.25")
+    assert predicts.startswith("Whether the faster scheme also predicts better was not tested; to")
     none = {1.0: (np.inf, 0.5)}
     never = runs(("x", "a", none), ("x", "b", {1.0: (np.inf, 0.4)}), iterations="100")
     assert fastest.answers(never, "x", NO_SPLITS)[0] == (
@@ -267,7 +274,7 @@ def test_one_iteration_is_one():
 
 @pytest.mark.parametrize(
     ("splits", "middle", "doubt"),
-    [(3, 4, "; 3 splits do not tell it apart from b"), (6, 6, "")],
+    [(3, 4, "; 3 splits show no difference from b"), (6, 6, "")],
 )
 def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
     count = {"a": 3, "b": 5}
@@ -296,20 +303,20 @@ def test_who_is_best_over_splits_is_said_with_its_doubt(splits, middle, doubt):
         else f"Fastest on this grid: a. It removes {counts}"
     )
     assert predicts == (
-        "Predicts best: a, 3.0% of the test points misclassified, "
-        f"median of {splits} splits{doubt}."
+        "Predicts best: a (3.0% of the test points misclassified, "
+        f"median of {splits} splits){doubt}."
     )
     few = f", though {splits} splits are too few to be sure" if doubt else ""
-    assert faster == f"The faster descent predicts best, too{few}."
+    assert faster == f"The scheme that descends faster predicts best, too{few}."
     one = pd.DataFrame(of_tests[::splits])
-    assert fastest.answers(sweep, "x", one)[1].endswith("; 1 split does not tell it apart from b.")
+    assert fastest.answers(sweep, "x", one)[1].endswith("; 1 split shows no difference from b.")
 
 
 def test_jobs_that_failed_were_to_descend(images):
     failed = table(("a", "failed", None, None), ("b", "diverged", None, None))
     assert answer.question(failed, "e").startswith("Which of a and b lowers the cost of e")
     every = Sweep("-", "s", failed.runs.assign(verdict="failed"))
-    assert theory.explanation(every, "e") == "No step was made: every job failed."
+    assert theory.explanation(every, "e") == "Every job failed, so there is nothing to compare."
     assert answer.sentence(images.sweep, images.name).startswith("No descent was made")
     assert "figures" in theory.explanation(images.sweep, images.name)
 
@@ -328,5 +335,5 @@ def test_of_no_iterations_nothing_is_said_to_be_fastest(three, monkeypatch):
     monkeypatch.setattr(race, "reached", lambda sweeps, target: none)
     monkeypatch.setattr(fastest, "reached", lambda sweeps, target: none)
     told = fastest.answers(three.sweep, three.name, NO_SPLITS)
-    assert told[0].startswith("Predicts best: ")
+    assert told[0].startswith("Whether the faster scheme also predicts better")
     assert headline.headline(three.sweep) == answer.sentence(three.sweep, three.name)

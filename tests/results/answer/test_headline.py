@@ -167,4 +167,4 @@ def test_several_problems_of_one_scheme_are_ranked_as_before():
 
 def test_without_a_descent_the_reason_is_said():
     sweep = runs(("x", "a", None), ("x", "b", None), iterations="0")
-    assert headline(sweep).startswith("No descent was made: the figures show the points under")
+    assert headline(sweep).startswith("No descent was made (iterations=0): the figures show")

@@ -161,9 +161,11 @@ def test_a_cost_that_shot_up_has_six_digits():
 
 
 def test_numbers_of_any_size_are_short():
-    table = pd.DataFrame({"excess left": [0.1234, 7.7e10], "mean": [10 / 7, 1e9], "count": [3, 4]})
+    table = pd.DataFrame(
+        {"excess cost left": [0.1234, 7.7e10], "mean": [10 / 7, 1e9], "count": [3, 4]}
+    )
     assert tables.cells(table) == {
-        "excess left": ["12.34%", "7.7e+12%"],
+        "excess cost left": ["12.34%", "7.7e+12%"],
         "mean": ["1.42857", "1e+09"],
         "count": ["3", "4"],
     }
@@ -259,9 +261,9 @@ MISTAKES = {
     "figure histories --steps 7": "--steps 7: was not tried; choose of 0.01, 0.1",
     "figure histories --out /proc/none": "name a folder that can, such as --out figures",
     "table --format word": "invalid choice: 'word'",
-    "table none": "sweep none: is not in",
-    "table a'b": "sweep a'b: is not in",
-    "table sweep-1 --where x": "--where: finds runs of every sweep; leave sweep-1 out",
+    "table none": "comparison none: is not in",
+    "table a'b": "comparison a'b: is not in",
+    "table sweep-1 --where x": "--where: finds runs of every comparison; leave sweep-1 out",
     "list --typo": "unrecognized arguments: --typo",
 }
 
@@ -299,7 +301,7 @@ def test_what_is_left_of_the_excess_is_no_rounding_and_nothing_where_all_diverge
     sweep = made.runs(("x", "a", {1.0: (1.0, cost)}), ("x", "b", {1.0: (np.inf, 0.5)}))
     sweep.runs[names.MINIMUM_REACHED.column] = "true"
     sweep.runs.loc[sweep.runs["normalizer"] == "b", "verdict"] = "diverged"
-    found = tables.summary(sweep)["excess left"].tolist()
+    found = tables.summary(sweep)["excess cost left"].tolist()
     assert found[0] == pytest.approx(left)
     assert not np.signbit(found[0])
     assert np.isnan(found[1])
@@ -308,7 +310,7 @@ def test_what_is_left_of_the_excess_is_no_rounding_and_nothing_where_all_diverge
 def test_what_is_left_is_not_told_of_counts():
     sweep = made.runs(("x", "a", {1.0: (1.0, 0.5)}))
     sweep.runs[names.MINIMUM_REACHED.column] = "true"
-    assert "excess left" in tables.summary(sweep)
+    assert "excess cost left" in tables.summary(sweep)
     sweep.runs[names.COMPARED.column] = names.MISCLASSIFICATIONS
     sweep.runs[names.FINAL_MISCLASSIFICATIONS.column] = 3.0
-    assert "excess left" not in tables.summary(runs.Sweep("-", "s", sweep.runs))
+    assert "excess cost left" not in tables.summary(runs.Sweep("-", "s", sweep.runs))

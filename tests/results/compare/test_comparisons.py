@@ -76,7 +76,7 @@ def test_more_pairs_need_more_splits_and_the_table_says_how_many():
     few = of(8, 10)
     assert (few["conclusion"] == "none").all()
     assert comparisons.assurance(few) == (
-        "no conclusion: 28 pairs are compared, for which 11 splits are needed "
+        "no conclusion: 28 pairs of schemes need at least 11 splits "
         "(2 x 0.5^11 <= 0.05 / 28); there are 10"
     )
     enough = of(8, 11)
@@ -85,8 +85,8 @@ def test_more_pairs_need_more_splits_and_the_table_says_how_many():
     one = comparisons.assurance(enough.iloc[:1])
     assert "Holm" not in one
     lone = comparisons.assurance(few.iloc[:1].assign(splits=3))
-    assert lone.startswith("no conclusion: 1 pair is compared")
-    assert "it takes 11 splits to conclude anything" in comparisons.assurance(enough)
+    assert lone.startswith("no conclusion: 1 pair of schemes needs")
+    assert "fewer than 11 splits can show nothing" in comparisons.assurance(enough)
 
 
 def test_pairs_of_too_few_splits_are_left_out():
@@ -225,7 +225,7 @@ def test_settings_are_not_pooled():
     assert pairs["setting"].tolist() == ["optimizer=adam", "optimizer=newton"]
     assert pairs["conclusion"].tolist() == ["faster", "slower"]
     few = comparisons.assurance(comparisons.paired(both[both["split"] < 6]))
-    assert few.startswith("no conclusion: 2 pairs are compared, for which 7 splits are needed")
+    assert few.startswith("no conclusion: 2 pairs of schemes need at least 7 splits")
     spread = comparisons.spread(both).set_index(["setting", "scheme"])["median"]
     assert spread["optimizer=newton", "b"] == spread["optimizer=adam", "b"] / 4
     assert "setting" not in comparisons.paired(table(a=[1], b=[2]))

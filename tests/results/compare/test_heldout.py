@@ -20,7 +20,7 @@ def splits(**schemes):
 
 
 def test_a_faster_scheme_that_predicts_best_is_told():
-    told = "The faster descent predicts best, too"
+    told = "The scheme that descends faster predicts best, too"
     few = splits(fast=[0.02, 0.02], slow=[0.04, 0.05])
     assert heldout.best_and_faster(few, ["fast"]) == (
         f"{told}, though 2 splits are too few to be sure."
@@ -39,7 +39,7 @@ def test_a_faster_scheme_that_predicts_worse_is_told():
     tied = splits(fast=[0.04, 0.05], slow=[0.02, 0.05])
     assert heldout.paired(tied)["wins"].tolist() == [0.25]  # a tie is half a win
     assert heldout.worse_though_faster(table, ["fast"]) == (
-        "The faster descent predicts worse, though 3 splits are too few to be sure: "
+        "The scheme that descends faster predicts worse, though 3 splits are too few to be sure: "
         "5.0% of the test points misclassified under fast, "
         "against 2.0% of the test points misclassified under slow."
     )

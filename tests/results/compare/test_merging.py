@@ -182,7 +182,7 @@ def test_a_verdict_over_splits_is_the_worst_and_counts_the_others():
     place = every.index[every["role"] == "step"][1]
     every.loc[place, "verdict"] = names.CYCLING
     (row,) = merging.merged(Sweep("-", "s", every)).of_role("step").to_dict("records")
-    assert (row["verdict"], row["reason"]) == ("cycling", "of 3 splits: 2 unsettled, 1 cycling")
+    assert (row["verdict"], row["reason"]) == ("cycling", "of 3 splits: 2 not converged, 1 cycling")
 
 
 def test_a_setting_that_varies_has_all_values_and_a_tag_none():
@@ -219,7 +219,7 @@ def test_the_largest_step_of_splits_is_the_smallest_of_theirs_and_knows_its_boun
     assert over([1.0, 10.0, 100.0, 100.0], [true, false, false, false]) == (1.0, "true")
     assert over([1.0, 1.0, 100.0, 100.0], [true, false, true, true]) == (1.0, "false")
     none, bound = over([1.0, np.nan, 100.0, 100.0], [true, true, true, true])
-    assert (np.isnan(none), bound) == (True, "false")  # of one split no step size levels
+    assert (np.isnan(none), bound) == (True, "false")  # of one split no step size converges
 
 
 def test_copies_do_not_count(tmp_path):

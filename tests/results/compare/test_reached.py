@@ -289,7 +289,7 @@ def test_a_goal_is_held_from_the_first_cost_at_or_below_it(costs, first):
 
 def test_the_excess_that_is_left_is_a_share_of_the_start_s():
     scheme = {names.MINIMUM.column: 1.0, names.target("1e-1").column: 1.2}  # it began at 3
-    run = {"verdict": names.LEVELLED, names.FINAL_COST.column: 1.5}
+    run = {"verdict": names.CONVERGED, names.FINAL_COST.column: 1.5}
     assert reached.excess_left(run, scheme) == pytest.approx(0.25)
     assert reached.excess_left({**run, "verdict": names.DIVERGED}, scheme) == INF
     assert np.isnan(reached.excess_left(run, {**scheme, names.target("1e-1").column: 1.0}))

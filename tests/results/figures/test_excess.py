@@ -89,7 +89,7 @@ def test_excess_of_splits_is_the_median_of_each_with_its_own_least_cost(monkeypa
     monkeypatch.setattr(Sweep, "histories", lambda self, own, metrics: table)
     source = Sweep("", "", runs)
     sweep = Merged("", "", runs.iloc[:1], source=source, members={"a": ["a", "b", "c"]})
-    about = {"experiment": "e", "normalizer": "n", "label": "n", "verdict": "levelled"}
+    about = {"experiment": "e", "normalizer": "n", "label": "n", "verdict": "converged"}
     found = excess.histories(sweep, runs.iloc[:1].assign(**about))
     # Medians of 0.5, 1.9, 0.8, and of 0.4, 0.2, 0.05; of the costs less the first's: 0.5, -0.2.
     assert found["train/cost"].tolist() == pytest.approx([0.8, 0.2])

@@ -33,6 +33,7 @@ from normbench.results.figures.base.labels import spread
 from normbench.results.figures.base.material import Options
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.looks import LOOKS
+from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
 
@@ -134,12 +135,12 @@ def test_histories_agree_with_the_store(three):
 
 
 def test_a_run_that_shoots_up_leaves_the_others_readable():
-    levelled, diverged = [1.0, 0.5, 0.3, 0.2, 0.2], [1.0, 1e150, 1e300]
-    costs = [*levelled, *diverged]
+    converged, diverged = [1.0, 0.5, 0.3, 0.2, 0.2], [1.0, 1e150, 1e300]
+    costs = [*converged, *diverged]
     table = pd.DataFrame({"run_id": ["a"] * 5 + ["b"] * 3, "label": ["a"] * 5 + ["b"] * 3})
     table = table.assign(iteration=[*range(5), *range(3)], **{"train/cost": costs})
     runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
-    runs["verdict"] = ["levelled", "diverged"]
+    runs["verdict"] = ["converged", "diverged"]
     from normbench.results.figures import histories
 
     low, high = histories.draw(table, runs, "").axes[0].get_ylim()
@@ -150,10 +151,10 @@ def test_a_run_that_shoots_up_leaves_the_others_readable():
 @pytest.mark.parametrize(
     ("few", "verdict", "first", "uneven"),
     [
-        (5, "levelled", 0, True),
-        (5, "levelled", 1, True),
-        (22, "levelled", 0, True),
-        (23, "levelled", 0, False),
+        (5, "converged", 0, True),
+        (5, "converged", 1, True),
+        (22, "converged", 0, True),
+        (23, "converged", 0, False),
         (5, "diverged", 0, False),
     ],
 )
@@ -170,7 +171,7 @@ def test_a_curve_of_few_iterations_is_seen_beside_one_of_many(few, verdict, firs
         for name, last in lengths.items()
     )
     runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
-    runs["verdict"] = [verdict, "levelled"]
+    runs["verdict"] = [verdict, "converged"]
     figure = histories.draw(table, runs, "", first=first)
     figure.draw_without_rendering()
     (axis,) = figure.axes
@@ -257,7 +258,7 @@ def test_a_cost_that_shoots_up_and_ends_at_0_leaves_the_others_readable():
     table = pd.DataFrame({"run_id": ["a"] * 4 + ["b"] * 4, "iteration": [0, 1, 2, 3] * 2})
     table = table.assign(**{names.TRAIN_COST.key: costs})
     runs = pd.DataFrame({"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["pca", "zca"]})
-    runs = runs.assign(**{"verdict": "levelled", names.STEP_TAG.column: "1"})
+    runs = runs.assign(**{"verdict": "converged", names.STEP_TAG.column: "1"})
     (axis,) = histories.draw(table, runs, "").axes
     low, high = axis.get_ylim()
     assert axis.get_yscale() == "linear"
@@ -332,11 +333,11 @@ def test_phase_diagram_has_a_cell_a_scheme_and_step(name, request):
     assert known == sorted(known)
     (cells,) = [part for part in axis.collections if isinstance(part, QuadMesh)]
     codes = cells.get_array()
-    words = [[list(style.VERDICTS)[int(code)] for code in row] for row in codes]
+    words = [[list(phase_diagram.COLOURS)[int(code)] for code in row] for row in codes]
     for same, own in zip(rows, words):
-        for row in same:  # all that share a row have its verdicts
+        for row in same:  # all that share a row have its colours
             mine = steps[steps["label"] == row["label"]].sort_values(step_sizes.STEP)
-            assert list(mine["verdict"]) == own
+            assert [phase_diagram.band(step, row) for step in as_rows(mine)] == own
     assert sum(map(len, rows)) == len(schemes)
     stars = [len(line.get_xdata()) for line in marked(axis, "best")]
     assert sum(stars) == sum(isinstance(same[0]["tags.step_size"], str) for same in rows)
@@ -490,7 +491,7 @@ def test_a_circle_that_is_not_seen_is_not_told_of(middle, half, seen):
 @pytest.mark.parametrize(("label", "columns"), [("standard", 2), ("standard, augment=aligned", 1)])
 def test_long_names_leave_curves_room_below_each_other(label, columns):
     runs = pd.DataFrame(
-        {"run_id": ["r"], "label": [label], "normalizer": ["standard"], "verdict": ["levelled"]}
+        {"run_id": ["r"], "label": [label], "normalizer": ["standard"], "verdict": ["converged"]}
     ).assign(**{names.STEP_TAG.column: "1"})
     columns_of = {"run_id": "r", "iteration": range(5), names.TRAIN_COST.key: 1.0}
     found = pd.DataFrame(columns_of | {names.TRAIN_MISCLASSIFICATIONS.key: 2.0})

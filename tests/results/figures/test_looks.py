@@ -68,7 +68,7 @@ def test_twelve_schemes_are_told_apart(vision):
 def test_classes_and_verdicts_are_told_apart(vision):
     assert apart(style.CLASSES, vision) > 9  # measured 9.4; of five 15.6
     assert apart(style.CLASSES[:5], vision) > 15
-    assert apart(VERDICTS, vision) > 13  # measured 13.1, of failed and unsettled
+    assert apart(VERDICTS, vision) > 13  # measured 13.1, of failed and not converged
 
 
 @pytest.mark.parametrize("vision", VISIONS)
@@ -174,7 +174,7 @@ def test_costs_of_one_decade_have_three_ticks():
     table = pd.DataFrame(
         {
             "label": "s",
-            "verdict": "levelled",
+            "verdict": "converged",
             "metrics.step_size": [0.1, 1.0],
             "metrics.final/train_cost": [0.34, 0.31],
         }

@@ -35,11 +35,11 @@ def parts(curvature, share, sizes=(0.01, 0.1, 1.0), measured=False, iterations=K
 
 
 def table(labels, step="0.1", **columns):
-    known = {names.STEP_TAG.column: step, "normalizer": "pca", "verdict": "unsettled"}
+    known = {names.STEP_TAG.column: step, "normalizer": "pca", "verdict": "not converged"}
     known |= {names.setting("iterations"): str(K), **columns}
     rows = pd.DataFrame([{"label": label, "run_id": label, **known} for label in labels])
     steps = pd.DataFrame(
-        {"label": label, names.STEP_SIZE.column: size, "verdict": "unsettled"}
+        {"label": label, names.STEP_SIZE.column: size, "verdict": "not converged"}
         for label in labels
         for size in (0.01, 0.1, 1.0)
     )

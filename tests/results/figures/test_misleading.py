@@ -45,7 +45,7 @@ def test_without_step_sizes_there_is_no_axis_of_them(three, name):
     assert not any("step" in text.get_text() for text in labels)
 
 
-def tables(costs_of, best="0.1", verdicts=("unsettled", "cycling")):
+def tables(costs_of, best="0.1", verdicts=("not converged", "cycling")):
     steps = pd.DataFrame({"label": "a", STEP: [0.01, 0.1], COST: costs_of, "verdict": verdicts})
     known = {"label": ["a"], "normalizer": ["pca"], names.STEP_TAG.column: [best]}
     return steps, pd.DataFrame(known | {material.START: [1.0]})
@@ -65,13 +65,13 @@ def test_where_no_step_size_helps_none_has_a_star(costs_of, helps):
     assert any(line.get_label() == "_best" for line in chart.lines)
 
 
-@pytest.mark.parametrize("verdict", ["levelled", "unsettled"])
+@pytest.mark.parametrize("verdict", ["converged", "not converged"])
 def test_the_largest_step_that_levels_stands_on_one_that_does(verdict):
-    steps, schemes = tables([0.5, 0.4], verdicts=("levelled", verdict))
+    steps, schemes = tables([0.5, 0.4], verdicts=("converged", verdict))
     schemes[names.LARGEST_CONVERGENT.column] = 0.1
     (axis,) = phase_diagram.draw(steps, schemes, "t").axes
     drawn = any(line.get_label() == "_largest" for line in axis.lines)
-    assert drawn == (verdict == "levelled")
+    assert drawn == (verdict == "converged")
 
 
 def test_coordinates_are_pixels_where_what_they_add_is_symmetric():
@@ -89,7 +89,7 @@ def test_equal_curves_have_one_label():
         {"run_id": np.repeat(["a", "b", "c"], 3), "iteration": [0, 1, 2] * 3}
     ).assign(**{"train/cost": [*cost, *cost, 1.0, 0.9, 0.8]})
     runs = pd.DataFrame({"run_id": list("abc"), "label": ["pca", "zca", "identity"]})
-    runs = runs.assign(normalizer=["pca", "zca_sphere", "identity"], verdict="levelled")
+    runs = runs.assign(normalizer=["pca", "zca_sphere", "identity"], verdict="converged")
     (axis,) = histories.draw(table, runs, "t").axes
     assert sorted(text.get_text() for text in axis.texts) == ["identity", "pca = zca"]
     assert len([line for line in axis.lines if line.get_label()[0] != "_"]) == 3

@@ -175,6 +175,6 @@ def test_a_report_of_several_begins_with_it_and_folds_each_away(three, tmp_path)
 
 def test_its_caption_is_the_leaderboard():
     assert captions.finding(sweep(), "x", "overview") == (
-        "Over 2 problems, the mean rank by iterations to 1e-2 of the excess, and the share of "
-        "them brought to it: a 1 (100%), b 2.25 (0%), c 2.75 (0%)."
+        "Over 2 problems, the mean rank by the iterations until 1 % of the excess cost is left "
+        "(and the share of problems where that happens): a 1 (100%), b 2.25 (0%), c 2.75 (0%)."
     )

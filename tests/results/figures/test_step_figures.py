@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from normbench import names
 from normbench.results.compare.merging import REPEATS
@@ -28,21 +29,21 @@ def scheme(label, threshold=np.nan, best="1", start=1.0, **more):
     ("verdicts", "costs", "expected"),
     [
         (
-            ["unsettled", "levelled", "unsettled", "cycling"],
+            ["not converged", "converged", "not converged", "cycling"],
             [0.9, 0.1, 0.2, 3.0],
-            [SMALL, "levelled", "unsettled", LARGE],
+            [SMALL, "converged", "not converged", LARGE],
         ),
         (
-            ["unsettled", "unsettled", "unsettled", "diverged"],
+            ["not converged", "not converged", "not converged", "diverged"],
             [0.9, 0.5, 2.0, 9.0],
-            [SMALL, "unsettled", LARGE, "diverged"],
+            [SMALL, "not converged", LARGE, "diverged"],
         ),
         (["cycling"] * 4, [0.5] * 4, ["cycling"] * 4),
         (["diverged"] * 4, [np.nan] * 4, ["diverged"] * 4),
         (  # no word on where it ends, above the start or the lowest of all
-            ["unsettled", "unsettled", names.BY_ROUNDING, names.BY_ROUNDING],
+            ["not converged", "not converged", names.BY_ROUNDING, names.BY_ROUNDING],
             [0.9, 0.5, 0.1, 3.0],
-            [SMALL, "unsettled", names.BY_ROUNDING, names.BY_ROUNDING],
+            [SMALL, "not converged", names.BY_ROUNDING, names.BY_ROUNDING],
         ),
     ],
 )
@@ -50,13 +51,77 @@ def test_a_step_size_is_too_small_or_too_large(verdicts, costs, expected):
     assert phase_diagram.kinds(table("a", verdicts, costs), scheme("a")) == expected
 
 
+def lightness(color):
+    return sum(to_rgb(color))
+
+
+def test_the_darker_a_cell_the_less_is_left_and_what_diverged_is_apart():
+    known = {names.MINIMUM.column: 0.0, names.target("1e-1").column: 0.1}
+    row = scheme("a", **known)
+    ends = [1.5, 0.9, 0.3, 0.05, 0.001]
+    words = [
+        phase_diagram.band({"verdict": "not converged", step_sizes.COST: end}, row) for end in ends
+    ]
+    assert words == [words for _, words, _ in reversed(phase_diagram.BANDS)]
+    greys = [lightness(phase_diagram.COLOURS[word]) for word in words]
+    assert greys == sorted(greys, reverse=True)
+    assert min(-np.diff(greys)) > 0.4
+    for verdict in ("diverged", names.BY_ROUNDING):
+        assert phase_diagram.band({"verdict": verdict, step_sizes.COST: 0.1}, row) == verdict
+    assert (
+        phase_diagram.band({"verdict": "converged", step_sizes.COST: 0.1}, scheme("a"))
+        == (phase_diagram.UNKNOWN[0])
+    )
+
+
+def test_two_limits_beside_each_other_do_not_merge():
+    steps = table(
+        "a", ["not converged", "converged", "converged", "converged"], [0.9, 0.1, 0.1, 0.1]
+    )
+    rows = pd.DataFrame([scheme("a", 8.0, **{step_sizes.LARGEST: 10.0})])
+    (axis,) = phase_diagram.draw(steps, rows, "").axes
+    ends = {name: marked(axis, name)[0].get_ydata() for name in ("threshold", "largest")}
+    assert max(ends["threshold"]) <= min(ends["largest"])
+
+
+@pytest.mark.parametrize("count", [40, 41])
+def test_above_40_step_sizes_a_mark_stands_for_all_neighbours_of_one_verdict(count):
+    sizes = np.geomspace(1e-4, 1e2, count)
+    verdicts = np.where(sizes < 1, "converged", "diverged")
+    steps = pd.DataFrame({"label": "a", "verdict": verdicts, step_sizes.STEP: sizes})
+    steps[step_sizes.COST] = 0.1
+    (axis,) = phase_diagram.draw(steps, pd.DataFrame([scheme("a", best=None)]), "").axes
+    marks = sum(
+        len(mark.get_xdata()) for v in ("converged", "diverged") for mark in marked(axis, v)
+    )
+    assert marks == (count if count == 40 else 2)
+    reach = [line.get_xdata() for line in marked(axis, "span")][::2]
+    if count > 40:
+        assert [list(ends) for ends in reach] == [
+            [sizes[0], sizes[verdicts == "converged"][-1]],
+            [sizes[verdicts == "diverged"][0], sizes[-1]],
+        ]
+
+
+def test_a_label_has_a_step_size_of_two_digits():
+    assert style.step_text("8.11131e-06") == ", step 8.1e-06"
+    assert [style.step_text(size) for size in ("10", "0.001", None)] == [
+        ", step 10",
+        ", step 0.001",
+        "",
+    ]
+
+
 def test_nothing_is_too_large_where_the_start_is_not_known():
-    own = table("a", ["unsettled"] * 4, [0.9, 0.5, 2.0, 9.0])
+    own = table("a", ["not converged"] * 4, [0.9, 0.5, 2.0, 9.0])
     assert LARGE not in phase_diagram.kinds(own, scheme("a", start=np.nan))
 
 
 def test_rows_are_sorted_by_2_over_l_and_equal_schemes_share_one():
-    verdicts, costs = ["unsettled", "levelled", "levelled", "diverged"], [0.9, 0.1, 0.1, np.nan]
+    verdicts, costs = (
+        ["not converged", "converged", "converged", "diverged"],
+        [0.9, 0.1, 0.1, np.nan],
+    )
     steps = pd.concat([table(name, verdicts, costs) for name in "abcd"])
     rows = [scheme("a", 3.0), scheme("b"), scheme("c", 0.5), scheme("d", 3.0 * (1 + 1e-9))]
     found = phase_diagram.together(steps, pd.DataFrame(rows))
@@ -66,8 +131,8 @@ def test_rows_are_sorted_by_2_over_l_and_equal_schemes_share_one():
 
 
 def test_it_says_what_stands_for_several_splits():
-    """2/L may lie in a cell whose worst split does not level: it is a median."""
-    steps = table("a", ["unsettled"] * 4, [0.9, 0.5, 0.4, 0.3])
+    """2/L may lie in a cell whose worst split does not converge: it is a median."""
+    steps = table("a", ["not converged"] * 4, [0.9, 0.5, 0.4, 0.3])
     for over, expected in (("4 splits", "over 4 splits: the worst verdict"), ("", "")):
         row = scheme("a", 2.0, **{step_sizes.LARGEST: 10.0, REPEATS: over})
         figure = phase_diagram.draw(steps, pd.DataFrame([row]), "")
@@ -77,7 +142,7 @@ def test_it_says_what_stands_for_several_splits():
 
 def test_schemes_of_one_2_over_l_and_other_costs_are_not_called_equal():
     """As are centred features and sphered ones, where the bias is the stiffest direction."""
-    verdicts, costs = ["unsettled", "levelled", "levelled", "cycling"], [0.9, 0.1, 0.1, 0.3]
+    verdicts, costs = ["not converged", "converged", "converged", "cycling"], [0.9, 0.1, 0.1, 0.3]
     found = {}
     for place, factor in ((0, 0.99), (1, 1 + 1e-4), (3, 3.0)):  # the last is above 2/L
         other = [factor * one if n == place else one for n, one in enumerate(costs)]
@@ -88,7 +153,9 @@ def test_schemes_of_one_2_over_l_and_other_costs_are_not_called_equal():
 
 
 def test_limits_stand_on_their_step_and_say_where_the_grid_ends():
-    steps = table("a", ["unsettled", "levelled", "levelled", "levelled"], [0.9, 0.1, 0.1, 0.1])
+    steps = table(
+        "a", ["not converged", "converged", "converged", "converged"], [0.9, 0.1, 0.1, 0.1]
+    )
     told = {step_sizes.LARGEST: 10.0, names.CENSORED.column: "true"}
     for more, threshold, words in (
         (told, 2.0, [">="]),
@@ -105,7 +172,7 @@ def test_limits_stand_on_their_step_and_say_where_the_grid_ends():
         )
         legend = [text.get_text() for text in figure.legends[0].get_texts()]
         assert ("2/L, predicted" in legend) == (threshold == 2.0)
-        assert ("largest step that levels" in legend) == bool(more)
+        assert ("largest step that converges" in legend) == bool(more)
 
 
 def test_where_everything_diverged_nothing_is_drawn_or_named_that_is_not_there(three):
@@ -122,7 +189,11 @@ def test_a_scheme_that_diverged_has_no_cost_and_the_others_no_curve_of_it():
     steps = pd.concat(
         [
             table("a", ["diverged"] * 4, [1e300] * 4),
-            table("b", ["unsettled", "levelled", "unsettled", "diverged"], [0.9, 0.1, 50.0, 1e9]),
+            table(
+                "b",
+                ["not converged", "converged", "not converged", "diverged"],
+                [0.9, 0.1, 50.0, 1e9],
+            ),
         ]
     )
     rows = pd.DataFrame([scheme("a", best=None), scheme("b", best="0.1")])
@@ -139,7 +210,7 @@ def test_a_scheme_that_diverged_has_no_cost_and_the_others_no_curve_of_it():
     assert "off the scale" in legend
 
 
-CHAOS = ["unsettled", "levelled", names.BY_ROUNDING, names.BY_ROUNDING]
+CHAOS = ["not converged", "converged", names.BY_ROUNDING, names.BY_ROUNDING]
 # Three shadows of each step size: of the third three ends, of the fourth one that stopped early.
 SHADOWS = np.array([[np.nan] * 3, [np.nan] * 3, [0.05, 0.4, 0.2], [0.3, np.inf, 0.7]])[:, None]
 
@@ -171,14 +242,16 @@ def test_what_rounding_decides_has_a_mark_and_a_band_of_its_ends_and_no_curve():
 
 
 def test_shadows_of_runs_that_end_where_theirs_do_have_no_band():
-    steps = table("a", ["unsettled", "levelled", "levelled", "levelled"], [0.9, 0.1, 0.2, 0.5])
+    steps = table(
+        "a", ["not converged", "converged", "converged", "converged"], [0.9, 0.1, 0.2, 0.5]
+    )
     assert step_sizes.typical_ends(steps, {"step_sizes": SIZES, "shadows": SHADOWS}) == {}
 
 
 @pytest.mark.parametrize("verdict", names.UNRANKED)
 @pytest.mark.parametrize("figure", [step_sizes, phase_diagram])
 def test_no_star_stands_on_a_step_size_that_is_never_the_best(figure, verdict):
-    verdicts = ["unsettled", "levelled", "levelled", verdict]
+    verdicts = ["not converged", "converged", "converged", verdict]
     steps = table("a", verdicts, [0.9, 0.1, 0.2, 0.5])
     for best, stars in (("1", 1), ("10", 0)):  # by splits some step size always stands for them
         drawn = figure.draw(steps, pd.DataFrame([scheme("a", best=best)]), "")

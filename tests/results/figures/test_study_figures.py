@@ -25,7 +25,12 @@ def test_a_shorter_run_is_led_to_its_label():
         for name, length in (("a", 11), ("b", 5))
     )
     runs = pd.DataFrame(
-        {"run_id": ["a", "b"], "label": ["a", "b"], "normalizer": ["a", "b"], "verdict": "levelled"}
+        {
+            "run_id": ["a", "b"],
+            "label": ["a", "b"],
+            "normalizer": ["a", "b"],
+            "verdict": "converged",
+        }
     )
     (axis,) = histories.draw(table, runs, "").axes
     (lead,) = marked(axis, "lead")

@@ -76,7 +76,7 @@ def test_the_figure_shows_every_scheme_with_its_numbers(three):
         assert len(axis.collections[0].get_paths()) == 3
         best = float(row[names.STEP_TAG.column])
         count, share = windows.bars(arrays[row["label"]], 10).served(best)
-        assert f"serves {count} of 3 directions" in axis.get_title()
+        assert f"trains {count} of 3 directions" in axis.get_title()
         assert f"holding {share:.0%} of the excess" in axis.get_title()
         shades = axis.collections[0].get_facecolors()[:, 0]
         assert shades[2] < shades[1] < shades[0]  # dark where much of the excess lies
@@ -93,12 +93,12 @@ def test_the_windows_at_the_best_weights_are_outlined(three):
     _, outlined = upper.collections
     assert len(outlined.get_paths()) == 3
     assert not len(outlined.get_facecolor())
-    assert "serves 0 of 1 directions" in upper.get_title()
-    assert "serves 2 of 3 at the end" in upper.get_title()
+    assert "trains 0 of 1 directions" in upper.get_title()
+    assert "trains 2 of 3 at the end" in upper.get_title()
     bent = rows.assign(**{names.BASIS.column: "a bound"})  # the curvature may fall on the way
     figure = windows.draw({rows["label"].iloc[0]: kept}, bent, steps, "title")
     upper = next(axis for axis in figure.axes if axis.collections)
-    assert "lies above all\n1 windows of the start" in upper.get_title()
+    assert "is too large\nfor all 1 directions of the start" in upper.get_title()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 12])
@@ -113,7 +113,7 @@ def test_panels_keep_their_room(count, shape):
     steps = pd.DataFrame(
         {"label": label, windows.STEP: size, "verdict": verdict, names.FINAL_COST.column: 0.5}
         for label in labels
-        for size, verdict in ((0.01, "unsettled"), (0.1, "levelled"), (1.0, "diverged"))
+        for size, verdict in ((0.01, "not converged"), (0.1, "converged"), (1.0, "diverged"))
     )
     kept = parts([5.0, 1.0, 0.1], [1.0, 2.0, 3.0]) | {windows.AT_BEST: np.array([4.0, 1.0])}
     figure = windows.draw(dict.fromkeys(labels, kept), rows, steps, "t", shape=style.FORMATS[shape])

@@ -209,7 +209,7 @@ def steps(*sizes):
     return captions.finding(runs(*jobs), "x", "step_sizes")
 
 
-def levelling(*sizes):
+def converging(*sizes):
     jobs = [("x", name, dict.fromkeys(own, (3, 0.001))) for name, own in zip("ab", sizes)]
     return captions.finding(runs(*jobs), "x", "phase_diagram")
 
@@ -226,7 +226,7 @@ def ranking(*jobs):
 CASES = {
     "goes_from": (steps(0.1, 1.0, 10.0), steps(1.0, 1.0, 1.0)),
     "is_one": (steps(1.0, 1.0, 1.0), steps(0.1, 1.0, 10.0)),
-    "levelling": (levelling([0.1, 1.0], [1.0, 10.0]), levelling([0.1, 1.0], [1.0])),
+    "converging": (converging([0.1, 1.0], [1.0, 10.0]), converging([0.1, 1.0], [1.0])),
     "serving": (windows(1.0, 0.01), windows(1.0, 0.01, left=0.001)),
     "melting": (melting(1.0, 0.01), melting()),
     "not_served": (windows(1.0, 0.01, left=0.001), windows()),
@@ -320,41 +320,42 @@ def test_cross_validation_says_how_schemes_predict():
 
 def test_captions_say_what_the_numbers_show():
     assert steps(0.1, 1.0, 0.1) == ("The best step size goes from 0.1 under a = c to 1 under b.")
-    assert levelling([0.1, 1.0], [1.0, 10.0]) == "So many of 2 step sizes level: a 0, b 0."
+    assert converging([0.1, 1.0], [1.0, 10.0]) == "Step sizes that converged, of 2: a 0, b 0."
     # In 10 iterations step 1 shrinks along h = 1 at once, along h = 0.01 to 0.99^10 = 0.904.
     # Of two layers of one half each the first is gone at once; 41 percent were recorded.
-    assert melting(1.0, 0.01) == "Step 1 melts 1 of 2 layers of a, and 41 % of the excess is left."
+    assert melting(1.0, 0.01) == (
+        "At step size 1, 1 of 2 layers of a are gone, and 41 % of the excess cost is left."
+    )
     assert windows(1.0, 0.01) == (
-        "Step 1 serves 1 of 2 directions of a, which hold 50% of the excess at the start."
+        "Step size 1 trains 1 of 2 directions of a, which hold 50% of the excess cost at the start."
     )
     # 10 iterations at step 1 leave 0 of what lies along h = 1 and 0.818 along h = 0.01: 0.409.
-    assert windows(1.0, 0.01, left=0.65).startswith("Step 1 serves")
+    assert windows(1.0, 0.01, left=0.65).startswith("Step size 1 trains")
     assert windows(1.0, 0.01, left=0.67) == (
-        "The curvature at the start does not explain step 1 of a: it predicts that 59% of the "
-        "excess is gone, and 33% is; the curvature changed on the way."
+        "The curvature at the start does not explain what step size 1 did under a: it predicts "
+        "that 59% of the excess cost is removed, and 33% was; the curvature changed on the way."
     )
     assert windows(1.0, 0.01, left=0.15).startswith("The curvature at the start does not")
-    assert windows(1.0, 0.01, left=np.nan).startswith("Step 1 serves")
+    assert windows(1.0, 0.01, left=np.nan).startswith("Step size 1 trains")
     assert windows(1.0, 0.01, left=0.001, BASIS=names.EXACT).startswith(
-        "Step 1 serves"
+        "Step size 1 trains"
     )  # no change
     assert filming(FILM) == (
-        "From raw points to a, the condition number goes from 4570 to 1, and the iterations to 1 "
-        "percent at step 1/L from > 1,000 to 3."
+        "From raw points to a, the condition number of the cost goes from 4570 to 1, and the "
+        "iterations until 1 percent of the excess cost is left, at step size 1/L, from > 1,000 to "
+        "3."
     )
-    assert losing(0.0123) == (
-        "Of the variance of a, 1.230% is lost. Of the variance of b, 1.230% is lost."
-    )
+    assert losing(0.0123) == ("a loses 1.230% of the variance. b loses 1.230% of the variance.")
 
 
 def test_runs_that_rounding_decides_are_counted():
     one, two = (ending(decided_by_rounding(count)).split(". ")[-1] for count in (1, 2))
     assert one == (
-        "1 of 4 runs is decided by rounding: another processor may end it elsewhere, and nothing "
-        "is concluded from it."
+        "1 of 4 runs is decided by rounding errors: another processor may end it elsewhere, and "
+        "nothing is concluded from it."
     )
     assert two == (
-        "2 of 4 runs are decided by rounding: another processor may end them elsewhere, and "
+        "2 of 4 runs are decided by rounding errors: another processor may end them elsewhere, and "
         "nothing is concluded from them."
     )
 
@@ -373,7 +374,7 @@ def test_counts_are_ranked_by_counts_and_equal_ones_stand_together():
     said = ending(counted(7, 2, 2))
     assert said == (
         "After gradient descent, from the fewest misclassified points up: b = c, 2 misclassified "
-        "at step size 1 (unsettled); a, 7 misclassified at step size 1 (unsettled)."
+        "at step size 1 (not converged); a, 7 misclassified at step size 1 (not converged)."
     )
     assert "leaves the fewest points of x misclassified" in answer.question(counted(7, 2), "x")
     assert "bring the misclassified points down to 1 % of all in" in closing(counted(7, 2))

@@ -34,7 +34,7 @@ def sweep(**values):
 def test_without_ids_the_last_sweep_counts(told):
     found = {"new": sweep(a=5.0, b=1.0), "old": sweep(a=2.0, b=1.0, c=1.0)}
     text = told(found)
-    assert text.startswith("iterations to the target of 1e-2 of the excess")
+    assert text.startswith("iterations until 1 % of the excess cost is left")
     assert text == told(found, ids=["new"]) != told(found, ids=["old"])
 
 
@@ -57,7 +57,7 @@ def test_the_answer_comes_first_with_the_number_of_problems(told, tmp_path, monk
     first = text.split("\n\n")[1]
     assert first.startswith("leaderboard, n = 2 problems\n")
     assert first.splitlines()[3].split()[0] == "b"
-    assert titles == ["iterations to 1e-2 of the excess, n = 2 problems"]
+    assert titles == ["iterations until 1 % of the excess cost is left, n = 2 problems"]
     assert "n = 1 problem\n" in told({"s": sweep(a=5.0, b=1.0)})
 
 
@@ -129,10 +129,10 @@ def test_a_terminal_has_the_shares_at_a_few_factors():
     ("starts", "words"),
     [
         ({"a": "same_function", "b": "same_function"}, "The start is the same function"),
-        ({"a": "normal", "b": "normal"}, "The start is not one function (x)"),
+        ({"a": "normal", "b": "normal"}, "The start differs between the schemes (x)"),
         (
             {"a": "same_function", "b": "normal"},
-            "one function of the training points under a; under b no weights make it",
+            "one function of the training points under a; no weights under b make that function",
         ),
         ({"a": "zeros", "b": "zeros"}, None),
         ({"a": "normal"}, None),

@@ -302,7 +302,7 @@ def test_every_word_on_every_state(store, name, capsys):
             assert "has no histories; " in err
         elif "its own run" in name and "new" not in word:  # the last sweep is not to be found
             assert (code, out) == (2, ""), word
-            assert "holds no sweep" in err
+            assert "holds no comparison" in err
         elif "figure" not in word and "profile" not in word:
             assert code == 0, (word, err)
     code, out, _ = said(capsys, "list", "--store", store.uri)
@@ -385,7 +385,7 @@ def test_without_a_job_the_last_comparison_with_results_is_shown(store, name, ca
     assert "standard" in out
     assert f"The last comparison, new, {words}" in err
     assert "Shown is old" in err
-    with pytest.raises(ResultsError, match="sweep new: has no results yet; it "):
+    with pytest.raises(ResultsError, match="comparison new: has no results yet; it "):
         normbench.load("new", store=store.uri)
     assert normbench.load(store=store.uri).sweep.sweep_id == "old"
 
@@ -416,7 +416,7 @@ def test_a_comparison_that_runs_is_not_judged_again(store, capsys):
     running(store)
     code, _, err = said(capsys, "rejudge", "new", "rules.tail=0.5", "--store", store.uri)
     assert code == 2
-    assert err.endswith("sweep new: is still running (1 of 3 jobs done); wait for it\n")
+    assert err.endswith("comparison new: is still running (1 of 3 jobs done); wait for it\n")
 
 
 def test_the_list_tells_that_a_killed_comparison_no_longer_runs(store):

@@ -11,7 +11,7 @@ from normbench.results.words.reasons import Found, of_comparison, of_scheme
 from normbench.results.words.sentences import TEMPLATES
 from tests.results.report.test_closing import CASES
 
-STEP = {names.STEP_TAG.key: "1", names.VERDICT.key: "levelled"}
+STEP = {names.STEP_TAG.key: "1", names.VERDICT.key: "converged"}
 PLAIN = {names.PLAIN.key: "true", names.BASIS.key: "global bound"}
 BOUND = {names.THRESHOLD.key: 4.0, names.LIPSCHITZ.key: 0.5, names.COST_CURVATURE.key: 0.5}
 LARGEST = {
@@ -46,7 +46,7 @@ def found(*parts, **tags):
     return Found(metrics, words | {getattr(names, name).key: word for name, word in tags.items()})
 
 
-FAR = {names.STEP_TAG.key: "8", names.VERDICT.key: "levelled"}
+FAR = {names.STEP_TAG.key: "8", names.VERDICT.key: "converged"}
 CURVED = {names.LIPSCHITZ_START.key: 0.1, names.THRESHOLD_START.key: 20.0}
 AT_BEST = {names.THRESHOLD_BEST.key: 20.0}
 # Of each sentence of a scheme: what makes it true, and the nearest thing that does not.
@@ -82,7 +82,7 @@ OF_SCHEME = {
     "dropped": (found(RIDGE, {names.DEAD_DIRECTIONS.key: 2.0}), found(RIDGE)),
     "falling": (found({names.LARGEST_FALLING.key: 0.1}), found()),
     "convergent": (found({names.LARGEST_CONVERGENT.key: 0.1}), found()),
-    "none_levelled": (found(GRID), found(GRID, {names.LARGEST_CONVERGENT.key: 0.1})),
+    "none_converged": (found(GRID), found(GRID, {names.LARGEST_CONVERGENT.key: 0.1})),
     "none_ranked": (found(), found(STEP)),
     "shown": (found(STEP, STEP_CHOSEN="true"), found(STEP)),
     "best": (found(STEP, VERDICT="cycling"), found(STEP, STEP_CHOSEN="true")),
