@@ -30,7 +30,7 @@ from normbench.measures.contract import Findings, Finished
 from normbench.measures.judged import judged
 from normbench.optimizers import Optimizer
 from normbench.route import objective, quickest
-from normbench.theory.shared import OfPoints
+from normbench.theory.shared import PointsCache
 from normbench.theory.shared import Shared as Shared
 from normbench.verdicts.convergence import Rules
 from normbench.verdicts.judging import Step
@@ -149,7 +149,7 @@ def run(
     _check(job)
     data, settings = job.dataset, job.settings
     _check_sources(data)
-    known = (shared or Shared()).of(data.fingerprint, data.x)
+    known = (shared or Shared()).get(data.fingerprint, data.x)
     phase("fits the scheme")
     shared_fits = known.decompositions
     tick, saved = time.perf_counter(), shared_fits.saved
@@ -175,7 +175,7 @@ def run(
     seconds = rounds.seconds  # of the grid alone
     _check_sources(data)
     # A scheme may give points too large to be squared: judged by the outcome, not warned of.
-    with threads.few(z.size), np.errstate(over="ignore", invalid="ignore"):
+    with threads.limit_threads(z.size), np.errstate(over="ignore", invalid="ignore"):
         phase("computes theory and the least cost")
         tick = time.perf_counter()
         parts = (train, rounds.optimizer, settings, job.rules, job.search, start, rounds)
@@ -203,7 +203,7 @@ def _check_sources(data: Dataset) -> None:
             part.check()
 
 
-def _normalized(job: Job, known: OfPoints | None = None) -> tuple[Any, Any]:
+def _normalized(job: Job, known: PointsCache | None = None) -> tuple[Any, Any]:
     """Return training and test points under a job's scheme, which is fitted on what it says."""
     data, precision, fold = job.dataset, job.settings.precision, job.settings.fold
     if data.fit_on == "all" and len(data.x_test):

@@ -59,8 +59,8 @@ def quickest(
     if engine == "plain" or linear is None or not train.full_batch:
         return Route(train, test, start)
     axes = None
-    if isinstance(linear.points, np.ndarray) and span.pays(linear, optimizer, start, *work):
-        axes = span.span(linear.points, start)
+    if isinstance(linear.points, np.ndarray) and span.pays_off(linear, optimizer, start, *work):
+        axes = span.find_span(linear.points, start)
     if axes:
         linear, other = axes.train(linear), axes.test(other) if other else None
     # A rule that does not turn with the axes may amplify rounding.
@@ -77,7 +77,7 @@ def _quick(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) ->
         *(problem.cost, problem.points, problem.targets),
         *(problem.classify, problem.l2, problem.shape[0]),
     )
-    if triangle.pays(whole, *work):
-        return triangle.triangle(whole)
+    if triangle.pays_off(whole, *work):
+        return triangle.make_triangle(whole)
     merged = merge(whole)
     return pack(drop_last_class(merged) if drops else merged, *work, with_gradient=trains)

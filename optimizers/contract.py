@@ -44,6 +44,9 @@ class Optimizer(NamedTuple):
             the grid, called step size 1.
         steady: Rounding decides where a run ends only where its cost sometimes rises; under other
             rules it may decide any run.
+        scheme: A scheme that is fitted on the points of the problem before the descent, for
+            `under`; None without one.
+        under: Returns the rule for the map T of the fitted scheme, `(N + 1, M + 1)`.
         note: How it differs from what its name usually means.
     """
 

@@ -24,14 +24,14 @@ def sweep(name, *words):
     plain, _ = hold_back([word for word in words if "," not in word])
     master = loader.load_configuration("config", [experiment, *plain], RunMode.MULTIRUN)
     configs.figures(
-        configs.JobSpec.of(master).plain
+        configs.JobSpec.from_config(master).plain
     )  # a name that there is no figure of is refused
     params = [f"{key}={value}" for key, value in master.hydra.sweeper.params.items()]
     (params, options), (others, held) = hold_back(params), hold_back(words)
     grid = Grid(loader, master, [*params, experiment, *others], [*options, *held])
     shared, found = Shared(), []
     for number, job in enumerate(grid.jobs):
-        spec = configs.JobSpec.of(grid.config(job))
+        spec = configs.JobSpec.from_config(grid.config(job))
         made = spec.job()
         tags = spec.tags | {
             names.SWEEP_ID.key: memory.SWEEP,

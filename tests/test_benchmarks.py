@@ -46,8 +46,8 @@ def test_a_command_is_measured_with_its_modules_compiled(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("classes", [1, 3])
 def test_all_sides_compute_the_same(classes, monkeypatch):
-    monkeypatch.setattr(wrappers, "WORTHWHILE", 0)  # small points are merged and packed, too
-    monkeypatch.setattr(packed, "FEATURES", 1)
+    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 0)  # small points are merged and packed, too
+    monkeypatch.setattr(packed, "MIN_FEATURES", 1)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((50, 4))
     x = np.column_stack([x, x[:, 0]])
@@ -57,7 +57,7 @@ def test_all_sides_compute_the_same(classes, monkeypatch):
     expected = sides.textbook(work)
     assert expected[0].shape == expected[1].shape == (2, 8)
     for words in COMBINATIONS:
-        if "packed" not in words or packed.installed():
+        if "packed" not in words or packed.is_installed():
             one, other = sides.wrapped(work, words)(), sides.unwrapped(work, words)()
             np.testing.assert_allclose(one[0], other[0], rtol=1e-12)
             np.testing.assert_array_equal(one[1], other[1])

@@ -252,10 +252,10 @@ def test_names_from_data_stay_in_their_folder(command, tmp_path, name):
 
 
 def test_the_dashboard_is_this_machines_alone():
-    from normbench.command.results.arguments import parsed
+    from normbench.command.results.arguments import parse
     from normbench.results.pages import dashboard
 
-    assert parsed(["dashboard"]).host == dashboard.HOST == "127.0.0.1"
+    assert parse(["dashboard"]).host == dashboard.HOST == "127.0.0.1"
 
 
 def test_what_no_start_stands_for_is_recorded_and_reused(command, tmp_path):

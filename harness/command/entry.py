@@ -1,4 +1,4 @@
-"""The words of a command line, read and done: a comparison, or what is done with results."""
+"""Run a command line: a comparison, or a command on recorded results."""
 
 import os
 import signal
@@ -7,16 +7,16 @@ import warnings
 from collections.abc import Sequence
 
 from normbench.command.startup.garbage import collect_nothing_yet
-from normbench.command.sweep.printing import told
+from normbench.command.sweep.printing import run_printing
 from normbench.results.safe import clean
 
 
-def run(words: Sequence[str]) -> int:
-    """Do what the words after `normbench` ask for; return the exit code.
+def run(arguments: Sequence[str]) -> int:
+    """Run the command after `normbench`; return the exit code.
 
     That is 0, 1 where a job failed, 2 on a user's mistake, 130 on Ctrl-C.
     """
-    clean.guard(*words)
+    clean.guard(*arguments)
     collect_nothing_yet()
     if not sys.warnoptions:  # of libraries; where one matters, a line of ours says so
         warnings.simplefilter("ignore")
@@ -26,19 +26,19 @@ def run(words: Sequence[str]) -> int:
         sys.path.append(folder)  # last: a user's own package is found, and hides nothing
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
-        return told(lambda: _run(words))
+        return run_printing(lambda: _run(arguments))
     except KeyboardInterrupt:
         print("normbench: stopped; the same command runs what is not recorded", file=sys.stderr)
         return 130
 
 
-def _run(words: Sequence[str]) -> int:
-    """Run the command of some words; return its exit code."""
-    if words and words[0] in ("results", "dashboard"):
+def _run(arguments: Sequence[str]) -> int:
+    """Run a command line; return its exit code."""
+    if arguments and arguments[0] in ("results", "dashboard"):
         from normbench.command.results import commands as results
 
-        return results.main(words[1:] if words[0] == "results" else words)
-    if list(words) in (["--help"], ["-h"]):
+        return results.main(arguments[1:] if arguments[0] == "results" else arguments)
+    if list(arguments) in (["--help"], ["-h"]):
         from normbench.command.config import help as helping
 
         print(helping.text())
@@ -49,17 +49,17 @@ def _run(words: Sequence[str]) -> int:
     from normbench.command.sweep import line
 
     try:
-        line.run(words)
+        line.run(arguments)
     except Exception as error:
-        told, code = _told(error)
-        if told is None:
+        message, code = _describe_error(error)
+        if message is None:
             raise
-        print(f"normbench: {told}", file=sys.stderr)
+        print(f"normbench: {message}", file=sys.stderr)
         return code
     return 0
 
 
-def _told(error: Exception) -> tuple[str | None, int]:
+def _describe_error(error: Exception) -> tuple[str | None, int]:
     """Return an error in one line, None for a bug (it keeps its traceback), and the exit code."""
     from normbench.command.config.errors import SweepError, one_line
     from normbench.recording.store.connection import StoreLostError

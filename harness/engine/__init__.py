@@ -1,4 +1,4 @@
-"""What is descended: the cost of stacked models on points, all runs of a grid at once."""
+"""Descend the cost of stacked models on points, all runs of a grid at once."""
 
 __all__ = [
     "descent",

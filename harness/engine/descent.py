@@ -1,4 +1,4 @@
-"""All runs of a grid at once: one descent for every step size and start of a job."""
+"""Gradient descent of all runs of a grid at once: every step size and start of a job."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.midway import Checkpoint, Growing, Midway
+from normbench.engine.midway import Checkpoint, GrowingHistories, Midway
 from normbench.engine.problem import Evaluation, Problem, Workspace
 from normbench.optimizers import Optimizer
 
@@ -19,13 +19,13 @@ Leave = Callable[[int, NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_
 
 @dataclass(frozen=True)
 class Histories:
-    """What R runs did from iteration 0 (the start) to iteration K.
+    """The histories of R runs from iteration 0 (the start) to iteration K.
 
     Each history is `(R, K + 1)`, NaN from the iteration at which a run stopped being finite; the
     misclassifications are None for real targets, the test histories without test points.
     diverged_at: `(R,)`, the iteration at which a run stopped being finite, -1 for never. weights:
     `(R, *shape)`, of the last finite iteration. shadows: the costs of the shadows of those runs
-    that have some, by the runs' numbers, `(M, K + 1)` each: see `engine.rounds`.
+    that have some, by the runs' indices, `(M, K + 1)` each: see `engine.rounds`.
     """
 
     cost: NDArray[np.float64]
@@ -53,89 +53,107 @@ def descend(
 
     start: `(R, *shape)`, of the problem's shape; step_sizes: `(R,)`. Costs and counts at iteration
     k belong to the weights of iteration k. A run whose cost, weights or gradient stop being finite
-    leaves the stack with its history up to there; the others do not notice. observe: called at
-    every iteration k with the numbers of the runs that are left and their weights `(left, *shape)`,
-    which it must not change. checkpoint: keeps the descent now and then, and on Ctrl-C; one that
-    is kept goes on, and progress and observe are not called for the iterations that it has made.
-    leave: called with k, the numbers of the runs that are left and their costs `(left,)`; says
+    leaves the stack with its history up to there; the others are unaffected. observe: called at
+    every iteration k with the indices of the remaining runs and their weights `(left, *shape)`,
+    which it must not change. checkpoint: saves the descent from time to time, and on Ctrl-C; a
+    saved descent resumes, and progress and observe are not called for the iterations that it has
+    made. leave: called with k, the indices of the remaining runs and their costs `(left,)`; returns
     which of them leave the stack, their histories ending there.
     """
-    growing = Growing(train, test, start, iterations)
-    now = Midway(0, np.arange(len(start)), start, optimizer.init(start))
+    histories = GrowingHistories(train, test, start, iterations)
+    midway = Midway(0, np.arange(len(start)), start, optimizer.init(start))
     if checkpoint:
-        now = checkpoint.resume(growing.read) or now
-    steps = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)[now.alive]
-    memory: Workspace = {}
-    extra = (_Asked(train, memory),) if optimizer.uses_objective else ()
+        midway = checkpoint.resume(histories.read) or midway
+    step_sizes_by_run = step_sizes.reshape(-1, *[1] * (start.ndim - 1)).astype(start.dtype)[
+        midway.alive
+    ]
+    workspace: Workspace = {}
+    extra = (_ProblemObjective(train, workspace),) if optimizer.uses_objective else ()
     try:
         # Overflow is what a diverging run does; it is recorded, not warned of. So are its NaNs.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             while True:
-                k, alive, weights, state = now
+                k, alive, weights, state = midway
                 if checkpoint and k and checkpoint.due():
-                    checkpoint.save(growing.parts(now))
-                here = _evaluate(train, weights, k, k < iterations, memory)
-                finite = _finite(here)
+                    checkpoint.save(histories.to_arrays(midway))
+                evaluation = _evaluate(train, weights, k, k < iterations, workspace)
+                finite = _find_finite(evaluation)
                 if not finite.all():
-                    growing.diverged_at[alive[~finite]] = k
-                    here = _keep(here, finite)
-                    alive, weights, steps = alive[finite], weights[finite], steps[finite]
+                    histories.diverged_at[alive[~finite]] = k
+                    evaluation = _select_runs(evaluation, finite)
+                    alive, weights, step_sizes_by_run = (
+                        alive[finite],
+                        weights[finite],
+                        step_sizes_by_run[finite],
+                    )
                     state = tuple(array[finite] for array in state)
-                growing.write(k, alive, here, weights)
+                histories.write(k, alive, evaluation, weights)
                 if leave:
-                    stay = ~leave(k, alive, here.costs)
-                    if not stay.all():
-                        here = _keep(here, stay)
-                        alive, weights, steps = alive[stay], weights[stay], steps[stay]
-                        state = tuple(array[stay] for array in state)
+                    stays = ~leave(k, alive, evaluation.costs)
+                    if not stays.all():
+                        evaluation = _select_runs(evaluation, stays)
+                        alive, weights, step_sizes_by_run = (
+                            alive[stays],
+                            weights[stays],
+                            step_sizes_by_run[stays],
+                        )
+                        state = tuple(array[stays] for array in state)
                 if observe:
                     observe(k, alive, weights)
                 if progress:
                     progress(k)
                 if k == iterations or not len(alive):
-                    return _histories(growing)
-                assert here.gradient is not None
-                weights, state = optimizer.step(weights, here.gradient, state, steps, *extra)
-                now = Midway(k + 1, alive, weights, state)
+                    return _finish(histories)
+                assert evaluation.gradient is not None
+                weights, state = optimizer.step(
+                    weights, evaluation.gradient, state, step_sizes_by_run, *extra
+                )
+                midway = Midway(k + 1, alive, weights, state)
     except KeyboardInterrupt:
-        if checkpoint and now.k:
-            checkpoint.save(growing.parts(now))
+        if checkpoint and midway.k:
+            checkpoint.save(histories.to_arrays(midway))
         raise
 
 
-def _evaluate(train: Problem, weights: Array, k: int, steps: bool, memory: Workspace) -> Evaluation:
-    """Return what iteration k records, with the gradient that its step follows, if it steps."""
+def _evaluate(
+    train: Problem, weights: Array, k: int, steps: bool, workspace: Workspace
+) -> Evaluation:
+    """Return what iteration k records, with the gradient that its step follows, if any."""
     if train.full_batch or not steps:  # one pass over the points for both
-        return train.evaluate(weights, steps, memory)
-    recorded = train.evaluate(weights, False, memory)
-    return recorded._replace(gradient=train.gradient(weights, k, memory))
+        return train.evaluate(weights, steps, workspace)
+    recorded = train.evaluate(weights, False, workspace)
+    return recorded._replace(gradient=train.gradient(weights, k, workspace))
 
 
-def _finite(here: Evaluation) -> NDArray[np.bool_]:
-    """Return of each run whether its cost and its gradient are finite."""
-    finite: NDArray[np.bool_] = np.isfinite(here.costs)
-    if here.gradient is not None:
-        finite &= np.isfinite(here.gradient.reshape(len(finite), -1)).all(axis=1)
+def _find_finite(evaluation: Evaluation) -> NDArray[np.bool_]:
+    """Return for each run whether its cost and its gradient are finite."""
+    finite: NDArray[np.bool_] = np.isfinite(evaluation.costs)
+    if evaluation.gradient is not None:
+        finite &= np.isfinite(evaluation.gradient.reshape(len(finite), -1)).all(axis=1)
     return finite
 
 
-def _histories(growing: Growing) -> Histories:
-    cost, misclassifications = growing.train
+def _finish(histories: GrowingHistories) -> Histories:
+    """Return the histories of a finished descent."""
+    cost, misclassifications = histories.train
     assert cost is not None
-    return Histories(cost, misclassifications, *growing.test, growing.diverged_at, growing.final)
+    return Histories(
+        cost, misclassifications, *histories.test, histories.diverged_at, histories.final
+    )
 
 
-def _keep(here: Evaluation, finite: NDArray[np.bool_]) -> Evaluation:
+def _select_runs(evaluation: Evaluation, mask: NDArray[np.bool_]) -> Evaluation:
+    """Return the evaluation of the runs of a mask."""
     return Evaluation(
-        here.costs[finite],
-        None if here.gradient is None else here.gradient[finite],
-        None if here.misclassifications is None else here.misclassifications[finite],
+        evaluation.costs[mask],
+        None if evaluation.gradient is None else evaluation.gradient[mask],
+        None if evaluation.misclassifications is None else evaluation.misclassifications[mask],
     )
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What a step rule may ask of the problem, in the descent's own memory."""
+class _ProblemObjective:
+    """The objective that a step rule may ask, in the descent's workspace."""
 
     problem: Problem
     memory: Workspace
@@ -144,9 +162,9 @@ class _Asked:
         return self.problem.evaluate(weights, False, self.memory).costs
 
     def gradient(self, weights: Array) -> Array:
-        found = self.problem.evaluate(weights, True, self.memory).gradient
-        assert found is not None
-        return found.copy()
+        gradient_of_cost = self.problem.evaluate(weights, True, self.memory).gradient
+        assert gradient_of_cost is not None
+        return gradient_of_cost.copy()
 
     def hessian(self, weights: Array) -> Array:
-        return np.array([self.problem.hessian(one).matrix() for one in weights])
+        return np.array([self.problem.hessian(run_weights).matrix() for run_weights in weights])

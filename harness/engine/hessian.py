@@ -1,8 +1,8 @@
 """Second derivatives: as an operator on weights, as a matrix, and their largest eigenvalues.
 
-A cost is a sum over points, so its second derivative in the scores of one point is a block
-`(C, C)`; autograd gives all blocks in C passes, whatever the cost. Where the scores are linear in
-the weights, the Hessian times a vector is then two products with the points.
+A cost is a sum over points, so its second derivative in the scores of one point is a block `(C,
+C)`; autograd computes all blocks in C passes, for any cost. Where the scores are linear in the
+weights, the Hessian times a vector is then two products with the points.
 """
 
 from abc import ABC, abstractmethod
@@ -21,9 +21,10 @@ Array = NDArray[np.float64]
 # The largest eigenvalues of sphered points lie close together: to get 1e-12 with 20 vectors took
 # 5,901 products on the digits, and did not end on MNIST. A few restarts with 40 vectors bound the
 # work.
-FINE, COARSE, BASIS, RESTARTS = 1e-8, 1e-4, 40, 4
-LANCZOS = 80  # products: 41 on MNIST under three schemes, 160 where eigenvalues crowd together
-MATRIX_UP_TO = 200  # weights; beyond, Lanczos is quicker and needs less memory
+FINE_TOLERANCE, COARSE_TOLERANCE, KRYLOV_SIZE, RESTARTS = 1e-8, 1e-4, 40, 4
+# Products: 41 on MNIST under three schemes, 160 where eigenvalues crowd together.
+LANCZOS_PRODUCTS = 80
+MAX_MATRIX_WEIGHTS = 200  # weights; beyond, Lanczos is quicker and needs less memory
 
 
 def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]) -> Array:
@@ -35,23 +36,23 @@ def blocks(cost: Callable[[Any, Any], Any], scores: Array, targets: NDArray[Any]
     slopes = grad(lambda s: plain(s[None], targets)[0])
     # Zero times s is added so that a constant slope depends on s: autograd warns otherwise.
     pull_back, _ = make_vjp(lambda s: slopes(s) + 0 * s, scores)
-    found = np.empty((len(scores), *scores.shape))
+    second_derivatives = np.empty((len(scores), *scores.shape))
     row = np.zeros_like(scores)
     for c in range(len(scores)):
         row[c] = 1
-        found[c] = pull_back(row)
+        second_derivatives[c] = pull_back(row)
         row[c] = 0
-    return found
+    return second_derivatives
 
 
 class Effort(NamedTuple):
     """The work of second derivatives, in passes; one pass is the work of one run's gradient.
 
-    made: to find them. product: a Hessian-vector product. matrix: the Hessian as a matrix, None
-    where products are quicker. memory: bytes that are held at once.
+    setup: to compute the points' second derivatives. product: a Hessian-vector product. matrix: the
+    Hessian as a matrix, None where products are quicker. memory: bytes needed at once.
     """
 
-    made: float
+    setup: float
     product: float
     matrix: float | None
     memory: float
@@ -59,7 +60,9 @@ class Effort(NamedTuple):
     @property
     def largest(self) -> float:
         """The passes for the largest eigenvalue."""
-        return self.made + (LANCZOS * self.product if self.matrix is None else self.matrix)
+        return self.setup + (
+            LANCZOS_PRODUCTS * self.product if self.matrix is None else self.matrix
+        )
 
 
 def linear_effort(points: int, classes: int, width: int) -> Effort:
@@ -68,12 +71,12 @@ def linear_effort(points: int, classes: int, width: int) -> Effort:
     Counted in multiplications for each score. A gradient: two products with the points, and about
     100 for elementwise work. The blocks: about 500 a class, by autograd. A Hessian-vector product:
     two products with the points, and about 25 a class for the blocks. Measured on one thread, with
-    10 to 300 classes and 20 to 784 features: right within a factor of 2.
+    10 to 300 classes and 20 to 784 features: accurate within a factor of 2.
     """
     gradient = 2 * width + 100
-    small = classes * width <= MATRIX_UP_TO
+    small = classes * width <= MAX_MATRIX_WEIGHTS
     return Effort(
-        made=max(2, 500 / gradient) * classes,
+        setup=max(2, 500 / gradient) * classes,
         product=max(1, 25 * classes / gradient),
         matrix=width * (classes + 1) / 4 if small else None,
         memory=8.0 * points * (classes**2 + 20 * classes + width),
@@ -83,7 +86,7 @@ def linear_effort(points: int, classes: int, width: int) -> Effort:
 class Hessian(ABC):
     """The second derivatives of a mean cost at one model's weights.
 
-    A Problem of another model says what `shape`, `times`, `matrix` and `is_zero` are.
+    A Problem of another model defines `shape`, `times`, `matrix` and `is_zero`.
     """
 
     @property
@@ -94,7 +97,7 @@ class Hessian(ABC):
     @property
     @abstractmethod
     def is_zero(self) -> bool:
-        """Whether every second derivative is 0, as of a cost of flat pieces."""
+        """Whether every second derivative is 0, as for a piecewise linear cost."""
 
     @abstractmethod
     def times(self, direction: Array) -> Array:
@@ -112,52 +115,53 @@ class Hessian(ABC):
     @property
     def is_small(self) -> bool:
         """Whether the matrix is quicker than products."""
-        return self.size <= MATRIX_UP_TO
+        return self.size <= MAX_MATRIX_WEIGHTS
 
     def largest(self) -> float:
         """Return the largest eigenvalue: of the matrix where it is small, else by Lanczos.
 
-        Lanczos starts from a vector of its own seed, so that the number repeats.
+        Lanczos starts from a vector of a fixed seed, so that the number repeats.
         """
         return float(np.linalg.eigvalsh(self.matrix())[-1]) if self.is_small else self.lanczos()
 
     def near(self, start: Array) -> tuple[Array, Array]:
         """Return eigenvalues (k,), increasing, and unit eigenvectors (D, k), by 40 products.
 
-        Those of the Hessian on the Krylov space of a start (D,): `start, H start, H^2 start ..`
-        The largest are right to a few digits, and so is what the start has along small ones.
+        Those of the Hessian on the Krylov space of a start (D,): `start, H start, H^2 start ..` The
+        largest are accurate to a few digits, and so is the start's component along small ones.
         """
-        basis = np.zeros((self.size, min(BASIS, self.size)))
-        turned = np.zeros_like(basis)
-        new = start
+        basis = np.zeros((self.size, min(KRYLOV_SIZE, self.size)))
+        products = np.zeros_like(basis)
+        vector = start
         for k in range(basis.shape[1]):
             for _ in range(2):  # once leaves rounding, which products amplify
-                new = new - basis @ (basis.T @ new)
-            length = float(np.linalg.norm(new))
-            if length <= 1e-10 * np.linalg.norm(turned[:, k - 1] if k else start):
-                basis, turned = basis[:, :k], turned[:, :k]  # the space is whole
+                vector = vector - basis @ (basis.T @ vector)
+            length = float(np.linalg.norm(vector))
+            if length <= 1e-10 * np.linalg.norm(products[:, k - 1] if k else start):
+                basis, products = basis[:, :k], products[:, :k]  # the space is whole
                 break
-            basis[:, k] = new / length
-            turned[:, k] = new = self.times(basis[:, k].reshape(self.shape)).ravel()
-        values, mixed = np.linalg.eigh(basis.T @ turned)
-        return values, basis @ mixed
+            basis[:, k] = vector / length
+            products[:, k] = vector = self.times(basis[:, k].reshape(self.shape)).ravel()
+        values, combinations = np.linalg.eigh(basis.T @ products)
+        return values, basis @ combinations
 
     def lanczos(self) -> float:
         """Return the largest eigenvalue from Hessian-vector products alone.
 
-        To 1e-8 where some 160 products get there, else to 1e-4: eigenvalues that crowd together
-        at the top, as those of sphered points do, are not told apart, nor need they be.
+        To 1e-8 where some 160 products suffice, else to 1e-4: eigenvalues that crowd together at
+        the top, as those of sphered points do, are not distinguished, and need not be.
         """
         from scipy.sparse.linalg import ArpackNoConvergence
 
         if self.is_zero:
             return 0.0
         try:
-            return self._eigsh(FINE, RESTARTS)
+            return self._eigsh(FINE_TOLERANCE, RESTARTS)
         except ArpackNoConvergence:
-            return self._eigsh(COARSE, 4 * RESTARTS)
+            return self._eigsh(COARSE_TOLERANCE, 4 * RESTARTS)
 
     def _eigsh(self, tolerance: float, restarts: int) -> float:
+        """Return the largest eigenvalue by ARPACK."""
         from scipy.sparse.linalg import LinearOperator, eigsh
 
         operator = LinearOperator(
@@ -165,25 +169,25 @@ class Hessian(ABC):
             matvec=lambda v: self.times(v.reshape(self.shape)).ravel(),
             dtype=np.float64,
         )
-        found = eigsh(
+        eigenvalues = eigsh(
             operator,
             k=1,
             which="LA",
             v0=np.random.default_rng(0).standard_normal(self.size),
-            ncv=min(BASIS, self.size),
+            ncv=min(KRYLOV_SIZE, self.size),
             tol=tolerance,
             maxiter=restarts,
             return_eigenvectors=False,
             rng=0,
         )
-        return float(found[0])
+        return float(eigenvalues[0])
 
 
 @dataclass(frozen=True)
 class LinearHessian(Hessian):
     """The Hessian of a cost of linear scores, as an operator on weights `(C, N + 1)`.
 
-    x: points (P, N). second: `(C, C, P)`, from `blocks`. l2 adds `2 l2`, one number, one a
+    x: points (P, N). second: `(C, C, P)`, from `blocks`. l2 adds `2 l2`: one number, one for each
     feature `(N,)` or a matrix `(N, N)`, not on the bias.
     """
 
@@ -204,10 +208,10 @@ class LinearHessian(Hessian):
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(C, N + 1)`."""
         scores = direction[:, 1:] @ self.x.T + direction[:, :1]
-        turned = np.einsum("cdp,dp->cp", self.second, scores) / len(self.x)
+        score_products = np.einsum("cdp,dp->cp", self.second, scores) / len(self.x)
         product = np.empty_like(direction)
-        product[:, 0] = turned.sum(axis=1)
-        product[:, 1:] = turned @ self.x + 2 * weighted(self.l2, direction[:, 1:])
+        product[:, 0] = score_products.sum(axis=1)
+        product[:, 1:] = score_products @ self.x + 2 * weighted(self.l2, direction[:, 1:])
         return product
 
     def matrix(self) -> Array:
@@ -218,8 +222,8 @@ class LinearHessian(Hessian):
             points = np.insert(self.x[block], 0, 1, axis=1)
             for c in range(classes):
                 for d in range(c + 1):
-                    curved = self.second[c, d, block][:, None]
-                    hessian[c, :, d] += (points * curved).T @ points
+                    weights = self.second[c, d, block][:, None]
+                    hessian[c, :, d] += (points * weights).T @ points
         hessian /= len(self.x)
         for c in range(classes):
             for d in range(c):
@@ -228,20 +232,20 @@ class LinearHessian(Hessian):
 
 
 def weighted(l2: float | Array, slopes: NDArray[Any]) -> NDArray[Any]:
-    """Return slopes `(.., N)` times an l2: one number, one a feature `(N,)`, or a matrix."""
+    """Return slopes `(.., N)` times an l2: one number, one for each feature `(N,)`, or a matrix."""
     return np.asarray(slopes @ l2 if np.ndim(l2) == 2 else l2 * slopes)
 
 
 def with_penalty(matrix: Array, l2: float | Array, shape: tuple[int, ...]) -> Array:
-    """Return a Hessian `(D, D)`, changed in place, with that of a penalty: `2 l2`, 0 for a bias.
+    """Return a Hessian `(D, D)`, changed in place, plus that of a penalty: `2 l2`, 0 for a bias.
 
-    l2: one number, one a feature `(N,)`, or a matrix `(N, N)`, the same for every class.
+    l2: one number, one for each feature `(N,)`, or a matrix `(N, N)`, the same for every class.
     """
     classes, width = shape
-    curved = 2 * np.asarray(l2, dtype=np.float64)
-    if curved.ndim < 2:
-        curved = np.diag(np.broadcast_to(curved, (width - 1,)))
+    penalty = 2 * np.asarray(l2, dtype=np.float64)
+    if penalty.ndim < 2:
+        penalty = np.diag(np.broadcast_to(penalty, (width - 1,)))
     for first in range(1, classes * width, width):
         slopes = slice(first, first + width - 1)
-        matrix[slopes, slopes] += curved
+        matrix[slopes, slopes] += penalty
     return matrix

@@ -1,4 +1,4 @@
-"""Where a descent is on its way: arrays from which it goes on with the very same numbers."""
+"""Checkpoint state of a descent: resuming from it reproduces the run bit for bit."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 class Checkpoint(Protocol):
-    """What keeps a long descent now and then; the engine knows no more of it.
+    """The storage of checkpoints, as the engine sees it.
 
-    spent: the seconds that the descent had taken where it goes on.
+    spent: the seconds that the descent had taken before it was resumed.
     """
 
     spent: float
@@ -22,21 +22,22 @@ class Checkpoint(Protocol):
     def due(self) -> bool:
         """Return whether it is time to save."""
 
-    def save(self, parts: Mapping[str, Array]) -> None:
-        """Keep these arrays in place of those before."""
+    def save(self, arrays: Mapping[str, Array]) -> None:
+        """Save these arrays, replacing those saved before."""
 
     def resume(self, read: Callable[[Mapping[str, Array]], T]) -> T | None:
-        """Return what `read` makes of the arrays that are kept.
+        """Return the value that `read` returns for the saved arrays.
 
-        None where there are none, or where `read` refuses them by a ValueError or a KeyError.
+        None where nothing is saved, or where `read` refuses the arrays by a ValueError or a
+        KeyError.
         """
 
 
 class Midway(NamedTuple):
-    """What a descent has before it evaluates iteration k.
+    """The state of a descent before it evaluates iteration k.
 
-    alive: `(left,)`, the numbers of the runs that are left; weights: theirs, `(left, *shape)`;
-    state: the step rule's.
+    alive: `(left,)`, the indices of the remaining runs; weights: theirs, `(left, *shape)`; state:
+    the step rule's.
     """
 
     k: int
@@ -45,8 +46,8 @@ class Midway(NamedTuple):
     state: tuple[Array, ...]
 
 
-class Growing:
-    """What is known of R runs while they descend.
+class GrowingHistories:
+    """The histories of R runs while they descend.
 
     cost, misclassifications: each `(R, K + 1)` or None, of the training and of the test points.
     diverged_at: `(R,)`. final: the last finite weights, `(R, *shape)`.
@@ -64,82 +65,92 @@ class Growing:
         self.last = last
         self.memory: Workspace = {}  # of the test points' evaluation
 
-    def write(self, k: int, alive: NDArray[np.int64], here: Evaluation, weights: Array) -> None:
-        """Write iteration k of the runs that are left: what their training points gave."""
+    def write(
+        self, k: int, alive: NDArray[np.int64], evaluation: Evaluation, weights: Array
+    ) -> None:
+        """Record iteration k of the remaining runs, on the training and the test points."""
         self.final[alive] = weights
         test = self.problems[1]
-        there = test.evaluate(weights, False, self.memory) if test and len(alive) else None
-        for histories, part in ((self.train, here), (self.test, there)):
-            if part is None:
+        test_evaluation = (
+            test.evaluate(weights, False, self.memory) if test and len(alive) else None
+        )
+        for histories, evaluated in ((self.train, evaluation), (self.test, test_evaluation)):
+            if evaluated is None:
                 continue
-            for history, values in zip(histories, (part.costs, part.misclassifications)):
+            for history, values in zip(histories, (evaluated.costs, evaluated.misclassifications)):
                 if history is not None:
                     history[alive, k] = values
 
-    def parts(self, now: Midway) -> dict[str, Array]:
-        """Return all that the descent goes on from, however much of iteration k is written."""
+    def to_arrays(self, midway: Midway) -> dict[str, Array]:
+        """Return all that the descent resumes from, however much of iteration k is recorded."""
         return {
             "problems": np.array(self._problems),
-            "iteration": np.array(now.k),
-            "diverged_at": np.where(self.diverged_at < now.k, self.diverged_at, -1),
+            "iteration": np.array(midway.k),
+            "diverged_at": np.where(self.diverged_at < midway.k, self.diverged_at, -1),
             "final": self.final,
-            "weights": now.weights,
-            **{name: history[:, : now.k] for name, history in self._histories()},
-            **{f"state/{number}": part for number, part in enumerate(now.state)},
+            "weights": midway.weights,
+            **{name: history[:, : midway.k] for name, history in self._histories()},
+            **{f"state/{number}": array for number, array in enumerate(midway.state)},
         }
 
-    def read(self, parts: Mapping[str, Array]) -> Midway:
-        """Take over what `parts` has returned; return where the descent goes on.
+    def read(self, arrays: Mapping[str, Array]) -> Midway:
+        """Restore the arrays that `to_arrays` returned; return where the descent resumes.
 
-        Raises ValueError or KeyError, with nothing taken over, for those of another descent.
+        Raises ValueError or KeyError, with nothing restored, for those of another descent.
         """
-        k, ended = int(parts["iteration"]), parts["diverged_at"]
-        _check("problems", str(parts["problems"]) == self._problems)
+        k, diverged_at = int(arrays["iteration"]), arrays["diverged_at"]
+        _check("problems", str(arrays["problems"]) == self._problems)
         _check("iteration", 0 < k <= self.last)
-        _alike("diverged_at", ended, self.diverged_at)
-        _check("diverged_at", bool(np.all((ended >= -1) & (ended < k))))
-        alive = np.flatnonzero(ended == -1)
+        _check_array("diverged_at", diverged_at, self.diverged_at)
+        _check("diverged_at", bool(np.all((diverged_at >= -1) & (diverged_at < k))))
+        alive = np.flatnonzero(diverged_at == -1)
         _check("diverged_at", len(alive) > 0)
-        _alike("final", parts["final"], self.final)
-        _alike("weights", parts["weights"], self.final[alive])
-        count = sum(name.startswith("state/") for name in parts)
-        state = tuple(parts[f"state/{number}"] for number in range(count))
-        for part in state:
-            _check("state", part.dtype.kind in "biuf" and part.shape[:1] == alive.shape)
+        _check_array("final", arrays["final"], self.final)
+        _check_array("weights", arrays["weights"], self.final[alive])
+        count = sum(name.startswith("state/") for name in arrays)
+        state = tuple(arrays[f"state/{number}"] for number in range(count))
+        for array in state:
+            _check("state", array.dtype.kind in "biuf" and array.shape[:1] == alive.shape)
         for name, history in self._histories():
-            _alike(name, parts[name], history[:, :k])
-        left = {name: parts[name][alive] for name, _ in self._histories()}
-        left |= {"final": parts["final"], "weights": parts["weights"]}
-        left |= {f"state/{number}": part for number, part in enumerate(state)}
-        for name, part in left.items():  # of runs that are left: a descent retires the others
-            _check(name, bool(np.isfinite(part).all()))
+            _check_array(name, arrays[name], history[:, :k])
+        alive_arrays = {name: arrays[name][alive] for name, _ in self._histories()}
+        alive_arrays |= {"final": arrays["final"], "weights": arrays["weights"]}
+        alive_arrays |= {f"state/{number}": array for number, array in enumerate(state)}
+        for (
+            name,
+            array,
+        ) in alive_arrays.items():  # of runs that are left: a descent retires the others
+            _check(name, bool(np.isfinite(array).all()))
         for name, history in self._histories():
-            history[:, :k] = parts[name]
-        self.diverged_at, self.final = ended.copy(), parts["final"].copy()
-        return Midway(k, alive, parts["weights"], state)
+            history[:, :k] = arrays[name]
+        self.diverged_at, self.final = diverged_at.copy(), arrays["final"].copy()
+        return Midway(k, alive, arrays["weights"], state)
 
     @property
     def _problems(self) -> str:
-        """Name what is descended: the weights of one mean nothing to another."""
+        """The names of the problems' types: the weights of one mean nothing to another."""
         return " ".join(type(_innermost(problem)).__name__ for problem in self.problems)
 
     def _histories(self) -> Iterator[tuple[str, NDArray[np.float64]]]:
+        """Yield the histories that there are, each with its name in a checkpoint."""
         for number, history in enumerate((*self.train, *self.test)):
             if history is not None:
                 yield f"history/{number}", history
 
 
 def _innermost(problem: Any) -> Any:
-    """Return what a Problem wraps at last: wrappers change rounding alone."""
+    """Return the Problem inside all wrappers, which change rounding alone."""
     while hasattr(problem, "inner"):
         problem = problem.inner
     return problem
 
 
 def _check(name: str, holds: bool) -> None:
+    """Raise ValueError unless a condition on a saved array holds."""
     if not holds:
         raise ValueError(f"{name} is not that of this descent")
 
 
-def _alike(name: str, found: Array, wanted: Array) -> None:
-    _check(name, found.shape == wanted.shape and found.dtype == wanted.dtype)
+def _check_array(name: str, array: Array, expected: Array) -> None:
+    """Raise ValueError unless a saved array has the expected shape and type."""
+    _check(name, array.shape == expected.shape and array.dtype == expected.dtype)

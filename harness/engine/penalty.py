@@ -1,8 +1,8 @@
-"""Whose weights an l2 penalty is put on: those of the transformed features, or of the features.
+"""The weights that an l2 penalty is on: those of the transformed features, or of the features.
 
-On the transformed weights w every scheme minimizes another function. A scheme `z = A x + b` gives
-the feature weights `A' w`, so that a penalty on them is `l2 w A A' w'`, and all affine schemes
-that keep every direction minimize the same.
+On the transformed weights w every scheme minimizes another function. A scheme `z = A x + b` has the
+feature weights `A' w`, so that a penalty on them is `l2 w A A' w'`, and all affine schemes that
+keep every direction minimize the same function.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ TRANSFORMED, FEATURES = L2_IN
 
 
 def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
-    """Raise `UserError` for an unknown place, and for a scheme that has no feature weights."""
+    """Raise `UserError` for an unknown choice, and for a scheme without feature weights."""
     check("cost.l2_in", l2_in)
     if l2 and l2_in == FEATURES and find_affine_traits(scheme) is None:
         raise UserError(
@@ -29,14 +29,14 @@ def check_penalty(l2: float, l2_in: str, scheme: Any) -> None:
 
 
 def penalty_of(l2: float, l2_in: str, scheme: Any, dtype: Any) -> float | NDArray[Any]:
-    """Return the l2 of the transformed weights: one number, one a feature `(M,)`, or `(M, M)`.
+    """Return the l2 of the transformed weights: one number, one for each `(M,)`, or `(M, M)`.
 
     scheme: fitted.
     """
     if not l2 or l2_in == TRANSFORMED:
         return l2
-    found = find_affine_map(scheme)
-    assert found is not None
-    matrix = found.matrix
+    affine_map = find_affine_map(scheme)
+    assert affine_map is not None
+    matrix = affine_map.matrix
     square = matrix**2 if matrix.ndim == 1 else matrix @ matrix.T
     return np.asarray(l2 * square).astype(dtype)

@@ -1,4 +1,4 @@
-"""The map of a scheme on the points of a problem, for an optimizer that steps by it."""
+"""Fit an optimizer's scheme on the points of a problem, for steps preconditioned by its map."""
 
 from copy import deepcopy
 
@@ -13,10 +13,10 @@ from normbench.optimizers import Optimizer
 
 
 def with_map(optimizer: Optimizer, problem: Problem) -> Optimizer:
-    """Return an optimizer that knows its scheme's map on the points of a problem.
+    """Return an optimizer with its scheme's map on the points of a problem.
 
-    One without a scheme is returned as it is. Raises `UserError` where the scheme is not affine, or
-    the points are not in memory.
+    An optimizer without a scheme is returned unchanged. Raises `UserError` where the scheme is not
+    affine, or the points are not in memory.
     """
     if optimizer.scheme is None:
         return optimizer
@@ -39,14 +39,14 @@ def _map_on_ones_and(points: Array, optimizer: Optimizer) -> Array:
     if declared is not None:
         matrix, offset = declared.matrix, declared.offset
     else:
-        found = probed.probe(scheme, points, z)
-        if found is None:
+        probed_map = probed.probe(scheme, points, z)
+        if probed_map is None:
             raise UserError(
                 f"optimizer.scheme={type(scheme).__name__}: is not affine, so it has no "
                 "preconditioner; take one that centres, scales or rotates, such as pca_sphere"
             )
-        matrix, offset = found.matrix, found.image - found.matrix @ found.centre
+        matrix, offset = probed_map.matrix, probed_map.image - probed_map.matrix @ probed_map.centre
     matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
-    whole = np.zeros((matrix.shape[1] + 1, matrix.shape[0] + 1))
-    whole[0, 0], whole[0, 1:], whole[1:, 1:] = 1.0, offset, matrix.T
-    return whole
+    extended_map = np.zeros((matrix.shape[1] + 1, matrix.shape[0] + 1))
+    extended_map[0, 0], extended_map[0, 1:], extended_map[1:, 1:] = 1.0, offset, matrix.T
+    return extended_map

@@ -30,7 +30,7 @@ QUIET = partial(np.errstate, over="ignore", invalid="ignore", divide="ignore")  
 
 
 class Evaluation(NamedTuple):
-    """What one pass over the points gives, for each of R runs.
+    """The result of one pass over the points, for each of R runs.
 
     costs: `(R,)`, mean over points. gradient: `(R, *shape)`, or None. misclassifications: `(R,)`,
     or None for real targets.
@@ -42,9 +42,9 @@ class Evaluation(NamedTuple):
 
 
 class Problem(Protocol):
-    """A cost of a model's weights on points, with the traits that others may rely on.
+    """A cost of a model's weights on points, with traits that callers may rely on.
 
-    convex: the cost is convex in the weights. linear: this problem with its parts, where scores are
+    convex: the cost is convex in the weights. linear: this problem as a `Linear`, where scores are
     linear in the weights, else None. full_batch: the optimizer steps along the gradient of the cost
     that `evaluate` returns; otherwise along that of `gradient`.
     """
@@ -63,7 +63,7 @@ class Problem(Protocol):
 
     @property
     def linear(self) -> "Linear | None":
-        """The same problem with the parts of a linear model, None where it is not linear."""
+        """The same problem as a `Linear`, None where it is not linear."""
 
     @property
     def full_batch(self) -> bool:
@@ -74,7 +74,8 @@ class Problem(Protocol):
     ) -> Evaluation:
         """Return costs, gradients and counts at weights `(R, *shape)`, for the record.
 
-        workspace: memory to work in; whoever evaluates often passes the same dictionary again.
+        workspace: memory to work in; a caller that evaluates often passes the same dictionary
+        again.
         """
 
     def gradient(self, weights: Array, k: int, workspace: Workspace | None = None) -> Array:
@@ -85,14 +86,14 @@ class Problem(Protocol):
 
     @property
     def effort(self) -> Effort:
-        """The work of `hessian` and of what it returns."""
+        """The work of `hessian` and of its products."""
 
     def scores(self, weights: Array, x: Array) -> Array:
         """Return the scores (C, p) of points x (p, N) under the weights of one model."""
 
 
 class Linear(Problem, Protocol):
-    """A Problem of scores `s = w0 + x w`: the parts that theory and measures may rely on."""
+    """A Problem of scores `s = w0 + x w`, with the attributes that theory and measures rely on."""
 
     @property
     def cost(self) -> Cost:
@@ -112,23 +113,23 @@ class Linear(Problem, Protocol):
 
     @property
     def l2(self) -> float | Array:
-        """The penalty: one number, one a feature `(N,)`, or a matrix `(N, N)`."""
+        """The penalty: one number, one for each feature `(N,)`, or a matrix `(N, N)`."""
 
     @property
     def surrogate(self) -> Surrogate:
         """The points' mean and covariance, as rows that second-order statistics read."""
 
     def on(self, points: Rows, l2: float | Array) -> "Linear":
-        """Return the same cost on other points of the same targets, with another penalty."""
+        """Return the same cost on other points with the same targets, with another penalty."""
 
 
 @dataclass(frozen=True)
 class Objective:
     """A cost on points x (P, N) with targets (P,): scores `s = w0 + x w`, the mean over points.
 
-    The weights of a model are `(C, N + 1)`, bias first. `classify` says whether misclassified
-    points are counted. `l2` adds `sum l2 w^2`, not on the bias: one number, or one a feature
-    `(N,)`; a matrix `(N, N)` adds `w l2 w'`. This is the plain way, every point at once;
+    The weights of a model are `(C, N + 1)`, bias first. `classify`: misclassified points are
+    counted. `l2` adds `sum l2 w^2`, not on the bias: one number, or one for each feature `(N,)`; a
+    matrix `(N, N)` adds `w l2 w'`. This is the reference implementation, on all points at once;
     `engine.fast` has quicker ones.
     """
 
@@ -141,7 +142,7 @@ class Objective:
 
     @property
     def traits(self) -> Traits:
-        """What the cost declares of itself."""
+        """The traits that the cost declares."""
         return traits(self.cost)
 
     @property
@@ -151,7 +152,7 @@ class Objective:
 
     @property
     def convex(self) -> bool:
-        """Whether the cost is convex: of linear scores, whether it is in the scores."""
+        """Whether the cost is convex: with linear scores, whether it is convex in the scores."""
         return self.traits.convex
 
     @property
@@ -161,7 +162,7 @@ class Objective:
 
     @property
     def full_batch(self) -> bool:
-        """True: every step takes all points."""
+        """True: every step uses all points."""
         return True
 
     @property
@@ -204,7 +205,7 @@ class Objective:
     def mean(
         self, weights: Array, costs: Array, gradient: Array | None, counts: Counts | None
     ) -> Evaluation:
-        """Return sums over the points as means, with the penalty."""
+        """Return sums over the points as means, plus the penalty."""
         slopes, points = weights[:, :, 1:], len(self.targets)
         costs = costs / points
         penalized = isinstance(self.l2, np.ndarray) or self.l2 > 0
@@ -218,7 +219,7 @@ class Objective:
 
     @property
     def effort(self) -> Effort:
-        """What `hessian` and what is asked of it take."""
+        """The work of `hessian` and of its products."""
         return linear_effort(len(self.targets), *self.shape)
 
     def hessian(self, weights: Array) -> Hessian:
@@ -253,5 +254,5 @@ def linear_hessian(
 
 
 def cast_targets(targets: Array, dtype: Any) -> Array:
-    """Return targets in the type of the points; class indices stay as they are."""
+    """Return targets in the type of the points; class indices stay unchanged."""
     return targets.astype(dtype, copy=False) if targets.dtype.kind == "f" else targets

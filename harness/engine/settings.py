@@ -1,4 +1,4 @@
-"""The settings of a descent, checked by the table where they come in."""
+"""The settings of a descent, checked against the table of settings."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -7,24 +7,23 @@ from normbench import settings
 from normbench.datasets.values import FLOAT64_BYTES, UserError, refuse_larger, spell_setting
 from normbench.settings import DRAWN, default
 
-HISTORIES = 4  # of a run: costs and counts, of the training and of the test points
+HISTORIES_PER_RUN = 4  # of a run: costs and counts, of the training and of the test points
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the runs of one job start, step and end; every field is checked when it is made.
+    """How the runs of one job start, step and end; every field is checked on construction.
 
     step_sizes: distinct positive numbers. iterations: steps after the start. start: `zeros`,
     `normal` (start_scale times a standard normal, the same weights under every scheme),
     `same_function` (the same function under every affine scheme: see `engine.start`), or weights,
-    bias first (one list, or one a class). starts: how many starts. seed: of the starts. shadows:
-    runs that may be chaotic are descended once more. refine: `auto`, true or false: step sizes
-    between those of the grid. theory: `auto` (what costs no more than the descent), `full` or
-    `none`. shown_step: the step size whose run stands for its scheme, one of step_sizes; None for
+    bias first (one list, or one for each class). starts: how many starts. seed: of the starts.
+    shadows: runs that may be chaotic are descended once more. refine: `auto`, true or false: step
+    sizes between those of the grid. theory: `auto` (what costs no more than the descent), `full` or
+    `none`. shown_step: the step size whose run represents its scheme, one of step_sizes; None for
     the best. shown_point: the training point, from 0, that `record=[components]` builds up. draws:
-    the seeds that drew the data:
-    another draw has other starts; zeros change nothing. fold: make no copy of the points under the
-    scheme; the numbers are the same to rounding. Raises `UserError`.
+    the seeds that drew the data: another draw has other starts; zeros change nothing. fold: make no
+    copy of the points under the scheme; the numbers are the same to rounding. Raises `UserError`.
     """
 
     step_sizes: tuple[float, ...]
@@ -49,7 +48,7 @@ class Settings:
                 value = settings.check(field.name, getattr(self, field.name))
                 object.__setattr__(self, field.name, value)
         if self.shown_step not in (None, *self.step_sizes):
-            tried = ", ".join(f"{known:g}" for known in self.step_sizes)
+            tried = ", ".join(f"{step_size:g}" for step_size in self.step_sizes)
             raise UserError(
                 f"shown_step={self.shown_step:g}: is not one of step_sizes; choose of {tried}"
             )
@@ -57,12 +56,13 @@ class Settings:
         refuse_larger(
             f"iterations={self.iterations}, starts={self.starts}, "
             f"{len(self.step_sizes)} step_sizes",
-            HISTORIES * FLOAT64_BYTES * runs * (self.iterations + 1),
+            HISTORIES_PER_RUN * FLOAT64_BYTES * runs * (self.iterations + 1),
             "choose fewer",
         )
         if self.starts > 1 and self.start not in DRAWN:
             raise UserError(
                 f"starts={self.starts}: {spell_setting('start', self.start)} is the same start "
-                f"every time; use {' or '.join(spell_setting('start', drawn) for drawn in DRAWN)} "
+                "every time; use "
+                f"{' or '.join(spell_setting('start', random_start) for random_start in DRAWN)} "
                 "with several starts"
             )

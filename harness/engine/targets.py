@@ -1,4 +1,4 @@
-"""The targets of a data set as its cost takes them."""
+"""Encode the targets of a data set as its cost takes them."""
 
 from typing import Any
 
@@ -24,24 +24,24 @@ def check_cost(cost: Any, name: str, task: str, classes: int, shape: tuple[int, 
         return
     remedy = REMEDIES[task]
     if task == "regression" or (classes and tasks == ("regression",)):
-        other = "classes" if task == "regression" else "regression"
-        remedy += f" (or, where a file's targets are meant so, dataset.task={other})"
+        other_task = "classes" if task == "regression" else "regression"
+        remedy += f" (or, where a file's targets are meant so, dataset.task={other_task})"
     points, features = shape
     if points < features:
         remedy += (
             f"; {name} has {points} points of {features} features: "
             "of a csv file with one point per column, dataset.points_in=columns"
         )
-    told = getattr(cost, "__name__", str(cost))
-    several = f", {classes} classes" if classes else ""
+    cost_name = getattr(cost, "__name__", str(cost))
+    class_count = f", {classes} classes" if classes else ""
     raise UserError(
-        f"cost={told}: does not fit the targets of {name} ({task}{several}); "
+        f"cost={cost_name}: does not fit the targets of {name} ({task}{class_count}); "
         f"it is for {' and '.join(tasks)} targets; use {remedy}"
     )
 
 
 def check_curvature(cost: Any) -> None:
-    """Raise `UserError` for a cost that an optimizer of second derivatives cannot step by."""
+    """Raise `UserError` for a cost without second derivatives, which some optimizers divide by."""
     if traits(cost).piecewise == "linear":
         raise UserError(
             f"cost={getattr(cost, '__name__', cost)}: is made of linear pieces, whose second "
@@ -51,7 +51,7 @@ def check_curvature(cost: Any) -> None:
 
 
 def scores_of(traits: Traits, classes: int) -> int:
-    """Return the scores a point C that a cost takes; classes: 0 for real targets."""
+    """Return the number C of scores a point that a cost takes; classes: 0 for real targets."""
     per_class = traits.score_per_class
     if classes and (per_class or (per_class is None and classes > 2)):
         return classes

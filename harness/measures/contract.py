@@ -22,7 +22,7 @@ from normbench.theory.analysis import Theory
 from normbench.theory.budget import Work
 from normbench.theory.directions import AtStart
 from normbench.theory.minimum import Minimum
-from normbench.theory.shared import OfPoints
+from normbench.theory.shared import PointsCache
 from normbench.verdicts import convergence, judging
 from normbench.verdicts.judging import Bench, Shadows, Step
 from normbench.verdicts.search import Search
@@ -191,7 +191,7 @@ class Finished:
     dataset: Dataset
     scheme: Any
     z: Rows
-    known: OfPoints
+    known: PointsCache
     descended: Descended | None = None
     elsewhere: Callable[[Dataset, float], Histories] | None = None
     shown: int = 0

@@ -67,7 +67,7 @@ def _lost(facts: Facts, scheme: Any) -> int:
 
 
 def _applies(made: Finished) -> bool:
-    return made.descent.theory.more and made.dataset.x.shape[1] < spectra.MOST_FEATURES
+    return made.descent.theory.may_grow and made.dataset.x.shape[1] < spectra.MAX_SPECTRUM_FEATURES
 
 
 def _work(made: Finished) -> Work:

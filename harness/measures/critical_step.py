@@ -18,7 +18,9 @@ def take(made: Finished) -> Findings:
         parts = (len(step_sizes), len(here.start))
         costs = found.cost.reshape(*parts, -1)
         diverged_at = found.diverged_at.reshape(parts)
-        return [here.bench.together(*runs)[0].fails for runs in zip(costs, diverged_at, step_sizes)]
+        return [
+            here.bench.judge_starts(*runs)[0].fails for runs in zip(costs, diverged_at, step_sizes)
+        ]
 
     threshold = here.theory.threshold
     known = threshold and np.isfinite(threshold)

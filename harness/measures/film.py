@@ -194,7 +194,7 @@ def _theory(problem: Linear, into: Array, x: Array, start: Array) -> Theory:
 
 def _condition(theory: Theory) -> float:
     found = theory.spectrum
-    return found.condition_number if found is not None and found.whole else float("nan")
+    return found.condition_number if found is not None and found.is_complete else float("nan")
 
 
 def _most(scene: Scene) -> int:

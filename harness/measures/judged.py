@@ -8,9 +8,9 @@ from normbench.engine.rounds import Rounds
 from normbench.engine.settings import Settings
 from normbench.measures.contract import Array, Descended, named, shadows_of
 from normbench.optimizers import Optimizer
-from normbench.theory.analysis import least, theorize
+from normbench.theory.analysis import find_least_cost, theorize
 from normbench.theory.budget import Budget, allowance
-from normbench.theory.shared import OfPoints
+from normbench.theory.shared import PointsCache
 from normbench.verdicts import judging
 from normbench.verdicts.convergence import Rules, sensitivity
 from normbench.verdicts.judging import Bench
@@ -26,7 +26,7 @@ def judged(
     start: Array,
     rounds: Rounds,
     histories: Histories,
-    known: OfPoints,
+    known: PointsCache,
     seconds: tuple[float, float],
 ) -> tuple[Descended, Budget | None]:
     """Return what a descent came to, and the budget that is left for more theory.
@@ -42,7 +42,7 @@ def judged(
     theory = theorize(train, start[0], budget)
     lowest = _lowest(histories, float(np.finfo(start.dtype).eps))
     proof = _without_mistake(histories)
-    found = least(train, known, lowest, settings.theory, passes, proof)
+    found = find_least_cost(train, known, lowest, settings.theory, passes, proof)
     steps_made = int(np.isfinite(histories.cost).sum()) - len(histories.cost)
     zero = train.evaluate(np.zeros_like(start[:1]), with_gradient=False)
     bench = Bench(
@@ -59,7 +59,7 @@ def judged(
         *(named(histories), histories.diverged_at, settings.step_sizes, bench),
         shadows_of(histories, bench),
     )
-    best, chosen = judging.shown(steps, settings.shown_step)
+    best, chosen = judging.find_shown_step(steps, settings.shown_step)
     parts = (settings, search, start, rounds, histories, theory, found, bench, steps, best, chosen)
     return Descended(train, optimizer, *parts), budget
 

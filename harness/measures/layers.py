@@ -13,7 +13,7 @@ import numpy as np
 from normbench import names
 from normbench.measures.contract import Array, Descended, Findings, Finished, Measure
 from normbench.theory.budget import Work
-from normbench.theory.directions import DENSE
+from normbench.theory.directions import MAX_DENSE_WEIGHTS
 
 MOST = 500  # iterations whose layers are measured
 TOGETHER = 10_000_000  # scores that are held at once
@@ -21,7 +21,10 @@ NO_CURVATURE = "the cost has no curvature at the start"
 NOT_CONVEX = "the cost curves down along some direction of the start"
 STILL = "no step was made"
 GRIDLESS = "the optimizer finds its own step sizes"
-MANY = f"more than {DENSE} weights, and their Hessian is no multiple of the points' Gram matrix"
+MANY = (
+    f"more than {MAX_DENSE_WEIGHTS} weights, and their Hessian is no multiple of the points' Gram "
+    "matrix"
+)
 
 
 def take(made: Finished) -> Findings:
@@ -72,7 +75,7 @@ def reason_against(here: Descended) -> str:
 
 
 def _is_exact(here: Descended) -> bool:
-    return here.theory.exact and here.plain and here.at_start.kind is not None
+    return here.theory.exact and here.plain and here.at_start.uniform_curvature is not None
 
 
 def _along(made: Finished, weights: Array) -> Array:

@@ -79,8 +79,8 @@ def _applies(made: Finished) -> bool:
         and here.plain
         and bool(here.theory.threshold)
         and here.theory.spectrum is not None
-        and here.theory.spectrum.whole
-        and here.theory.spectrum.condition_number <= spectra.PREDICTED
+        and here.theory.spectrum.is_complete
+        and here.theory.spectrum.condition_number <= spectra.MAX_PREDICTED_CONDITION
     )
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from normbench import names
 from normbench.engine.descent import Leave
 from normbench.measures.contract import Descended, Findings, Finished, Measure
-from normbench.theory.budget import SMALL
+from normbench.theory.budget import FREE_PRODUCTS
 from normbench.verdicts import refinement
-from normbench.verdicts.convergence import apart
+from normbench.verdicts.convergence import shadow_tolerance
 from normbench.verdicts.judging import Step, fastest
 from normbench.verdicts.refinement import Fewest
 
@@ -125,7 +125,7 @@ class _Finer:
         if known is not None and not self.here.bench.points:
             first = self.here.steps[known].metrics[names.reached(target).key]
         missing = sum(number not in self.tried for number in coarse)
-        fine = 2 * refinement.AROUND * first + 4 * (iterations - first)
+        fine = 2 * refinement.FINE_RADIUS * first + 4 * (iterations - first)
         spent = self.here.rounds.passes - self.made
         return spent + (2 * missing * first + fine) * len(self.here.start)
 
@@ -135,7 +135,7 @@ class _Finer:
         The latter for the first target and for the one that is reported first.
         """
         points = len(self.here.train.linear.targets) if self.here.train.linear else np.inf
-        small = SMALL / (4 * points * self.here.start[0].size)  # as of theory's budget
+        small = FREE_PRODUCTS / (4 * points * self.here.start[0].size)  # as of theory's budget
         return max(self.grid, small) if target in (self.order[0], ORDER[0]) else self.grid
 
     def _arrivals(self, coarse: list[int], target: str) -> dict[float, float]:
@@ -149,9 +149,11 @@ class _Finer:
             self._descend(missing)
             return self._known(coarse, target)
         if missing:
-            gap = apart(float(here.histories.cost[0, 0]), here.bench.minimum, here.bench.epsilon)
+            gap = shadow_tolerance(
+                float(here.histories.cost[0, 0]), here.bench.minimum, here.bench.epsilon
+            )
             known = min(counts.values(), default=np.inf)
-            first = refinement.First(known, gap, *self._parts(len(missing), target))
+            first = refinement.FirstArrival(known, gap, *self._parts(len(missing), target))
             here.rounds.scout([refinement.step_size_of(number) for number in missing], first)
             counts |= dict(zip(missing, first.counts().tolist()))
         return counts
@@ -215,7 +217,7 @@ def _on_grid(
     best = _first({number: counts[number] for number in grid})
     if np.isinf(counts[best]):
         return None
-    found = refinement.with_range(counts[best], best, counts)
+    found = refinement.bound_iterations(counts[best], best, counts)
     return found._replace(step_size=grid[best].step_size)
 
 

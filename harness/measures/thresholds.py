@@ -26,10 +26,10 @@ def take(made: Finished) -> Findings:
     notes = []
     if found.spectrum is not None:
         metrics[names.SPECTRUM_LARGEST.key] = found.spectrum.largest
-        if found.spectrum.whole and not found.spectrum.lost:
+        if found.spectrum.is_complete and not found.spectrum.lost:
             metrics[names.CONDITION.key] = found.spectrum.condition_number
             metrics[names.RANK.key] = found.spectrum.rank
-        elif found.spectrum.whole:
+        elif found.spectrum.is_complete:
             metrics[names.CONDITION_LIMIT.key] = found.spectrum.limit
             notes.append(
                 f"the condition number is more than {found.spectrum.limit:.2g}: directions are "

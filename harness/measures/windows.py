@@ -8,7 +8,7 @@ import numpy as np
 
 from normbench.measures.contract import Array, Findings, Finished, Measure
 from normbench.theory.budget import Work
-from normbench.theory.directions import SAME
+from normbench.theory.directions import UNIFORM_TOLERANCE
 
 
 def take(made: Finished) -> Findings:
@@ -31,7 +31,7 @@ def take(made: Finished) -> Findings:
 
 def _grouped(values: Array, shares: Array, times: int) -> Findings:
     """Return directions, decreasing, those of one curvature as one."""
-    first = np.flatnonzero(np.r_[True, values[1:] < values[:-1] * (1 - SAME)])
+    first = np.flatnonzero(np.r_[True, values[1:] < values[:-1] * (1 - UNIFORM_TOLERANCE)])
     counts = np.diff(np.r_[first, len(values)])
     return Findings(
         arrays={

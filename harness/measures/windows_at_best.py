@@ -5,7 +5,7 @@ import numpy as np
 from normbench.measures.contract import BEST, Findings, Finished, Measure
 from normbench.theory import spectra
 from normbench.theory.budget import Work
-from normbench.theory.directions import DENSE, decomposition
+from normbench.theory.directions import MAX_DENSE_WEIGHTS, decomposition
 
 
 def take(made: Finished) -> Findings:
@@ -23,7 +23,7 @@ def _applies(made: Finished) -> bool:
         and here.best is not None
         and here.theory.threshold is not None
         and not here.theory.exact
-        and int(np.prod(here.train.shape)) <= DENSE
+        and int(np.prod(here.train.shape)) <= MAX_DENSE_WEIGHTS
     )
 
 
@@ -31,7 +31,7 @@ def _work(made: Finished) -> Work:
     effort = made.descent.train.effort
     size = int(np.prod(made.descent.train.shape))
     solved = decomposition(size, len(made.z), size)
-    passes = effort.made + size * effort.product + solved.passes
+    passes = effort.setup + size * effort.product + solved.passes
     return Work(passes, effort.memory + solved.memory)
 
 

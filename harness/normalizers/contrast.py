@@ -15,8 +15,12 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
 
     `z = (x - mean(x)) / std(x)` over the features of one point, such as the pixels of an image: a
     brighter or paler copy of an image becomes the same point. A constant point becomes zeros. It
-    learns nothing and is not affine. Source: Watt, Borhani, Katsaggelos, "Machine Learning
-    Refined", section 9.3 (contrast normalization of images).
+    learns nothing and is not affine.
+
+    References:
+        Watt, Borhani, Katsaggelos, "Machine Learning Refined", section 9.3 (contrast normalization
+        of
+        images).
     """
 
     fits_in_float64 = True  # it learns nothing of the points

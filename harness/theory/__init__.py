@@ -1,3 +1,3 @@
-"""What a descent can be held against: spectra, predictions, the least cost."""
+"""Theory that a descent is compared with: spectra, predictions, the least cost."""
 
 __all__ = ["analysis", "budget", "directions", "minimum", "shared", "spectra"]

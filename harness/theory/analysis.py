@@ -1,4 +1,4 @@
-"""What a job's descent is held against: the least cost, the curvature, the threshold."""
+"""Compute the theory of a job: its least cost, its curvature, its step size threshold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.engine.hessian import LANCZOS, blocks
+from normbench.engine.hessian import LANCZOS_PRODUCTS, blocks
 from normbench.engine.problem import Cost, Linear, Problem
 from normbench.names import STRICTLY, UNDECIDED
 from normbench.normalizers.decomposition import POINTS_PER_BLOCK, QR_ROWS_PER_COLUMN
@@ -15,14 +15,14 @@ from normbench.theory import spectra
 from normbench.theory.budget import SKIPPED, TOO_MUCH_MEMORY, Budget, Work, allowance
 from normbench.theory.minimum import (
     Minimum,
-    minimum,
-    spans_the_same,
+    minimize,
+    spans_same_scores,
     sphere,
     sphered,
     zero_at_infinity,
 )
 from normbench.theory.separability import by_program, by_rule, separates, work
-from normbench.theory.shared import OfPoints
+from normbench.theory.shared import PointsCache
 
 TOO_LARGE = 1e150
 FEW_CLASSES = 50  # one second derivative a class is then 1 MB
@@ -32,12 +32,13 @@ NO_CURVATURE = "the cost has no second derivative to speak of (it is piecewise l
 
 @dataclass(frozen=True)
 class Theory:
-    """What is known of a scheme before its histories are judged.
+    """The theory of a scheme that is computed before its histories are judged.
 
-    spectrum: of the Hessian's global bound, or, for a cost without one, of the Gram matrix; None
-    where it was skipped. lipschitz: the global bound L; None where the cost has none. at_start: the
-    largest curvature there. exact: the cost is quadratic, its curvature everywhere the same. note:
-    what does not exist, and why. more: more theory of the points can be of use.
+    spectrum: of the Hessian's global bound, or, for a cost without a bound, of the Gram matrix;
+    None where it was skipped. lipschitz: the global bound L; None where the cost has none.
+    at_start: the largest curvature there. exact: the cost is quadratic, so its curvature is the
+    same everywhere. note: what does not exist, and why. may_grow: more theory of the points can be
+    computed.
     """
 
     spectrum: spectra.Spectrum | None = None
@@ -45,7 +46,7 @@ class Theory:
     at_start: float | None = None
     exact: bool = False
     note: str = ""
-    more: bool = True
+    may_grow: bool = True
 
     @property
     def threshold(self) -> float | None:
@@ -55,40 +56,40 @@ class Theory:
 
     @property
     def basis(self) -> str:
-        """Which curvature the threshold is from."""
+        """The curvature that the threshold is computed from."""
         if self.exact:
             return "exact: the curvature is the same everywhere"
         return "global bound" if self.lipschitz is not None else "curvature at the start"
 
 
 def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theory:
-    """Return what theory says of descending a problem from the weights of one model.
+    """Return the theory of descending a problem from the weights of one model.
 
-    The bound first, then the curvature at the start, as far as the budget allows; without one,
-    nothing is asked for. The bound is that of a model whose scores are linear in its weights.
+    The bound is computed first, then the curvature at the start, as far as the budget allows; None
+    for no theory. The bound is that of a model whose scores are linear in its weights.
     """
     if budget is None:
-        return Theory(note=NOT_ASKED, more=False)
+        return Theory(note=NOT_ASKED, may_grow=False)
     gram = spectrum = lipschitz = bound = None
     exact = False
     linear = train.linear
     if linear is not None:
         if not _has_moments(linear, budget):
-            return _of_start(train, start, budget)
+            return _theorize_start(train, start, budget)
         rows = linear.surrogate.moment_rows
         if max(-rows.min(), rows.max()) > TOO_LARGE:
-            return Theory(note="the points are too large to be squared", more=False)
+            return Theory(note="the points are too large to be squared", may_grow=False)
         bound = linear.traits.curvature
         exact = linear.traits.quadratic and bound is not None
         gram = spectrum = (
-            _spectrum(rows, train.shape[0], budget)
+            _compute_spectrum(rows, train.shape[0], budget)
             if linear.surrogate.holds_all_points
             else spectra.spectrum(rows)  # of few rows: it costs next to nothing
         )
         if bound is not None and spectrum is not None:
-            spectrum = spectra.penalized(spectrum, bound, linear.l2, rows)
+            spectrum = spectra.penalize(spectrum, bound, linear.l2, rows)
             lipschitz = spectrum.largest
-    at_start, note = _at_zero(linear, start, gram), ""
+    at_start, note = _curvature_at_zero(linear, start, gram), ""
     if at_start is None and budget.affords("curvature at the start", curvature_work(train)):
         at_start, note = largest_curvature(train, start)
     if not bound and at_start == 0:
@@ -97,75 +98,82 @@ def theorize(train: Problem, start: NDArray[Any], budget: Budget | None) -> Theo
 
 
 def _has_moments(train: Linear, budget: Budget) -> bool:
-    """Return whether the points are at hand, or few of the same moments may be found for them.
+    """Return whether the points are in memory, or the budget allows few rows with the same moments.
 
-    By a decomposition of points that are not copied, three times the work of a product.
+    These are computed by a decomposition that does not copy the points: three times the work of a
+    product.
     """
     width, classes = train.shape[1], train.shape[0]
     if isinstance(train.points, np.ndarray):
         return True
     decomposed = Work(1.7 * width / classes, 8.0 * (QR_ROWS_PER_COLUMN + 2) * width**2)
-    return width <= spectra.MOST_FEATURES and budget.affords("the points' moments", decomposed)
+    return width <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
+        "the points' moments", decomposed
+    )
 
 
-def _of_start(train: Problem, start: NDArray[Any], budget: Budget) -> Theory:
-    """Return the curvature at the start alone, of points whose moments are not known."""
+def _theorize_start(train: Problem, start: NDArray[Any], budget: Budget) -> Theory:
+    """Return the curvature at the start alone, for points whose moments are unknown."""
     if not budget.affords("curvature at the start", curvature_work(train)):
-        return Theory(more=False)
+        return Theory(may_grow=False)
     at_start, note = largest_curvature(train, start)
-    return Theory(at_start=at_start or None, note=note, more=False)
+    return Theory(at_start=at_start or None, note=note, may_grow=False)
 
 
-def _at_zero(
+def _curvature_at_zero(
     train: Linear | None, start: NDArray[Any], gram: spectra.Spectrum | None
 ) -> float | None:
     """Return the largest curvature at zero weights where one product gives it, else None.
 
-    Where every class's points have the same second derivatives at scores of 0, the Hessian is
-    their Kronecker product with the Gram matrix: of multiclass softmax `I / C - 11' / C^2`.
+    Where the points of every class have the same second derivatives at scores of 0, the Hessian is
+    the Kronecker product of those with the Gram matrix: for multiclass softmax `I / C - 11' / C^2`.
     """
     if gram is None or np.any(start) or train is None:
         return None
     if not train.classify or np.any(train.l2) or train.shape[0] > FEW_CLASSES:
         return None
-    kinds = np.unique(train.targets)
+    classes = np.unique(train.targets)
     try:
-        second = blocks(train.cost, np.zeros((train.shape[0], len(kinds))), kinds)
+        second_derivatives = blocks(train.cost, np.zeros((train.shape[0], len(classes))), classes)
     except (ValueError, TypeError, NotImplementedError):
         return None
-    if not np.allclose(second, second[:, :, :1], rtol=1e-12, atol=1e-15):
+    if not np.allclose(second_derivatives, second_derivatives[:, :, :1], rtol=1e-12, atol=1e-15):
         return None
-    return float(np.linalg.eigvalsh(second[:, :, 0])[-1]) * gram.largest
+    return float(np.linalg.eigvalsh(second_derivatives[:, :, 0])[-1]) * gram.largest
 
 
-def _spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum | None:
+def _compute_spectrum(x: NDArray[Any], classes: int, budget: Budget) -> spectra.Spectrum | None:
     """Return the Gram matrix's spectrum, with the most digits that the budget allows.
 
-    By singular values: an orthogonal decomposition of the points and about 20 N^3. By eigenvalues:
-    two products of matrices and about 30 N^3. Or the largest alone by Lanczos, with products of
-    one column each.
+    From singular values: an orthogonal decomposition of the points and about 20 N^3. From
+    eigenvalues: two products of matrices and about 30 N^3. Otherwise the largest alone, by Lanczos,
+    from products with one column each.
     """
     size = min(x.shape[0], x.shape[1] + 1)
     cubes = size**3 / (4 * x.size)
-    held = 8.0 * x.size + 36.0 * size * (x.shape[1] + 1)
-    singular = Work((2 * size + 20 * cubes) / classes, held)
-    if size <= spectra.MOST_FEATURES and budget.allows(singular):
-        budget.affords("singular values", singular)
+    memory = 8.0 * x.size + 36.0 * size * (x.shape[1] + 1)
+    singular_work = Work((2 * size + 20 * cubes) / classes, memory)
+    if size <= spectra.MAX_SPECTRUM_FEATURES and budget.allows(singular_work):
+        budget.affords("singular values", singular_work)
         return spectra.spectrum(x)
     copies = 24.0 * x.size if x.shape[1] >= len(x) else 0.0  # of few points, products of their own
-    eigen = Work((size + 30 * cubes) / classes, copies + 48.0 * size**2)
-    if size <= spectra.MOST_FEATURES and budget.affords("rank and condition number", eigen):
+    eigen_work = Work((size + 30 * cubes) / classes, copies + 48.0 * size**2)
+    if size <= spectra.MAX_SPECTRUM_FEATURES and budget.affords(
+        "rank and condition number", eigen_work
+    ):
         return spectra.gram_spectrum(x)
-    if budget.affords("L", Work(LANCZOS / classes, 8.0 * x.size if x.itemsize < 8 else 0.0)):
-        return spectra.Spectrum(np.array([spectra.largest_gram(x)]), whole=False)
+    if budget.affords(
+        "L", Work(LANCZOS_PRODUCTS / classes, 8.0 * x.size if x.itemsize < 8 else 0.0)
+    ):
+        return spectra.Spectrum(np.array([spectra.largest_gram(x)]), is_complete=False)
     return None
 
 
 def facts_work(train: Problem, x: NDArray[Any]) -> Work:
-    """Return the work of the facts of a data set's own points x (P, N)."""
-    raw = x.shape[1] + 1  # a scheme may keep few of the features
-    passes = raw * (raw + 30 * raw**2 / (2 * len(x))) / np.prod(train.shape)
-    return Work(float(passes), 8.0 * (min(len(x), POINTS_PER_BLOCK) * x.shape[1] + 4 * raw**2))
+    """Return the work of computing the `Facts` of a data set's points x (P, N)."""
+    width = x.shape[1] + 1  # a scheme may keep few of the features
+    passes = width * (width + 30 * width**2 / (2 * len(x))) / np.prod(train.shape)
+    return Work(float(passes), 8.0 * (min(len(x), POINTS_PER_BLOCK) * x.shape[1] + 4 * width**2))
 
 
 def curvature_work(train: Problem) -> Work:
@@ -178,122 +186,133 @@ def largest_curvature(train: Problem, weights: NDArray[Any]) -> tuple[float | No
     from scipy.sparse.linalg import ArpackNoConvergence
 
     try:
-        found = train.hessian(weights).largest()
+        curvature = train.hessian(weights).largest()
     except ArpackNoConvergence as error:
         return None, f"Lanczos did not converge ({error})"
     except (ValueError, TypeError, NotImplementedError) as error:
         return None, f"autograd has no second derivative of the cost ({error})"
-    return (found, "") if np.isfinite(found) else (None, "the curvature is not finite")
+    return (curvature, "") if np.isfinite(curvature) else (None, "the curvature is not finite")
 
 
-def least(
+def find_least_cost(
     train: Problem,
-    known: OfPoints,
+    points_cache: PointsCache,
     lowest: float,
-    asked: str,
-    made: int,
+    theory_setting: str,
+    passes: int,
     proof: NDArray[Any] | None = None,
 ) -> Minimum:
     """Return the least cost of a job, and whether some weights attain it.
 
-    lowest: the lowest cost that its own runs saw, used where nothing better is known. Solved once
-    for a data set and a cost under all invertible affine schemes; for other schemes, and with an l2
-    (whose weights are the scheme's), once for the scheme. asked: as in `allowance`, or `none`;
-    made: the passes of the descent. proof: weights of the descent that leave no point
-    misclassified.
+    lowest: the lowest cost that the job's own runs saw, used where the least cost is not found.
+    Solved once for a data set and a cost under all invertible affine schemes; for other schemes,
+    and with an l2 (whose weights are the scheme's), once for each scheme. theory_setting: as in
+    `allowance`, or `none`; passes: of the descent. proof: weights of the descent that leave no
+    point misclassified.
     """
-    if asked == "none":
-        return _lowest(lowest, NOT_ASKED)
+    if theory_setting == "none":
+        return _lowest_seen(lowest, NOT_ASKED)
     linear = train.linear
     if linear is None:
-        return _lowest(lowest, "the scores are not linear in the weights")
+        return _lowest_seen(lowest, "the scores are not linear in the weights")
     if not train.convex:
-        return _lowest(lowest, "the cost is not convex")
+        return _lowest_seen(lowest, "the cost is not convex")
     penalized = bool(np.any(linear.l2))
     if proof is not None and not penalized and separates(linear, proof):
         return zero_at_infinity()
-    allowed = _allowed(linear, known, asked, made)
+    allowed = _allowed(linear, points_cache, theory_setting, passes)
     try:
-        found = _solved(linear, known, lowest, allowed)
-        case = by_rule(linear) if found.case == UNDECIDED else found.case
+        minimum_found = _solve(linear, points_cache, lowest, allowed)
+        case = by_rule(linear) if minimum_found.case == UNDECIDED else minimum_found.case
         if case == UNDECIDED and linear.traits.separable and not penalized:
-            case = _by_program(linear, known, allowed)
+            case = _by_program(linear, points_cache, allowed)
     except (ValueError, TypeError, NotImplementedError, np.linalg.LinAlgError) as error:
-        found = _lowest(lowest, f"no second-order solution ({' '.join(str(error).split())})")
+        minimum_found = _lowest_seen(
+            lowest, f"no second-order solution ({' '.join(str(error).split())})"
+        )
         case = by_rule(linear)
-    return zero_at_infinity() if case == STRICTLY else replace(found, case=case)
+    return zero_at_infinity() if case == STRICTLY else replace(minimum_found, case=case)
 
 
-def _allowed(train: Linear, known: OfPoints, asked: str, made: int) -> Work:
-    """Return what a solution for the least cost may take, beside sphering the points."""
-    features = max(train.shape[1] - 1, known.x.shape[1])  # a scheme may keep few of them
-    if features > spectra.MOST_FEATURES:
+def _allowed(train: Linear, points_cache: PointsCache, theory_setting: str, passes: int) -> Work:
+    """Return the work that solving for the least cost may take, beside sphering the points."""
+    features = max(train.shape[1] - 1, points_cache.x.shape[1])  # a scheme may keep few of them
+    if features > spectra.MAX_SPECTRUM_FEATURES:
         return Work()
     classes = train.shape[0]
-    allowed = allowance(asked, made, len(known.x), classes * (features + 1))
+    allowed = allowance(theory_setting, passes, len(points_cache.x), classes * (features + 1))
     return allowed._replace(passes=allowed.passes - 1.5 * (features + 1) / classes)
 
 
-def _solved(train: Linear, known: OfPoints, lowest: float, allowed: Work) -> Minimum:
-    """Return the least cost by a second-order solver, as far as that is allowed."""
-    if allowed.passes <= train.effort.made:
-        return _lowest(lowest, SKIPPED)
+def _solve(train: Linear, points_cache: PointsCache, lowest: float, allowed: Work) -> Minimum:
+    """Return the least cost by a second-order solver, as far as the work is allowed."""
+    if allowed.passes <= train.effort.setup:
+        return _lowest_seen(lowest, SKIPPED)
     if train.effort.memory > allowed.memory:
-        return _lowest(lowest, TOO_MUCH_MEMORY)
+        return _lowest_seen(lowest, TOO_MUCH_MEMORY)
     classes = train.shape[0]
     if _piecewise_linear(train.cost, classes):
-        return _lowest(lowest, NO_CURVATURE)
+        return _lowest_seen(lowest, NO_CURVATURE)
     if np.any(train.l2):
-        found = minimum(sphered(train), classes, allowed.passes)
+        solution = minimize(sphered(train), classes, allowed.passes)
     else:
-        found = _once(
+        solution = _solve_once(
             "least",
             train,
-            known,
-            lambda sphered: minimum(sphered, classes, allowed.passes),
+            points_cache,
+            lambda sphered: minimize(sphered, classes, allowed.passes),
             allowed.passes,
         )
-    if not found.reached or not np.isfinite(found.value):
-        why = replace(found, value=min(lowest, found.value), reached=False)
-        return replace(why, source=f"the lowest cost seen in this job; {found.source}")
-    return found
+    if not solution.reached or not np.isfinite(solution.value):
+        unreached = replace(solution, value=min(lowest, solution.value), reached=False)
+        return replace(unreached, source=f"the lowest cost seen in this job; {solution.source}")
+    return solution
 
 
-def _by_program(train: Linear, known: OfPoints, allowed: Work) -> str:
-    """Return the case by the linear program, where it is allowed."""
-    needed = work(len(train.targets), train.shape[0], train.shape[1] - 1)
-    if needed.passes >= allowed.passes or needed.memory > allowed.memory:
+def _by_program(train: Linear, points_cache: PointsCache, allowed: Work) -> str:
+    """Return the case from the linear program, where its work is allowed."""
+    program_work = work(len(train.targets), train.shape[0], train.shape[1] - 1)
+    if program_work.passes >= allowed.passes or program_work.memory > allowed.memory:
         return UNDECIDED
-    return _once("case", train, known, by_program)
+    return _solve_once("case", train, points_cache, by_program)
 
 
-def _once(
-    what: str,
+def _solve_once(
+    quantity: str,
     train: Linear,
-    known: OfPoints,
+    points_cache: PointsCache,
     find: Callable[[Linear], Any],
-    *more: float,
+    *key_values: float,
 ) -> Any:
-    """Return what is found of sphered points; once for all schemes of the same affine scores."""
+    """Return a quantity of sphered points, computed once for schemes of the same affine scores."""
     surrogate = train.surrogate
-    key = (what, train.cost, train.shape[0], len(surrogate), *more)
+    key = (quantity, train.cost, train.shape[0], len(surrogate), *key_values)
     if not surrogate.holds_all_points:
-        before = known.decompositions.centred_rows
-        aligned = train.points.map is not None and len(surrogate) == len(before)
-        same = aligned and spans_the_same(sphere(before)[0], surrogate.moment_rows)
-        return known.once(key, lambda: find(sphered(train))) if same else find(sphered(train))
-    if not spans_the_same(known.basis, train.points):
+        data_rows = points_cache.decompositions.centred_rows
+        is_comparable = train.points.map is not None and len(surrogate) == len(data_rows)
+        spans_data = is_comparable and spans_same_scores(
+            sphere(data_rows)[0], surrogate.moment_rows
+        )
+        return (
+            points_cache.get_or_compute(key, lambda: find(sphered(train)))
+            if spans_data
+            else find(sphered(train))
+        )
+    if not spans_same_scores(points_cache.basis, train.points):
         return find(sphered(train))
-    shared = train.on(known.basis, 0.0)
-    return known.once(key, lambda: find(shared))
+    shared = train.on(points_cache.basis, 0.0)
+    return points_cache.get_or_compute(key, lambda: find(shared))
 
 
-def _lowest(value: float, why: str, norm: float = float("nan")) -> Minimum:
+def _lowest_seen(value: float, why: str, norm: float = float("nan")) -> Minimum:
+    """Return the lowest cost that the job's runs saw, in place of the least cost."""
     return Minimum(value, norm, f"the lowest cost seen in this job; {why}", False)
 
 
 def _piecewise_linear(cost: Cost, classes: int) -> bool:
-    """Return whether the cost has no curvature at a few scores that lie on no kink."""
+    """Return whether the cost has no curvature at a few random scores, which lie on no kink."""
     rng = np.random.default_rng(0)
-    scores, drawn = rng.standard_normal((classes, 8)), rng.integers(0, 2, 8)
-    return not blocks(cost, scores, drawn if classes > 1 else np.where(drawn, 1.0, -1.0)).any()
+    scores, classes_drawn = rng.standard_normal((classes, 8)), rng.integers(0, 2, 8)
+    return not blocks(
+        cost, scores, classes_drawn if classes > 1 else np.where(classes_drawn, 1.0, -1.0)
+    ).any()

@@ -1,4 +1,4 @@
-"""The eigendirections of a cost's Hessian at the start: curvatures and vectors."""
+"""Compute the eigendirections of a cost's Hessian at the start: curvatures and vectors."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,16 +14,16 @@ from normbench.theory.analysis import FEW_CLASSES
 from normbench.theory.budget import Work
 
 Array = NDArray[Any]
-DENSE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
-SAME = 1e-9  # relative: curvatures of one kind at every point
+MAX_DENSE_WEIGHTS = 2000  # weights: the eigenvectors of a matrix of that size take seconds
+UNIFORM_TOLERANCE = 1e-9  # relative: curvatures of one kind at every point
 
 
 class Directions(NamedTuple):
-    """Live eigendirections of a Hessian, the stiffest first.
+    """Eigendirections of a Hessian above rounding, the largest curvature first.
 
-    curvature `(n,)`: the eigenvalues h. vectors: `(N + 1, n)`, of the weights of every score alike,
-    or `(C (N + 1), n)`, of all weights. times: how many directions each stands for. lowest: the
-    lowest eigenvalue, 0 where none can be negative.
+    curvature `(n,)`: the eigenvalues h. vectors: `(N + 1, n)`, of the weights of each score, or `(C
+    (N + 1), n)`, of all weights. times: the multiplicity of each direction. lowest: the lowest
+    eigenvalue, 0 where none can be negative.
     """
 
     curvature: Array
@@ -45,7 +45,7 @@ class Directions(NamedTuple):
 
 @dataclass(frozen=True)
 class AtStart:
-    """A problem seen from the start (C, N + 1), with what theory knows of its spectrum."""
+    """A problem at the start (C, N + 1), with the spectrum that theory computed."""
 
     train: Problem
     start: Array
@@ -57,39 +57,49 @@ class AtStart:
         return int(np.prod(self.train.shape))
 
     @cached_property
-    def kind(self) -> "Kind | None":
-        """What makes the Hessian a multiple of the points' Gram matrix; None where it is not."""
+    def uniform_curvature(self) -> "UniformCurvature | None":
+        """The uniform curvature of all points, None where points differ or theory is incomplete."""
         spectrum, linear = self.spectrum, self.train.linear
-        if spectrum is None or not spectrum.whole or spectrum.condition_number > spectra.PREDICTED:
+        if (
+            spectrum is None
+            or not spectrum.is_complete
+            or spectrum.condition_number > spectra.MAX_PREDICTED_CONDITION
+        ):
             return None
         if linear is None or not linear.traits.curvature:
             return None
-        kind = kind_of(linear, self.start)
-        known = kind and (kind.curvature == linear.traits.curvature or not np.any(linear.l2))
-        return kind if known else None
+        curvature = find_uniform_curvature(linear, self.start)
+        is_uniform = curvature and (
+            curvature.curvature == linear.traits.curvature or not np.any(linear.l2)
+        )
+        return curvature if is_uniform else None
 
     @cached_property
     def directions(self) -> Directions | None:
-        """By the points' singular values, else by the matrix; None where that is too large."""
+        """From the points' singular values, else from the matrix; None where that is too large."""
         linear = self.train.linear
-        if self.kind and linear and linear.traits.curvature and self.spectrum:
+        if self.uniform_curvature and linear and linear.traits.curvature and self.spectrum:
             rows = linear.surrogate.moment_rows
             values, vectors = spectra.eigenvectors(self.spectrum, rows, linear.l2)
-            values = values * (self.kind.curvature / linear.traits.curvature)
-            return Directions(values, vectors, self.kind.times, 0.0)
-        if self.size > DENSE:
+            values = values * (self.uniform_curvature.curvature / linear.traits.curvature)
+            return Directions(values, vectors, self.uniform_curvature.times, 0.0)
+        if self.size > MAX_DENSE_WEIGHTS:
             return None
         values, vectors = np.linalg.eigh(self.train.hessian(self.start).matrix())
         live = len(spectra.live(values, len(values)))
         return Directions(values[::-1][:live], vectors[:, ::-1][:, :live], 1, float(values[0]))
 
     def work(self, points: int) -> Work:
-        """Return the work of `directions`; none where they are known, or are not looked for."""
+        """Return the work of `directions`, 0 where they are computed already or are too large."""
         if "directions" in vars(self):
             return Work()
-        if self.kind is not None:
+        if self.uniform_curvature is not None:
             return decomposition(self.train.shape[-1], points, self.size)
-        return decomposition(self.size, points, self.size) if self.size <= DENSE else Work()
+        return (
+            decomposition(self.size, points, self.size)
+            if self.size <= MAX_DENSE_WEIGHTS
+            else Work()
+        )
 
 
 def decomposition(size: int, points: int, weights: int) -> Work:
@@ -97,26 +107,33 @@ def decomposition(size: int, points: int, weights: int) -> Work:
     return Work(10 * size**3 / (4.0 * max(points, 1) * weights), 24.0 * size**2)
 
 
-class Kind(NamedTuple):
-    """The curvature that every point has, in so many directions of its scores."""
+class UniformCurvature(NamedTuple):
+    """The curvature that every point has, in `times` directions of its scores."""
 
     curvature: float
     times: int
 
 
-def kind_of(train: Linear, weights: Array) -> Kind | None:
-    """Return the curvature that every point has, and in how many directions of its scores.
+def find_uniform_curvature(train: Linear, weights: Array) -> UniformCurvature | None:
+    """Return the curvature that every point has, and its multiplicity among the scores' directions.
 
-    Of least squares anywhere 2; at zero weights, of the softmax cost 1/4 and of multiclass softmax
-    1/C, in C - 1 directions. None where points differ, and for many classes, which are not tried.
+    For least squares 2, anywhere; at zero weights, for the softmax cost 1/4 and for multiclass
+    softmax 1/C, in C - 1 directions. None where points differ, and for many classes, which are not
+    tried.
     """
     quadratic = train.traits.quadratic
     if not quadratic and (np.any(weights) or train.shape[0] > FEW_CLASSES):
         return None
-    kinds = np.unique(train.targets)[: 2 if quadratic else None]
-    second = blocks(train.cost, np.zeros((train.shape[0], len(kinds))), kinds)
-    values = np.linalg.eigvalsh(second[:, :, 0])
-    live = values[values > SAME * values[-1]]
-    if values[-1] <= 0 or not np.allclose(second, second[:, :, :1], rtol=SAME):
+    classes = np.unique(train.targets)[: 2 if quadratic else None]
+    second_derivatives = blocks(train.cost, np.zeros((train.shape[0], len(classes))), classes)
+    values = np.linalg.eigvalsh(second_derivatives[:, :, 0])
+    nonzero = values[values > UNIFORM_TOLERANCE * values[-1]]
+    if values[-1] <= 0 or not np.allclose(
+        second_derivatives, second_derivatives[:, :, :1], rtol=UNIFORM_TOLERANCE
+    ):
         return None
-    return Kind(float(live[-1]), len(live)) if np.ptp(live) <= SAME * live[-1] else None
+    return (
+        UniformCurvature(float(nonzero[-1]), len(nonzero))
+        if np.ptp(nonzero) <= UNIFORM_TOLERANCE * nonzero[-1]
+        else None
+    )

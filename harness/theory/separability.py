@@ -28,15 +28,16 @@ from normbench.engine.problem import Array, Linear
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory.budget import Work
 
-MOST_ROWS = 20_000  # margins: beyond, the program takes minutes and more
-LARGEST = 1e6  # weight, of points sphered: a gap below a millionth of their spread is not told
-CLEAR = 1e-3  # t is 0 below it, and 1 from 1 minus it on; between, the program has not decided
+MAX_MARGINS = 20_000  # margins: beyond, the program takes minutes and more
+MAX_WEIGHT = 1e6  # weight, of points sphered: a gap below a millionth of their spread is not told
+# T is 0 below it, and 1 from 1 minus it on; between, the program has not decided.
+PROGRAM_TOLERANCE = 1e-3
 
 
 def by_rule(problem: Linear) -> str:
-    """Return the case where the cost or its penalty says it, whatever the points; else UNDECIDED.
+    """Return the case where the cost or its penalty decides it for any points; else UNDECIDED.
 
-    A penalty makes the cost grow with every slope, and every class that is there with its bias.
+    With a penalty the cost grows along every slope, and every class in the data along its bias.
     """
     declared = problem.traits
     if declared.quadratic or declared.piecewise:
@@ -58,7 +59,7 @@ def _penalizes_all(l2: float | Array) -> bool:
 def separates(problem: Linear, weights: Array) -> bool:
     """Return whether weights `(C, M + 1)` prove that the points are strictly separable.
 
-    All their margins are above what rounding can make of 0.
+    All their margins are above the rounding error of 0.
     """
     if not problem.traits.separable:
         return False
@@ -67,26 +68,26 @@ def separates(problem: Linear, weights: Array) -> bool:
 
 
 def _separates(problem: Linear, weights: Array, x: Array, targets: Array) -> bool:
-    """Return whether the margins of points x (p, M) are above what rounding can make of 0."""
+    """Return whether the margins of points x (p, M) are above the rounding error of 0."""
     scores = problem.scores(weights, x).astype(np.float64)
     largest = np.maximum(x.max(axis=0), -x.min(axis=0))
-    lost = (np.abs(weights[:, 1:]) @ largest + np.abs(weights[:, 0])).max()
-    rounding = 4 * weights.shape[1] * np.finfo(weights.dtype).eps * float(lost)
+    score_scale = (np.abs(weights[:, 1:]) @ largest + np.abs(weights[:, 0])).max()
+    rounding = 4 * weights.shape[1] * np.finfo(weights.dtype).eps * float(score_scale)
     if len(scores) == 1:
         return bool(np.all(targets * scores[0] > rounding))
-    own = scores[targets, np.arange(len(targets))]
+    own_scores = scores[targets, np.arange(len(targets))]
     scores[targets, np.arange(len(targets))] = -np.inf
-    return bool(np.all(own - scores.max(axis=0) > rounding))
+    return bool(np.all(own_scores - scores.max(axis=0) > rounding))
 
 
 def work(points: int, classes: int, features: int) -> Work:
     """Return the work of the program for points of C scores; infinite beyond its limit.
 
-    A step of the simplex method goes over the margins about as a pass goes over the points, and
-    there are about as many steps as margins: measured, 300 to 3,600 margins, within a factor of 3.
+    A step of the simplex method reads the margins about as a pass reads the points, and there are
+    about as many steps as margins: measured, 300 to 3,600 margins, within a factor of 3.
     """
     rows = points * max(1, classes - 1)
-    if rows > MOST_ROWS:
+    if rows > MAX_MARGINS:
         return Work(float("inf"), float("inf"))
     return Work(rows, 32.0 * rows * min(classes, 2) * (features + 2))
 
@@ -98,21 +99,21 @@ def by_program(problem: Linear) -> str:
 
     rows = _margins(problem)
     count, width = rows.shape
-    found = linprog(
+    solution = linprog(
         np.r_[np.zeros(width), -np.ones(count)],
         A_ub=hstack([-rows, eye_array(count)], format="csr"),
         b_ub=np.zeros(count),
-        bounds=[(-LARGEST, LARGEST)] * width + [(0, 1)] * count,
+        bounds=[(-MAX_WEIGHT, MAX_WEIGHT)] * width + [(0, 1)] * count,
         method="highs-ds",
     )
-    if found.status != 0:
+    if solution.status != 0:
         return UNDECIDED
-    weights, t = found.x[:width], found.x[width:]
-    if np.any((t > CLEAR) & (t < 1 - CLEAR)):
+    weights, t = solution.x[:width], solution.x[width:]
+    if np.any((t > PROGRAM_TOLERANCE) & (t < 1 - PROGRAM_TOLERANCE)):
         return UNDECIDED
-    if not np.any(t > CLEAR):
+    if not np.any(t > PROGRAM_TOLERANCE):
         return ATTAINED
-    if not np.all(t > CLEAR):
+    if not np.all(t > PROGRAM_TOLERANCE):
         return PARTLY
     rounding = 4 * width * np.finfo(np.float64).eps * (abs(rows) @ np.abs(weights))
     return STRICTLY if np.all(rows @ weights > rounding) else UNDECIDED
@@ -130,8 +131,10 @@ def _margins(problem: Linear) -> Any:
     classes = problem.shape[0]
     if classes == 1:
         return csr_array(x * targets[:, None])
-    others = np.arange(classes - 1) + (np.arange(classes - 1) >= targets[:, None])  # (P, C - 1)
-    own, other = np.repeat(targets, classes - 1), others.ravel()
+    other_classes = np.arange(classes - 1) + (
+        np.arange(classes - 1) >= targets[:, None]
+    )  # (P, C - 1)
+    own_class, other_class = np.repeat(targets, classes - 1), other_classes.ravel()
     x = np.repeat(x, classes - 1, axis=0)
-    signs = ((own == k).astype(float) - (other == k) for k in range(1, classes))
+    signs = ((own_class == k).astype(float) - (other_class == k) for k in range(1, classes))
     return hstack([csr_array(x * sign[:, None]) for sign in signs], format="csr")

@@ -1,6 +1,6 @@
-"""What the jobs of one comparison share of a data set: found once, by the first that asks.
+"""Cache what the jobs of one comparison share about a data set.
 
-Whoever runs several jobs makes one `Shared` and passes it to each.
+A caller of several jobs creates one `Shared` and passes it to each.
 """
 
 from collections.abc import Callable, Hashable
@@ -21,16 +21,17 @@ from normbench.theory import spectra
 from normbench.theory.minimum import sphere
 
 Array = NDArray[np.float64]
-DATA_SETS = 8  # a sweep over data sets goes through them for each scheme
-BASES = 2  # each is as large as the points
+MAX_DATA_SETS = 8  # a sweep over data sets goes through them for each scheme
+MAX_BASES = 2  # each is as large as the points
 
 
 class Facts(NamedTuple):
-    """What a data set's own points say, under whatever scheme.
+    """Statistics of a data set's points, whatever the scheme.
 
-    raw, centred, standard: the largest eigenvalue of the Gram matrix of the points as they are,
+    raw, centred, standard: the largest eigenvalue of the Gram matrix of the points unchanged,
     centred, and centred and scaled to variance 1. variances `(N,)`: the covariance's eigenvalues,
-    decreasing, rounding included. live: how many directions the points have, scaled to variance 1.
+    decreasing, rounding included. live: how many directions are above rounding, with features
+    scaled to variance 1.
     """
 
     raw: float
@@ -40,25 +41,25 @@ class Facts(NamedTuple):
     live: int
 
 
-class OfPoints:
-    """What is known of one data set's points (P, N).
+class PointsCache:
+    """Results about one data set's points (P, N), each computed once.
 
-    decompositions: for the schemes that are fitted on them.
+    decompositions: for the schemes that are fitted on the points.
     """
 
     def __init__(self, x: Rows) -> None:
         self.x = x
         self.decompositions = Decompositions(x)
-        self._found: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
 
     @cached_property
     def facts(self) -> Facts:
-        """The points' own facts."""
+        """The statistics of the points."""
         return _facts(self.surrogate)
 
     @property
     def surrogate(self) -> Surrogate:
-        """The points, or few of the same mean and covariance where they are read by blocks."""
+        """The points, or few rows with their mean and covariance where they are read by blocks."""
         if isinstance(self.x, np.ndarray):
             return Surrogate(self.x, holds_all_points=True)
         return self.decompositions.surrogate
@@ -68,38 +69,39 @@ class OfPoints:
         """The points sphered, `(P, r)`."""
         return sphere(self.x)[0]
 
-    def once(self, key: Hashable, find: Callable[[], Any]) -> Any:
-        """Return what is found under a key, which says all that it follows from; found once."""
-        if key not in self._found:
-            self._found[key] = find()
-        return self._found[key]
+    def get_or_compute(self, key: Hashable, find: Callable[[], Any]) -> Any:
+        """Return the value under a key, which names all that it depends on; computed once."""
+        if key not in self._cache:
+            self._cache[key] = find()
+        return self._cache[key]
 
 
 class Shared:
-    """What is known of the data sets of one comparison, the last few of them."""
+    """The caches of the data sets of one comparison, the most recent few of them."""
 
     def __init__(self) -> None:
-        self._held: dict[str, OfPoints] = {}
+        self._by_fingerprint: dict[str, PointsCache] = {}
 
-    def of(self, fingerprint: str, x: Rows) -> OfPoints:
-        """Return what is known of points x (P, N); fingerprint: of their content."""
-        found = self._held.pop(fingerprint, None) or OfPoints(x)
-        self._held[fingerprint] = found
-        if len(self._held) > DATA_SETS:
-            del self._held[next(iter(self._held))]
-        for old in list(self._held.values())[:-BASES]:
+    def get(self, fingerprint: str, x: Rows) -> PointsCache:
+        """Return the cache of points x (P, N); fingerprint: of their content."""
+        points_cache = self._by_fingerprint.pop(fingerprint, None) or PointsCache(x)
+        self._by_fingerprint[fingerprint] = points_cache
+        if len(self._by_fingerprint) > MAX_DATA_SETS:
+            del self._by_fingerprint[next(iter(self._by_fingerprint))]
+        for old in list(self._by_fingerprint.values())[:-MAX_BASES]:
             vars(old).pop("basis", None)  # gives the memory of the sphered points back
-        return found
+        return points_cache
 
 
 def _facts(points: Surrogate) -> Facts:
+    """Return the statistics of points."""
     x = points.moment_rows
     gram = spectra.gram(x)
     mean, covariance = mean_and_covariance(x)
     variances = np.linalg.eigvalsh(covariance)[::-1]
     scale = np.sqrt(np.diag(covariance))
-    tiny = len(x) * np.finfo(np.float64).eps * (np.abs(mean) + scale)
-    scale = np.where(scale > tiny, scale, 1.0)
+    rounding_level = len(x) * np.finfo(np.float64).eps * (np.abs(mean) + scale)
+    scale = np.where(scale > rounding_level, scale, 1.0)
     correlation = np.linalg.eigvalsh(covariance / np.outer(scale, scale))
     return Facts(
         raw=float(np.linalg.eigvalsh(gram)[-1]),

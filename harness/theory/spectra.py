@@ -1,7 +1,7 @@
-"""What theory says about a descent before it is made: pure functions of points and spectra.
+"""Theory of a descent: pure functions of points and spectra.
 
 `Gram = [1 X]'[1 X] / P`, the bias column included; the Hessian of a cost of linear scores is at
-most `bound` times it, and that of least squares is exactly 2 times it, wherever the weights are.
+most `bound` times it, and that of least squares is exactly 2 times it, at any weights.
 """
 
 import math
@@ -22,24 +22,27 @@ from normbench.normalizers.decomposition import (
 )
 
 Array = NDArray[np.float64]
-SEEN = 1e-15  # of the largest singular value: one below that is rounding
-LIMIT = 1e15  # over N + 1: the condition number that can be told from a matrix's eigenvalues
-PREDICTED = 1e24  # condition number: beyond, the rounding of a gradient is felt in a prediction
-FOR_EVER = 1 << 60  # iterations
-MOST_FEATURES = 2000  # of a spectrum, which then takes seconds; beyond, Lanczos finds L alone
+SINGULAR_RESOLUTION = 1e-15  # of the largest singular value: smaller ones are rounding
+# Over N + 1: the condition number that can be told from a matrix's eigenvalues.
+EIGEN_RESOLUTION = 1e15
+# Condition number: beyond it a gradient's rounding shows in predictions.
+MAX_PREDICTED_CONDITION = 1e24
+MAX_ITERATIONS = 1 << 60  # iterations
+# Of a spectrum, which then takes seconds; beyond, Lanczos finds L alone.
+MAX_SPECTRUM_FEATURES = 2000
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of a symmetric matrix H, decreasing, without those that are rounding.
+    """Eigenvalues of a symmetric matrix H above rounding, decreasing.
 
-    whole: False where only the largest is known, so that rank and condition number are not. lost:
-    there are live directions whose eigenvalues are below what can be told, `largest / limit`.
-    root: a matrix with `root'root = H`, None where H itself was formed. variances `(M,)`: the
-    eigenvalues of the points' covariance, decreasing; None where they are not known.
+    is_complete: False where only the largest is known, so that rank and condition number are not.
+    lost: some directions above rounding have eigenvalues below what can be resolved, `largest /
+    limit`. root: a matrix with `root'root = H`, None where H itself was formed. variances `(M,)`:
+    the eigenvalues of the points' covariance, decreasing; None where they are not known.
     """
 
     values: Array
-    whole: bool = True
+    is_complete: bool = True
     lost: bool = False
     limit: float = float("inf")
     root: Array | None = None
@@ -57,14 +60,14 @@ class Spectrum(NamedTuple):
 
     @property
     def condition_number(self) -> float:
-        """The largest over the smallest nonzero eigenvalue; NaN where there is none, or lost."""
+        """The largest over the smallest nonzero eigenvalue; NaN without one, or if any is lost."""
         if not len(self.values) or self.lost:
             return float("nan")
         return float(self.values[0] / self.values[-1])
 
 
 class Quadratic(NamedTuple):
-    """A least-squares cost along its Hessian's eigenvectors, seen from the start.
+    """A least-squares cost along its Hessian's eigenvectors, relative to the start.
 
     start: the cost there. values `(n,)`: the nonzero eigenvalues h. gradient `(n,)`: the squared
     gradient along each, summed over the C columns of weights.
@@ -84,9 +87,9 @@ def gram(x: NDArray[Any]) -> Array:
     """Return `[1 X]'[1 X] / P`, `(N + 1, N + 1)`, of points x (P, N)."""
     matrix = np.zeros((x.shape[1] + 1, x.shape[1] + 1))
     for block in blocks(len(x)):
-        part = x[block].astype(np.float64, copy=False)
-        matrix[0, 1:] += part.sum(axis=0)
-        matrix[1:, 1:] += part.T @ part
+        points_block = x[block].astype(np.float64, copy=False)
+        matrix[0, 1:] += points_block.sum(axis=0)
+        matrix[1:, 1:] += points_block.T @ points_block
     matrix[1:, 0] = matrix[0, 1:]
     matrix /= len(x)
     matrix[0, 0] = 1.0
@@ -94,7 +97,7 @@ def gram(x: NDArray[Any]) -> Array:
 
 
 def live(values: Array, size: int) -> Array:
-    """Return eigenvalues that are not rounding, decreasing: above size times machine epsilon."""
+    """Return the eigenvalues above size times machine epsilon of the largest, decreasing."""
     values = np.sort(values)[::-1]
     if not len(values) or values[0] <= 0:
         return values[:0]
@@ -104,11 +107,11 @@ def live(values: Array, size: int) -> Array:
 def spectrum(x: NDArray[Any]) -> Spectrum:
     """Return the spectrum of the Gram matrix of points x (P, N), from singular values of [1 X].
 
-    `[1 X] = [1/sqrt(P) Q] sqrt(P) root` with `root = [[1, m'], [0, R / sqrt(P)]]`, m the mean and
-    Q R the centred points. The rank is 1 more than that of R with each column scaled to length 1,
-    so that no direction is taken for rounding because another is large. Singular values down to
-    1e-15 of the largest are right; where root has an inverse, its norm gives the smallest one,
-    however small it is.
+    `[1 X] = [1/sqrt(P) Q] sqrt(P) root` with `root = [[1, m'], [0, R / sqrt(P)]]`, m the mean and Q
+    R the centred points. The rank is 1 more than that of R with each column scaled to length 1, so
+    that no direction counts as rounding because another is large. Singular values down to 1e-15 of
+    the largest are accurate; where root is invertible, the norm of its inverse gives the smallest
+    one, however small.
     """
     mean, centred = _centred(x)
     _, triangle = linalg.qr(centred, overwrite_a=True, mode="raw", check_finite=False)
@@ -120,66 +123,69 @@ def spectrum(x: NDArray[Any]) -> Spectrum:
 
 
 def _of_root(root: Array, rank: int, variances: Array | None) -> Spectrum:
-    """Return the spectrum of `root'root`; rank: how many directions are more than rounding."""
+    """Return the spectrum of `root'root`; rank: how many directions are above rounding."""
     values = linalg.svdvals(root)[:rank]
-    told = values > SEEN * values[0]
-    if not told.all() and rank == len(root) == root.shape[1]:
+    is_resolved = values > SINGULAR_RESOLUTION * values[0]
+    if not is_resolved.all() and rank == len(root) == root.shape[1]:
         inverse = linalg.solve_triangular(root, np.eye(rank))
         values = np.maximum(values, 1 / np.linalg.norm(inverse, 2))
-        told[:] = True
+        is_resolved[:] = True
     return Spectrum(
-        values[told] ** 2,
-        lost=not told.all(),
-        limit=SEEN**-2,
+        values[is_resolved] ** 2,
+        lost=not is_resolved.all(),
+        limit=SINGULAR_RESOLUTION**-2,
         root=root,
         variances=variances,
     )
 
 
 def _centred(x: NDArray[Any]) -> tuple[Array, Array]:
-    """Return the mean of points, and the points without it, free of the mean's own rounding.
+    """Return the mean of points, and the centred points, free of the mean's own rounding.
 
-    They are the one copy that is made, in the order that a decomposition in place takes.
+    The centred points are the only copy, in the memory order that a decomposition in place needs.
     """
     mean = compute_mean(x)
     centred = np.empty(x.shape, order="F")
     for block in small_blocks(x):
         np.subtract(x[block], mean, out=centred[block])
-    rest = centred.mean(axis=0)
-    centred -= rest
-    return mean + rest, centred
+    mean_correction = centred.mean(axis=0)
+    centred -= mean_correction
+    return mean + mean_correction, centred
 
 
 def _rank(half: Array, points: int, mean: Array) -> int:
     """Return the rank of `half` (k, N) with each column scaled; half'half is a covariance.
 
-    A constant feature's variance can come out as its mean's rounding.
+    The computed variance of a constant feature can be its mean's rounding.
     """
-    lengths = np.linalg.norm(half, axis=0)
-    live = lengths > points * np.finfo(np.float64).eps * np.abs(mean)
-    if not live.any():
+    column_norms = np.linalg.norm(half, axis=0)
+    is_varying = column_norms > points * np.finfo(np.float64).eps * np.abs(mean)
+    if not is_varying.any():
         return 0
-    values = linalg.svdvals(half[:, live] / lengths[live])
+    values = linalg.svdvals(half[:, is_varying] / column_norms[is_varying])
     return int(np.count_nonzero(values > rounding_share(half.shape[1]) * values[0]))
 
 
 def gram_spectrum(x: NDArray[Any]) -> Spectrum:
     """Return the spectrum of the Gram matrix of points x (P, N), from the matrix itself.
 
-    Or from that of the points' products where there are fewer points than features; by Lanczos, the
-    largest alone, where both are more than 2,000. Eigenvalues below N times rounding of the largest
-    are lost; the covariance, with each feature scaled to variance 1, tells whether there are any.
+    With fewer points than features it is computed from the matrix of the points' products; by
+    Lanczos, the largest alone, where both are more than 2,000. Eigenvalues below N times rounding
+    of the largest are lost; the covariance, with each feature scaled to variance 1, shows whether
+    there are any.
     """
     width = x.shape[1] + 1
-    if min(len(x), width) > MOST_FEATURES:
-        return Spectrum(np.array([largest_gram(x)]), whole=False)
-    whole, covariance, correlation = _moments(x)
-    values, ranked, variances = map(linalg.eigvalsh, (whole, correlation, covariance))
+    if min(len(x), width) > MAX_SPECTRUM_FEATURES:
+        return Spectrum(np.array([largest_gram(x)]), is_complete=False)
+    gram_like, covariance, correlation = _moments(x)
+    values, correlation_values, variances = map(
+        linalg.eigvalsh, (gram_like, correlation, covariance)
+    )
     values = live(values, width)
     return Spectrum(
         values,
-        lost=len(values) < 1 + len(live(ranked, width)),
-        limit=LIMIT / width,
+        lost=len(values) < 1 + len(live(correlation_values, width)),
+        limit=EIGEN_RESOLUTION / width,
         variances=np.maximum(variances[::-1], 0.0),
     )
 
@@ -205,36 +211,42 @@ def _scales(deviations: Array, points: int, mean: Array) -> Array:
 
 
 def largest_gram(x: NDArray[Any]) -> float:
-    """Return the largest eigenvalue of the Gram matrix from products with the points."""
+    """Return the largest eigenvalue of the Gram matrix, from products with the points."""
     return LinearHessian(x.astype(np.float64, copy=False), np.ones((1, 1, len(x)))).lanczos()
 
 
-def penalized(found: Spectrum, factor: float, l2: float | Array, x: NDArray[Any]) -> Spectrum:
+def penalize(
+    spectrum_of_gram: Spectrum, factor: float, l2: float | Array, x: NDArray[Any]
+) -> Spectrum:
     """Return the spectrum of `factor Gram + 2 l2 diag(0, 1, .., 1)`; the bias has no penalty.
 
-    found: the Gram matrix's, of points x (P, N).
+    spectrum_of_gram: of the Gram matrix of points x (P, N).
     """
-    root = None if found.root is None else np.sqrt(factor) * found.root
+    root = None if spectrum_of_gram.root is None else np.sqrt(factor) * spectrum_of_gram.root
     if not np.any(l2):
-        return found._replace(values=factor * found.values, root=root)
-    if not found.whole:  # the penalty as if it were on the bias too: at most 2 l2 too large
+        return spectrum_of_gram._replace(values=factor * spectrum_of_gram.values, root=root)
+    if (
+        not spectrum_of_gram.is_complete
+    ):  # the penalty as if it were on the bias too: at most 2 l2 too large
         largest = np.linalg.norm(l2, 2) if np.ndim(l2) == 2 else np.max(l2)
-        return found._replace(values=factor * found.values[:1] + 2 * largest)
+        return spectrum_of_gram._replace(values=factor * spectrum_of_gram.values[:1] + 2 * largest)
     width = x.shape[1] + 1
     rows = penalty_root(l2, width)
-    everywhere = np.count_nonzero(rows.any(axis=1)) == width - 1
+    penalizes_all = np.count_nonzero(rows.any(axis=1)) == width - 1
     if root is None:
         values = live(linalg.eigvalsh(with_penalty(factor * gram(x), l2, (1, width))), width)
-        return found._replace(values=values, lost=bool(found.lost and not everywhere))
-    rank = width if everywhere else found.rank
+        return spectrum_of_gram._replace(
+            values=values, lost=bool(spectrum_of_gram.lost and not penalizes_all)
+        )
+    rank = width if penalizes_all else spectrum_of_gram.rank
     stacked = np.asarray(np.linalg.qr(np.vstack([root, rows]), mode="r"))
-    return _of_root(stacked, rank, found.variances)
+    return _of_root(stacked, rank, spectrum_of_gram.variances)
 
 
 def penalty_root(l2: float | Array, width: int) -> Array:
     """Return rows `(n, width)`, bias first, whose products are the Hessian of a penalty, `2 l2`.
 
-    l2: one number, one a feature, or a matrix. A row is 0 where a direction has no penalty.
+    l2: one number, one for each feature, or a matrix. A row is 0 where a direction has no penalty.
     """
     if np.ndim(l2) < 2:
         curved = np.broadcast_to(2 * np.asarray(l2, dtype=np.float64), (width - 1,))
@@ -258,8 +270,8 @@ def eigenvectors(
     """
     if hessian.root is not None:
         _, roots, rows = linalg.svd(hessian.root, full_matrices=False)
-        kept = slice(hessian.rank)
-        return roots[kept] ** 2, rows[kept].T
+        nonzero = slice(hessian.rank)
+        return roots[nonzero] ** 2, rows[nonzero].T
     values, vectors = linalg.eigh(with_penalty(2 * gram(x), l2, (1, x.shape[1] + 1)))
     return values[::-1][: hessian.rank], vectors[:, ::-1][:, : hessian.rank]
 
@@ -270,8 +282,7 @@ def quadratic(
     """Return least squares on points x (P, N) along its Hessian's eigenvectors.
 
     hessian: its spectrum. start, gradient `(C, N + 1)`: cost and gradient at the start; the
-    prediction is made from them and never by way of the minimum, which would cost it half of its
-    digits.
+    prediction is computed from them and not from the minimum, which would lose half of its digits.
     """
     values, vectors = eigenvectors(hessian, x, l2)
     along = (gradient @ vectors) ** 2
@@ -281,18 +292,18 @@ def quadratic(
 def predicted_history(problem: Quadratic, step_size: float, iterations: int) -> Array:
     """Return the costs `(K + 1,)` of descent with a fixed step size a on least squares.
 
-    Exact: each direction's share of the gap shrinks by `(1 - a h)^2` a step, so the cost has
-    fallen by `sum g^2 / (2 h) (1 - (1 - a h)^2k)` after k. Infinite from where it overflows.
+    Exact: each direction's share of the gap shrinks by `(1 - a h)^2` at each step, so the cost has
+    fallen by `sum g^2 / (2 h) (1 - (1 - a h)^2k)` after k steps. Infinite from where it overflows.
     """
     k = np.arange(1, iterations + 1)[:, None]
     with np.errstate(over="ignore"):
-        lost = -np.expm1(2 * k * _logarithms(problem, step_size))
-        fallen = lost @ problem.shares
-    return np.r_[problem.start, problem.start - fallen]
+        share_lost = -np.expm1(2 * k * _logarithms(problem, step_size))
+        decrease = share_lost @ problem.shares
+    return np.r_[problem.start, problem.start - decrease]
 
 
 def _logarithms(problem: Quadratic, step_size: float) -> Array:
-    """Return `log |1 - a h|` `(n,)`, to the last digit where a h is near 0 or 2."""
+    """Return `log |1 - a h|` `(n,)`, accurate also where a h is near 0 or 2."""
     product = step_size * problem.values
     with np.errstate(divide="ignore"):
         return np.asarray(np.log1p(np.maximum(-product, product - 2)))
@@ -301,7 +312,7 @@ def _logarithms(problem: Quadratic, step_size: float) -> Array:
 def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> float:
     """Return the first step at which the gap to the minimum is at most `gap`; infinite for never.
 
-    Below `2/L` the gap shrinks at every step, so that bisection finds it.
+    Below `2/L` the gap shrinks at every step, so bisection finds that step.
     """
     rates = _logarithms(problem, step_size)
 
@@ -312,15 +323,15 @@ def predicted_iterations(problem: Quadratic, step_size: float, gap: float) -> fl
         return 0.0
     if rates.max() >= 0:
         return float("inf")
-    first = bisect_left(range(FOR_EVER), True, lo=1, key=is_left)
-    return float(first) if first < FOR_EVER else float("inf")
+    first = bisect_left(range(MAX_ITERATIONS), True, lo=1, key=is_left)
+    return float(first) if first < MAX_ITERATIONS else float("inf")
 
 
 def effective_rank(values: Array) -> float:
-    """Return `exp(entropy)` of a spectrum's shares, in nats: how many directions count.
+    """Return `exp(entropy)` of a spectrum's shares, in nats: the effective number of directions.
 
-    N where all variances are equal, 1 where one has it all. Roy, Vetterli, "The effective rank",
-    EUSIPCO 2007.
+    N where all variances are equal, 1 where one direction has all. Roy, Vetterli, "The effective
+    rank", EUSIPCO 2007.
     """
     total = values.sum()
     if total <= 0:
@@ -332,6 +343,6 @@ def effective_rank(values: Array) -> float:
 def variance_after(values: Array, ridge: float) -> Array:
     """Return each direction's variance after sphering with a ridge, `d / (d + ridge)`.
 
-    1 where the ridge does nothing; near 0 where it holds the direction down.
+    1 where the ridge has no effect; near 0 where it suppresses the direction.
     """
     return np.divide(values, values + ridge, out=np.zeros_like(values), where=values > 0)

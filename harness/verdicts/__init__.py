@@ -1,3 +1,3 @@
-"""The rules: on a history, on a step size, on a grid."""
+"""The rules of verdicts: on a history, on a step size, on a grid."""
 
 __all__ = ["best_step", "convergence", "judging", "refinement", "search"]

@@ -1,4 +1,4 @@
-"""The verdict on a history, and what follows from the verdicts of a grid: pure, each rule named.
+"""The verdict on a history, and what follows from a grid's verdicts: pure functions, one per rule.
 
 A verdict is `converged`, `not converged`, `cycling`, `decided by rounding` or `diverged` (a job
 that fails has `failed`). A history is the costs `(k,)` of one run, from iteration 0 (the start) on.
@@ -16,8 +16,10 @@ from normbench import names
 from normbench.settings import check, default
 
 History = NDArray[np.float64]
-ROUNDING = 64  # machine epsilons, relative to the start: a smaller rise or fall is rounding
-WORDS = tuple(word for word in names.VERDICTS if word != names.FAILED)  # from good to bad
+# Machine epsilons, relative to the start: a smaller rise or fall is rounding.
+ROUNDING_EPSILONS = 64
+# From good to bad.
+VERDICT_ORDER = tuple(verdict for verdict in names.VERDICTS if verdict != names.FAILED)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one run, and why.
+    """The verdict on one run, and its reason.
 
     falls: the cost falls throughout: it ends strictly lower than it began, and never rises.
     sinks: it ends strictly lower, and all its rises together are small. tied: it stays where it
@@ -100,11 +102,11 @@ def judge(
 ) -> Judgement:
     """Return the judgement on one run.
 
-    diverged: the run stopped being finite after this history. minimum: what the start's excess is
-    measured from: the least cost there is where it is known, else the lowest that was seen.
-    epsilon: that of the type in which the run was made; it says what is rounding. shadows: the last
-    costs of its shadows, NaN for none. scaled: the cost is measured against the start's excess; it
-    is not where it grows with the weights, whatever they classify.
+    diverged: the run stopped being finite after this history. minimum: the cost from which the
+    start's excess is measured: the least cost where it is known, else the lowest that was seen.
+    epsilon: machine epsilon of the run's type, which defines rounding. shadows: the last costs of
+    its shadows, NaN for none. scaled: the cost is measured against the start's excess, unless it
+    grows with the weights whatever they classify.
     """
     if diverged:
         return Judgement(
@@ -118,10 +120,10 @@ def judge(
         return Judgement(
             names.DIVERGED, f"the cost ends at over {rules.diverged:g} times the start's excess"
         )
-    if np.any(np.abs(ends - ends[0]) > apart(float(history[0]), minimum, epsilon)):
+    if np.any(np.abs(ends - ends[0]) > shadow_tolerance(float(history[0]), minimum, epsilon)):
         reason = "a shadow that starts next to it ends elsewhere"
         return Judgement(names.BY_ROUNDING, reason)
-    rounding = ROUNDING * epsilon * abs(float(history[0]))
+    rounding = ROUNDING_EPSILONS * epsilon * abs(float(history[0]))
     if tie(history, rounding):
         return Judgement(names.NOT_CONVERGED, "tie: the cost neither falls nor rises", tied=True)
     down = falls(history, rounding)
@@ -141,46 +143,47 @@ def judge(
     return Judgement(names.NOT_CONVERGED, reason, down, sinks=low)
 
 
-def apart(first: float, minimum: float, epsilon: float) -> float:
-    """Return how far apart costs of a run and of its shadow may be: more is chaos.
+def shadow_tolerance(first: float, minimum: float, epsilon: float) -> float:
+    """Return how far apart the costs of a run and its shadow may be: more is chaos.
 
-    first: the cost at the start, which is the scale where it is the minimum itself.
+    first: the cost at the start, which is the scale where it equals the minimum.
     """
     excess = first - minimum
-    scale = excess if excess > ROUNDING * epsilon * abs(first) else abs(first)
+    scale = excess if excess > ROUNDING_EPSILONS * epsilon * abs(first) else abs(first)
     return sensitivity(epsilon) * scale
 
 
 def sensitivity(epsilon: float) -> float:
-    """Return how far a run and its shadow may end apart, as a share of the start's excess.
+    """Return how far apart a run and its shadow may end, as a share of the start's excess.
 
-    A tenth of what tells final costs apart (`names.TIED`), so that no run that is compared is moved
-    across that by rounding. epsilon: of the type in which they were made.
+    A tenth of the difference that distinguishes final costs (`names.TIED`), so that rounding moves
+    no compared run across it. epsilon: of the type of the run.
     """
     return 1e-7 if epsilon < 1e-10 else 1e-5
 
 
 def may_be_chaotic(
-    history: History, steady: bool, epsilon: float, far: float = float("inf")
+    history: History, steady: bool, epsilon: float, diverged_factor: float = float("inf")
 ) -> bool:
-    """Return whether rounding may decide where a run ends: it is finite, and rises at times.
+    """Return whether rounding may decide where a run ends: it is finite, and its cost may rise.
 
-    steady: its step rule never parts two runs whose costs do not rise; under others any run may.
-    far: in multiples of the start's cost; a run whose later half is above it has diverged.
+    steady: the step rule never separates two runs whose costs do not rise; under others any run may
+    be chaotic. diverged_factor: in multiples of the start's cost; a run whose later half is above
+    it has diverged.
     """
     if len(history) < 2 or not np.isfinite(history[-1]):
         return False
     first = abs(float(history[0]))
-    if first > 0 and history[len(history) // 2 :].min() > far * first:
+    if first > 0 and history[len(history) // 2 :].min() > diverged_factor * first:
         return False
-    rounding = ROUNDING * epsilon * first
+    rounding = ROUNDING_EPSILONS * epsilon * first
     return not steady or bool(np.any(np.diff(history) > rounding))
 
 
 def converged(history: History, minimum: float, rules: Rules) -> bool:
     """Return whether the tail is flat, and little of the excess is left.
 
-    Little: less than the share `rules.excess` of the start's excess over the minimum.
+    Small: less than the share `rules.excess` of the start's excess over the minimum.
     """
     low = history[-1] - minimum < rules.excess * (history[0] - minimum)
     return bool(low and flat(history, rules))
@@ -231,28 +234,32 @@ def sinks(history: History, rules: Rules, rounding: float) -> bool:
     return bool(lower and rises <= rules.variation * (history[0] - history.min()))
 
 
-def together(judgements: Sequence[Judgement]) -> Judgement:
+def judge_starts(judgements: Sequence[Judgement]) -> Judgement:
     """Return the judgement on one step size from those of its starts: the worst of them.
 
     So that `converged` holds for every start; the reason counts the others.
     """
     if len(judgements) == 1:
         return judgements[0]
-    worst = max(judgements, key=lambda each: (WORDS.index(each.verdict), each.fails))
-    counts = Counter(each.verdict for each in judgements)
-    shown = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
-    reason = f"of {len(judgements)} starts: {shown}" if len(counts) > 1 else ""
-    reason = "; ".join(part for part in (reason, worst.reason) if part)
-    flags = zip(*((one.falls, one.tied, one.sinks) for one in judgements))
+    worst = max(
+        judgements, key=lambda judgement: (VERDICT_ORDER.index(judgement.verdict), judgement.fails)
+    )
+    counts = Counter(judgement.verdict for judgement in judgements)
+    counts_text = ", ".join(
+        f"{counts[verdict]} {verdict}" for verdict in VERDICT_ORDER if counts[verdict]
+    )
+    reason = f"of {len(judgements)} starts: {counts_text}" if len(counts) > 1 else ""
+    reason = "; ".join(reason_part for reason_part in (reason, worst.reason) if reason_part)
+    flags = zip(*((judgement.falls, judgement.tied, judgement.sinks) for judgement in judgements))
     return Judgement(worst.verdict, reason, *(all(flag) for flag in flags))
 
 
 def to_lowest(histories: Sequence[History | None], minimum: float) -> list[float]:
     """Return, by run, the iteration from which its cost stays as low as the lowest final cost.
 
-    Within `names.TIED` of the start's excess over the minimum: the costs of step sizes that have
-    converged differ by rounding. histories: None for a run that did not stay finite. NaN where it
-    never is so.
+    Within `names.TIED` of the start's excess over the minimum, since the costs of converged step
+    sizes differ by rounding. histories: None for a run that did not stay finite. NaN where a run
+    never stays as low.
     """
     ends = [history[-1] for history in histories if history is not None]
     if not ends:
@@ -283,27 +290,27 @@ def largest_convergent(step_sizes: Sequence[float], judgements: Sequence[Judgeme
 
 
 def largest_falling(step_sizes: Sequence[float], judgements: Sequence[Judgement]) -> Largest:
-    """Return the largest step size up to which, at every one, the cost falls throughout.
+    """Return the largest step size up to which the cost falls throughout at every step size.
 
-    Those that are too small to move the cost do not count.
+    Step sizes that are too small to move the cost do not count.
     """
-    found = None
-    for size, each in _from_the_first_that_moves(step_sizes, judgements):
-        if not each.falls:
-            return Largest(found, False)
-        found = size
-    return Largest(found, True)
+    largest = None
+    for size, judgement in _drop_leading_ties(step_sizes, judgements):
+        if not judgement.falls:
+            return Largest(largest, False)
+        largest = size
+    return Largest(largest, True)
 
 
-def _from_the_first_that_moves(
+def _drop_leading_ties(
     step_sizes: Sequence[float], judgements: Sequence[Judgement]
 ) -> list[tuple[float, Judgement]]:
     """Return step sizes, increasing, and judgements, without ties below the first that moves.
 
-    There a step moves the cost by less than rounding; a tie above runs that fall is one at `2/L`.
+    Those move the cost by less than rounding; a tie above runs that fall is one at `2/L`.
     """
     pairs = sorted(zip(step_sizes, judgements), key=lambda pair: pair[0])
-    moving = [number for number, (_, each) in enumerate(pairs) if not each.tied]
+    moving = [number for number, (_, judgement) in enumerate(pairs) if not judgement.tied]
     return pairs[moving[0] if moving else 0 :]
 
 
@@ -319,8 +326,8 @@ def targets(minimum: float, reference: float) -> dict[str, float]:
 def reached(history: History, target: float) -> float:
     """Return the iteration from which the cost stays at most the target; NaN for none.
 
-    history: `(K + 1,)` of the whole run, NaN after a divergence, so that a curve that touches the
-    target and leaves it, or diverges later, has not reached it.
+    history: `(K + 1,)` of the whole run, NaN after a divergence. A curve that touches the target
+    and leaves it, or diverges later, has not reached it.
     """
     above = np.flatnonzero(~(history <= target))
     step = int(above[-1]) + 1 if len(above) else 0
@@ -333,5 +340,7 @@ def spread(values: History) -> Spread:
     A quantile that falls on an unreached start is NaN: order statistics, not interpolated.
     """
     filled = np.where(np.isnan(values), np.inf, values)
-    parts = np.quantile(filled, [0.5, 0.25, 0.75], method="higher")
-    return Spread(*(float(part) if np.isfinite(part) else float("nan") for part in parts))
+    quantiles = np.quantile(filled, [0.5, 0.25, 0.75], method="higher")
+    return Spread(
+        *(float(quantile) if np.isfinite(quantile) else float("nan") for quantile in quantiles)
+    )

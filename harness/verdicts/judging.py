@@ -1,4 +1,4 @@
-"""The verdicts of a job: every step size's histories against the least cost."""
+"""Judge a job: the histories of every step size against the least cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,18 +13,19 @@ from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
 
 Array = NDArray[np.float64]
-AT_THRESHOLD = 1e-6  # relative: sphering leaves up to 3e-8 of rounding in 2/L, by the kernels
+# Relative: sphering leaves up to 3e-8 of rounding in 2/L, by the kernels.
+THRESHOLD_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step size: its histories (k,) from step 0 on, its verdict and what it reached.
+    """One step size: its histories (k,) from iteration 0 on, its verdict and reached targets.
 
     With several starts a history is the median over them, and `quartiles` holds, under the same
-    names, the quartiles (2, k); a history ends where the first start stopped being finite.
-    starts: what each start came to, `(starts,)` each: its final cost and the iterations
-    to every target, NaN where it was not reached. metrics: medians and quartiles of that, by the
-    names they log under. series: what a measure adds by step, (k,) each.
+    names, the quartiles (2, k); a history ends where the first start stopped being finite. starts:
+    of each start `(starts,)`: its final cost and the iterations to every target, NaN where it was
+    not reached. metrics: medians and quartiles of those, by their recorded names. series: what a
+    measure adds by step, (k,) each.
     """
 
     step_size: float
@@ -43,7 +44,7 @@ class Step:
 
     @property
     def reason(self) -> str:
-        """Why, where the word alone does not say it."""
+        """The reason, where the verdict alone does not say it."""
         return self.judgement.reason
 
     @property
@@ -59,7 +60,7 @@ class Step:
 
 
 class Shadows(NamedTuple):
-    """What the shadows of R runs come to: `(R, M)` each, NaN where a run has none.
+    """The ends of the shadows of R runs: `(R, M)` each, NaN where a run has none.
 
     ends: their last costs, infinite where one diverged. reached: by target, the iterations that
     they take, infinite where one does not reach it.
@@ -68,9 +69,11 @@ class Shadows(NamedTuple):
     ends: Array
     reached: Mapping[str, Array]
 
-    def of(self, runs: slice) -> "Shadows":
-        """Return those of some of the runs."""
-        return Shadows(self.ends[runs], {name: own[runs] for name, own in self.reached.items()})
+    def select_runs(self, runs: slice) -> "Shadows":
+        """Return the shadows of some of the runs."""
+        return Shadows(
+            self.ends[runs], {name: iterations[runs] for name, iterations in self.reached.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,10 @@ class Bench:
     """What every step size of a job is judged with.
 
     minimum: g*. reference: g(0), the cost at zero weights. tie: the step size at which the cost
-    neither falls nor rises, where there is one: `2/L` of plain descent on a quadratic. epsilon: of
-    the runs' type. fit_seconds; seconds a run and step. points: how many there are, where step
-    sizes are compared by the misclassified ones; 0 where they are compared by the cost.
+    neither falls nor rises, if there is one: `2/L` of plain descent on a quadratic. epsilon: of the
+    runs' type. fit_seconds: of the scheme; seconds_a_step: of a run and step. points: how many
+    there are, where step sizes are compared by misclassified points; 0 where they are compared by
+    the cost.
     """
 
     rules: Rules
@@ -99,45 +103,45 @@ class Bench:
 
     @property
     def span(self) -> tuple[float, float]:
-        """The least of what step sizes are compared by, and what it is at zero weights."""
+        """The lowest value of the compared history, and its value at zero weights."""
         return (0.0, float(self.points)) if self.points else (self.minimum, self.reference)
 
     @property
     def targets(self) -> dict[str, float]:
-        """The cost, or the count, that each target asks for, by its name."""
+        """The cost, or the count, of each target by its name."""
         return convergence.targets(*self.span)
 
     def judge(
         self, history: Array, step_size: float, diverged_at: int, shadows: Sequence[float] = ()
     ) -> Judgement:
-        """Return the judgement on one run of costs `(K + 1,)`; shadows: where its shadows end."""
+        """Return the judgement on one run of costs `(K + 1,)`; shadows: its shadows' last costs."""
         diverged = diverged_at >= 0
         finite = history[:diverged_at] if diverged else history
-        found = convergence.judge(
+        judgement = convergence.judge(
             *(finite, diverged, self.minimum, self.rules, self.epsilon, shadows),
             scaled=not self.points,
         )
-        if found.verdict in (names.DIVERGED, names.BY_ROUNDING) or not self.tie:
-            return found
-        if abs(step_size / self.tie - 1) <= AT_THRESHOLD:
+        if judgement.verdict in (names.DIVERGED, names.BY_ROUNDING) or not self.tie:
+            return judgement
+        if abs(step_size / self.tie - 1) <= THRESHOLD_TOLERANCE:
             reason = "tie: at exactly 2/L the steepest part of the cost neither falls nor rises"
             return Judgement(names.NOT_CONVERGED, reason, tied=True)
         return found
 
-    def together(
+    def judge_starts(
         self,
         costs: Array,
         diverged_at: NDArray[np.int64],
         step_size: float,
         shadows: Shadows | None = None,
     ) -> tuple[Judgement, tuple[str, ...]]:
-        """Return the judgement on one step size's runs `(starts, K + 1)`, and each verdict."""
-        ends = [()] * len(costs) if shadows is None else shadows.ends
+        """Return the judgement on a step size's runs `(starts, K + 1)`, and each run's verdict."""
+        ends_by_run = [()] * len(costs) if shadows is None else shadows.ends
         judged = [
-            self.judge(cost, step_size, int(at), own)
-            for cost, at, own in zip(costs, diverged_at, ends)
+            self.judge(cost, step_size, int(at), shadow_ends)
+            for cost, at, shadow_ends in zip(costs, diverged_at, ends_by_run)
         ]
-        return convergence.together(judged), tuple(each.verdict for each in judged)
+        return convergence.judge_starts(judged), tuple(judgement.verdict for judgement in judged)
 
 
 def steps(
@@ -147,30 +151,31 @@ def steps(
     bench: Bench,
     shadows: Shadows | None = None,
 ) -> tuple[Step, ...]:
-    """Return a `Step` for each step size; the runs of one step size, its starts, stand together.
+    """Return a `Step` for each step size; the runs of one step size, its starts, are consecutive.
 
-    histories: `(R, K + 1)` each, by the names they log under; of test points only where there are
-    any. diverged_at: `(R,)`, -1 for never. shadows: of the runs, if any has some.
+    histories: `(R, K + 1)` each, by their recorded names; of test points only where there are any.
+    diverged_at: `(R,)`, -1 for never. shadows: of the runs, if any has some.
     """
     starts = len(diverged_at) // len(step_sizes)
-    found = [
-        _step(
+    judged_steps = [
+        _judge_step(
             *(histories, diverged_at, size, slice(number * starts, (number + 1) * starts), bench),
             shadows,
         )
         for number, size in enumerate(step_sizes)
     ]
     finite = [
-        None if step.verdict in names.UNRANKED else step.histories[bench.compared] for step in found
+        None if step.verdict in names.UNRANKED else step.histories[bench.compared]
+        for step in judged_steps
     ]
     counts = convergence.to_lowest(finite, bench.span[0])
     return tuple(
         replace(step, metrics={**step.metrics, names.TO_LOWEST.key: count})
-        for step, count in zip(found, counts)
+        for step, count in zip(judged_steps, counts)
     )
 
 
-def _step(
+def _judge_step(
     histories: Mapping[str, Array],
     diverged_at: NDArray[np.int64],
     step_size: float,
@@ -178,39 +183,43 @@ def _step(
     bench: Bench,
     shadows: Shadows | None,
 ) -> Step:
-    left = diverged_at[runs]
-    stops = left[left >= 0]
+    """Return the `Step` of one step size from its runs."""
+    diverged_at_runs = diverged_at[runs]
+    stops = diverged_at_runs[diverged_at_runs >= 0]
     costs = histories[names.TRAIN_COST.key][runs]
     length = int(stops.min()) if len(stops) else costs.shape[1]
-    parts = {key: part[runs, :length] for key, part in histories.items()}
-    own = None if shadows is None else shadows.of(runs)
-    judgement, verdicts = bench.together(costs, left, step_size, own)
+    finite_histories = {key: values[runs, :length] for key, values in histories.items()}
+    run_shadows = None if shadows is None else shadows.select_runs(runs)
+    judgement, verdicts = bench.judge_starts(costs, diverged_at_runs, step_size, run_shadows)
     reached = _reached(histories[bench.compared][runs], bench)
-    if judgement.verdict == names.BY_ROUNDING and own is not None:
-        reached = {name: _sure(counts, own.reached[name]) for name, counts in reached.items()}
+    if judgement.verdict == names.BY_ROUNDING and run_shadows is not None:
+        reached = {
+            name: _drop_unsure(counts, run_shadows.reached[name])
+            for name, counts in reached.items()
+        }
     return Step(
         step_size=step_size,
         judgement=judgement,
-        histories={key: np.median(part, axis=0) for key, part in parts.items()},
+        histories={key: np.median(values, axis=0) for key, values in finite_histories.items()},
         quartiles={
-            key: np.quantile(part, [0.25, 0.75], axis=0)
-            for key, part in parts.items()
+            key: np.quantile(values, [0.25, 0.75], axis=0)
+            for key, values in finite_histories.items()
             if len(costs) > 1
         },
         starts={
-            names.START_COST.key: _finals(costs),
-            **{names.start_reached(name).key: found for name, found in reached.items()},
+            names.START_COST.key: _final_costs(costs),
+            **{names.start_reached(name).key: iterations for name, iterations in reached.items()},
         },
         verdicts=verdicts,
-        metrics=_summary(reached, bench),
+        metrics=_summarize(reached, bench),
     )
 
 
-def shown(steps: Sequence[Step], chosen: float | None) -> tuple[int | None, bool]:
-    """Return the number of the step that stands for its scheme, None where none stays finite.
+def find_shown_step(steps: Sequence[Step], chosen: float | None) -> tuple[int | None, bool]:
+    """Return the index of the step that represents its scheme, None where none stays finite.
 
-    And whether it is the chosen one, which it is unless that diverged; otherwise it is the best,
-    see `best_step`.
+    And whether it is the chosen one, unless that diverged; otherwise it is the best, see
+    `best_step`.
     """
     for number, step in enumerate(steps):
         if step.step_size == chosen and step.verdict != names.DIVERGED:
@@ -220,7 +229,7 @@ def shown(steps: Sequence[Step], chosen: float | None) -> tuple[int | None, bool
 
 
 def fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
-    """Return the number of the step size with the fewest iterations to a goal; None for none.
+    """Return the index of the step size with the fewest iterations to a goal; None for none.
 
     goal: the metric that counts them, see `best_step`.
     """
@@ -228,7 +237,7 @@ def fastest(steps: Sequence[Step], goal: names.Metric) -> int | None:
     return best_step([step.step_size for step in steps], counts)
 
 
-def _finals(costs: Array) -> Array:
+def _final_costs(costs: Array) -> Array:
     """Return each run's last cost `(starts,)`, NaN for one that diverged."""
     return costs[:, -1].copy()
 
@@ -244,22 +253,22 @@ def _reached(values: Array, bench: Bench) -> dict[str, Array]:
     }
 
 
-def _sure(counts: Array, of_shadows: Array) -> Array:
+def _drop_unsure(counts: Array, of_shadows: Array) -> Array:
     """Return iterations `(starts,)`, NaN where a shadow of the run takes others `(starts, M)`."""
-    alike = (of_shadows == counts[:, None]) | np.isnan(of_shadows)
-    return np.where(alike.all(axis=1), counts, np.nan)
+    agrees = (of_shadows == counts[:, None]) | np.isnan(of_shadows)
+    return np.where(agrees.all(axis=1), counts, np.nan)
 
 
-def _summary(reached: dict[str, Array], bench: Bench) -> dict[str, float]:
-    """Return medians and quartiles of iterations and seconds to each target; NaN: unreached."""
+def _summarize(reached: dict[str, Array], bench: Bench) -> dict[str, float]:
+    """Return medians and quartiles of iterations and seconds to each target, NaN if unreached."""
     entries: dict[str, float] = {}
     for name, values in reached.items():
-        found = convergence.spread(values)
+        quartiles = convergence.spread(values)
         goals = [names.reached(name, measure) for measure in names.MEASURES]
-        shown = found._asdict() if len(values) > 1 else {"median": found.median}
-        for part, value in shown.items():
+        quantiles = quartiles._asdict() if len(values) > 1 else {"median": quartiles.median}
+        for quantile, value in quantiles.items():
             seconds = bench.fit_seconds + value * bench.seconds_a_step
-            for metric, number in zip(goals, (value, seconds)):
-                logged = metric if part == "median" else names.quartile(metric, part)
-                entries[logged.key] = number
+            for metric, metric_value in zip(goals, (value, seconds)):
+                logged = metric if quantile == "median" else names.quartile(metric, quantile)
+                entries[logged.key] = metric_value
     return entries

@@ -1,4 +1,4 @@
-"""The critical step size, found without a grid: a doubling bracket, then division of it."""
+"""Find the critical step size without a grid: double until a bracket is found, then divide it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -8,8 +8,8 @@ import numpy as np
 
 from normbench.settings import check, default
 
-AT_ONCE = 8  # step sizes a descent: together they cost little more than one
-MOST_DOUBLINGS = 64
+SIZES_PER_DESCENT = 8  # batched: together they cost little more than one
+MAX_DOUBLINGS = 64
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Search:
 
 
 class Critical(NamedTuple):
-    """The largest step size that does not fail, and the smallest that does, as far as divided.
+    """The largest step size that does not fail, and the smallest that does, after the search.
 
     upper is None where nothing failed (no upper limit was found), lower where everything did.
-    descents: how many were made.
+    descents: how many were run.
     """
 
     lower: float | None
@@ -44,16 +44,16 @@ def critical_step(
 ) -> Critical:
     """Return the critical step size of a job to a relative width: `upper / lower <= 1 + width`.
 
-    fails: makes one descent of several step sizes and says which fail. first: where the bracket
-    starts; it doubles upwards while nothing fails, and downwards while everything does. The
-    first failure from below counts, since the passing set need not be an interval.
+    fails: runs one descent of several step sizes and returns which fail. first: where the bracket
+    starts; it doubles upwards while nothing fails, and downwards while everything does. The first
+    failure from below counts, since the set of step sizes that pass need not be an interval.
     """
     lower: float | None = None
     upper: float | None = None
-    powers = 2.0 ** np.arange(AT_ONCE)
+    powers = 2.0 ** np.arange(SIZES_PER_DESCENT)
     descents = 0
     sizes = first * powers
-    while descents * AT_ONCE < MOST_DOUBLINGS:
+    while descents * SIZES_PER_DESCENT < MAX_DOUBLINGS:
         answers = list(fails([float(size) for size in sizes]))
         descents += 1
         lower, upper = _bracket(sizes, answers, lower, upper)
@@ -63,7 +63,7 @@ def critical_step(
     if lower is None or upper is None:
         return Critical(lower, upper, descents)
     while upper / lower > 1 + width:
-        sizes = np.geomspace(lower, upper, AT_ONCE + 2)[1:-1]
+        sizes = np.geomspace(lower, upper, SIZES_PER_DESCENT + 2)[1:-1]
         answers = list(fails([float(size) for size in sizes]))
         descents += 1
         lower, upper = _bracket(sizes, answers, lower, upper)

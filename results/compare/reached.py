@@ -11,7 +11,7 @@ from normbench import names
 from normbench.results.compare import problems
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
-from normbench.verdicts.refinement import AROUND, PER_DECADE, step_size_of
+from normbench.verdicts.refinement import FINE_RADIUS, SIZES_PER_DECADE, step_size_of
 
 COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "finer", "end"]
 FEW = 3  # step sizes: of fewer, each is an end
@@ -100,7 +100,7 @@ def _end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, finer: 
     if threshold is not None and threshold < min(sizes):
         return ABOVE
     # Finer ones reach a decade beyond the grid's ends.
-    reach = 10 ** (1 - AROUND / PER_DECADE) if finer else 1.0
+    reach = 10 ** (1 - FINE_RADIUS / SIZES_PER_DECADE) if finer else 1.0
     return HIGH if best >= max(sizes) * reach else LOW if best <= min(sizes) / reach else ""
 
 

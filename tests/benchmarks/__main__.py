@@ -65,7 +65,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="rows whose name holds this word")
     parser.add_argument("--json", type=Path, help="where to write the table as JSON")
     options = parser.parse_args()
-    machine = {"processor": processor.described("model name"), "blas": kernels.in_use()}
+    machine = {"processor": processor.read_field("model name"), "blas": kernels.in_use()}
     print("; ".join(filter(None, machine.values())), file=sys.stderr)
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     ran = "; ".join(sorted({pool.get("architecture", pool["internal_api"]) for pool in pools}))
@@ -120,7 +120,7 @@ def step_rows(turns: int, only: str) -> Iterator[Row]:
             yield judged(names[0], ratio(found["ours"], found["own"]), "at most", own)
             yield judged(names[1], ratio(found["ours"], found["every"]), "at most", every)
             name = f"packing the points over a step, {words}"
-            if not packed.installed():
+            if not packed.is_installed():
                 yield {"name": name, "ratio": None, "note": "mkl is not installed"}
                 continue
             made = {"packing": sides.packing(work), "packed": sides.always_packed(work)}
@@ -146,7 +146,7 @@ def combination_rows(turns: int, only: str) -> Iterator[Row]:
         name = f"no wrapper over {words}, 9 runs, float64"
         if only not in name:
             continue
-        if "packed" in words and not packed.installed():
+        if "packed" in words and not packed.is_installed():
             yield {"name": name, "ratio": None, "note": "mkl is not installed"}
             continue
         work = mnist_work(9, "float64")
@@ -165,7 +165,7 @@ def framework_rows(turns: int, only: str) -> Iterator[Row]:
     packing, and of few rows of weights pieces of the points gain are the first rows.
     """
     none: dict[str, float | None] = {"float64": None, "float32": None}
-    avx512 = products.scores_piece(10, 784, 4) > 0
+    avx512 = products.scores_piece_size(10, 784, 4) > 0
     wanted: list[tuple[str, str, int, dict[str, float | None]]] = [
         ("all columns", "ours", 9, none),
         *(("unpacked", "packed", runs, none) for runs in (1, 9, 32)),
@@ -189,7 +189,7 @@ def framework_rows(turns: int, only: str) -> Iterator[Row]:
             if package and importlib.util.find_spec(package) is None:
                 yield {"name": name, "ratio": None, "note": f"{package} is not installed"}
                 continue
-            if side == "unpacked" and not packed.installed():
+            if side == "unpacked" and not packed.is_installed():
                 yield {"name": name, "ratio": None, "note": "mkl is not installed"}
                 continue
             if side == "points at once" and not avx512:

@@ -68,7 +68,7 @@ def unpacked(work: Work) -> Callable[[], Histories]:
 
 def always_packed(work: Work) -> Callable[[], Histories]:
     """Return the descent that multiplies every column of packed points, on any processor."""
-    with patch.object(packed, "used", packed.installed):
+    with patch.object(packed, "is_used", packed.is_installed):
         train = _packed(drop_last_class(_objective(work)), work)
     return lambda: _descend(train, work)
 
@@ -106,7 +106,7 @@ def packing(work: Work) -> Callable[[], None]:
     train = drop_last_class(_objective(work))
 
     def run() -> None:
-        with patch.object(packed, "used", packed.installed):
+        with patch.object(packed, "is_used", packed.is_installed):
             for _ in range(work.iterations):
                 _packed(train, work)
 
@@ -132,7 +132,7 @@ def at_once(work: Work) -> Callable[[], Histories]:
     run = unpacked(work)
 
     def whole() -> Histories:
-        with patch.object(products, "_takes_small", lambda: False):
+        with patch.object(products, "_has_small_kernels", lambda: False):
             return run()
 
     return whole

@@ -47,7 +47,7 @@ class Task:
 @pytest.fixture
 def launch(tmp_path, monkeypatch):
     """Return a function that launches jobs on a queue of such tasks."""
-    monkeypatch.setattr(queues, "LOOK", 0)
+    monkeypatch.setattr(queues, "POLL_SECONDS", 0)
     monkeypatch.setattr(Task, "at_work", 0)
     monkeypatch.setattr(Task, "most", 0)
 
@@ -102,19 +102,19 @@ def test_a_job_without_a_result_is_lost_and_the_others_are_not(launch):
         "",
         "",
     ]
-    told = queues.lost(outcomes)
+    told = queues.describe_lost(outcomes)
     assert told == f"lost: job 3, 4 (task 7_1 ended); logs in {made[0].paths.folder}"
     outcomes[2] |= {"failure": ""}  # its task had recorded it
-    assert queues.lost(outcomes).startswith("lost: job 4 (")
+    assert queues.describe_lost(outcomes).startswith("lost: job 4 (")
     outcomes[3] |= {"failure": ""}
-    assert queues.lost(outcomes) == ""
+    assert queues.describe_lost(outcomes) == ""
 
 
 def test_of_many_lost_tasks_the_first_are_told_and_what_helps():
     lost = [
         {"failure": queues.LOST, "reason": f"task 7_{n} timeout", "logs": "f"} for n in range(30)
     ]
-    told = queues.lost(lost)
+    told = queues.describe_lost(lost)
     assert "job 1 (task 7_0 timeout), 2 (" in told
     assert "and those of 20 more tasks; logs in f; hydra.launcher.timeout_min" in told
     assert "mem_gb" not in told
@@ -150,7 +150,7 @@ def test_a_stop_ends_the_tasks_and_leaves_no_pickle(launch, monkeypatch):
 def test_the_environment_of_tasks_is_taken_back():
     handler = signal.getsignal(signal.SIGINT)
     before = dict(os.environ)
-    with queues._as_tasks_begin():
+    with queues._task_environment():
         assert os.environ["PYTHONSAFEPATH"] == "1"
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     assert dict(os.environ) == before
@@ -185,7 +185,7 @@ def says(monkeypatch):
         code = int(answer is None)
         return subprocess.CompletedProcess(words, code, answer or "", "no\ncontact" if code else "")
 
-    monkeypatch.setattr(slurm, "_asked", asked)
+    monkeypatch.setattr(slurm, "_run_slurm", asked)
     monkeypatch.setattr(slurm.time, "monotonic", lambda: clock.now)
     told = slurm.Tasks()
 
@@ -193,7 +193,7 @@ def says(monkeypatch):
         clock.now += seconds
         return told.ended(task)
 
-    return SimpleNamespace(ended=ended, answers=answers, shown=told.shown)
+    return SimpleNamespace(ended=ended, answers=answers, shown=told.describe_states)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_task_that_slurm_has_goes_on(says, state):
 def test_a_task_that_slurm_has_no_more_ends_when_its_result_may_no_longer_come(says, answer, word):
     says.answers.append(answer)
     assert says.ended("7_1") == ""
-    assert says.ended("7_1", slurm.LATE - 1) == ""
+    assert says.ended("7_1", slurm.RESULT_SECONDS - 1) == ""
     assert says.ended("7_1", 2) == word
 
 
@@ -242,7 +242,7 @@ def test_states_are_counted_and_waiting_has_its_reason(says):
 
 def test_a_whole_array_is_cancelled_by_its_number(monkeypatch):
     asked = []
-    monkeypatch.setattr(slurm, "_asked", lambda *words: asked.append(words))
+    monkeypatch.setattr(slurm, "_run_slurm", lambda *words: asked.append(words))
     slurm.cancel(["7_0", "7_1", "9"])
     slurm.cancel([])
     assert asked == [("scancel", "7", "9")]
@@ -300,7 +300,7 @@ def test_what_is_not_installed_is_told_with_what_to_do(monkeypatch, option):
 def test_every_setting_of_an_option_is_checked():
     for option in ("slurm", "submitit_local"):
         launcher = settings_of(option)
-        takes = hydra_settings.OF_QUEUES[launcher["queue"]]
+        takes = hydra_settings.QUEUE_SETTINGS[launcher["queue"]]
         assert set(launcher) == {"_target_", "queue", *takes}
         for key in takes:
             numbers = (0, -1, 0.5, "1", True, 10**7)
@@ -333,20 +333,20 @@ def test_a_folder_that_means_something_to_a_queue_is_refused(folder):
 
 
 def test_a_task_tells_where_its_log_is(monkeypatch, tmp_path):
-    assert task.place() == {}
+    assert task.find_log_tags() == {}
     monkeypatch.setenv("SUBMITIT_FOLDER", str(tmp_path))
     monkeypatch.setenv("SUBMITIT_EXECUTOR", "slurm")
     # Slurm gives the last task of an array the array's own number.
     given = {"JOB_ID": 7, "ARRAY_JOB_ID": 7, "ARRAY_TASK_ID": 3, "PROCID": 0}
     for name, value in given.items():
         monkeypatch.setenv(f"SLURM_{name}", str(value))
-    assert task.place() == {
+    assert task.find_log_tags() == {
         names.SLURM_JOB.key: "7_3",
         names.LOG.key: str(tmp_path / "7_3_0_log.out"),
     }
     monkeypatch.setenv("SUBMITIT_EXECUTOR", "local")
     monkeypatch.setenv("SUBMITIT_LOCAL_JOB_ID", "55")
-    assert task.place() == {names.LOG.key: str(tmp_path / "55_0_log.out")}
+    assert task.find_log_tags() == {names.LOG.key: str(tmp_path / "55_0_log.out")}
 
 
 def test_a_task_takes_what_is_set_and_is_begun_again_only_where_its_jobs_are_taken_over(

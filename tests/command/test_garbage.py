@@ -3,13 +3,13 @@
 import subprocess
 import sys
 
-from normbench.command.startup.garbage import OBJECTS
+from normbench.command.startup.garbage import COLLECTION_THRESHOLD
 from tests.conftest import ROOT
 
 LAST = "mlflow.store.tracking.sqlalchemy_store"  # of the large libraries
 CODE = """
 import gc, weakref
-from normbench.command.startup.garbage import OBJECTS, collect_nothing_yet, collect_seldom
+from normbench.command.startup.garbage import COLLECTION_THRESHOLD, collect_nothing_yet, collect_seldom
 
 class Ring:
     def __init__(self):
@@ -24,7 +24,7 @@ collect_nothing_yet()
 assert not gc.isenabled()
 old = weakref.ref(Ring())
 collect_seldom()
-assert gc.isenabled() and gc.get_threshold()[0] == OBJECTS
+assert gc.isenabled() and gc.get_threshold()[0] == COLLECTION_THRESHOLD
 Ring()
 gc.collect()
 print("lives" if old() else "gone")  # what is there by then is not gone through again
@@ -47,7 +47,9 @@ import gc, sys
 from normbench.__main__ import main
 seen = []  # of each collection after the command's first lines, whether the libraries were there
 gc.callbacks.append(
-    lambda *_: gc.get_threshold()[0] == {OBJECTS} and seen.append("{LAST}" in sys.modules)
+    lambda *_: (
+        gc.get_threshold()[0] == {COLLECTION_THRESHOLD} and seen.append("{LAST}" in sys.modules)
+    )
 )
 try:
     main(["results", "table", "--store", {three.uri!r}])

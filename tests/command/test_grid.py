@@ -156,8 +156,8 @@ def test_numbers_of_a_choice_are_tried_without_composing(grid, monkeypatch):
     monkeypatch.setattr(made, "config", lambda words: asked.append(words) or config(words))
     specs = Specs()
     for words in made.representatives(set()).values():
-        whole = configs.JobSpec.of(config(words))
-        spec = specs.of(made, words)
+        whole = configs.JobSpec.from_config(config(words))
+        spec = specs.get(made, words)
         assert (spec.plain, spec.choices) == (whole.plain, whole.choices)
     values = [words[-1].split("=")[1].replace("\\", "") for words in asked]
     assert values == ["standard", "3", "null", "${iterations}"]
@@ -167,10 +167,10 @@ def test_numbers_of_a_choice_are_tried_without_composing(grid, monkeypatch):
 def test_a_setting_that_refers_to_one_that_differs_follows_it(grid, seed):
     made = grid("dataset.test_fraction=0.25", "dataset.split_seed=1,2,3", f"seed={seed}")
     specs = Specs()
-    found = [specs.of(made, words) for words in made.jobs]
-    wanted = [configs.JobSpec.of(made.config(words)) for words in made.jobs]
+    found = [specs.get(made, words) for words in made.jobs]
+    wanted = [configs.JobSpec.from_config(made.config(words)) for words in made.jobs]
     assert [spec.plain for spec in found] == [spec.plain for spec in wanted]
-    assert [spec.words for spec in found] == [spec.words for spec in wanted]
+    assert [spec.overrides for spec in found] == [spec.overrides for spec in wanted]
 
 
 TEXTS = ["0", "-0", "7", "-12", "007", "1_000", "1.", "1.5", "-0.25", "1.0e-05", "1e5", "1.5e3"]
@@ -219,7 +219,7 @@ def test_grids_leave_the_environment_alone(grid):
 def test_a_job_is_read_once_and_what_cannot_be_resolved_stands_as_it_is_written(grid):
     words = ("normalizer=standard", "iterations=5", "starts='${per_scheme:{identity:1}}'")
     made = grid(*words)
-    spec = configs.JobSpec.of(made.config(made.jobs[0]))
+    spec = configs.JobSpec.from_config(made.config(made.jobs[0]))
     assert (spec.choices["normalizer"], spec.plain["iterations"]) == ("standard", 5)
     assert spec.parameters()["starts"] == "${per_scheme:{identity:1}}"
     with pytest.raises(UserError, match="per_scheme: has no value for normalizer=standard"):

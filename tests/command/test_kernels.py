@@ -30,13 +30,13 @@ def fresh(monkeypatch):
     ("chosen", "after"), [("Haswell", "SkylakeX"), ("Zen", "SkylakeX"), ("SapphireRapids", None)]
 )
 def test_narrow_kernels_are_replaced_and_wide_ones_kept(fresh, monkeypatch, chosen, after):
-    monkeypatch.setattr(kernels, "_chosen", lambda: chosen)
+    monkeypatch.setattr(kernels, "_find_default_kernels", lambda: chosen)
     kernels.choose()
     assert os.environ.get(kernels.VARIABLE) == after
 
 
 def test_the_user_has_the_last_word(fresh, monkeypatch):
-    monkeypatch.setattr(kernels, "_chosen", lambda: "Haswell")
+    monkeypatch.setattr(kernels, "_find_default_kernels", lambda: "Haswell")
     monkeypatch.setenv(kernels.VARIABLE, "Zen")
     kernels.choose()
     assert os.environ[kernels.VARIABLE] == "Zen"
@@ -44,7 +44,7 @@ def test_the_user_has_the_last_word(fresh, monkeypatch):
 
 def test_without_avx512_nothing_is_chosen(fresh, monkeypatch):
     monkeypatch.setattr(kernels, "_has_avx512", lambda: False)
-    monkeypatch.setattr(kernels, "_chosen", lambda: "Haswell")
+    monkeypatch.setattr(kernels, "_find_default_kernels", lambda: "Haswell")
     kernels.choose()
     assert kernels.VARIABLE not in os.environ
 
@@ -61,12 +61,12 @@ FLAGS = "fpu sse2 avx2 fma avx512f avx512cd avx512bw avx512dq avx512vl"
 RAN = (
     "import sys; from pathlib import Path; from normbench.command.startup import kernels; "
     "from normbench.engine.fast import processor\n"
-    "processor.FILE = Path(sys.argv[1]); kernels._chosen = lambda: 'Haswell'\n"
+    "processor.CPUINFO = Path(sys.argv[1]); kernels._find_default_kernels = lambda: 'Haswell'\n"
     "kernels.choose(); import os; print(os.environ.get(kernels.VARIABLE))"
 )
 
 
-@pytest.mark.parametrize("lacking", [*sorted(kernels.NEEDED), "everything", "the file"])
+@pytest.mark.parametrize("lacking", [*sorted(kernels.AVX512_FLAGS), "everything", "the file"])
 def test_a_processor_that_lacks_a_part_of_avx512_is_left_as_it_is(tmp_path, lacking):
     file = tmp_path / "cpuinfo"
     if lacking != "the file":
@@ -99,11 +99,10 @@ def test_a_comparison_runs_with_kernels_for_avx2(with_store, tmp_path, name):
 
 def test_openblas_tells_its_choice_without_being_loaded():
     code = (
-        "import sys; from normbench.command.startup import kernels; name = kernels._chosen()\n"
-        "assert 'numpy' not in sys.modules\n"
-        "from threadpoolctl import threadpool_info; import numpy\n"
-        "names = {p.get('architecture') for p in threadpool_info()}\n"
-        "assert name is None or name in names, (name, names)"
+        "import sys; from normbench.command.startup import kernels; name = "
+        "kernels._find_default_kernels()\nassert 'numpy' not in sys.modules\nfrom threadpoolctl "
+        "import threadpool_info; import numpy\nnames = {p.get('architecture') for p in "
+        "threadpool_info()}\nassert name is None or name in names, (name, names)"
     )
     environment = {key: value for key, value in os.environ.items() if key != kernels.VARIABLE}
     done = subprocess.run(

@@ -5,7 +5,7 @@ from hydra.core.utils import JobReturn, JobStatus
 from normbench.command.config.compose import JobSpec
 from normbench.command.sweep import launching, recorded
 
-JOBS = [JobSpec({}, {}, number=number, words=(f"seed={number}",)) for number in range(5)]
+JOBS = [JobSpec({}, {}, number=number, overrides=(f"seed={number}",)) for number in range(5)]
 
 
 def run(job):
@@ -29,7 +29,7 @@ class Queue:
 
 
 def test_a_bug_in_a_job_is_kept_and_the_others_go_on():
-    outcomes = launching.one_by_one(run, JOBS)
+    outcomes = launching.run_in_sequence(run, JOBS)
     assert [one["number"] for one in outcomes if isinstance(one, dict)] == [0, 1, 3, 4]
     assert isinstance(outcomes[2], ArithmeticError)
 
@@ -37,7 +37,7 @@ def test_a_bug_in_a_job_is_kept_and_the_others_go_on():
 def test_a_queue_gets_what_is_not_recorded(monkeypatch):
     monkeypatch.setattr(recorded, "run_of", lambda job: {1: "a", 3: "b"}.get(job.number))
     queue = Queue()
-    outcomes = launching.in_queue(queue, JOBS, lambda job, run: {"taken": run})
+    outcomes = launching.run_in_queue(queue, JOBS, lambda job, run: {"taken": run})
     assert queue.given == [[0, 2], [4]]
     assert outcomes == [{"number": 0}, {"taken": "a"}, {"number": 2}, {"taken": "b"}, {"number": 4}]
 
@@ -45,6 +45,6 @@ def test_a_queue_gets_what_is_not_recorded(monkeypatch):
 def test_a_queue_gets_nothing_where_all_is_recorded(monkeypatch):
     monkeypatch.setattr(recorded, "run_of", lambda job: "a")
     queue = Queue()
-    outcomes = launching.in_queue(queue, JOBS, lambda job, run: {"taken": run})
+    outcomes = launching.run_in_queue(queue, JOBS, lambda job, run: {"taken": run})
     assert queue.given == []
     assert outcomes == [{"taken": "a"}] * 5

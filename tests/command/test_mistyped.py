@@ -5,7 +5,7 @@ import pytest
 from normbench import synonyms
 from normbench.choices import names, no_option
 from normbench.command.config import study
-from normbench.command.config.mistyped import OF_RESULTS, of_flag, refuse_mistyped
+from normbench.command.config.mistyped import RESULTS_COMMANDS, refuse_mistyped, suggest_setting
 from normbench.command.results.commands import COMMANDS
 from normbench.command.sweep import line, sweeper
 from normbench.datasets import MissingFileError, UserError
@@ -109,7 +109,7 @@ def test_a_class_and_a_file_of_ones_own_are_answered_with_how_they_are_named():
 def test_a_flag_that_is_a_setting_is_answered_without_dashes(words, typed):
     with pytest.raises(UserError, match=f"without dashes; type {typed}$"):
         line.run(words)
-    assert of_flag("--zzz", None) == ""
+    assert suggest_setting("--zzz", None) == ""
 
 
 def test_a_name_that_is_no_settings_is_told_before_hydra_starts(monkeypatch):
@@ -139,7 +139,7 @@ def test_every_synonym_stands_for_something_that_exists_and_for_one_thing_alone(
 
 
 def test_the_words_of_results_are_those_that_there_are():
-    assert set(OF_RESULTS) == set(COMMANDS) - {"dashboard"}
+    assert set(RESULTS_COMMANDS) == set(COMMANDS) - {"dashboard"}
 
 
 class FakeHydra:
@@ -151,7 +151,7 @@ class FakeHydra:
     def multirun(self, config, job, overrides):
         if "dataset=breast_cancer" not in overrides:
             raise MissingFileError("data_dir=x: has no file.csv")
-        self.runs.append((overrides, list(sweeper.Sweep.words)))
+        self.runs.append((overrides, list(sweeper.Sweep.arguments)))
 
 
 def test_a_study_without_its_data_runs_on_others_and_says_so(capsys):

@@ -16,10 +16,10 @@ from normbench.command.sweep.progress import (
     AGAIN,
     Pace,
     Progress,
-    duration,
-    left_of,
-    reading,
-    telling,
+    describe_reading,
+    estimate_seconds_left,
+    format_duration,
+    telling_phase,
 )
 from normbench.datasets.on_disk.npy import NpyPoints, npy
 from normbench.datasets.on_disk.row_groups import RowGroups
@@ -74,7 +74,7 @@ class Ticks:
 
 
 def test_a_phase_that_takes_long_is_told(clock, capsys, monkeypatch):
-    progress = Progress("job 2 of 3", whole=lambda: 240)
+    progress = Progress("job 2 of 3", total_seconds_left=lambda: 240)
     progress.stopped = Ticks(clock)
     progress.doing = "reads the data", 0.0  # so that no thread begins
     progress.phase("fits the scheme")
@@ -87,10 +87,10 @@ def test_a_phase_that_takes_long_is_told(clock, capsys, monkeypatch):
 
 
 def test_a_thread_tells_of_a_phase_and_ends(monkeypatch, capsys):
-    monkeypatch.setattr("normbench.command.sweep.progress.LOOK", 0.001)
+    monkeypatch.setattr("normbench.command.sweep.progress.CHECK_SECONDS", 0.001)
     monkeypatch.setattr("normbench.command.sweep.progress.QUIET_SECONDS", 0.01)
     before = set(threading.enumerate())
-    with telling("all jobs are done", "draws"):
+    with telling_phase("all jobs are done", "draws"):
         (thread,) = set(threading.enumerate()) - before
         time.sleep(0.3)
     thread.join(10)
@@ -103,15 +103,15 @@ def test_after_the_last_iteration_a_job_descends_again(clock):
     progress.doing = "descends", 0.0
     progress.begin(3)
     told(clock, progress, range(4))
-    assert progress.doing == (AGAIN, 3.0)
+    assert progress.doing == (SHADOWS_PHASE, 3.0)
 
 
 def test_what_is_left_of_a_command_follows_from_its_jobs_that_are_done(monkeypatch):
     now = [100.0]
     monkeypatch.setattr("normbench.command.sweep.progress.time.time", lambda: now[0])
-    assert left_of(0.0, 0, 5)() is None
-    assert left_of(0.0, 0, 1)() is None
-    left = left_of(0.0, 2, 5)  # 50 seconds a job
+    assert estimate_seconds_left(0.0, 0, 5)() is None
+    assert estimate_seconds_left(0.0, 0, 1)() is None
+    left = estimate_seconds_left(0.0, 2, 5)  # 50 seconds a job
     assert left() == 150
     now[0] = 120
     assert left() == 130
@@ -173,7 +173,7 @@ def test_the_time_that_is_left_follows_the_latest_pace():
 def test_long_times_are_told_in_minutes_and_hours():
     said = {0: "0 s", 119: "119 s", 121: "2 min", 719: "12 min", 7199: "120 min"}
     said |= {7200: "2 h 0 min", 11100: "3 h 5 min", 100000: "27 h 47 min"}
-    assert {seconds: duration(seconds) for seconds in said} == said
+    assert {seconds: format_duration(seconds) for seconds in said} == said
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4", "f2", ">f8"])
@@ -209,7 +209,7 @@ def test_both_parts_of_one_file_are_counted_once(file, clock):
     points = NpyPoints("dataset.path=X.npy", file)
     parts = [SelectedRows(points, np.arange(500) % 2 == part) for part in (0, 1)]
     parts[0][:]
-    read = reading(SimpleNamespace(x=parts[0], x_test=parts[1]))
+    read = describe_reading(SimpleNamespace(x=parts[0], x_test=parts[1]))
     clock[0] += 2
     before = points.bytes_read
     for part in parts:
@@ -221,7 +221,7 @@ def test_both_parts_of_one_file_are_counted_once(file, clock):
 
 
 def test_points_in_memory_are_not_read(file):
-    assert reading(npy(str(file), str(file.with_name("y.npy")))) is None
+    assert describe_reading(npy(str(file), str(file.with_name("y.npy")))) is None
 
 
 def test_progress_tells_what_is_read(clock, capsys):

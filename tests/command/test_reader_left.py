@@ -16,9 +16,9 @@ def test_every_word_ends_quietly_as_other_commands_do(three, tmp_path, word):
     command = [sys.executable, "-m", "normbench", "results", *word.split(), "--store", three.uri]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (output.LEFT, "")
-    assert output.LEFT == 128 + 13  # SIGPIPE
+    assert (done.returncode, done.stderr) == (output.READER_LEFT_CODE, "")
+    assert output.READER_LEFT_CODE == 128 + 13  # SIGPIPE
 
 
 def test_a_broken_pipe_of_something_else_stays_an_error(capfd):
-    assert output.lost(BrokenPipeError()) is None
+    assert output.describe_output_error(BrokenPipeError()) is None

@@ -255,8 +255,8 @@ import sys
 from pathlib import Path
 import numpy as np
 from normbench.datasets.on_disk.npy import npy
-from normbench.datasets.values import resident
-before = resident()
+from normbench.datasets.values import resident_bytes
+before = resident_bytes()
 data = npy(sys.argv[1], sys.argv[2], in_blocks=True)
 lines = Path("/proc/self/status").read_text().splitlines()
 most = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))  # KiB

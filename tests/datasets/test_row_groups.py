@@ -100,7 +100,7 @@ def test_a_table_is_read_by_row_groups_where_a_quarter_of_the_memory_is_less(fil
 def test_a_row_group_beyond_the_memory_says_the_size_that_fits(file, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     for module in ("normbench.datasets.values", "normbench.datasets.on_disk.row_groups"):
-        monkeypatch.setattr(f"{module}.available", lambda: 4 * 2 * 70 * 8 * 8)
+        monkeypatch.setattr(f"{module}.available_bytes", lambda: 4 * 2 * 70 * 8 * 8)
     told = r"my\.parquet: a row group of 77 rows: takes .*row_group_size=70 or less$"
     with pytest.raises(UserError, match=told):
         parquet(str(file), "label", in_blocks=True)

@@ -176,18 +176,18 @@ def test_a_matrix_is_a_product_of_the_points_for_each_pair_of_classes(classes, w
     effort = linear_effort(1000, classes, width)
     one_pass = 2 * classes * width  # multiplications a point
     assert effort.matrix * one_pass == classes * (classes + 1) / 2 * width**2
-    assert effort.largest == effort.made + effort.matrix
+    assert effort.largest == effort.setup + effort.matrix
     many = linear_effort(1000, 201, 2)
     assert many.matrix is None  # products are quicker, each of a class's blocks with all others
     assert many.product / linear_effort(1000, 402, 2).product == 0.5
-    assert many.largest - many.made == pytest.approx(80 * many.product)
+    assert many.largest - many.setup == pytest.approx(80 * many.product)
 
 
 def test_second_derivatives_are_so_many_passes_by_classes_and_features():
     """As measured: 500 elementwise a class for the blocks, 25 a class for a product."""
     narrow, wide, many = (linear_effort(9, *shape) for shape in ((3, 10), (3, 1000), (60, 10)))
-    assert 4 < narrow.made / 3 < 4.5  # a pass is 120
-    assert wide.made / 3 == 2
+    assert 4 < narrow.setup / 3 < 4.5  # a pass is 120
+    assert wide.setup / 3 == 2
     assert (narrow.product, wide.product) == (1, 1)
     assert 12 < many.product < 13
 

@@ -155,7 +155,7 @@ def test_blocks_are_as_few_as_fit_and_of_one_size(points, begin):
     most = 10
     sizes = {}
     for number in (0, 1):
-        spans = blocked.spans_of((number, slice(begin, begin + points)), most)
+        spans = blocked.split_span((number, slice(begin, begin + points)), most)
         ends = [begin, *(span.stop for span in spans)]
         assert [span.start for span in spans] == ends[:-1]
         assert ends[-1] == begin + points
@@ -164,7 +164,7 @@ def test_blocks_are_as_few_as_fit_and_of_one_size(points, begin):
     assert max(sizes[0]) <= most
     assert max(sizes[0]) - min(sizes[0]) < len(sizes[0])
     assert points == 1 or sizes[1][0] == -(-max(sizes[0]) // 2)
-    assert len(blocked.spans_of((0, slice(0, points)), 0)) == points
+    assert len(blocked.split_span((0, slice(0, points)), 0)) == points
 
 
 @pytest.mark.parametrize(("name", "classes"), CASES)
@@ -211,10 +211,12 @@ def test_the_points_and_weights_are_left_as_they_were(rng):
 def test_threads_over_parts_of_the_points_sum_the_same(name, classes, dtype, rng, monkeypatch):
     train, weights = problem(COSTS[name], classes, rng, dtype=dtype)
     alone = train.evaluate(weights)
-    monkeypatch.setattr(blocked.threads, "available", lambda: 3)
-    assert len(train.parts(len(weights))) == 1  # little work, which several threads make no quicker
+    monkeypatch.setattr(blocked.threads, "available_threads", lambda: 3)
+    assert (
+        len(train.thread_spans(len(weights))) == 1
+    )  # little work, which several threads make no quicker
     monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
-    assert len(train.parts(len(weights))) == (3 if hasattr(COSTS[name], "fused") else 1)
+    assert len(train.thread_spans(len(weights))) == (3 if hasattr(COSTS[name], "fused") else 1)
     together = train.evaluate(weights)
     # Measured: 2e-15 and 8e-7.
     tolerance = 1e-13 if dtype == np.float64 else 1e-5
@@ -225,7 +227,7 @@ def test_threads_over_parts_of_the_points_sum_the_same(name, classes, dtype, rng
 
 def test_a_diverging_run_warns_of_nothing_in_any_thread(rng, monkeypatch):
     monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
-    monkeypatch.setattr(blocked.threads, "available", lambda: 2)
+    monkeypatch.setattr(blocked.threads, "available_threads", lambda: 2)
     train, weights = problem(COSTS["least_squares"], 1, rng)
     assert not np.isfinite(train.evaluate(weights * 1e200).costs).any()
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.preprocessing import FunctionTransformer
 
 from normbench.choices import build, options
-from normbench.engine.scheme.probed import Effects, effects, probe
+from normbench.engine.scheme.probed import Effects, find_effects, probe
 from normbench.normalizers import PCARotation
 
 POINTS = np.random.default_rng(3).standard_normal((80, 3)) @ np.triu(np.ones((3, 3))) * 5 + 7
@@ -35,19 +35,19 @@ def test_a_map_gives_the_points_and_is_told_by_what_it_does(scheme, effect):
     found, z = probed(scheme)
     assert found.matrix.shape == (z.shape[1], 3)
     np.testing.assert_allclose((POINTS - found.centre) @ found.matrix.T + found.image, z, atol=1e-9)
-    assert effects(found, z) == effect
+    assert find_effects(found, z) == effect
 
 
 def test_a_direction_that_is_scaled_down_is_no_dropped_one():
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
     for factor, scales in ((1e-6, True), (0.0, False)):
         small = FunctionTransformer(lambda x, by=factor: (x @ turn) * [1.0, 1.0, by])
-        assert effects(*probed(small)) == Effects(False, False, scales, True)
+        assert find_effects(*probed(small)) == Effects(False, False, scales, True)
 
 
 @pytest.mark.parametrize("shift", [[0, 5.0, 0], -POINTS.mean(axis=0) * [1, 1, 0]])
 def test_what_shifts_some_features_alone_does_not_centre(shift):
-    found = effects(*probed(FunctionTransformer(lambda x: x + shift)))
+    found = find_effects(*probed(FunctionTransformer(lambda x: x + shift)))
     assert found == Effects(centres=False, shifts=True, scales=False, rotates=False)
 
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from normbench.costs import softmax
 from normbench.engine.descent import descend
 from normbench.engine.problem import Objective
-from normbench.engine.rounds import DISTANCE, MORE, Rounds
+from normbench.engine.rounds import EXTRA_SHADOWS, SHADOW_DISTANCE, Rounds
 from normbench.normalizers import PCASphere
 from normbench.optimizers import adam, gradient_descent
 
@@ -54,15 +54,15 @@ def test_only_a_run_that_rises_has_shadows(problem):
 
 
 def test_a_run_whose_shadow_meets_it_again_has_more(problem, monkeypatch):
-    own = Rounds._shadows_of
+    own = Rounds._descend_shadows_of
 
     def meeting(self, runs, numbers, histories, *parts):
         costs = own(self, runs, numbers, histories, *parts)
         costs[..., -1] = histories.cost[runs, -1][:, None]  # apart on the way, together at the end
         return costs
 
-    monkeypatch.setattr(Rounds, "_shadows_of", meeting)
-    assert len(rounds_of(problem).descend(SIZES).shadows[3]) == 1 + MORE
+    monkeypatch.setattr(Rounds, "_descend_shadows_of", meeting)
+    assert len(rounds_of(problem).descend(SIZES).shadows[3]) == 1 + EXTRA_SHADOWS
 
 
 def test_a_run_that_has_diverged_needs_no_shadow(problem):
@@ -102,7 +102,7 @@ def test_a_shadow_starts_at_a_tiny_share_of_the_distance(problem, monkeypatch):
     histories = rounds.descend([100.0])
     travelled = np.linalg.norm(histories.weights[0])
     moved = np.linalg.norm(starts[1].reshape(len(starts[1]), -1), axis=1)
-    np.testing.assert_allclose(moved, DISTANCE["float64"] * travelled, rtol=1e-9)
+    np.testing.assert_allclose(moved, SHADOW_DISTANCE["float64"] * travelled, rtol=1e-9)
     assert len(starts[1]) == 1
 
 

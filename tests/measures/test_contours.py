@@ -211,7 +211,7 @@ def test_a_path_is_done_where_nothing_is_left_by_the_cost_or_else_by_its_slope(
 
 
 def test_eigenvectors_of_many_weights_are_not_made_and_take_no_memory():
-    effort = Effort(made=1, product=1, matrix=1, memory=100)
+    effort = Effort(setup=1, product=1, matrix=1, memory=100)
     sizes = (30, 60, 3000, 4000)
     trains = (SimpleNamespace(effort=effort, shape=(size,)) for size in sizes)
     memory = [

@@ -47,8 +47,8 @@ def test_the_error_of_a_prediction_is_its_largest_relative_one():
     [
         (Spectrum(np.array([4.0, 1.0])), {names.CONDITION: 4.0, names.RANK: 2}, ""),
         (Spectrum(np.array([4.0, 1.0]), lost=True, limit=9.0), {names.CONDITION_LIMIT: 9.0}, "is"),
-        (Spectrum(np.array([4.0]), whole=False), {}, "Lanczos gives L alone"),
-        (Spectrum(np.array([4.0]), whole=False, lost=True), {}, "Lanczos gives L alone"),
+        (Spectrum(np.array([4.0]), is_complete=False), {}, "Lanczos gives L alone"),
+        (Spectrum(np.array([4.0]), is_complete=False, lost=True), {}, "Lanczos gives L alone"),
     ],
 )
 def test_only_what_is_known_of_a_spectrum_is_told(data, spectrum, told, words):
@@ -76,7 +76,7 @@ def test_a_matrix_of_twice_the_weights_is_eight_times_the_work():
 
 
 def test_curvatures_at_the_best_weights_are_work_for_each_weight(data):
-    effort = Effort(made=7, product=50, matrix=None, memory=900)
+    effort = Effort(setup=7, product=50, matrix=None, memory=900)
     train = SimpleNamespace(shape=(2, 3), effort=effort)
     made = Finished(data, None, data.x, None, SimpleNamespace(train=train))
     work, solved = windows_at_best.MEASURE.work(made), decomposition(6, len(data.x), 6)
@@ -152,7 +152,7 @@ def test_directions_that_a_large_feature_hides_are_lost(data, scale, lost):
 
 
 def test_of_sphered_points_every_curvature_is_one(data):
-    facts = shared.OfPoints(PCASphere(ridge=0.0).fit_transform(data.x)).facts
+    facts = shared.PointsCache(PCASphere(ridge=0.0).fit_transform(data.x)).facts
     assert facts[:3] == pytest.approx((1.0, 1.0, 1.0), rel=1e-9)
 
 

@@ -150,10 +150,10 @@ def test_second_derivatives_that_would_not_fit_are_not_made(data, monkeypatch):
 
 def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
     solved = []
-    once = shared.OfPoints.once
+    once = shared.PointsCache.get_or_compute
     monkeypatch.setattr(
-        shared.OfPoints,
-        "once",
+        shared.PointsCache,
+        "get_or_compute",
         lambda self, key, find: once(self, key, lambda: solved.append(key[0]) or find()),
     )
     together = Shared()
@@ -171,21 +171,21 @@ def test_jobs_share_what_they_know_of_a_data_set(data, monkeypatch):
 def test_what_is_shared_is_of_the_last_few_data_sets_and_few_sphered_copies():
     together = Shared()
     points = np.random.default_rng(0).standard_normal((20, 2))
-    known = [together.of(str(number), points) for number in range(shared.DATA_SETS)]
+    known = [together.get(str(number), points) for number in range(shared.MAX_DATA_SETS)]
     for each in known[-3:]:
         assert each.basis.shape == (20, 2)
-    assert together.of("0", points) is known[0]
+    assert together.get("0", points) is known[0]
     assert "basis" not in vars(known[-3])
     assert "basis" in vars(known[-1])
-    together.of("new", points)
-    assert together.of("1", points) is not known[1]
+    together.get("new", points)
+    assert together.get("1", points) is not known[1]
 
 
 @pytest.mark.parametrize("cost", [costs.softmax, costs.least_squares])
 def test_a_job_is_the_same_to_rounding_without_what_makes_it_faster(data, cost, monkeypatch):
     from normbench.engine.fast import columns, wrappers
 
-    monkeypatch.setattr(wrappers, "WORTHWHILE", 0)
+    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 0)
     twice = np.column_stack([data.x, data.x[:, 0]])
     doubled = make_dataset("twice", twice, data.y, source="arrays", class_names=["a", "b"])
     fast = run(job(doubled, cost, record=("path",)))
@@ -207,7 +207,7 @@ class Bowl:
 
     classify, convex, linear, full_batch = False, True, None, True
     shape = (2, 3)
-    effort = Effort(made=1, product=1, matrix=1, memory=1)
+    effort = Effort(setup=1, product=1, matrix=1, memory=1)
     matrix = np.diag([4.0, 1.0, 0.5, 0.2, 0.1, 0.05])
 
     def evaluate(self, weights, with_gradient=True, workspace=None):
@@ -242,7 +242,7 @@ def test_the_seconds_of_a_step_are_those_of_the_descent_over_the_steps_made(data
     optimizer = optimizers.gradient_descent()
     rounds = Rounds(train, None, start, lambda weights: weights, optimizer, iterations, True)
     parts = (settings, Rules(), Search(), start, rounds, rounds.descend([0.1]))
-    here, _ = judged(train, optimizer, *parts, shared.OfPoints(data.x), (3.0, 12.0))
+    here, _ = judged(train, optimizer, *parts, shared.PointsCache(data.x), (3.0, 12.0))
     assert here.bench.seconds_a_step == 12 / iterations
 
 
@@ -254,9 +254,11 @@ def test_nothing_beyond_the_engine_knows_that_a_model_is_linear(data, optimizer)
     rounds = Rounds(train, None, start, lambda weights: weights, optimizer, 40, True)
     histories = rounds.descend(settings.step_sizes)
     parts = (train, optimizer, settings, Rules(), Search(critical=True), start, rounds, histories)
-    here, left = judged(*parts, shared.OfPoints(data.x), (3.0, 12.0))
+    here, left = judged(*parts, shared.PointsCache(data.x), (3.0, 12.0))
     assert (here.bench.fit_seconds, here.bench.seconds_a_step) == (3, 12 / (3 * 40))
-    made = Finished(data, FunctionTransformer().fit(data.x), data.x, shared.OfPoints(data.x), here)
+    made = Finished(
+        data, FunctionTransformer().fit(data.x), data.x, shared.PointsCache(data.x), here
+    )
     found, arrays = measures.take(made, settings, left)
     assert found.metrics["theory/step_threshold"] == pytest.approx(0.5, rel=1e-12)
     assert "curvature at the start" in found.tags["theory_basis"]
@@ -280,7 +282,7 @@ def test_an_engine_that_there_is_not_is_refused(data):
 
 
 def test_what_is_asked_for_is_bounded_by_memory_alone(data, monkeypatch):
-    monkeypatch.setattr(budget, "SMALL", 0)
+    monkeypatch.setattr(budget, "FREE_PRODUCTS", 0)
     settings = {"record": ("contours", "sharpness"), "iterations": 1}
     made = run(job(data, **settings))
     assert "contours" in made.arrays
@@ -325,7 +327,7 @@ def test_targets_are_above_no_cost_that_was_seen(data, monkeypatch):
     from normbench.measures import judged as room
     from normbench.theory.minimum import Minimum
 
-    monkeypatch.setattr(room, "least", lambda *of: Minimum(1e9, 0.0, "too high", True))
+    monkeypatch.setattr(room, "find_least_cost", lambda *of: Minimum(1e9, 0.0, "too high", True))
     best = run(job(data)).steps[1]
     assert best.metrics["final/iterations_to_1e-3"] == 20  # at its own lowest cost, the last
 
@@ -352,7 +354,7 @@ def test_theory_keeps_within_the_memory_that_is_set():
 
 def test_theory_may_take_half_of_the_passes_and_a_tenth_of_a_second():
     assert budget.allowance("auto", 10**6, 100, 10).passes == 5e5
-    assert budget.allowance("auto", 0, 100, 10).passes == budget.SMALL / 4000
+    assert budget.allowance("auto", 0, 100, 10).passes == budget.FREE_PRODUCTS / 4000
     assert budget.allowance("full", 0, 100, 10) == (np.inf, np.inf)
     assert budget.allowance("auto", 0, 100, 10).memory == budget.machine_memory() / 4 > 1e7
 

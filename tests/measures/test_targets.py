@@ -85,14 +85,14 @@ def test_auto_costs_no_more_than_the_grid(scheme, monkeypatch):
         return histories
 
     monkeypatch.setattr(rounds, "descend", counted)
-    monkeypatch.setattr(targets, "SMALL", 0)
+    monkeypatch.setattr(targets, "FREE_PRODUCTS", 0)
     outcome(DECADES, scheme)
     assert sum(made[1:]) <= made[0]
 
 
 def test_a_small_problem_is_refined_however_few_its_step_sizes(monkeypatch):
     assert names.REFINED.key in outcome([0.1, 1.0, 10.0]).findings.tags
-    monkeypatch.setattr(targets, "SMALL", 0)
+    monkeypatch.setattr(targets, "FREE_PRODUCTS", 0)
     assert names.REFINED.key not in outcome([0.1, 1.0, 10.0]).findings.tags
 
 

@@ -9,7 +9,7 @@ from normbench.datasets.bundled import breast_cancer, diabetes, digits, iris
 from normbench.engine.problem import Objective
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
-from normbench.theory.directions import kind_of
+from normbench.theory.directions import find_uniform_curvature
 
 
 def found(data, cost, scheme, optimizer="gradient_descent", step=1e-6, **settings):
@@ -107,11 +107,13 @@ def test_many_classes_are_not_tried(classes):
     """A second derivative for each pair of scores at a point of each class: 8 GB of a thousand."""
     x = np.random.default_rng(0).standard_normal((classes, 2))
     train = Objective(costs.multiclass_softmax, x, np.arange(classes), True, 0.0, classes)
-    found = kind_of(train, np.zeros(train.shape))
+    found = find_uniform_curvature(train, np.zeros(train.shape))
     assert (found is None) == (classes > 50)
     assert found is None or found == pytest.approx((1 / classes, classes - 1))
     quadratic = Objective(costs.least_squares, x, np.arange(classes), True, 0.0, classes)
-    assert kind_of(quadratic, np.ones(quadratic.shape)) == pytest.approx((2, classes))
+    assert find_uniform_curvature(quadratic, np.ones(quadratic.shape)) == pytest.approx(
+        (2, classes)
+    )
 
 
 def test_there_are_none_of_other_rules_and_costs_without_curvature():

@@ -13,7 +13,7 @@ from normbench import costs
 from normbench.choices import build, options
 from normbench.engine.descent import descend
 from normbench.engine.fast.blocked import Blocked
-from normbench.engine.midway import Growing
+from normbench.engine.midway import GrowingHistories
 from normbench.job import run
 from normbench.optimizers import gradient_descent
 from normbench.recording.resume import checkpoints, leftovers
@@ -142,17 +142,17 @@ def test_ctrl_c_keeps_the_descent_before_its_time(tmp_path):
 def test_ctrl_c_amid_an_iteration_keeps_what_was_before_it(tmp_path, monkeypatch):
     """A run that has just left the stack is in it again, and leaves it once more."""
     first = int(min(end for end in descended().diverged_at if end > 0))
-    write = Growing.write
+    write = GrowingHistories.write
 
     def struck(self, k, *arguments):
         write(self, k, *arguments)
         if k == first:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Growing, "write", struck)
+    monkeypatch.setattr(GrowingHistories, "write", struck)
     with pytest.raises(KeyboardInterrupt):
         descended(DescentFile(tmp_path, DESCENT, 60))
-    monkeypatch.setattr(Growing, "write", write)
+    monkeypatch.setattr(GrowingHistories, "write", write)
     found, seen = resumed(tmp_path)
     assert seen[0] == first
     assert same(found, descended())

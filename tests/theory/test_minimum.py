@@ -18,15 +18,15 @@ from normbench.theory.minimum import (
     _backtrack,
     _conjugate_gradients,
     _solve,
-    _stopped,
+    _stalled_minimum,
     penalty_of_basis,
-    spans_the_same,
+    spans_same_scores,
     sphere,
     weights_of,
 )
-from normbench.theory.minimum import minimum as least
+from normbench.theory.minimum import minimize as least
 from normbench.theory.separability import by_program, separates
-from normbench.theory.shared import OfPoints
+from normbench.theory.shared import PointsCache
 
 
 def points(count=200, features=4):
@@ -75,7 +75,7 @@ def test_conjugate_gradients_and_cholesky_find_the_same(monkeypatch):
     y = rng.integers(0, 3, len(x))
     basis, _ = sphere(x)
     dense = minimum(costs.multiclass_softmax, basis, y, 3)
-    monkeypatch.setattr(hessian, "MATRIX_UP_TO", 0)
+    monkeypatch.setattr(hessian, "MAX_MATRIX_WEIGHTS", 0)
     products = minimum(costs.multiclass_softmax, basis, y, 3)
     assert dense.reached
     assert products.reached
@@ -119,7 +119,7 @@ def test_classes_that_touch_have_their_minimum_at_infinity_too():
     [(1e-8, 1e-9, True), (5e-7, 1e-2, True), (5e-7, 1e-9, False), (1e-5, 1e-2, False)],
 )
 def test_a_solver_that_stops_early_has_reached_what_its_gradient_says(norm, step, reached):
-    found = _stopped(0.5, norm, step)
+    found = _stalled_minimum(0.5, norm, step)
     assert found.reached == reached
     assert ("still growing" in found.source) == (reached and step > 1e-4)
 
@@ -148,7 +148,7 @@ def test_the_least_cost_with_a_penalty_is_the_normal_equations(l2):
     weights = np.linalg.solve(full.T @ full / len(x) + penalty, full.T @ y / len(x))
     wanted = np.mean((full @ weights - y) ** 2) + weights @ penalty @ weights
     train = Objective(costs.least_squares, x, y, False, l2)
-    found = analysis.least(train, OfPoints(x), np.inf, "full", 0)
+    found = analysis.find_least_cost(train, PointsCache(x), np.inf, "full", 0)
     assert found.value == pytest.approx(wanted, rel=1e-9)
     assert "scores" not in repr(found)
     assert found == replace(found, scores=None)
@@ -158,8 +158,8 @@ def test_too_many_features_of_the_data_are_too_much_whatever_a_scheme_keeps(monk
     x, rng = points()
     train = Objective(costs.least_squares, x[:, :2], rng.standard_normal(len(x)), False)
     for most, reached in ((4, True), (3, False)):
-        monkeypatch.setattr("normbench.theory.spectra.MOST_FEATURES", most)
-        assert analysis.least(train, OfPoints(x), 9.0, "full", 0).reached == reached
+        monkeypatch.setattr("normbench.theory.spectra.MAX_SPECTRUM_FEATURES", most)
+        assert analysis.find_least_cost(train, PointsCache(x), 9.0, "full", 0).reached == reached
 
 
 def test_a_stop_at_the_allowance_is_said():
@@ -227,9 +227,9 @@ def test_only_invertible_affine_schemes_share_the_minimum():
     x, _ = points()
     basis, _ = sphere(x)
     for same in (x, x - 5, PCASphere().fit_transform(x), x @ np.triu(np.ones((4, 4)))):
-        assert spans_the_same(basis, same)
+        assert spans_same_scores(basis, same)
     for other in (x[:, :3], np.tanh(x), np.column_stack([x, x[:, 0] ** 2]), 0 * x):
-        assert not spans_the_same(basis, other)
+        assert not spans_same_scores(basis, other)
 
 
 def test_the_basis_is_all_that_is_made_of_float32_points():
@@ -239,7 +239,7 @@ def test_the_basis_is_all_that_is_made_of_float32_points():
     held = {}
     for name, step in (
         ("sphere", lambda: sphere(x)),
-        ("spans", lambda: spans_the_same(basis, x)),
+        ("spans", lambda: spans_same_scores(basis, x)),
         ("penalty", lambda: penalty_of_basis(np.ones(20), x, basis, variances)),
         ("separates", lambda: separates(train, np.ones(train.shape))),
     ):
@@ -271,7 +271,7 @@ def test_conjugate_gradients_end_at_the_first_residual_that_is_small_enough(shar
 
     end, made = residual()
     assert end <= share * (1 + 1e-6)
-    monkeypatch.setattr("normbench.theory.minimum.MOST_PRODUCTS", made - 1)
+    monkeypatch.setattr("normbench.theory.minimum.MAX_PRODUCTS", made - 1)
     assert residual()[0] > share
 
 

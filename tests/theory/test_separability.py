@@ -9,10 +9,10 @@ from normbench import costs
 from normbench.engine.problem import Objective
 from normbench.names import ATTAINED, PARTLY, STRICTLY, UNDECIDED
 from normbench.theory import separability
-from normbench.theory.analysis import least
+from normbench.theory.analysis import find_least_cost
 from normbench.theory.minimum import Minimum, sphere
-from normbench.theory.separability import MOST_ROWS, by_program, by_rule, separates, work
-from normbench.theory.shared import OfPoints
+from normbench.theory.separability import MAX_MARGINS, by_program, by_rule, separates, work
+from normbench.theory.shared import PointsCache
 
 
 def problem(x, y, classes=2, l2=0.0):
@@ -91,7 +91,7 @@ def test_it_does_not_depend_on_the_units(scale):
 
 def test_iris_is_partly_separable():
     x, y = load_iris(return_X_y=True)
-    found = least(problem(x, y, 3), OfPoints(x), 0.5, "auto", 1000)
+    found = find_least_cost(problem(x, y, 3), PointsCache(x), 0.5, "auto", 1000)
     assert found.case == PARTLY
     assert found.at_infinity
     assert found.reached
@@ -126,16 +126,16 @@ def test_a_descent_without_a_mistake_is_proof_enough():
     good = np.array([[2.5, 0.0, 0.0, -1.0, 0.0]])
     assert separates(setosa, good)
     assert not separates(setosa, 0 * good)
-    found = least(setosa, OfPoints(x), 0.1, "auto", 0, good)
+    found = find_least_cost(setosa, PointsCache(x), 0.1, "auto", 0, good)
     assert (found.case, found.value, found.reached) == (STRICTLY, 0.0, True)
     penalized = problem(x, (y == 0).astype(int), l2=0.1)  # weights that grow cost more and more
-    found = least(penalized, OfPoints(x), 0.6, "auto", 1000, good)
+    found = find_least_cost(penalized, PointsCache(x), 0.6, "auto", 1000, good)
     assert (found.case, found.at_infinity) == (ATTAINED, False)
     assert found.value > 0
     of_one = problem(x, (y == 0).astype(int), l2=np.array([0.0, 0.0, 0.1, 0.0]))
-    assert least(of_one, OfPoints(x), 0.6, "auto", 1000, good).case != STRICTLY
+    assert find_least_cost(of_one, PointsCache(x), 0.6, "auto", 1000, good).case != STRICTLY
     virginica = problem(x, (y == 2).astype(int))
-    assert least(virginica, OfPoints(x), 0.1, "auto", 1000, good).case == ATTAINED
+    assert find_least_cost(virginica, PointsCache(x), 0.1, "auto", 1000, good).case == ATTAINED
 
 
 @pytest.mark.parametrize("by", ["bias", "slopes"])
@@ -163,19 +163,19 @@ def test_a_margin_within_rounding_proves_nothing(classes, by):
 @pytest.mark.parametrize("lowest", [0.1, 0.9])
 def test_where_the_solver_did_not_arrive_the_lowest_cost_of_both_counts(lowest, monkeypatch):
     monkeypatch.setattr(
-        "normbench.theory.analysis.minimum", lambda *of: Minimum(0.5, 1e-3, "stopped", False)
+        "normbench.theory.analysis.minimize", lambda *of: Minimum(0.5, 1e-3, "stopped", False)
     )
     x, y = load_iris(return_X_y=True)
-    found = least(problem(x, y, 3), OfPoints(x), lowest, "full", 0)
+    found = find_least_cost(problem(x, y, 3), PointsCache(x), lowest, "full", 0)
     assert found.value == min(lowest, 0.5)
     assert not found.reached
 
 
 def test_too_many_margins_are_not_decided_by_a_program(monkeypatch):
     assert work(10_000, 10, 784).passes == np.inf
-    assert work(MOST_ROWS, 2, 5).passes == MOST_ROWS
+    assert work(MAX_MARGINS, 2, 5).passes == MAX_MARGINS
     one, three, many = (work(100, classes, 5).memory for classes in (1, 3, 30))
     assert (three / one, many / one) == (2 * 2, 2 * 29)  # two classes' weights a margin
     x, y = load_iris(return_X_y=True)
-    monkeypatch.setattr(separability, "MOST_ROWS", 299)  # iris has 150 points of 3 classes
-    assert least(problem(x, y, 3), OfPoints(x), 0.5, "full", 0).case == UNDECIDED
+    monkeypatch.setattr(separability, "MAX_MARGINS", 299)  # iris has 150 points of 3 classes
+    assert find_least_cost(problem(x, y, 3), PointsCache(x), 0.5, "full", 0).case == UNDECIDED

@@ -13,9 +13,9 @@ from normbench.engine.descent import descend
 from normbench.engine.problem import Objective
 from normbench.optimizers import gradient_descent
 from normbench.theory import spectra
-from normbench.theory.analysis import NO_CURVATURE, _spectrum, facts_work, theorize
+from normbench.theory.analysis import NO_CURVATURE, _compute_spectrum, facts_work, theorize
 from normbench.theory.budget import Budget, Work
-from normbench.theory.shared import OfPoints
+from normbench.theory.shared import PointsCache
 
 
 def points(features=5, count=60):
@@ -50,21 +50,21 @@ def test_points_whose_squares_overflow_have_no_theory(sign):
     train = Objective(costs.softmax, x, np.ones(60), True)
     found = theorize(train, np.zeros(train.shape), Budget(Work(np.inf, np.inf)))
     assert "too large to be squared" in found.note
-    assert not found.more
+    assert not found.may_grow
     assert found.threshold is None
 
 
 @pytest.mark.parametrize(("most", "seen"), [(2000, {0, 2, 3}), (5, {0, 1})])
 def test_a_spectrum_is_as_much_work_whatever_the_scores_of_a_point(most, seen, monkeypatch):
     """A pass over points of C scores is the work of C passes; more of them tell more digits."""
-    monkeypatch.setattr(spectra, "MOST_FEATURES", most)
+    monkeypatch.setattr(spectra, "MAX_SPECTRUM_FEATURES", most)
     x = points(30, 500)
 
     def told(work, classes):
         train = Objective(costs.multiclass_softmax, x, np.arange(500) % classes, True, 0.0, classes)
         budget = Budget(Work(work / classes, np.inf))
         found = theorize(train, np.ones(train.shape), budget).spectrum
-        return 0 if found is None else 1 + found.whole + (found.root is not None)
+        return 0 if found is None else 1 + found.is_complete + (found.root is not None)
 
     works = np.geomspace(1, 1000, 20)
     kinds = [[told(work, classes) for work in works] for classes in (2, 20)]
@@ -84,7 +84,7 @@ def works(x):
             asked[what] = work
             return False
 
-    assert _spectrum(x, 1, Poor(Work())) is None
+    assert _compute_spectrum(x, 1, Poor(Work())) is None
     return asked
 
 
@@ -107,7 +107,7 @@ def test_a_spectrum_takes_the_memory_that_it_is_said_to_take(points, features, d
 
 @pytest.mark.parametrize(("points", "features"), [(5000, 20), (150, 140)])
 def test_facts_take_the_memory_that_they_are_said_to_take(points, features):
-    known = OfPoints(np.random.default_rng(0).standard_normal((points, features)))
+    known = PointsCache(np.random.default_rng(0).standard_normal((points, features)))
     tracemalloc.start()
     assert known.facts.live == features
     held = tracemalloc.get_traced_memory()[1]
@@ -139,10 +139,10 @@ def test_a_spectrum_is_work_by_its_features_and_more_of_few_points(what, more):
     ("l2", "largest"), [(0.1, 2.7), ([1.0, 2.0], 6.5), ([[2.0, 1.0], [1.0, 2.0]], 8.5)]
 )
 def test_where_the_largest_alone_is_known_a_penalty_adds_its_own_largest(l2, largest):
-    known = spectra.Spectrum(np.array([5.0]), whole=False)
-    found = spectra.penalized(known, 0.5, np.array(l2), points(2))
+    known = spectra.Spectrum(np.array([5.0]), is_complete=False)
+    found = spectra.penalize(known, 0.5, np.array(l2), points(2))
     assert found.largest == pytest.approx(largest)
-    assert not found.whole
+    assert not found.is_complete
 
 
 def test_a_penalty_of_rounding_is_none():
@@ -157,17 +157,17 @@ def test_a_penalty_of_rounding_is_none():
 def test_a_penalty_on_every_feature_leaves_no_direction_dead(way):
     x = points(3)
     twice = np.column_stack([x, x[:, 0]])
-    found = spectra.penalized(way(twice), 2.0, 0.1, twice)
+    found = spectra.penalize(way(twice), 2.0, 0.1, twice)
     whole = 2 * spectra.gram(twice) + np.diag([0.0, 0.2, 0.2, 0.2, 0.2])
     assert way(twice).rank == 4
     np.testing.assert_allclose(found.values, np.linalg.eigvalsh(whole)[::-1], rtol=1e-9)
 
 
 def test_few_points_of_many_features_have_a_whole_spectrum(monkeypatch):
-    monkeypatch.setattr(spectra, "MOST_FEATURES", 25)
+    monkeypatch.setattr(spectra, "MAX_SPECTRUM_FEATURES", 25)
     train = Objective(costs.softmax, points(30, 20), np.ones(20), True)
     found = theorize(train, np.ones(train.shape), Budget(Work(np.inf, np.inf)))
-    assert found.spectrum.whole
+    assert found.spectrum.is_complete
 
 
 def test_the_gram_matrix_is_that_of_points_with_a_bias():
@@ -182,16 +182,16 @@ def test_the_four_ways_to_a_spectrum_agree(monkeypatch):
     whole = spectra.gram_spectrum(x)
     np.testing.assert_allclose(single.values, whole.values, rtol=1e-8)
     np.testing.assert_allclose(single.variances[:19], whole.variances[:19], rtol=1e-8)
-    monkeypatch.setattr(spectra, "MOST_FEATURES", 25)
+    monkeypatch.setattr(spectra, "MAX_SPECTRUM_FEATURES", 25)
     dual = spectra.gram_spectrum(x)
-    monkeypatch.setattr(spectra, "MOST_FEATURES", 5)
+    monkeypatch.setattr(spectra, "MAX_SPECTRUM_FEATURES", 5)
     lanczos = spectra.gram_spectrum(x)
     assert whole.rank == dual.rank == 20
     # Measured: 8e-13 by the small matrix, Lanczos to the last digit; the smallest eigenvalue is
     # 1e-6 of the largest.
     np.testing.assert_allclose(whole.values, dual.values, rtol=1e-8)
     assert lanczos.largest == pytest.approx(whole.largest, rel=1e-8)
-    assert not lanczos.whole
+    assert not lanczos.is_complete
 
 
 @pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
@@ -253,15 +253,15 @@ def test_what_is_lost_in_a_matrix_is_found_again_under_a_penalty_on_every_featur
     far, near = spectra.gram_spectrum(x), spectra.gram_spectrum(x - 1e8)
     assert (far.lost, near.lost) == (True, False)
     for l2, lost in ((0.1, False), (np.array([0.1, 0.1, 0.0]), True)):
-        assert spectra.penalized(far, 2.0, l2, x).lost == lost
-        assert not spectra.penalized(near, 2.0, l2, x - 1e8).lost
+        assert spectra.penalize(far, 2.0, l2, x).lost == lost
+        assert not spectra.penalize(near, 2.0, l2, x - 1e8).lost
 
 
 @pytest.mark.parametrize("way", [spectra.spectrum, spectra.gram_spectrum])
 def test_an_l2_adds_to_the_slopes_alone(way):
     x = points()
     centred = x - x.mean(axis=0)
-    found = spectra.penalized(way(centred), 2.0, 0.5, centred).values
+    found = spectra.penalize(way(centred), 2.0, 0.5, centred).values
     covariance = np.linalg.eigvalsh(centred.T @ centred / len(x))
     expected = np.sort(np.r_[2.0, 2 * covariance + 1.0])[::-1]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -277,7 +277,7 @@ def test_a_least_squares_history_is_predicted_exactly(way, classes, l2):
     objective = Objective(costs.least_squares, x, targets, False, l2)
     start = 0.1 * rng.standard_normal((1, classes, x.shape[1] + 1))
     here = objective.evaluate(start)
-    hessian = spectra.penalized(way(x), 2.0, l2, x)
+    hessian = spectra.penalize(way(x), 2.0, l2, x)
     problem = spectra.quadratic(hessian, x, here.costs[0], here.gradient[0], l2)
     threshold = spectra.step_threshold(problem.values.max())
     for share in (1e-6, 0.1, 0.5, 0.99, 1.0, 1.01):

@@ -12,7 +12,7 @@ from normbench.engine.settings import Settings
 from normbench.verdicts import convergence
 from normbench.verdicts.best_step import best_step
 from normbench.verdicts.convergence import Judgement, Rules
-from normbench.verdicts.judging import Bench, shown, steps
+from normbench.verdicts.judging import Bench, find_shown_step, steps
 from normbench.verdicts.search import Search, critical_step
 
 
@@ -404,11 +404,11 @@ def test_starts_stand_together_and_the_first_size_at_the_lowest_cost_is_the_best
     assert [step.metrics[names.TO_LOWEST.key] for step in made] == pytest.approx(
         [29, np.nan], nan_ok=True
     )
-    assert shown(made, None) == (0, False)
-    assert shown(made, 0.2) == (1, True)
-    assert shown(made, 0.7) == (0, False)
+    assert find_shown_step(made, None) == (0, False)
+    assert find_shown_step(made, 0.2) == (1, True)
+    assert find_shown_step(made, 0.7) == (0, False)
     lost = steps({names.TRAIN_COST.key: scaled * FALLING}, np.full(8, 4), [0.1, 0.2], bench)
-    assert shown(lost, 0.2) == (None, False)
+    assert find_shown_step(lost, 0.2) == (None, False)
     (alone,) = steps({names.TRAIN_COST.key: FALLING[None]}, np.array([-1]), [0.1], bench)
     assert not alone.quartiles
 

@@ -10,14 +10,14 @@ from normbench.verdicts.refinement import coarse_numbers, fewest, fine_numbers, 
 def test_a_power_of_ten_is_the_literal_float():
     for power in range(-7, 3):
         number = number_of(float(f"1e{power}"))
-        assert number == refinement.PER_DECADE * power
+        assert number == refinement.SIZES_PER_DECADE * power
         assert refinement.step_size_of(int(number)) == float(f"1e{power}")
 
 
 @pytest.mark.parametrize("offset", np.arange(16) / 16)
 def test_coarse_step_sizes_do_not_depend_on_the_offset_of_the_grid(offset):
     numbers = coarse_numbers(10.0**offset)
-    assert all(number % refinement.COARSE == 0 for number in numbers)
+    assert all(number % refinement.COARSE_STRIDE == 0 for number in numbers)
     near = [number / 16 - offset for number in numbers]
     assert min(near) >= -1 - 1e-12
     assert max(near) <= 1 + 1e-12
@@ -46,5 +46,5 @@ def test_the_range_goes_down_to_the_next_step_size_that_misses():
     found = fewest(counts, [*range(7)])
     assert (found.iterations, round(16 * np.log10(found.step_size))) == (6, 3)
     assert found.least == pytest.approx(6 * 10 ** (-2 / 16))
-    open_end = refinement.with_range(6.0, 3, {3: 6.0, 5: 8.0})
+    open_end = refinement.bound_iterations(6.0, 3, {3: 6.0, 5: 8.0})
     assert np.isnan(open_end.least)

@@ -86,7 +86,7 @@ def test_single_precision_finds_the_step_sizes_that_double_does():
 
 def test_a_few_components_of_many_features_make_no_matrix_of_them_all(monkeypatch):
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((20, 2 + spectra.MOST_FEATURES))
+    x = rng.standard_normal((20, 2 + spectra.MAX_SPECTRUM_FEATURES))
     monkeypatch.setattr(np, "outer", None)  # a covariance of them all would need it
     found = run(job(two_classes(x, np.arange(20) % 2), scheme=PCARotation(components=3)))
     assert found.features == 3
@@ -229,7 +229,7 @@ def test_a_sharpness_that_jumps_to_and_fro_is_sampled_on_both_sides(overlapping,
     assert len(every) == 301
     assert min(high.min(), low.min()) < 0.8 * max(high.max(), low.max())  # a period of 2
     assert max(np.ptp(low), np.ptp(high)) < 1e-9  # measured 2e-16
-    monkeypatch.setattr("normbench.theory.budget.SMALL", 0)
+    monkeypatch.setattr("normbench.theory.budget.FREE_PRODUCTS", 0)
     steps, few = run(job(overlapping, **settings)).findings.series["theory/sharpness"]
     assert list(steps[:6]) == [0, 1, 2, 50, 51, 52]
     assert list(steps[-3:]) == [298, 299, 300]
@@ -247,7 +247,7 @@ def test_the_least_cost_is_one_for_all_invertible_affine_schemes(overlapping):
 
 
 def test_what_is_skipped_says_so_and_how_to_ask(overlapping, monkeypatch):
-    monkeypatch.setattr("normbench.theory.budget.SMALL", 0)
+    monkeypatch.setattr("normbench.theory.budget.FREE_PRODUCTS", 0)
     skipped = run(job(overlapping, iterations=1)).findings
     assert "theory=full" in skipped.tags["theory_note"]
     assert "theory=full" in skipped.tags["minimum_source"]

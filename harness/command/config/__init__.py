@@ -1,3 +1,3 @@
-"""Compose, check and build: Hydra's config and what is made of it."""
+"""Compose, check and build: Hydra's config and the jobs built from it."""
 
 __all__ = ["compose", "errors", "grid", "help", "hydra_settings", "mistyped", "resolvers", "study"]

@@ -1,4 +1,4 @@
-"""What a composed config says: the job, its names, its parameters, its store."""
+"""Read a composed config: the job, its names, its parameters, its store."""
 
 import inspect
 import json
@@ -13,7 +13,7 @@ from omegaconf import DictConfig, Node, OmegaConf
 
 from normbench import names, settings
 from normbench.choices import allowing, build, locate
-from normbench.command.config.errors import reading
+from normbench.command.config.errors import user_errors
 from normbench.command.config.grid import Grid
 from normbench.datasets import Dataset, Sampling, UserError
 from normbench.datasets.values import (
@@ -37,50 +37,50 @@ from normbench.verdicts.search import Search
 if TYPE_CHECKING:  # it loads scipy and scikit-learn
     from normbench.job import Job
 
-SPLIT = "dataset.split_seed="
-LONGEST_NAME = 100  # characters of a data set's name, in the names of files
+SPLIT_SEED_PREFIX = "dataset.split_seed="
+MAX_NAME_LENGTH = 100  # characters of a data set's name, in the names of files
 
 
 @dataclass(frozen=True)
 class JobSpec:
     """One job as its config describes it, read once.
 
-    plain: the settings; one that cannot be resolved stands as it is written, and mistake says why.
-    choices: the option's name of each group. number, words, folder: the job's number in its sweep,
-    its words of the command line, and the folder of the sweep.
+    plain: the settings; one that cannot be resolved stays as written, and mistake has the reason.
+    choices: the option's name of each group. number, overrides, folder: the job's number in its
+    sweep, its overrides on the command line, and the folder of the sweep.
     """
 
     plain: Mapping[str, Any]
     choices: Mapping[str, str]
     mistake: ValueError | None = None
     number: int = 0
-    words: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
     folder: Path = Path()
 
     @classmethod
-    def of(cls, config: DictConfig) -> "JobSpec":
-        """Return the job of a composed config, with Hydra's part or, in a job, without it."""
+    def from_config(cls, config: DictConfig) -> "JobSpec":
+        """Return the job of a composed config, with Hydra's section or, in a job, without it."""
         hydra = hydra_of(config)
-        words = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+        overrides = OmegaConf.to_container(hydra.overrides.task, resolve=False)
         plain, mistake = _resolved(config)
         return cls(
             plain,
             {str(group): str(name) for group, name in hydra.runtime.choices.items()},
             mistake,
             OmegaConf.select(hydra, "job.num", default=0, throw_on_missing=False) or 0,
-            tuple(words) if isinstance(words, list) else (),
+            tuple(overrides) if isinstance(overrides, list) else (),
             Path(OmegaConf.select(hydra, "sweep.dir") or "").absolute(),
         )
 
     def job(self) -> "Job":
-        """Return what computes the job; raise `UserError` on a mistake in a setting."""
+        """Return the job to run; raise `UserError` on a mistake in a setting."""
         if self.mistake:
             raise self.mistake
         return job(self.plain)
 
     @cached_property
     def dataset(self) -> str:
-        """The name of the data set as folders, experiments and figures have it.
+        """The name of the data set in folders, experiments and figures.
 
         A user's own file, or OpenML, gives its name.
         """
@@ -91,35 +91,39 @@ class JobSpec:
             name = Path(str(path)).stem
         elif number is not None:
             name = f"{self.choices['dataset']}_{number}"
-        return clean.name(secrets.blot(name), LONGEST_NAME)
+        return clean.name(secrets.blot(name), MAX_NAME_LENGTH)
 
     @property
     def experiment(self) -> str:
-        """`<dataset>-<cost>`; of a study without a descent, which has no cost, the data set."""
+        """`<dataset>-<cost>`; for a study without a descent, which has no cost, the data set."""
         still = self.plain["iterations"] == 0 and self.plain["record"]
         return self.dataset if still else f"{self.dataset}-{self.choices['cost']}"
 
     @property
     def title(self) -> str:
-        """How the job is called in lines of progress; of several splits, with its own."""
-        split = [word.partition("=")[2] for word in self.words if word.startswith(SPLIT)]
-        own = f", split {split[-1]}" if split else ""
-        return f"{self.dataset} {self.choices['cost']} {self.choices['normalizer']}{own}"
+        """The job's name in lines of progress, with the split where there are several."""
+        split_seeds = [
+            override.partition("=")[2]
+            for override in self.overrides
+            if override.startswith(SPLIT_SEED_PREFIX)
+        ]
+        split_text = f", split {split_seeds[-1]}" if split_seeds else ""
+        return f"{self.dataset} {self.choices['cost']} {self.choices['normalizer']}{split_text}"
 
     @property
     def tags(self) -> dict[str, str]:
-        """The tags that every run of the job has."""
+        """The tags of every run of the job."""
         return {group: self.choices[group] for group in CHOICES} | {names.DATASET.key: self.dataset}
 
     @property
     def request(self) -> str | None:
-        """What its identity follows from, see `reuse.request`; None where it is not to be found."""
+        """What its identity depends on, see `reuse.request`; None where reuse is off."""
         if self.mistake or not self.plain["reuse"]:
             return None
         return request.digest(self.plain, self.tags)
 
     def has_file(self) -> bool:
-        """Return whether its store is a file that is there."""
+        """Return whether its store is a file that exists."""
         try:
             return bool(self._store.database and self._store.database.is_file())
         except ValueError:  # told where it is opened
@@ -128,26 +132,32 @@ class JobSpec:
     def parameters(self) -> dict[str, Any]:
         """Return the choices and settings that are recorded, flat.
 
-        Of `start=null` what it stands for, as long as no scheme is asked: see `settle`.
+        `start=null` is recorded as the start that it stands for before a scheme is known: see
+        `settle`.
         """
-        every = {**self.tags, **flattened(self.plain)}
+        every = {**self.tags, **flatten(self.plain)}
         if every["start"] is None:
             every["start"] = _first_start(self.plain)
         rows = {name: settings.find(name) for name in every}
         return {name: every[name] for name, row in rows.items() if row and row.recorded}
 
-    def settle(self, params: dict[str, Any], tags: dict[str, str], made: "Job") -> None:
-        """Put into parameters and tags what a made job tells: its start, and its identity."""
+    def settle(self, params: dict[str, Any], tags: dict[str, str], built_job: "Job") -> None:
+        """Add to parameters and tags what a built job determines: its start, and its identity."""
         if self.plain["start"] is None:
-            params["start"] = made.settings.start
-            if made.settings.start == "normal":
+            params["start"] = built_job.settings.start
+            if built_job.settings.start == "normal":
                 tags[names.STANDS_IN.key] = "true"
-        known = identity(params, made.dataset, (made.cost, made.normalizer, made.optimizer))
-        tags |= {names.FINGERPRINT.key: known.job, names.DESCENT.key: known.descent}
-        tags[names.GRID_DESCENT.key] = known.grid
+        identity_of_job = identity(
+            params, built_job.dataset, (built_job.cost, built_job.normalizer, built_job.optimizer)
+        )
+        tags |= {
+            names.FINGERPRINT.key: identity_of_job.job,
+            names.DESCENT.key: identity_of_job.descent,
+        }
+        tags[names.GRID_DESCENT.key] = identity_of_job.grid
 
     def writer(self) -> Writer:
-        """Return the writer to the store; opened once a process."""
+        """Return the writer to the store, opened once in a process."""
         return _open(self._store)
 
     @cached_property
@@ -157,7 +167,7 @@ class JobSpec:
 
 
 def hydra_of(config: DictConfig) -> Any:
-    """Return Hydra's part of a config; of a job's, which has none, that of Hydra's own state."""
+    """Return Hydra's section of a config; for a job's, which has none, Hydra's own state."""
     return config.hydra if "hydra" in config else HydraConfig.get()
 
 
@@ -167,7 +177,7 @@ def _resolved(config: DictConfig) -> tuple[dict[str, Any], ValueError | None]:
     plain: dict[str, Any] = {}
     for key in [str(key) for key in config if key != "hydra"]:
         try:
-            with reading():
+            with user_errors():
                 plain[key] = _plain(config[key], resolve=True)
         except ValueError as error:
             mistake = mistake or error
@@ -185,7 +195,7 @@ def _plain(value: Any, resolve: bool) -> Any:
 
 
 def job(plain: Mapping[str, Any]) -> "Job":
-    """Return the job of some plain settings; raise `UserError` on a mistake in them."""
+    """Return the job of plain settings; raise `UserError` on a mistake in them."""
     check(plain)
     if plain["memory"] is not None:
         import normbench.job  # noqa: F401 - so that what the program itself takes is counted
@@ -195,28 +205,28 @@ def job(plain: Mapping[str, Any]) -> "Job":
 
 
 def wrong_settings(grid: Grid) -> set[str]:
-    """Return the words of swept settings that do not fit the first job.
+    """Return the overrides of swept settings that do not fit the first job.
 
-    Raises `UserError` for one that is a mistake in every job that has it.
+    Raises `UserError` for an override that is a mistake in every job that has it.
     """
     wrong: set[str] = set()
-    first = JobSpec.of(grid.config(grid.jobs[0]))
+    first = JobSpec.from_config(grid.config(grid.jobs[0]))
     if first.mistake:  # told with the job itself
         return wrong
     plain = first.plain
-    for word, key, value in grid.settings():
+    for override, key, value in grid.settings():
         mistake = _mistake(plain, {key: value})
-        if mistake and all(_mistake(plain, changes) for changes in grid.beside(word)):
+        if mistake and all(_mistake(plain, changes) for changes in grid.beside(override)):
             raise mistake
         if mistake:
-            wrong.add(word)
+            wrong.add(override)
     return wrong
 
 
 def _mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError | None:
-    """Return how some settings of otherwise plain settings break their rules, None if not."""
+    """Return how changed settings break their rules, None if they do not."""
     if "${" not in str(changes):  # else checked with the job itself
-        changed = replaced(plain, changes)
+        changed = replace_settings(plain, changes)
         try:
             check(changed)
             _settings(changed)
@@ -225,35 +235,35 @@ def _mistake(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> UserError 
     return None
 
 
-def replaced(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def replace_settings(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return plain settings in which some have another value, each by its key: `cost.l2`.
 
-    What does not change is shared with those that are given: nothing changes either of them later.
+    Unchanged sections are shared with the given settings: nothing changes either of them later.
     """
     changed = dict(plain)
     for key, value in changes.items():
-        place = changed
+        section = changed
         *folders, name = key.split(".")
         for folder in folders:
-            place[folder] = place = dict(place[folder])
-        place[name] = value
+            section[folder] = section = dict(section[folder])
+        section[name] = value
     return changed
 
 
 def check(plain: Mapping[str, Any]) -> None:
-    """Raise `UserError` where a setting breaks its own rule, or where there is no such setting."""
-    for part in (*CHOICES, "tracking", "rules", "search"):
-        if not isinstance(plain[part], dict):
+    """Raise `UserError` where a setting breaks its own rule, or does not exist."""
+    for section in (*CHOICES, "tracking", "rules", "search"):
+        if not isinstance(plain[section], dict):
             raise UserError(
-                f"{part}={format_value(plain[part])}: must be settings, each by its name, such as "
-                f"{part}.NAME=VALUE; normbench --cfg job shows them"
+                f"{section}={format_value(plain[section])}: must be settings, each by its name, "
+                f"such as {section}.NAME=VALUE; normbench --cfg job shows them"
             )
-    for name, value in flattened(plain).items():
+    for name, value in flatten(plain).items():
         settings.check(name, value)
     figures(plain)
 
 
-def flattened(plain: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(plain: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by their full names: `cost.l2`."""
     flat: dict[str, Any] = {}
     for key, value in plain.items():
@@ -265,21 +275,25 @@ def flattened(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(plain: Mapping[str, Any]) -> tuple[Settings, Rules, Search]:
-    given = {field.name: plain[field.name] for field in fields(Settings) if field.name in plain}
-    if given["start"] is None:
-        given["start"] = "normal"  # several may follow from null
-    descent = Settings(**given, draws=_draws(plain["dataset"]))
+    """Return the settings of the descent, of the verdicts and of the search."""
+    descent_settings = {
+        field.name: plain[field.name] for field in fields(Settings) if field.name in plain
+    }
+    if descent_settings["start"] is None:
+        descent_settings["start"] = "normal"  # null may become several starts
+    descent = Settings(**descent_settings, draws=_draws(plain["dataset"]))
     return descent, Rules(**plain["rules"]), Search(**plain["search"])
 
 
 def _draws(dataset: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the seeds that drew a job's data: of the points held out, and of points made."""
+    """Return the seeds that drew a job's data: of held-out points, and of generated points."""
     split = dataset["split_seed"] if dataset["test_fraction"] else 0
     seeds = {"dataset.split_seed": split, "dataset.seed": dataset.get("seed", 0)}
     return tuple(check_integer(name, seed, 0) for name, seed in seeds.items())
 
 
 def _job(plain: Mapping[str, Any]) -> "Job":
+    """Return the job of checked plain settings."""
     descent, rules, search = _settings(plain)
     cost = dict(plain["cost"])
     l2, l2_in = (settings.check(f"cost.{name}", cost.pop(name)) for name in ("l2", "l2_in"))
@@ -305,7 +319,7 @@ def _job(plain: Mapping[str, Any]) -> "Job":
 
 
 def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the figures that a sweep ends in, in their order; raise `UserError` on a mistake."""
+    """Return the figures that a sweep draws, in their order; raise `UserError` on a mistake."""
     wanted = config["figures"]
     if wanted is None:
         return BY_DEFAULT
@@ -316,23 +330,24 @@ def figures(config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in NAMES if name in named)
 
 
-def _dataset(described: str, packages: str) -> Dataset:
-    """Return a data set, loaded once a process; a mistake in it is not looked for again either."""
-    found = _load(described, packages)
-    if isinstance(found, ValueError):
-        raise found
-    return found
+def _dataset(choice_json: str, packages: str) -> Dataset:
+    """Return a data set, loaded once in a process; a mistake in it is cached too."""
+    dataset_or_error = _load(choice_json, packages)
+    if isinstance(dataset_or_error, ValueError):
+        raise dataset_or_error
+    return dataset_or_error
 
 
 @lru_cache(maxsize=4)
-def _load(described: str, packages: str) -> Dataset | ValueError:
-    choice = json.loads(described)
-    drawn = Sampling(**{each.name: choice.pop(each.name) for each in fields(Sampling)})
+def _load(choice_json: str, packages: str) -> Dataset | ValueError:
+    """Return a data set, or the mistake in its settings."""
+    choice = json.loads(choice_json)
+    sampling = Sampling(**{field.name: choice.pop(field.name) for field in fields(Sampling)})
     try:
         loader = locate("dataset", choice.get("_target_"))
         if "points" in inspect.signature(loader).parameters:  # it draws them itself
-            choice["points"], drawn = drawn.points, replace(drawn, points=None)
-        return drawn.apply(build("dataset", choice))
+            choice["points"], sampling = sampling.points, replace(sampling, points=None)
+        return sampling.apply(build("dataset", choice))
     except UserError as error:
         return error
 
@@ -343,7 +358,7 @@ def _open(store: Store) -> Writer:
 
 
 def _first_start(plain: Mapping[str, Any]) -> str:
-    """Return what `start=null` stands for before the scheme is asked."""
+    """Return the start that `start=null` stands for before a scheme is known."""
     from normbench.job import first_start
 
     try:

@@ -13,18 +13,19 @@ from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, OF_OPTIONS, TABLE
 
 HELP = "normbench --help shows what there is"
-SHOWN = 200  # characters of a single word; of one that is more than twice as long, the rest is cut
+# Characters of a single word; of one that is more than twice as long, the rest is cut.
+MAX_WORD_LENGTH = 200
 
 
 class SweepError(RuntimeError):
-    """What ends a sweep and is nobody's mistake: one line, exit code 1."""
+    """An error that ends a sweep and is not the user's mistake: one line, exit code 1."""
 
 
 @contextmanager
-def reading(word: str = "the command") -> Iterator[None]:
-    """Turn whatever Hydra and OmegaConf raise over the words of a command into a `UserError`.
+def user_errors(override: str = "the command") -> Iterator[None]:
+    """Turn whatever Hydra and OmegaConf raise on the command line into a `UserError`.
 
-    They have errors of their own for most mistakes, and others, of any kind, for the rest.
+    They have their own errors for most mistakes, and errors of any kind for the rest.
     """
     try:
         yield
@@ -34,30 +35,30 @@ def reading(word: str = "the command") -> Iterator[None]:
         reason = str(error).partition("See https://hydra.cc")[0].strip()
         mark = getattr(error, "problem_mark", None)  # of a YAML file
         if mark:
-            said = f"is no YAML ({getattr(error, 'problem', '')}); correct the file"
-            raise UserError(f"{mark.name}, line {mark.line + 1}: {said}") from error
+            yaml_error = f"is no YAML ({getattr(error, 'problem', '')}); correct the file"
+            raise UserError(f"{mark.name}, line {mark.line + 1}: {yaml_error}") from error
         if isinstance(error, OverrideParseException):
-            raise UserError(_plain(f"{word}: {_unread(word, reason)}")) from error
-        told = one_line(error) or _plain(f"{word}: cannot be read ({reason}); {HELP}")
-        raise UserError(told) from error
+            raise UserError(_plain(f"{override}: {_explain_unread(override, reason)}")) from error
+        message = one_line(error) or _plain(f"{override}: cannot be read ({reason}); {HELP}")
+        raise UserError(message) from error
 
 
-def _unread(word: str, reason: str) -> str:
-    """Return why a word of the command line is no setting, and how it is to be written."""
+def _explain_unread(override: str, reason: str) -> str:
+    """Return why an override cannot be parsed, and how to write it."""
     quoted = "a value with brackets, spaces or a dollar is quoted: 'NAME=VALUE'"
-    if word.count("[") != word.count("]") or word.count("{") != word.count("}"):
-        name = word.partition("=")[0] if "=" in word else "NAME"
+    if override.count("[") != override.count("]") or override.count("{") != override.count("}"):
+        name = override.partition("=")[0] if "=" in override else "NAME"
         return f"its brackets do not close; quote a value with spaces: '{name}=[1, 10]'"
-    if word.strip(",") != word:
+    if override.strip(",") != override:
         return "begins or ends with a comma; write no space beside a comma, as in NAME=A,B"
-    if "=" not in word:
-        name, _, option = word.rpartition(":")
-        groups = [found for found in PLACES if option in names(found) and name in ("", found)]
+    if "=" not in override:
+        name, _, option = override.rpartition(":")
+        groups = [group for group in PLACES if option in names(group) and name in ("", group)]
         if groups:
             return f"is no setting; write {groups[0]}={option}"
-        near = did_you_mean(word, ("results", "dashboard", *setting_names()))
-        return f"is no setting, which is written NAME=VALUE; {HELP}{near}"
-    name, _, value = word.partition("=")
+        suggestion = did_you_mean(override, ("results", "dashboard", *setting_names()))
+        return f"is no setting, which is written NAME=VALUE; {HELP}{suggestion}"
+    name, _, value = override.partition("=")
     if "=" in value and not {"'", '"'} & set(value):
         return f"a value with an equals sign is quoted twice: \"{name}='{value}'\""
     return f"cannot be read ({reason}); {quoted}"
@@ -65,16 +66,20 @@ def _unread(word: str, reason: str) -> str:
 
 @cache
 def setting_names() -> list[str]:
-    """Return the names of all settings and groups, of the options of groups too."""
+    """Return the names of all settings and groups, including the options of groups."""
     groups = (*CHOICES, "tracking")
-    known = [
+    option_keys = [
         f"{group}.{key}"
         for group in groups
         for name in names(group)
         for key in entries(group, name)
     ]
     rows = [row.name for row in TABLE if row.default is not OF_OPTIONS]
-    return [name for name in dict.fromkeys([*rows, "experiment", *known]) if "_target_" not in name]
+    return [
+        name
+        for name in dict.fromkeys([*rows, "experiment", *option_keys])
+        if "_target_" not in name
+    ]
 
 
 def no_setting(name: str) -> str:
@@ -86,7 +91,7 @@ def no_setting(name: str) -> str:
 
 
 def one_line(error: BaseException) -> str | None:
-    """Return what a user's mistake was, in one line; None for an error that is a bug."""
+    """Return the user's mistake in one line; None for an error that is a bug."""
     link: BaseException | None = error
     while link is not None:
         if isinstance(link, UserError):
@@ -117,5 +122,7 @@ def one_line(error: BaseException) -> str | None:
 
 
 def _plain(text: str) -> str:
-    """Return a text as one line with its longest words cut, so that rule and remedy are seen."""
-    return re.sub(rf"(\S{{{SHOWN}}})\S{{{SHOWN},}}", r"\1...", " ".join(text.split()))
+    """Return a text as one line with its longest words truncated, so that all is seen."""
+    return re.sub(
+        rf"(\S{{{MAX_WORD_LENGTH}}})\S{{{MAX_WORD_LENGTH},}}", r"\1...", " ".join(text.split())
+    )

@@ -1,8 +1,7 @@
-"""The jobs of a sweep: every combination of what the command line names, each with its config.
+"""The jobs of a sweep: every combination of swept values, each with its config.
 
-Hydra composes a config in some 70 ms. Here an option is read from its file, or composed once where
-something else may add to it, and a job's config is a copy of the first one in which options and
-settings are replaced: 4 ms.
+Hydra composes a config in some 70 ms. Here each option is composed once, and a job's config is a
+copy of the first one in which options and settings are replaced: 4 ms.
 """
 
 import copy
@@ -22,35 +21,47 @@ from normbench import choices
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, ROWS
 
-MOST_JOBS = 100_000
-PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+(?:e-?\d+)?)?", re.ASCII)
-Words = tuple[str, ...]
+MAX_JOBS = 100_000
+PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+(?:e-?\d+)?)?", re.ASCII)
+Job = tuple[str, ...]
 
 
-def hold_back(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return a command line without the options of choices, and those: `normalizer.ridge=0`.
+def hold_back(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return a command line without the options of choices, and these: `normalizer.ridge=0`.
 
-    Hydra would look for them in the default choice, before it knows the one that is swept.
+    Hydra would look for them in the default choice, before it knows the choice that is swept.
     """
-    held = [word for word in words if word.split(".")[0] in CHOICES and "." in word.split("=")[0]]
-    return [word for word in words if word not in held], held
-
-
-def overridden(words: Sequence[str]) -> list[str]:
-    """Return a line for each word of a command line that another one of its key follows."""
-    last = {word.partition("=")[0]: word for word in words}
-    pairs = ((word, last[word.partition("=")[0]]) for word in words if "=" in word)
+    option_overrides = [
+        override
+        for override in overrides
+        if override.split(".")[0] in CHOICES and "." in override.split("=")[0]
+    ]
     return [
-        f"{word}: does not count; {later} comes after it" for word, later in pairs if later != word
+        override for override in overrides if override not in option_overrides
+    ], option_overrides
+
+
+def overridden(overrides: Sequence[str]) -> list[str]:
+    """Return a line for each override that a later one with the same key replaces."""
+    last_by_key = {override.partition("=")[0]: override for override in overrides}
+    pairs = (
+        (override, last_by_key[override.partition("=")[0]])
+        for override in overrides
+        if "=" in override
+    )
+    return [
+        f"{override}: does not count; {last_override} comes after it"
+        for override, last_override in pairs
+        if last_override != override
     ]
 
 
 @dataclass(frozen=True)
-class Part:
-    """What the command line says of one key: its values, as Hydra writes them."""
+class GridEntry:
+    """One key of the command line with its values, as Hydra writes them."""
 
     key: str
-    values: Words
+    values: Job
 
     @property
     def group(self) -> str:
@@ -58,17 +69,17 @@ class Part:
         return self.key.split(".")[0]
 
     @property
-    def words(self) -> list[str]:
+    def overrides(self) -> list[str]:
         """Each value as an override."""
         return [f"{self.key}={value}" for value in self.values]
 
 
 class Grid:
-    """The jobs of a sweep, in order: words that Hydra composes, and the config of each.
+    """The jobs of a sweep, in order: the overrides of each, and its config.
 
-    master: the config that Hydra composed without what is swept. arguments: the command line
-    without the options of choices; held: those. Raises `UserError` for a sweep of no jobs and for
-    an option that none of the swept choices has.
+    master: the config that Hydra composed without the swept values. arguments: the command line
+    without the options of choices; held: those options. Raises `UserError` for a sweep of no jobs
+    and for an option that none of the swept choices has.
     """
 
     def __init__(
@@ -80,27 +91,31 @@ class Grid:
     ) -> None:
         self._loader, self._master = loader, master
         parser = OverridesParser.create(config_loader=loader)
-        overrides = [parser.parse_overrides(list(words)) for words in (arguments, held)]
-        _refuse_many([override for some in overrides for override in some])
-        self.parts, self.options = (_last(some) for some in overrides)
-        if not all(part.values for part in [*self.parts, *self.options]):
+        parsed_lists = [
+            parser.parse_overrides(list(override_list)) for override_list in (arguments, held)
+        ]
+        _refuse_many([override for parsed in parsed_lists for override in parsed])
+        self.entries, self.options = (_last_by_key(parsed) for parsed in parsed_lists)
+        if not all(entry.values for entry in [*self.entries, *self.options]):
             raise UserError(
                 f"{' '.join([*arguments, *held])}: is a comparison of no jobs; "
                 "check the pattern of the option that is swept"
             )
-        for part in self.parts:
+        for entry in self.entries:
             if (
-                len(part.values) > 1
-                and part.key not in CHOICES
-                and part.key in loader.list_groups("")
+                len(entry.values) > 1
+                and entry.key not in CHOICES
+                and entry.key in loader.list_groups("")
             ):
                 raise UserError(f"{part.key}: one choice holds for a whole comparison; name one")
         self._fixed = [part.words[0] for part in self.parts if len(part.values) == 1]
         # What several choices of a group begin with is replaced in every job but the first.
         self._first = tuple(
-            part.words[0] for part in self.parts if len(part.values) > 1 and part.key in CHOICES
+            entry.overrides[0]
+            for entry in self.entries
+            if len(entry.values) > 1 and entry.key in CHOICES
         )
-        self._composed: dict[Words, DictConfig] = {}
+        self._composed: dict[Job, DictConfig] = {}
         self._files: dict[tuple[str, str | None], DictConfig | None] = {}
         self._of_files: dict[str, bool] = {}
         self._parsed: dict[str, Any] = {}
@@ -108,104 +123,121 @@ class Grid:
         self.jobs = list(dict.fromkeys(self._jobs()))
 
     def settings(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield each value of the swept settings: its word, its key, and the value itself."""
-        for part in [*self.parts, *self.options]:
-            if len(part.values) > 1 and _is_setting(part.key):
-                yield from ((word, part.key, self._parse(word)) for word in part.words)
+        """Yield each value of the swept settings: its override, its key, and the value itself."""
+        for entry in [*self.entries, *self.options]:
+            if len(entry.values) > 1 and _is_setting(entry.key):
+                yield from (
+                    (override, entry.key, self._parse(override)) for override in entry.overrides
+                )
 
-    def beside(self, word: str) -> Iterator[dict[str, Any]]:
-        """Yield what the swept settings are in the jobs that have a word, each once."""
-        swept = {known: (key, value) for known, key, value in self.settings()}
-        having = (words for words in self.jobs if word in words)
-        for words in dict.fromkeys(tuple(filter(swept.__contains__, each)) for each in having):
-            yield dict(swept[known] for known in words)
+    def beside(self, override: str) -> Iterator[dict[str, Any]]:
+        """Yield the swept settings of the jobs that have an override, each combination once."""
+        swept = {swept_override: (key, value) for swept_override, key, value in self.settings()}
+        having = (job for job in self.jobs if override in job)
+        for job in dict.fromkeys(
+            tuple(filter(swept.__contains__, swept_part)) for swept_part in having
+        ):
+            yield dict(swept[swept_override] for swept_override in job)
 
-    def representatives(self, wrong: set[str]) -> dict[Words, Words]:
-        """Return a job of each combination of choices, one without wrong words where there is one.
+    def representatives(self, wrong_overrides: set[str]) -> dict[Job, Job]:
+        """Return a job of each combination of choices, if possible one without wrong overrides.
 
-        Jobs are alike where they differ in settings alone that are checked by themselves.
+        Jobs have the same combination where they differ only in settings that are checked by
+        themselves.
         """
-        found: dict[Words, Words] = {}
-        for words in self.jobs:
-            alike = tuple(
-                word
-                for word in words
-                if not _is_setting(word.split("=")[0]) or word in ("iterations=0", "record=[]")
+        job_by_choices: dict[Job, Job] = {}
+        for job in self.jobs:
+            choices_key = tuple(
+                override
+                for override in job
+                if not _is_setting(override.split("=")[0])
+                or override in ("iterations=0", "record=[]")
             )
-            if alike not in found or wrong.intersection(found[alike]):
-                found[alike] = words
-        return found
+            if choices_key not in job_by_choices or wrong_overrides.intersection(
+                job_by_choices[choices_key]
+            ):
+                job_by_choices[choices_key] = job
+        return job_by_choices
 
-    def options_of(self, words: Words) -> dict[str, Any]:
-        """Return the options of a job's choices that the command line names, by their keys."""
-        keys = {part.key for part in self.options}
-        named = {word: word.split("=")[0] for word in words}
-        return {key: self._parse(word) for word, key in named.items() if key in keys}
+    def options_of(self, job: Job) -> dict[str, Any]:
+        """Return the options of a job's choices that the command line sets, by their keys."""
+        keys = {entry.key for entry in self.options}
+        named = {override: override.split("=")[0] for override in job}
+        return {key: self._parse(override) for override, key in named.items() if key in keys}
 
     def notes(self) -> list[str]:
-        """Return a line for each option that some of the choices have and others have not."""
-        told = []
-        for part in self.options:
-            has = self._having(part)
-            others = [name for name in self._names(part.group) if name not in has]
-            if others:
-                told.append(f"{part.key}: for {', '.join(has)}; not for {', '.join(others)}")
-        return told
+        """Return a line for each option that some of the choices have and others lack."""
+        lines = []
+        for entry in self.options:
+            has = self._having(entry)
+            lacking = [name for name in self._names(entry.group) if name not in has]
+            if lacking:
+                lines.append(f"{entry.key}: for {', '.join(has)}; not for {', '.join(lacking)}")
+        return lines
 
-    def config(self, words: Words) -> DictConfig:
+    def config(self, job: Job) -> DictConfig:
         """Return a new config of a job."""
-        swept = {word for part in self.parts if len(part.values) > 1 for word in part.words}
-        made = copy.deepcopy(self._compose(self._first))
-        chosen = [word for word in words if word.split("=")[0] in CHOICES and word in swept]
-        for word in chosen:
-            group, name = word.split("=", 1)
-            _exchange(made, group, name, self._option(group, name))
-        for word in words:
-            if word not in chosen and word not in self._fixed:
-                OmegaConf.update(made, word.split("=")[0], self._parse(word))
-        with open_dict(made):
-            made.hydra.overrides.task = list(words)
-        return made
+        swept = {
+            override
+            for entry in self.entries
+            if len(entry.values) > 1
+            for override in entry.overrides
+        }
+        config = copy.deepcopy(self._compose(self._first))
+        chosen = [
+            override for override in job if override.split("=")[0] in CHOICES and override in swept
+        ]
+        for override in chosen:
+            group, name = override.split("=", 1)
+            _exchange(config, group, name, self._option(group, name))
+        for override in job:
+            if override not in chosen and override not in self._fixed:
+                OmegaConf.update(config, override.split("=")[0], self._parse(override))
+        with open_dict(config):
+            config.hydra.overrides.task = list(job)
+        return config
 
-    def _parse(self, word: str) -> Any:
-        """Return a word's value; plain numbers are not Hydra's parser's to read: it takes 1 ms."""
-        if word not in self._parsed:
-            plain = PLAIN.fullmatch(word.partition("=")[2])
+    def _parse(self, override: str) -> Any:
+        """Return an override's value; plain numbers are parsed here: Hydra's parser takes 1 ms."""
+        if override not in self._parsed:
+            plain = PLAIN_NUMBER.fullmatch(override.partition("=")[2])
             if plain:
-                self._parsed[word] = (float if plain[1] else int)(plain[0])
+                self._parsed[override] = (float if plain[1] else int)(plain[0])
             else:
-                self._parsed[word] = self._parser.parse_override(word).value()
-        return self._parsed[word]
+                self._parsed[override] = self._parser.parse_override(override).value()
+        return self._parsed[override]
 
-    def _compose(self, choices: Words) -> DictConfig:
+    def _compose(self, choices: Job) -> DictConfig:
         """Return the config of some options, with all that is not swept; composed once."""
         if choices not in self._composed:
-            made = self._exchanged(choices)
-            words = [*self._fixed, *choices]
-            self._composed[choices] = made or self._loader.load_sweep_config(self._master, words)
+            exchanged = self._exchanged(choices)
+            overrides = [*self._fixed, *choices]
+            self._composed[choices] = exchanged or self._loader.load_sweep_config(
+                self._master, overrides
+            )
         return self._composed[choices]
 
-    def _exchanged(self, choices: Words) -> DictConfig | None:
+    def _exchanged(self, choices: Job) -> DictConfig | None:
         """Return the master config with other options; None where Hydra has to compose them."""
         if not set(self._fixed).issubset(_plain(self._master.hydra.overrides.task)):
             return None
-        made = copy.deepcopy(self._master)
-        OmegaConf.set_readonly(made.hydra, False)  # as Hydra leaves what it composes
-        for word in choices:
-            group, name = word.split("=", 1)
+        config = copy.deepcopy(self._master)
+        OmegaConf.set_readonly(config.hydra, False)  # as Hydra leaves what it composes
+        for override in choices:
+            group, name = override.split("=", 1)
             option = self._read(group, name) if self._is_of_files(group) else None
             if option is None:
                 return None
-            _exchange(made, group, name, option)
-        return made
+            _exchange(config, group, name, option)
+        return config
 
     def _is_of_files(self, group: str) -> bool:
-        """Return whether the options of a group are what files say: no study adds to them."""
+        """Return whether the options of a group are those of their files, without a study's."""
         if group not in self._of_files:
-            known = self._master.hydra.runtime.choices
-            option = self._read(group, known.get(group))
-            same = option is not None and _plain(option) == _plain(self._master[group])
-            self._of_files[group] = same and not known.get("experiment")
+            chosen_names = self._master.hydra.runtime.choices
+            option = self._read(group, chosen_names.get(group))
+            is_unchanged = option is not None and _plain(option) == _plain(self._master[group])
+            self._of_files[group] = is_unchanged and not chosen_names.get("experiment")
         return self._of_files[group]
 
     def _read(self, group: str, name: str | None) -> DictConfig | None:
@@ -213,75 +245,82 @@ class Grid:
         if (group, name) not in self._files:
             loader: Any = self._loader
             load = loader.repository.load_config
-            every, option = load(self._master.hydra.job.config_name), load(f"{group}/{name}")
-            plain = option and not option.defaults_list and not any(option.header.values())
-            own: Any = (
-                OmegaConf.merge(every.config.get(group) or {}, option.config) if plain else None
+            main_config, option = load(self._master.hydra.job.config_name), load(f"{group}/{name}")
+            is_plain = option and not option.defaults_list and not any(option.header.values())
+            merged_option: Any = (
+                OmegaConf.merge(main_config.config.get(group) or {}, option.config)
+                if is_plain
+                else None
             )
-            self._files[group, name] = own
+            self._files[group, name] = merged_option
         return self._files[group, name]
 
     def _names(self, group: str) -> list[str]:
-        """Return the options of a group that the sweep has, in order."""
-        for part in self.parts:
-            if part.key == group:
-                return list(part.values)
+        """Return the swept options of a group, in order."""
+        for entry in self.entries:
+            if entry.key == group:
+                return list(entry.values)
         return [str(self._compose(self._first).hydra.runtime.choices[group])]
 
-    def _having(self, part: Part) -> list[str]:
+    def _having(self, entry: GridEntry) -> list[str]:
         """Return the swept options that have a key; raise `UserError` where none has it."""
-        group, names = part.group, self._names(part.group)
-        key = part.key.removeprefix(f"{group}.")
+        group, names = entry.group, self._names(entry.group)
+        key = entry.key.removeprefix(f"{group}.")
         has = [name for name in names if _has(self._option(group, name), key)]
         if not has:
             options = [self._option(group, name) for name in names]
-            known = {f"{group}.{key!s}" for option in options for key in option} - {
+            valid_keys = {f"{group}.{key!s}" for option in options for key in option} - {
                 f"{group}._target_"
             }
             raise UserError(
-                f"{part.key}: no such setting of {', '.join(names)}{_remedy(part.key, known)}"
+                f"{entry.key}: no such setting of "
+                f"{', '.join(names)}{_remedy(entry.key, valid_keys)}"
             )
         return has
 
     def _option(self, group: str, name: str) -> DictConfig:
         """Return an option of a group."""
-        words = next((part.words for part in self.parts if part.key == group), [])
-        if len(words) > 1 and self._is_of_files(group) and (own := self._read(group, name)):
-            return own
-        chosen = (f"{group}={name}",) if len(words) > 1 else self._first
+        overrides = next((entry.overrides for entry in self.entries if entry.key == group), [])
+        if (
+            len(overrides) > 1
+            and self._is_of_files(group)
+            and (file_option := self._read(group, name))
+        ):
+            return file_option
+        chosen = (f"{group}={name}",) if len(overrides) > 1 else self._first
         option: DictConfig = self._compose(chosen)[group]
         return option
 
-    def _jobs(self) -> Iterator[Words]:
-        """Yield the words of every job, in order; options go to the choices that have them."""
-        having = {part.key: self._having(part) for part in self.options}
-        for words in product(*(part.words for part in self.parts)):
-            chosen = dict(word.split("=", 1) for word in words)
-            mine = [
-                part
-                for part in self.options
-                if chosen.get(part.group, self._names(part.group)[0]) in having[part.key]
+    def _jobs(self) -> Iterator[Job]:
+        """Yield the overrides of every job, in order; options go to the choices that have them."""
+        having = {entry.key: self._having(entry) for entry in self.options}
+        for job in product(*(entry.overrides for entry in self.entries)):
+            chosen = dict(override.split("=", 1) for override in job)
+            matching_options = [
+                entry
+                for entry in self.options
+                if chosen.get(entry.group, self._names(entry.group)[0]) in having[entry.key]
             ]
-            for options in product(*(part.words for part in mine)):
-                yield (*words, *options)
+            for options in product(*(entry.overrides for entry in matching_options)):
+                yield (*job, *options)
 
 
-def _last(overrides: Sequence[Override]) -> list[Part]:
-    """Return a part for each key, in order; what stands last on the command line counts."""
-    parts: dict[str, Part] = {}
+def _last_by_key(overrides: Sequence[Override]) -> list[GridEntry]:
+    """Return an entry for each key, in order; the last value on the command line counts."""
+    entries: dict[str, GridEntry] = {}
     for override in overrides:
         key = override.get_key_element()
         if not override.is_sweep_override():
-            parts[key] = Part(key, (override.get_value_element_as_str(),))
+            entries[key] = GridEntry(key, (override.get_value_element_as_str(),))
         elif override.is_discrete_sweep():
-            parts[key] = Part(key, tuple(override.sweep_string_iterator()))
+            entries[key] = GridEntry(key, tuple(override.sweep_string_iterator()))
         else:
             raise UserError(f"{override.input_line}: is no list of values; separate them by commas")
-    return list(parts.values())
+    return list(entries.values())
 
 
 def _refuse_many(overrides: Sequence[Override]) -> None:
-    """Raise `UserError` where values are swept that are Hydra's own, or make too many jobs."""
+    """Raise `UserError` where Hydra's own settings are swept, or there are too many jobs."""
     jobs = 1.0
     for override in overrides:
         if override.is_hydra_override():
@@ -292,25 +331,34 @@ def _refuse_many(overrides: Sequence[Override]) -> None:
             jobs *= abs(float(value.stop or 0) - float(value.start or 0)) / step if step else inf
         elif isinstance(value, ChoiceSweep):
             jobs *= len(value.list)
-        if not jobs <= MOST_JOBS:
+        if not jobs <= MAX_JOBS:
             raise UserError(
                 f"{override.input_line}: makes more than {MOST_JOBS:,} jobs; compare fewer "
                 "values at a time"
             )
 
 
-def _remedy(key: str, known: set[str]) -> str:
-    """Return what is meant by an option that no choice has: another choice's, or a known one."""
+def _remedy(key: str, valid_keys: set[str]) -> str:
+    """Return the remedy for an option that no swept choice has: another choice or option."""
     group, option = key.split(".")[:2]
-    others = [name for name in choices.names(group) if option in choices.options(group, name)]
-    if others:
-        return f"; it is a setting of {group}={', '.join(others)}"
-    choose = f"choose of {', '.join(sorted(known))}" if known else "there are none: leave it out"
-    return did_you_mean(option, [one.split(".")[1] for one in known], f"{group}.") or f"; {choose}"
+    other_choices = [
+        name for name in choices.names(group) if option in choices.options(group, name)
+    ]
+    if other_choices:
+        return f"; it is a setting of {group}={', '.join(other_choices)}"
+    choose = (
+        f"choose of {', '.join(sorted(valid_keys))}"
+        if valid_keys
+        else "there are none: leave it out"
+    )
+    return (
+        did_you_mean(option, [valid_key.split(".")[1] for valid_key in valid_keys], f"{group}.")
+        or f"; {choose}"
+    )
 
 
 def _is_setting(key: str) -> bool:
-    """Return whether a key is no choice and no option of one: it is checked by itself."""
+    """Return whether a key is checked by itself, as it is no choice and no unchecked option."""
     row = ROWS.get(key)
     return key.split(".")[0] not in CHOICES or (row is not None and row.check is not None)
 

@@ -9,11 +9,11 @@ from omegaconf import OmegaConf
 from normbench import choices, settings
 
 CONF = Path(str(files("normbench.conf")))
-APART = (".", "hydra")  # which are no choices of a comparison
+NO_CHOICE_GROUPS = (".", "hydra")  # which are no choices of a comparison
 
 
 def text() -> str:
-    """Return the help, as Hydra fills it in: the groups of options, and the table of settings."""
+    """Return the help as Hydra would fill it in: groups of options, and table of settings."""
     template = OmegaConf.load(CONF / "config.yaml").hydra.help.template
     filled = Template(template).substitute(APP_CONFIG_GROUPS=_groups())
     return described(filled)
@@ -27,8 +27,15 @@ def described(text: str) -> str:
 
 def _groups() -> str:
     """Return a line for each group, with its options; Hydra's own groups are left out."""
-    folders: dict[str, list[str]] = {}
+    all_options: dict[str, list[str]] = {}
     for file in sorted(CONF.rglob("*.yaml")):
-        folders.setdefault(file.parent.relative_to(CONF).as_posix(), []).append(file.stem)
-    own = {name: found for name, found in folders.items() if name.partition("/")[0] not in APART}
-    return "".join(f"{name}: {', '.join(sorted(own[name]))}\n" for name in sorted(own))
+        all_options.setdefault(file.parent.relative_to(CONF).as_posix(), []).append(file.stem)
+    options_by_group = {
+        name: options
+        for name, options in all_options.items()
+        if name.partition("/")[0] not in NO_CHOICE_GROUPS
+    }
+    return "".join(
+        f"{name}: {', '.join(sorted(options_by_group[name]))}\n"
+        for name in sorted(options_by_group)
+    )

@@ -1,4 +1,4 @@
-"""Hydra's own settings: a comparison takes a few of them, and no config reaches beyond."""
+"""Check Hydra's own settings: a comparison accepts a few of them, and refuses all others."""
 
 import os
 import re
@@ -15,18 +15,24 @@ BASIC = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
 JOBLIB = "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"
 QUEUE = "hydra_plugins.normbench.Queue"
 SWEEPER = "hydra_plugins.normbench.Sweep"
-# What may be set of a queue: the largest of a number; None of a name. The rest would be programs.
-MOST = {"timeout_min": 525_600, "cpus_per_task": 1024}
-MOST |= {"array_parallelism": 10_000, "jobs_per_task": 100_000}
-OF_QUEUES: dict[Any, dict[str, int | None]] = {
-    "local": {**MOST},
-    "slurm": {"partition": None, "account": None, "qos": None, **MOST, "mem_gb": 65_536},
+# The settings of a queue with their maximum, None for a name. The others would be programs.
+MAX_QUEUE_VALUES = {"timeout_min": 525_600, "cpus_per_task": 1024}
+MAX_QUEUE_VALUES |= {"array_parallelism": 10_000, "jobs_per_task": 100_000}
+QUEUE_SETTINGS: dict[Any, dict[str, int | None]] = {
+    "local": {**MAX_QUEUE_VALUES},
+    "slurm": {
+        "partition": None,
+        "account": None,
+        "qos": None,
+        **MAX_QUEUE_VALUES,
+        "mem_gb": 65_536,
+    },
 }
-OPEN = ("partition", "account", "qos", "mem_gb")  # null: the cluster's own
-SIDE_BY_SIDE = 64  # jobs at most, or as many as there are cores
+NULLABLE = ("partition", "account", "qos", "mem_gb")  # null: the cluster's own
+MAX_PARALLEL_JOBS = 64  # jobs at most, or as many as there are cores
 # What stands in `conf/config.yaml`, and has to: callbacks and logs are programs, a run in another
 # mode or folder is no sweep, and another place for its files would not be found again.
-FIXED: dict[str, Any] = {
+FIXED_SETTINGS: dict[str, Any] = {
     "mode": "MULTIRUN",
     "callbacks": {},
     "hydra_logging.root": None,
@@ -41,15 +47,15 @@ FIXED: dict[str, Any] = {
 
 
 def refuse_foreign(config: DictConfig) -> None:
-    """Raise `UserError` where a composed config has Hydra do more than a sweep of ours."""
-    for name, fixed in FIXED.items():
+    """Raise `UserError` where a composed config has Hydra do more than a sweep."""
+    for name, fixed in FIXED_SETTINGS.items():
         value = OmegaConf.select(config.hydra, name, default=None)
         plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
         if fixed is None and plain is False:
             continue
         if (getattr(plain, "name", plain) or None) != (fixed or None):
             raise UserError(
-                f"hydra.{name}={_shown(plain)}: cannot be set; of Hydra's settings a comparison "
+                f"hydra.{name}={_format(plain)}: cannot be set; of Hydra's settings a comparison "
                 "takes hydra/launcher with its settings, and hydra.sweep.dir"
             )
     launcher = OmegaConf.to_container(config.hydra.launcher)
@@ -57,7 +63,7 @@ def refuse_foreign(config: DictConfig) -> None:
     folder = OmegaConf.select(config.hydra, "sweep.dir", throw_on_missing=True)
     if not isinstance(folder, str) or not folder.strip() or "\0" in folder:
         raise UserError(
-            f"hydra.sweep.dir={_shown(folder)}: must be a folder, such as hydra.sweep.dir=sweep"
+            f"hydra.sweep.dir={_format(folder)}: must be a folder, such as hydra.sweep.dir=sweep"
         )
     if not os.path.basename(os.path.abspath(folder)):
         raise UserError(
@@ -69,7 +75,7 @@ def refuse_foreign(config: DictConfig) -> None:
 
 
 def _check_launcher(launcher: Any) -> None:
-    """Raise `UserError` unless jobs run one after the other, side by side by joblib, in a queue."""
+    """Raise `UserError` unless jobs run in sequence, in parallel by joblib, or in a queue."""
     target = launcher.get("_target_") if isinstance(launcher, dict) else launcher
     if target not in (BASIC, JOBLIB, QUEUE):
         raise UserError(
@@ -85,12 +91,12 @@ def _check_launcher(launcher: Any) -> None:
     for key, value in launcher.items():
         if key == "n_jobs" and value != -1:
             try:
-                check_integer("hydra.launcher.n_jobs", value, 1, max(SIDE_BY_SIDE, cores))
+                check_integer("hydra.launcher.n_jobs", value, 1, max(MAX_PARALLEL_JOBS, cores))
             except UserError as error:
                 raise UserError(f"{error}, or -1 for a job a core") from error
         elif key != "n_jobs" and value != getattr(JobLibLauncherConf, key, value):
             raise UserError(
-                f"hydra.launcher.{key}={_shown(value)}: cannot be set; "
+                f"hydra.launcher.{key}={_format(value)}: cannot be set; "
                 "of a launcher's settings a comparison takes hydra.launcher.n_jobs"
             )
 
@@ -98,26 +104,29 @@ def _check_launcher(launcher: Any) -> None:
 def _check_queue(launcher: Mapping[Any, Any], folder: str) -> None:
     """Raise `UserError` unless the settings of a queue are numbers and plain names.
 
-    They come to stand in a script that the cluster runs, and so does the name of the folder.
+    They are written into a script that the cluster runs, and so is the name of the folder.
     """
     queue = launcher.get("queue")
-    if queue not in OF_QUEUES:
+    if queue not in QUEUE_SETTINGS:
         raise UserError(
-            f"hydra.launcher.queue={_shown(queue)}: cannot be set; write hydra/launcher=slurm, or "
+            f"hydra.launcher.queue={_format(queue)}: cannot be set; write hydra/launcher=slurm, or "
             "hydra/launcher=submitit_local for a rehearsal on this machine"
         )
     if find_spec("submitit") is None:
         option = "slurm" if queue == "slurm" else "submitit_local"
         raise UserError(f"hydra/launcher={option}: submitit is not installed; pip install submitit")
-    takes = OF_QUEUES[queue]
-    given = {key: value for key, value in launcher.items() if key not in ("_target_", "queue")}
-    for key in {**takes, **given}:
-        if key not in takes or key not in given:
+    allowed = QUEUE_SETTINGS[queue]
+    queue_settings = {
+        key: value for key, value in launcher.items() if key not in ("_target_", "queue")
+    }
+    for key in {**allowed, **queue_settings}:
+        if key not in allowed or key not in queue_settings:
             raise UserError(
-                f"hydra.launcher.{key}: {'cannot be set' if key in given else 'is missing'}; "
-                f"the settings of a queue are {', '.join(takes)}"
+                f"hydra.launcher.{key}: "
+                f"{'cannot be set' if key in queue_settings else 'is missing'}; the settings of a "
+                f"queue are {', '.join(allowed)}"
             )
-        _check_of_queue(f"hydra.launcher.{key}", given[key], takes[key])
+        _check_queue_setting(f"hydra.launcher.{key}", queue_settings[key], allowed[key])
     path = str(Path(folder).absolute())
     if not path.isprintable() or set(path) & set("%\\"):
         raise UserError(
@@ -126,18 +135,18 @@ def _check_queue(launcher: Mapping[Any, Any], folder: str) -> None:
         )
 
 
-def _check_of_queue(name: str, value: Any, most: int | None) -> None:
-    """Raise `UserError` unless a setting is a whole number up to most, or, without, a name."""
-    if value is None and name.endswith(OPEN):
+def _check_queue_setting(name: str, value: Any, maximum: int | None) -> None:
+    """Raise `UserError` unless a setting is an integer up to a maximum or, without one, a name."""
+    if value is None and name.endswith(NULLABLE):
         return
-    if most is not None:
-        check_integer(name, _shown(value) if value is None else value, 1, most)
+    if maximum is not None:
+        check_integer(name, _format(value) if value is None else value, 1, maximum)
     elif not re.fullmatch(r"[\w.+@-]+", str(value), re.ASCII) or str(value).startswith("-"):
         raise UserError(
-            f"{name}={_shown(value)}: must be a name of letters, digits and . + - _ @, or null"
+            f"{name}={_format(value)}: must be a name of letters, digits and . + - _ @, or null"
         )
 
 
-def _shown(value: Any) -> str:
-    """Return a value as a command line has it, one of several by its name."""
+def _format(value: Any) -> str:
+    """Return a value as a command line has it, an enumerated value by its name."""
     return format_value(getattr(value, "name", value))

@@ -1,6 +1,6 @@
-"""Words of a command line that are no settings, or mean something else than they seem to.
+"""Find arguments that are no settings, or mean something else than they seem to.
 
-They are looked for before Hydra reads them, so that each is answered with what to type.
+They are found before Hydra reads them, so that each is answered with the argument to type.
 """
 
 import re
@@ -15,112 +15,115 @@ from normbench.settings import CHOICES
 from normbench.synonyms import setting_of
 
 # The words that may follow `normbench results`, and those that seem to start a comparison.
-OF_RESULTS = (
+RESULTS_COMMANDS = (
     *("show", "list", "studies", "table", "theory", "figure", "report", "rejudge", "delete"),
     *("export", "import", "profile", "words"),
 )
-TO_RUN = ("run", "compare", "start", "train", "fit", "bench", "benchmark", "go")
-TO_ASK = {"help": "--help", "version": "--version"}
-NO_BATCHES = ("batch", "batch_size", "batchsize", "minibatch")
-NUMBER = re.compile(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
-THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+", re.ASCII)
+RUN_WORDS = ("run", "compare", "start", "train", "fit", "bench", "benchmark", "go")
+FLAG_OF_WORD = {"help": "--help", "version": "--version"}
+BATCH_SETTINGS = ("batch", "batch_size", "batchsize", "minibatch")
+NUMBER_PATTERN = re.compile(r"[-+]?\d*\.?\d+(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+THOUSANDS_PATTERN = re.compile(r"[1-9]\d{0,2}(,\d{3})+", re.ASCII)
 
 
-def refuse_mistyped(words: Sequence[str]) -> None:
-    """Raise `UserError` for a word that is a known mistake, with what to type instead."""
-    for number, word in enumerate(words):
-        _refuse_spaces(words[number:])
-        if "=" not in word:
-            _refuse_bare(word)
+def refuse_mistyped(arguments: Sequence[str]) -> None:
+    """Raise `UserError` for an argument that is a known mistake, with what to type instead."""
+    for number, argument in enumerate(arguments):
+        _refuse_spaces(arguments[number:])
+        if "=" not in argument:
+            _refuse_bare(argument)
             continue
-        key, _, value = word.partition("=")
+        key, _, value = argument.partition("=")
         if not re.fullmatch(r"[\w.]+", key):
             continue
         if value.startswith("="):
-            raise UserError(f"{word}: one equals sign is enough; type {key}={value.lstrip('=')}")
+            raise UserError(
+                f"{argument}: one equals sign is enough; type {key}={value.lstrip('=')}"
+            )
         if not value:
             raise UserError(
-                f"{word}: has no value. The shell takes out ${{...}} that stands without quotes; "
-                f"type '{key}=${{...}}' in single quotes, or {key}=VALUE"
+                f"{argument}: has no value. The shell takes out ${{...}} that stands without "
+                f"quotes; type '{key}=${{...}}' in single quotes, or {key}=VALUE"
             )
         _refuse_synonym(key, value)
         _refuse_commas(key, value)
 
 
-def of_flag(flag: str, value: str | None) -> str:
-    """Return what to type instead of a flag that is a setting, as in `--dataset iris`; or nothing.
+def suggest_setting(flag: str, value: str | None) -> str:
+    """Return the setting to type instead of a flag, as in `--dataset iris`, or an empty text.
 
-    value: what follows it, None for nothing.
+    value: what follows the flag, None for nothing.
     """
     bare = flag.lstrip("-").replace("-", "_")
-    name = bare if bare in (*settings.ROWS, "experiment") else _meant(bare)
+    name = bare if bare in (*settings.ROWS, "experiment") else _find_setting(bare)
     if not name:
         return ""
     typed = f"{name}={value or 'VALUE'}"
     return f"settings are written without dashes; type {quote(typed)}"
 
 
-def _refuse_spaces(words: Sequence[str]) -> None:
-    """Raise `UserError` where words begin with a setting that has spaces beside its equals sign."""
-    word, *after = words[:3]
-    if not after:
+def _refuse_spaces(arguments: Sequence[str]) -> None:
+    """Raise `UserError` where arguments begin with a setting with spaces beside its equals sign."""
+    argument, *following = arguments[:3]
+    if not following:
         return
-    if "=" not in word and after[0].startswith("="):
-        pieces = [word, *(after if after[0] == "=" else after[:1])]
-    elif word.endswith("=") and word.strip("=") and "=" not in after[0]:
-        pieces = [word, after[0]]
+    if "=" not in argument and following[0].startswith("="):
+        joined_arguments = [argument, *(following if following[0] == "=" else following[:1])]
+    elif argument.endswith("=") and argument.strip("=") and "=" not in following[0]:
+        joined_arguments = [argument, following[0]]
     else:
         return
     raise UserError(
-        f"{' '.join(pieces)}: no space stands beside an equals sign; type {quote(''.join(pieces))}"
+        f"{' '.join(joined_arguments)}: no space stands beside an equals sign; type "
+        f"{quote(''.join(joined_arguments))}"
     )
 
 
-def _refuse_bare(word: str) -> None:
-    """Raise `UserError` for a word without a value that is a command elsewhere."""
-    if word in OF_RESULTS:
-        raise UserError(f"{word}: is about what is recorded; type normbench results {word}")
-    if word in TO_RUN:
+def _refuse_bare(argument: str) -> None:
+    """Raise `UserError` for an argument without a value that is a command elsewhere."""
+    if argument in RESULTS_COMMANDS:
+        raise UserError(f"{argument}: is about what is recorded; type normbench results {argument}")
+    if argument in RUN_WORDS:
         raise UserError(
-            f"{word}: needs no word; type normbench alone for the default comparison, or with "
+            f"{argument}: needs no word; type normbench alone for the default comparison, or with "
             "settings, such as normbench dataset=wine cost=multiclass_softmax"
         )
-    if word in TO_ASK:
-        raise UserError(f"{word}: is no setting; type normbench {TO_ASK[word]}")
+    if argument in FLAG_OF_WORD:
+        raise UserError(f"{argument}: is no setting; type normbench {FLAG_OF_WORD[argument]}")
 
 
 def _refuse_synonym(key: str, value: str) -> None:
-    """Raise `UserError` for a setting that is called otherwise here."""
+    """Raise `UserError` for a setting with another name here."""
     if settings.find(key) or key == "experiment" or key.startswith("hydra"):
         return
-    if key in NO_BATCHES:
+    if key in BATCH_SETTINGS:
         raise UserError(
             f"{key}={value}: there are no batches, every step takes all points; leave it out, or "
             "take fewer points with dataset.points=200"
         )
-    meant = _meant(key)
-    if meant:
-        typed = quote(f"{meant}={value}")
-        raise UserError(f"{key}={value}: the setting is called {meant} here; type {typed}")
+    setting = _find_setting(key)
+    if setting:
+        typed = quote(f"{setting}={value}")
+        raise UserError(f"{key}={value}: the setting is called {setting} here; type {typed}")
     groups = [group for group in CHOICES if key in names(group)]
     if groups:
         raise UserError(f"{key}={value}: {key} is an option; type {groups[0]}={key}")
 
 
-def _meant(key: str) -> str:
-    """Return the setting that a name stands for, by a synonym or without its group; or nothing."""
+def _find_setting(key: str) -> str:
+    """Return the setting that a name stands for, as a synonym or without its group."""
     alone = (name for name in setting_names() if name.endswith(f".{key}"))
     return setting_of(key) or next(alone, "")
 
 
 def _refuse_commas(key: str, value: str) -> None:
-    """Raise `UserError` where a comma seems to stand for a point, or groups a number's digits."""
+    """Raise `UserError` where a comma seems to be a decimal point, or groups a number's digits."""
     if key == "step_sizes":
         _refuse_step_sizes(value)
     groups = value.split(",")
     if not all(group.isdecimal() for group in groups) or len(groups) < 2:
         return
-    default = _default(key)
+    default = _find_default(key)
     rule = f"{key}={value}: a comma separates alternatives, and a point stands in a number"
     if isinstance(default, float) and len(groups) == 2:
         first, second = groups
@@ -130,7 +133,7 @@ def _refuse_commas(key: str, value: str) -> None:
         )
     if default is None and len(groups) == 2 and groups[0] == "0":
         raise UserError(f"{rule}; type {key}=0.{groups[1]}")
-    if THOUSANDS.fullmatch(value) and any(group.startswith("0") for group in groups):
+    if THOUSANDS_PATTERN.fullmatch(value) and any(group.startswith("0") for group in groups):
         raise UserError(f"{rule}; type {key}={''.join(groups)}")
 
 
@@ -143,7 +146,7 @@ def _refuse_step_sizes(value: str) -> None:
             f"'step_sizes=[{','.join(numbers)}]'"
         )
     numbers = value.split(",")
-    if len(numbers) < 2 or not all(NUMBER.fullmatch(number) for number in numbers):
+    if len(numbers) < 2 or not all(NUMBER_PATTERN.fullmatch(number) for number in numbers):
         return
     if numbers[0] == "0" and len(numbers) == 2:
         raise UserError(
@@ -158,15 +161,15 @@ def _refuse_step_sizes(value: str) -> None:
     )
 
 
-def _default(key: str) -> object:
-    """Return the default of a setting, of an option its file's; `...` where nothing is known."""
+def _find_default(key: str) -> object:
+    """Return the default of a setting or of an option; `...` where it is unknown."""
     row = settings.ROWS.get(key)
     if row is not None and row.default is not settings.OF_OPTIONS:
         return row.default
     group, _, option = key.partition(".")
     if group in CHOICES:
         for name in names(group):
-            known = options(group, name)
-            if option in known:
-                return known[option]
+            option_defaults = options(group, name)
+            if option in option_defaults:
+                return option_defaults[option]
     return ...

@@ -1,4 +1,4 @@
-"""What a study says of its source, from its file to the tag that keeps it."""
+"""Read a study's file: the expected numbers of its source, and the data that may stand in."""
 
 import json
 from collections.abc import Sequence
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from omegaconf import DictConfig, OmegaConf
 
 from normbench import choices, names
-from normbench.command.config.errors import reading
+from normbench.command.config.errors import user_errors
 from normbench.datasets.values import UserError
 from normbench.results.store.errors import ResultsError
 
 EXPERIMENT = "experiment"
-LONGEST = 7900  # characters: MLflow keeps 8,000 of a tag
+MAX_TAG_LENGTH = 7900  # characters: MLflow keeps 8,000 of a tag
 
 
 def expected(config: DictConfig) -> dict[str, str]:
-    """Return the tag that keeps what a study's source says in numbers; none where it says none.
+    """Return the tag with the expected numbers of a study's source, empty without any.
 
     Raises `UserError` on a mistake in them.
     """
-    with reading():
+    with user_errors():
         entries = OmegaConf.select(config, "study.expected")
         if OmegaConf.is_config(entries):
             entries = OmegaConf.to_container(entries, resolve=False)
@@ -32,22 +32,22 @@ def expected(config: DictConfig) -> dict[str, str]:
     except ResultsError as error:
         raise UserError(str(error.args[0])) from error
     text = json.dumps(entries)
-    if len(text) > LONGEST:
+    if len(text) > MAX_TAG_LENGTH:
         raise UserError(
-            f"study.expected: takes {len(text)} characters, and at most {LONGEST} may be; "
+            f"study.expected: takes {len(text)} characters, and at most {MAX_TAG_LENGTH} may be; "
             "say less in words"
         )
     return {names.EXPECTED.key: text}
 
 
-def stand_in(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words that let a study run without its source's file; none for most studies.
+def stand_in(overrides: Sequence[str]) -> tuple[str, ...]:
+    """Return overrides that let a study run without its source's file; none for most studies.
 
-    words: of the command line. None, too, where they choose the data.
+    overrides: of the command line. None, too, where they choose the data.
     """
-    given = dict(word.partition("=")[::2] for word in words)
-    study = given.get(EXPERIMENT)
-    if study not in choices.names(EXPERIMENT) or "dataset" in given:
+    values = dict(override.partition("=")[::2] for override in overrides)
+    study = values.get(EXPERIMENT)
+    if study not in choices.names(EXPERIMENT) or "dataset" in values:
         return ()
-    described = choices.options(EXPERIMENT, str(study)).get("study", {})
-    return tuple(described.get("stand_in", ()))
+    study_entries = choices.options(EXPERIMENT, str(study)).get("study", {})
+    return tuple(study_entries.get("stand_in", ()))

@@ -1,3 +1,3 @@
-"""The words after `normbench results`."""
+"""The commands after `normbench results`."""
 
 __all__ = ["commands"]

@@ -1,4 +1,4 @@
-"""The words after `normbench results`: what may be typed, and what is said of what may not."""
+"""The argument parser of `normbench results`."""
 
 import argparse
 import re
@@ -11,7 +11,7 @@ from normbench.results.store.stores import DEFAULT_STORE
 
 TABLES = ("text", "markdown", "csv", "latex", "parquet")
 SCREEN = "screen"  # the format of the figures that a comparison ends in
-SHAPES = ("column", "page", "slide", SCREEN)
+FIGURE_FORMATS = ("column", "page", "slide", SCREEN)
 
 EXAMPLES = """examples:
   normbench results                              the last comparison's table and figures
@@ -35,26 +35,26 @@ EXAMPLES = """examples:
 normbench results alone, or with a comparison's id, is normbench results show."""
 
 
-def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Return the options that words choose. Raises ResultsError for words that are none.
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the parsed options. Raises ResultsError for arguments that are none.
 
-    argparse calls a sweep that stands behind an option, as in `table --format csv SWEEP`, unknown.
+    argparse reports a sweep that follows an option, as in `table --format csv SWEEP`, as unknown.
     """
     parser = _parser()
-    options, behind = parser.parse_known_args(words)
-    several = isinstance(getattr(options, "sweep", None), list)
-    if behind and (not several or any(word.startswith("-") for word in behind)):
-        parser.error(f"unrecognized arguments: {' '.join(behind)}")
-    if behind:
-        options.sweep += behind
+    options, trailing = parser.parse_known_args(arguments)
+    takes_several = isinstance(getattr(options, "sweep", None), list)
+    if trailing and (not takes_several or any(argument.startswith("-") for argument in trailing)):
+        parser.error(f"unrecognized arguments: {' '.join(trailing)}")
+    if trailing:
+        options.sweep += trailing
     return options
 
 
-def near(word: str, known: Iterable[str]) -> str:
-    """Return a question whether one of the known words is meant; empty where none is near."""
+def suggest(text: str, choices: Iterable[str]) -> str:
+    """Return a question whether one of the choices is meant; empty where none is similar."""
     from normbench.datasets.values import did_you_mean
 
-    return did_you_mean(word, known)
+    return did_you_mean(text, choices)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -69,11 +69,12 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         unknown = re.match(r"unrecognized arguments: (\S+)", message)
-        meant = near(unknown[1], self.flags) if unknown else ""
-        raise ResultsError(f"{message}; {self.prog} --help shows what there is{meant}")
+        suggestion = suggest(unknown[1], self.flags) if unknown else ""
+        raise ResultsError(f"{message}; {self.prog} --help shows what there is{suggestion}")
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
     store = _Parser(add_help=False)
     store.add_argument(
         "--store",
@@ -89,13 +90,13 @@ def _parser() -> argparse.ArgumentParser:
         "are shown as one",
         metavar="ID",
     )
-    chosen.add_argument(
+    sweep_options.add_argument(
         "--where",
         metavar="FILTER",
         help="the scheme runs of every comparison that MLflow's filter finds, such as "
         "\"params.dataset = 'digits' and tags.normalizer = 'standard'\"",
     )
-    drawn = _drawing_options()
+    drawing_options = _drawing_options()
     parser = _Parser(
         prog="normbench results",
         description="Tables and figures of recorded comparisons, read from MLflow.",
@@ -146,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser(
         "theory",
-        parents=[chosen],
+        parents=[sweep_options],
         help="the step sizes that theory allows, beside those that worked, and why",
     )
 
@@ -176,13 +177,14 @@ def _parser() -> argparse.ArgumentParser:
     delete.add_argument("--yes", action="store_true", help="do not ask")
 
     _add_moving(commands, store)
-    named = _Parser(add_help=False)  # a parent, so that NAME comes before SWEEP
-    named.add_argument("name", metavar="NAME", help="one of those above")
+    name_argument = _Parser(add_help=False)  # a parent, so that NAME comes before SWEEP
+    name_argument.add_argument("name", metavar="NAME", help="one of those above")
     figure = commands.add_parser(
         "figure",
-        parents=[named, chosen, drawn],
+        parents=[name_argument, sweep_options, drawing_options],
         help="one figure, as PNG, SVG and PDF",
-        description="figures:\n" + "\n".join(f"  {key:16}{what}" for key, what in NAMES.items()),
+        description="figures:\n"
+        + "\n".join(f"  {key:16}{help_text}" for key, help_text in NAMES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     figure.add_argument(
@@ -195,7 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     report = commands.add_parser(
-        "report", parents=[chosen], help="the whole comparison as one HTML file"
+        "report", parents=[sweep_options], help="the whole comparison as one HTML file"
     )
     report.add_argument("--out", metavar="FOLDER", help="where report.html goes (outputs/ID)")
 
@@ -214,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", metavar="FOLDER", help="draw the performance profiles there, as PNG, SVG and PDF"
     )
     profile.add_argument(
-        "--format", choices=SHAPES, default=SCREEN, help="of the figure (%(default)s)"
+        "--format", choices=FIGURE_FORMATS, default=SCREEN, help="of the figure (%(default)s)"
     )
 
     dashboard = commands.add_parser("dashboard", parents=[store], help="MLflow's UI, here")
@@ -224,6 +226,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_moving(commands: Any, store: _Parser) -> None:
+    """Add the commands `export` and `import`."""
     export = commands.add_parser(
         "export",
         parents=[store],
@@ -260,10 +263,11 @@ def _add_moving(commands: Any, store: _Parser) -> None:
 
 
 def _drawing_options() -> _Parser:
+    """Return a parser of the options of drawing."""
     drawn = _Parser(add_help=False)
     drawn.add_argument(
         "--format",
-        choices=SHAPES,
+        choices=FIGURE_FORMATS,
         default=SCREEN,
         help="3.3 inches of a column, 6.5 of a page, a 13-inch slide, or a screen (%(default)s)",
     )

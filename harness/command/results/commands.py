@@ -1,6 +1,6 @@
 """`normbench results` draws the last comparison again, and lists the others.
 
-Heavy libraries are loaded where a command needs them, so that `--help` is quick.
+Heavy libraries are imported where a command needs them, so that `--help` is quick.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from normbench import names
-from normbench.command.results.arguments import SCREEN, SHAPES, near, parsed
+from normbench.command.results.arguments import FIGURE_FORMATS, SCREEN, parse, suggest
 from normbench.command.startup.garbage import collect_seldom
 from normbench.results.figures import NAMES
 from normbench.results.safe import clean
@@ -30,14 +30,18 @@ SUFFIXES = {"text": "txt", "markdown": "md", "latex": "tex"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; exit 0, or 2 with one line on a user's mistake."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    command_words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help")):
-            meant = near(words[0], COMMANDS) if words else ""
-            if meant:
-                raise ResultsError(f"results {words[0]}: there is no such command{meant}")
-            words.insert(0, "show")
-        options = parsed(words)
+        if not command_words or (
+            command_words[0] not in COMMANDS and command_words[0] not in ("-h", "--help")
+        ):
+            suggestion = suggest(command_words[0], COMMANDS) if command_words else ""
+            if suggestion:
+                raise ResultsError(
+                    f"results {command_words[0]}: there is no such command{suggestion}"
+                )
+            command_words.insert(0, "show")
+        options = parse(command_words)
         options.store = stores.absolute(options.store)
         if options.command not in OF_RUNS:
             collect_seldom()
@@ -57,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> "Sweep":
+    """Return the sweep that the options choose; print notes on it beside the output."""
     from normbench.results.store import runs
 
     if options.where and options.sweep:
@@ -64,18 +69,18 @@ def _sweep(options: argparse.Namespace) -> "Sweep":
             f"--where: finds runs of every comparison; leave {' '.join(options.sweep)} out"
         )
     if options.where:
-        found = runs.query(options.store, options.where)
-        _tell(found.left_out)
+        sweep = runs.query(options.store, options.where)
+        _tell(sweep.left_out)
     else:
-        found = _read(options.store, options.sweep or ())
-    found.left_out.clear()
-    options.left_out = found.left_out
+        sweep = _read(options.store, options.sweep or ())
+    sweep.left_out.clear()
+    options.left_out = sweep.left_out
     collect_seldom()  # the libraries are there by now: of their objects none is garbage
-    return found
+    return sweep
 
 
 def _read(store: str, sweep_ids: Sequence[str]) -> "Sweep":
-    """Return sweeps that hold a job; tell beside the output how far they are."""
+    """Return sweeps that hold a job; print their state beside the output."""
     from normbench.results.store import state
 
     sweep, notes = state.read(store, sweep_ids)
@@ -89,13 +94,14 @@ def _tell(notes: Sequence[str]) -> None:
         print(note, file=sys.stderr)
 
 
-def _are_plain(options: argparse.Namespace) -> bool:
-    """Return whether figures are to be drawn as a comparison draws them."""
-    others = options.first_iteration, options.scale, options.steps, options.components
-    return options.format == "screen" and not any(others) and options.components is None
+def _has_default_drawing(options: argparse.Namespace) -> bool:
+    """Return whether figures are drawn with the options of a comparison."""
+    drawing_settings = options.first_iteration, options.scale, options.steps, options.components
+    return options.format == "screen" and not any(drawing_settings) and options.components is None
 
 
 def _options(options: argparse.Namespace) -> "Options":
+    """Return the options of drawing, checked."""
     from normbench.results.figures.base.material import Options
     from normbench.results.figures.base.style import FORMATS
 
@@ -104,7 +110,7 @@ def _options(options: argparse.Namespace) -> "Options":
     if options.components is not None and options.components < 1:
         raise ResultsError(f"--components {options.components}: must be 1 or more")
     try:
-        steps = tuple(float(word) for word in options.steps.split(",") if word)
+        steps = tuple(float(text) for text in options.steps.split(",") if text)
         if not all(0 < step < float("inf") for step in steps):
             raise ValueError
     except ValueError:
@@ -116,15 +122,17 @@ def _options(options: argparse.Namespace) -> "Options":
 
 
 def _folder(options: argparse.Namespace, sweep: "Sweep") -> Path:
-    """Return where files go; a figure of another format leaves the comparison's own as it is."""
+    """Return the folder of the files; one of another format is apart from the comparison's."""
     shape = getattr(options, "format", SCREEN)
-    own = Path("outputs") / clean.name(sweep.sweep_id)
-    own = own / shape if shape in SHAPES and shape != SCREEN else own
-    return Path(options.out or own).absolute()
+    default_folder = Path("outputs") / clean.name(sweep.sweep_id)
+    default_folder = (
+        default_folder / shape if shape in FIGURE_FORMATS and shape != SCREEN else default_folder
+    )
+    return Path(options.out or default_folder).absolute()
 
 
 def _show(options: argparse.Namespace) -> int:
-    drawing = None if _are_plain(options) else _options(options)
+    drawing = None if _has_default_drawing(options) else _options(options)
     from normbench.results.pages import drawn
     from normbench.results.report.terminal import present
 
@@ -181,9 +189,9 @@ def _table(options: argparse.Namespace) -> int:
     from normbench.results.answer import tables
 
     sweep = _sweep(options)
-    long = options.histories or options.all_steps
+    has_histories = options.histories or options.all_steps
     role = names.STEP if options.all_steps else names.SCHEME
-    table = tables.histories(sweep, role) if long else tables.summary(sweep)
+    table = tables.histories(sweep, role) if has_histories else tables.summary(sweep)
     if table.empty:
         raise ResultsError(
             f"table {'--all-steps' if options.all_steps else '--histories'}: {sweep.sweep_id} has "
@@ -198,10 +206,10 @@ def _table(options: argparse.Namespace) -> int:
         return 0
     folder = _folder(options, sweep)
     suffix = SUFFIXES.get(options.format, options.format)
-    file = folder / f"{'histories' if long else 'table'}.{suffix}"
+    file = folder / f"{'histories' if has_histories else 'table'}.{suffix}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(made if isinstance(made, bytes) else f"{made}\n".encode())
+        file.write_bytes(formatted if isinstance(formatted, bytes) else f"{formatted}\n".encode())
     except OSError as error:
         raise unwritable(folder, error) from error
     print(file)
@@ -215,7 +223,7 @@ def _theory(options: argparse.Namespace) -> int:
     return 0
 
 
-def _words(options: argparse.Namespace) -> int:
+def _glossary(options: argparse.Namespace) -> int:
     from normbench.results.words import glossary
 
     print(glossary.text(_columns() or WIDE))
@@ -227,7 +235,7 @@ def _figure(options: argparse.Namespace) -> int:
     if options.name not in NAMES:
         raise ResultsError(
             f"figure {options.name}: no such figure; choose one of {', '.join(NAMES)}"
-            f"{near(options.name, NAMES)}"
+            f"{suggest(options.name, NAMES)}"
         )
     if options.scale == "excess" and options.name not in ("histories", "closer"):
         raise ResultsError(
@@ -238,8 +246,8 @@ def _figure(options: argparse.Namespace) -> int:
     sweep = _sweep(options)
     sweep = sweep.of_scheme(options.scheme) if options.scheme else sweep
     folder = _folder(options, sweep)
-    kinds = ("png", "svg", "pdf")
-    written = drawing.write(sweep, folder, [options.name], drawing_options, kinds)
+    file_formats = ("png", "svg", "pdf")
+    written = drawing.write(sweep, folder, [options.name], drawing_options, file_formats)
     files = list(dict.fromkeys(file for group in written.values() for file in group))
     if not files:
         raise ResultsError(drawing.lacking(sweep, options.name))
@@ -262,9 +270,9 @@ def _rejudge(options: argparse.Namespace) -> int:
     if sweep and "=" in sweep:
         sweep, rules = None, [sweep, *rules]
     folder = Path(options.out).absolute() if options.out else None
-    told = rejudge.rules_of(rules)
+    rule_values = rejudge.parse_rules(rules)
     old = _read(options.store, [sweep] if sweep else ())
-    return rejudge.run(options.store, old, told, folder)
+    return rejudge.run(options.store, old, rule_values, folder)
 
 
 def _delete(options: argparse.Namespace) -> int:
@@ -276,7 +284,7 @@ def _delete(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from normbench.command.results import moving
 
-    return moving.leave(options.store, options.sweep, options.all, options.overwrite)
+    return moving.export_sweeps(options.store, options.sweep, options.all, options.overwrite)
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -284,7 +292,7 @@ def _import(options: argparse.Namespace) -> int:
     from normbench.recording.store.connection import StoreLostError
 
     try:
-        return moving.come(options.store, options.artifacts, options.file)
+        return moving.import_sweeps(options.store, options.artifacts, options.file)
     except StoreLostError as error:
         print(f"normbench: {error}; the same command finishes it", file=sys.stderr)
         return 1
@@ -328,6 +336,6 @@ COMMANDS = {
     "export": _export,
     "import": _import,
     "profile": _profile,
-    "words": _words,
+    "words": _glossary,
     "dashboard": _dashboard,
 }

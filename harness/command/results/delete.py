@@ -1,4 +1,4 @@
-"""`normbench results delete`: recorded sweeps and what they drew, taken away for good.
+"""`normbench results delete`: delete recorded sweeps and their files.
 
 A job that another sweep shares stays, and becomes that sweep's own.
 """
@@ -23,7 +23,7 @@ MEMBER = names.membership("").key
 
 
 @dataclass(frozen=True)
-class Found:
+class Selection:
     """The runs of some sweeps in MLflow: what goes, and what stays.
 
     heirs: of a job that another sweep shares, by its id, that sweep and its run. guests: jobs of
@@ -38,16 +38,16 @@ class Found:
     cut_off: list[Any]
 
     @property
-    def going(self) -> list[Any]:
-        """The runs that go, what is below first."""
+    def runs_to_delete(self) -> list[Any]:
+        """The runs to delete, children first."""
         steps = [run for run in self.steps if run.data.tags[names.PARENT.key] not in self.heirs]
         jobs = [run for run in self.jobs if run.info.run_id not in self.heirs]
         return [*steps, *jobs, *self.sweeps]
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """What goes, and what stays."""
-        if self.cut_off and not self.going:
+        if self.cut_off and not self.runs_to_delete:
             return "the rest of a deletion that was cut off"
         jobs, stay = len(self.jobs) - len(self.heirs), len(self.heirs)
         said = f"{jobs} job{'s' * (jobs != 1)}, with artifacts and figures"
@@ -55,78 +55,83 @@ class Found:
 
 
 def run(store: str, sweeps: Sequence[str], yes: bool) -> int:
-    """Delete sweeps once the user has agreed; return the exit code.
+    """Delete sweeps once the user has confirmed; return the exit code.
 
-    Raises ResultsError for a sweep that is not there or is at work, and where nobody can be asked.
+    Raises ResultsError for a sweep that does not exist or is running, and where nobody can confirm.
     """
     stores.connect(store)  # a writer would make a store that is not there
     writer = Writer(Store.at(store, None, Path.cwd()))
     sweeps = list(dict.fromkeys(sweeps))
-    found = _found(writer, sweeps)
-    called = ", ".join(map(clean.line, sweeps))
-    if not yes and not _agreed(f"delete {called}: {found.words}"):
+    selection = _select_runs(writer, sweeps)
+    sweep_names = ", ".join(map(clean.line, sweeps))
+    if not yes and not _confirm(f"delete {sweep_names}: {selection.summary}"):
         print("nothing is deleted")
         return 0
-    going = {run.info.run_id for run in found.going}
-    own = {names.membership(sweep).key for sweep in sweeps}
-    for run in (*found.guests, *found.jobs, *found.steps):
-        if run.info.run_id not in going:
-            writer.untag(run.info.run_id, own & set(run.data.tags))
-    for job, (sweep, run) in found.heirs.items():  # with its step sizes it is the heir's
+    deleted_ids = {run.info.run_id for run in selection.runs_to_delete}
+    membership_tags = {names.membership(sweep).key for sweep in sweeps}
+    for run in (*selection.guests, *selection.jobs, *selection.steps):
+        if run.info.run_id not in deleted_ids:
+            writer.untag(run.info.run_id, membership_tags & set(run.data.tags))
+    for job, (sweep, run) in selection.heirs.items():  # with its step sizes it is the heir's
         writer.tag(job, {names.SWEEP_ID.key: sweep, names.PARENT.key: run})
-    for step in found.steps:
-        heir = found.heirs.get(step.data.tags[names.PARENT.key])
+    for step in selection.steps:
+        heir = selection.heirs.get(step.data.tags[names.PARENT.key])
         if heir:
             writer.tag(step.info.run_id, {names.SWEEP_ID.key: heir[0]})
-    every = writer.search(names.ROLE.equals(names.SWEEP))
-    others = [run.data.tags for run in every if run.info.run_id not in going]
-    for sweep in found.sweeps:  # before what says which files are theirs
-        _take_away(sweep.data.tags, others)
-    left = writer.remove(found.going, found.cut_off)
-    print(f"deleted {called}: {found.words}")
-    if left:
-        print(left)
+    all_sweeps = writer.search(names.ROLE.equals(names.SWEEP))
+    other_tags = [run.data.tags for run in all_sweeps if run.info.run_id not in deleted_ids]
+    for sweep in selection.sweeps:  # before what says which files are theirs
+        _remove_drawn(sweep.data.tags, other_tags)
+    note = writer.remove(selection.runs_to_delete, selection.cut_off)
+    print(f"deleted {sweep_names}: {selection.summary}")
+    if note:
+        print(note)
     return 0
 
 
-def _found(writer: Writer, sweeps: Sequence[str]) -> Found:
+def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
+    """Return the runs of sweeps, with those that other sweeps share."""
     runs: dict[str, list[Any]] = {role: [] for role in (names.SWEEP, names.SCHEME, names.STEP)}
     guests, cut_off = [], []
     for sweep in sweeps:
-        own, deleted = writer.of_sweep(sweep), writer.deleted_of(sweep)
-        if not own and not deleted:
+        sweep_runs, deleted = writer.of_sweep(sweep), writer.deleted_of(sweep)
+        if not sweep_runs and not deleted:
             raise ResultsError(
                 f"comparison {clean.line(sweep)}: is not in {writer.store.shown}; "
                 "normbench results list shows them"
             )
         cut_off += deleted
-        for run in own:
+        for run in sweep_runs:
             runs[run.data.tags[names.ROLE.key]].append(run)
         members = writer.search(names.membership(sweep).exists)
         guests += [run for run in members if run.data.tags.get(names.SWEEP_ID.key) not in sweeps]
     leftovers.refuse_at_work(runs[names.SWEEP])
-    known: dict[str, dict[str, str]] = {}
+    runs_of_sweep: dict[str, dict[str, str]] = {}
     heirs: dict[str, tuple[str, str]] = {}
     for job in runs[names.SCHEME]:
-        others = [key.removeprefix(MEMBER) for key in job.data.tags if key.startswith(MEMBER)]
-        for other in sorted(set(others) - set(sweeps)):
-            heir = known.setdefault(other, writer.sweep_runs(other)).get(job.info.experiment_id)
+        other_sweeps = [key.removeprefix(MEMBER) for key in job.data.tags if key.startswith(MEMBER)]
+        for other_sweep in sorted(set(other_sweeps) - set(sweeps)):
+            heir = runs_of_sweep.setdefault(other_sweep, writer.sweep_runs(other_sweep)).get(
+                job.info.experiment_id
+            )
             if heir:
-                heirs.setdefault(job.info.run_id, (other, heir))
-    return Found(runs[names.SWEEP], runs[names.SCHEME], runs[names.STEP], heirs, guests, cut_off)
+                heirs.setdefault(job.info.run_id, (other_sweep, heir))
+    return Selection(
+        runs[names.SWEEP], runs[names.SCHEME], runs[names.STEP], heirs, guests, cut_off
+    )
 
 
-def _agreed(question: str) -> bool:
-    """Return whether the user says yes."""
+def _confirm(question: str) -> bool:
+    """Return whether the user confirms."""
     if not sys.stdin.isatty():
         raise ResultsError(f"{question}: nobody can be asked here; add --yes")
     return input(f"{question}? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _take_away(tags: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> None:
-    """Remove what a sweep drew, and its folder where nothing else is in it.
+def _remove_drawn(tags: Mapping[str, str], other_tags: Sequence[Mapping[str, str]]) -> None:
+    """Remove the files that a sweep drew, and its folder where nothing else is in it.
 
-    others: the tags of all other sweeps.
+    other_tags: the tags of all other sweeps.
     """
     if tags.get(names.HOST.key) != owner.host() or names.FOLDER.key not in tags:
         return
@@ -139,5 +144,5 @@ def _take_away(tags: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> 
         print(f"{clean.line(str(folder))}: its files stay; another comparison is at work there")
         return
     with lock or nullcontext():
-        drawn.remove(folder, tags, others)
+        drawn.remove(folder, tags, other_tags)
         leftovers.remove_ledger(folder, tags[names.SWEEP_ID.key], lock)

@@ -1,6 +1,6 @@
-"""`normbench results export` and `import`: sweeps on their way from one store to another.
+"""`normbench results export` and `import`: move sweeps from one store to another.
 
-An import that was stopped is finished by the same command.
+An interrupted import is completed by the same command.
 """
 
 import os
@@ -21,30 +21,31 @@ from normbench.results.store.errors import ResultsError
 EXAMPLE = "normbench results export SWEEP FILE"
 
 
-def leave(store: str, words: Sequence[str], every: bool, overwrite: bool) -> int:
-    """Write sweeps, whose ids stand before the file in words, into that file; return 0.
+def export_sweeps(store: str, arguments: Sequence[str], all_of_store: bool, overwrite: bool) -> int:
+    """Write sweeps into a file; return 0.
 
-    every: all sweeps of the store, and words are the file alone. Raises ResultsError, `UserError`.
+    arguments: the sweeps' ids, then the file. all_of_store: all sweeps; arguments are the file
+    alone. Raises ResultsError, `UserError`.
     """
     *sweeps, name = words
     if bool(sweeps) == every:
         rule = "--all leaves no comparison to name" if every else "names no comparison"
         raise ResultsError(f"export {' '.join(words)}: {rule}; write {EXAMPLE}, or --all FILE")
     file = Path(os.path.abspath(name))
-    export = Export(store, all_sweeps(store) if every else sweeps)
+    export = Export(store, all_sweeps(store) if all_of_store else sweeps)
     progress = Progress(f"export to {name}", unit="job")
     progress.begin(len(export.jobs))
     counts = export.write(file, overwrite, progress)
     progress.end("done")
-    print(f"exported {_shown(counts)}: {file.stat().st_size / 1e6:.3g} MB")
+    print(f"exported {_describe_counts(counts)}: {file.stat().st_size / 1e6:.3g} MB")
     print(file)
     return 0
 
 
-def come(store: str, artifacts: str | None, name: str) -> int:
+def import_sweeps(store: str, artifacts: str | None, name: str) -> int:
     """Write the sweeps of a file that are not in a store into it; return 0.
 
-    artifacts: where those of new experiments go, beside a database without. Raises ResultsError,
+    artifacts: where those of new experiments go, beside a database by default. Raises ResultsError,
     `UserError`, `StoreLostError`.
     """
     database = uris.database(store)
@@ -58,8 +59,8 @@ def come(store: str, artifacts: str | None, name: str) -> int:
             writer = Writer(Store.at(store, artifacts, Path.cwd()))
             done = Import(contents, writer)
         except UserError as error:
-            told = str(error).replace("tracking.uri=", "--store ")
-            raise ResultsError(told.replace("tracking.artifacts=", "--artifacts ")) from error
+            message = str(error).replace("tracking.uri=", "--store ")
+            raise ResultsError(message.replace("tracking.artifacts=", "--artifacts ")) from error
         progress = Progress(f"import of {name}", unit="job")
         progress.begin(len(contents.jobs))
         done.run(progress)
@@ -72,7 +73,7 @@ def come(store: str, artifacts: str | None, name: str) -> int:
     return 0
 
 
-def _shown(counts: Mapping[str, int]) -> str:
-    """Return what is counted, in words."""
-    words = [f"{count} {key[:-1] if count == 1 else key}" for key, count in counts.items()]
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+def _describe_counts(counts: Mapping[str, int]) -> str:
+    """Return counts as text."""
+    texts = [f"{count} {key[:-1] if count == 1 else key}" for key, count in counts.items()]
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -1,7 +1,7 @@
-"""`normbench results rejudge`: a recorded sweep judged by other rules, as a sweep of its own.
+"""`normbench results rejudge`: judge a recorded sweep by other rules, as a sweep of its own.
 
-What is recorded stays as it is. The new sweep's id follows from the old one's and the rules, so
-that the same command finishes what was interrupted.
+The recorded sweep stays unchanged. The new sweep's id depends on the old one's and the rules, so
+that the same command completes what was interrupted.
 """
 
 import hashlib
@@ -30,99 +30,103 @@ from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep, load
 from normbench.verdicts.convergence import Rules
 
-RULES = tuple(f"{rejudge.RULE}{field.name}" for field in fields(Rules))
-# What a new run takes over from the job's old one, and a new sweep from the old sweep.
-OF_A_JOB = (names.DATASET, names.COST, names.NORMALIZER, names.OPTIMIZER, names.DESCENT)
-OF_A_SWEEP = (names.COMMIT, names.GIT_DIRTY, names.BLAS)
+RULE_NAMES = tuple(f"{rejudge.RULE}{field.name}" for field in fields(Rules))
+# The tags that a new run copies from the job's old run, and a new sweep from the old sweep.
+JOB_TAGS = (names.DATASET, names.COST, names.NORMALIZER, names.OPTIMIZER, names.DESCENT)
+SWEEP_TAGS = (names.COMMIT, names.GIT_DIRTY, names.BLAS)
 
 
 def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -> int:
-    """Judge a sweep's jobs by rules, from `rules_of`, and end as a sweep does; return 0.
+    """Judge a sweep's jobs by rules, from `parse_rules`, and conclude as a sweep does; return 0.
 
-    folder: where figures and report go. Raises ResultsError where the sweep is still at work,
+    folder: where figures and report go. Raises ResultsError where the sweep is still running,
     `StoreLostError`.
     """
-    if (now := state.of(old)).phase is state.Phase.RUNNING:
-        raise ResultsError(f"sweep {clean.line(old.sweep_id)}: {now.predicate}; wait for it")
+    if (store_state := state.of(old)).phase is state.Phase.RUNNING:
+        raise ResultsError(
+            f"sweep {clean.line(old.sweep_id)}: {store_state.predicate}; wait for it"
+        )
     if old.of_role(names.SWEEP).empty:
         raise ResultsError(f"sweep {clean.line(old.sweep_id)}: its own run was deleted")
-    work = _Work(Writer(Store.at(store, None, Path.cwd())), old, rules)
+    work = _Rejudgement(Writer(Store.at(store, None, Path.cwd())), old, rules)
     folder = folder or (Path("outputs") / work.sweep_id).absolute()
     with leftovers.hold(folder):
         parents = work.start(folder)
         for number, row in enumerate(as_rows(old.of_role(names.SCHEME))):
             work.take_in(number, row, parents[row["experiment"]])
-        found = load(store, work.sweep_id)
-        publish(work.writer, found, parents)
-        written = present(found, folder)
-        attach(work.writer, found, written, parents)
+        new_sweep = load(store, work.sweep_id)
+        publish(work.writer, new_sweep, parents)
+        written = present(new_sweep, folder)
+        attach(work.writer, new_sweep, written, parents)
         for parent in parents.values():
             work.writer.finish(parent)
     return 0
 
 
-def rules_of(words: Sequence[str]) -> dict[str, Any]:
-    """Return the rules that words give, by their settings.
+def parse_rules(assignments: Sequence[str]) -> dict[str, Any]:
+    """Return rules by their settings.
 
-    words: such as `rules.tail=0.2`. Raises `UserError` for words that are no rules.
+    assignments: such as `rules.tail=0.2`. Raises `UserError` for arguments that are no rules.
     """
-    told = {}
-    for word in words:
-        key, given, text = word.partition("=")
-        if not given or key not in RULES:
+    rules = {}
+    for assignment in assignments:
+        key, separator, text = assignment.partition("=")
+        if not separator or key not in RULE_NAMES:
             raise UserError(
-                f"{word}: is no rule; give some of {', '.join(RULES)} with a value, "
+                f"{assignment}: is no rule; give some of {', '.join(RULE_NAMES)} with a value, "
                 "such as rules.tail=0.2"
             )
-        told[key] = rejudge.literal(text)
-    rejudge.rules_of(told)
-    return dict(sorted(told.items()))
+        rules[key] = rejudge.literal(text)
+    rejudge.rules_of(rules)
+    return dict(sorted(rules.items()))
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What there is to do: the jobs of an old sweep, judged by rules, as a new sweep."""
+class _Rejudgement:
+    """The jobs of an old sweep, judged by rules, as a new sweep."""
 
     writer: Writer
     old: Sweep
     rules: Mapping[str, Any]
 
     @property
-    def told(self) -> str:
-        """The rules as words."""
+    def rules_text(self) -> str:
+        """The rules as text."""
         return " ".join(f"{key}={value}" for key, value in self.rules.items())
 
     @property
     def sweep_id(self) -> str:
         """The new sweep's id."""
-        return f"{self.old.sweep_id}.{hashlib.sha256(self.told.encode()).hexdigest()[:8]}"
+        return f"{self.old.sweep_id}.{hashlib.sha256(self.rules_text.encode()).hexdigest()[:8]}"
 
     def start(self, folder: Path) -> dict[str, str]:
-        """Return the new sweep's run in each experiment: that of a call before this, or a new one.
+        """Return the new sweep's run in each experiment, an earlier call's or a new one.
 
-        What that call was cut off in is ended.
+        Runs that the earlier call left unfinished are ended.
         """
         self.writer.end_abandoned(lambda tags: tags.get(names.FOLDER.key) == str(folder))
-        there = self.writer.sweep_runs(self.sweep_id)
+        started_runs = self.writer.sweep_runs(self.sweep_id)
         parents = {}
         for experiment in self.old.experiments:
             row = self.old.of_role(names.SWEEP, experiment).iloc[0].dropna().to_dict()
-            known = there.get(row["experiment_id"])
+            started_run = started_runs.get(row["experiment_id"])
             tags = {**self._tags(row), **leftovers.home(folder)}
-            parents[experiment] = known or self.writer.start_sweep(experiment, self.sweep_id, tags)
+            parents[experiment] = started_run or self.writer.start_sweep(
+                experiment, self.sweep_id, tags
+            )
         return parents
 
     def _tags(self, row: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags of a new sweep's run, from the row of the old one."""
         versions = names.version("").column
-        own = [tag.column for tag in OF_A_SWEEP if tag.column in row]
-        own += [str(key) for key in row if str(key).startswith(versions)]
-        command = f"normbench results rejudge {self.old.sweep_id} {self.told}"
+        columns = [tag.column for tag in SWEEP_TAGS if tag.column in row]
+        columns += [str(key) for key in row if str(key).startswith(versions)]
+        command = f"normbench results rejudge {self.old.sweep_id} {self.rules_text}"
         return {
             names.COMMAND.key: clean.line(command),
             names.JOBS.key: str(len(self.old.of_role(names.SCHEME))),
-            names.REJUDGED.key: self.told,
-            **{key.removeprefix(names.TAGS): str(row[key]) for key in own},
+            names.REJUDGED.key: self.rules_text,
+            **{key.removeprefix(names.TAGS): str(row[key]) for key in columns},
         }
 
     def take_in(self, number: int, row: Mapping[str, Any], parent: str) -> None:
@@ -133,32 +137,32 @@ class _Work:
         if self.writer.ended_member(row["experiment"], self.sweep_id, number):
             return
         run = Recorded(self.old, row["run_id"])
-        place = self._place(run, number, parent)
-        known, record = self._known(run, place), None
-        if not known:
+        job_place = self._locate(run, number, parent)
+        known_run, record = self._find_known(run, job_place), None
+        if not known_run:
             try:
-                record = rejudge.rejudged(run, place, input_of(self.writer.run(run.run_id)))
+                record = rejudge.rejudged(run, job_place, input_of(self.writer.run(run.run_id)))
             except ResultsError as error:
                 print(f"{clean.line(str(error))}; it is left out", file=sys.stderr)
                 return
         if record is None:
-            self.writer.adopt(known or run.run_id, place.tags[names.JOB.key])
+            self.writer.adopt(known_run or run.run_id, job_place.tags[names.JOB.key])
             return
         lacks_theory = len(run.steps) < len(record.steps)  # runs of steps were deleted
-        if lacks_theory or reuse.lacks(record.scheme.tags, place.params):
+        if lacks_theory or reuse.lacks(record.scheme.tags, job_place.params):
             record.scheme.tags.pop(names.FINGERPRINT.key, None)
         self.writer.write(record)
 
-    def _known(self, run: Recorded, place: Place) -> str | None:
-        """Return the id of a run that needs no judging: a failed one, or one by these rules."""
+    def _find_known(self, run: Recorded, job_place: Place) -> str | None:
+        """Return the id of a run that needs no judging: failed, or judged by these rules."""
         if run.row["verdict"] == names.FAILED:
             return run.run_id
-        return reuse.known(reuse.of_descent(self.writer, place), place)
+        return reuse.known(reuse.of_descent(self.writer, job_place), job_place)
 
-    def _place(self, run: Recorded, number: int, parent: str) -> Place:
+    def _locate(self, run: Recorded, number: int, parent: str) -> Place:
         """Return where a job's new run belongs, with the rules among its parameters."""
         params = {**run.params, **self.rules}
-        tags = {tag.key: run.row[tag.column] for tag in OF_A_JOB if tag.column in run.row}
+        tags = {tag.key: run.row[tag.column] for tag in JOB_TAGS if tag.column in run.row}
         if names.DESCENT.key in tags:  # a job that failed early has none
             tags[names.FINGERPRINT.key] = job_of(tags[names.DESCENT.key], params)
         tags |= {

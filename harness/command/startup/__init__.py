@@ -1,3 +1,3 @@
-"""What is set before numpy is imported: the kernels of matrix products."""
+"""Settings of the process before numpy is imported: the kernels of matrix products."""
 
 __all__ = ["garbage", "kernels"]

@@ -1,7 +1,7 @@
-"""Python's collector of cyclic garbage, in a command that ends soon.
+"""Configure Python's collector of cyclic garbage for a command that ends soon.
 
-MLflow, pandas and the others leave 400,000 objects that live as long as the process: going through
-them again and again, and once more at the end, took a third of a short command.
+MLflow, pandas and other libraries create 400,000 objects that live as long as the process: scanning
+them repeatedly, and once more at the end, took a third of a short command.
 """
 
 import atexit
@@ -9,29 +9,29 @@ import gc
 import sys
 
 # Objects made since the last collection that call for the next; Python's own: 700 to 2000.
-OBJECTS = 50_000
+COLLECTION_THRESHOLD = 50_000
 
 
 def collect_nothing_yet() -> None:
-    """Make this process look for no garbage while it loads its libraries, and not at its end."""
+    """Disable garbage collection while libraries load, and at the end of the process."""
     gc.disable()
     atexit.register(_end)
 
 
 def collect_seldom() -> None:
-    """Make this process look for garbage seldom, among what is made from now on.
+    """Enable garbage collection at long intervals, among the objects created from now on.
 
-    Only after `collect_nothing_yet`: another's process, as a notebook's, does as it likes.
+    Only after `collect_nothing_yet`: another process, such as a notebook's, keeps its own settings.
     """
     if gc.isenabled():
         return
     gc.freeze()
-    gc.set_threshold(OBJECTS)
+    gc.set_threshold(COLLECTION_THRESHOLD)
     gc.enable()
 
 
 def _end() -> None:
-    """Close the databases, which the last collection would have done, and leave it out."""
+    """Close the databases, which the last collection would have done, and skip that collection."""
     if "normbench.results.store.mlflows_own" in sys.modules:
         from normbench.results.store import mlflows_own
 

@@ -14,30 +14,30 @@ from pathlib import Path
 from normbench.engine.fast import processor
 
 VARIABLE = "OPENBLAS_CORETYPE"
-NARROW = {"haswell", "zen", "sandybridge", "nehalem", "prescott", "excavator"}
-OURS = "SkylakeX"
-NEEDED = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
+AVX2_KERNELS = {"haswell", "zen", "sandybridge", "nehalem", "prescott", "excavator"}
+AVX512_KERNELS = "SkylakeX"
+AVX512_FLAGS = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 
 
 def choose() -> None:
     """Set OPENBLAS_CORETYPE where the processor has AVX-512 and OpenBLAS would not use it.
 
-    Nothing is done where the user has set it, numpy is loaded already, or numpy has another
-    library than its own OpenBLAS. What another machine has chosen, which started this process, is
-    taken back where the processor cannot run it.
+    Nothing is changed where the user has set it, numpy is loaded already, or numpy has another
+    library than its own OpenBLAS. A choice inherited from another machine is removed where the
+    processor cannot run it.
     """
-    if os.environ.get(VARIABLE) == OURS and not _has_avx512():
+    if os.environ.get(VARIABLE) == AVX512_KERNELS and not _has_avx512():
         del os.environ[VARIABLE]
     if VARIABLE in os.environ or "numpy" in sys.modules or not _has_avx512():
         return
-    if (_chosen() or "").lower() in NARROW:
-        os.environ[VARIABLE] = OURS
+    if (_find_default_kernels() or "").lower() in AVX2_KERNELS:
+        os.environ[VARIABLE] = AVX512_KERNELS
 
 
 def in_use() -> str:
-    """Return what computes matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`.
+    """Return the library of matrix products, such as `openblas 0.3.31 SkylakeX, 2 threads`.
 
-    And `mkl 2026.2.0 for packed points` where it is used.
+    And `mkl 2026.2.0 for packed points` where that is used.
     """
     from threadpoolctl import threadpool_info
 
@@ -47,20 +47,20 @@ def in_use() -> str:
         f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}, "
         f"{pool['num_threads']} threads"
         for pool in threadpool_info()
-        if pool["user_api"] == "blas" and Path(pool["filepath"]) != packed.path()
+        if pool["user_api"] == "blas" and Path(pool["filepath"]) != packed.find_library()
     }
-    of_packed = [f"mkl {packed.version()} for packed points"] if packed.used() else []
+    of_packed = [f"mkl {packed.version()} for packed points"] if packed.is_used() else []
     return "; ".join([*sorted(libraries), *of_packed])
 
 
 def _has_avx512() -> bool:
-    return set(processor.described("flags").split()) >= NEEDED
+    return set(processor.read_field("flags").split()) >= AVX512_FLAGS
 
 
-def _chosen() -> str | None:
-    """Return the kernels that numpy's OpenBLAS chooses by itself; None where it cannot be told.
+def _find_default_kernels() -> str | None:
+    """Return the kernels that numpy's OpenBLAS chooses by default; None where they are unknown.
 
-    Asked in a forked child: the choice is made once a process, when the library is loaded.
+    Asked in a forked child: the choice is made once in a process, when the library is loaded.
     """
     spec = importlib.util.find_spec("numpy")
     if spec is None or spec.origin is None:
@@ -80,6 +80,6 @@ def _chosen() -> str | None:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read().decode(errors="replace")
+        core_name = pipe.read().decode(errors="replace")
     os.waitpid(child, 0)
-    return told or None
+    return core_name or None

@@ -1,20 +1,20 @@
-"""How much of a file was read, while nothing else can be told: it is checked, a scheme fitted."""
+"""Report how much of a file was read, while a file is checked or a scheme is fitted."""
 
 import sys
 import threading
 import time
 from typing import Self
 
-from normbench.command.sweep.progress import QUIET_SECONDS, duration
+from normbench.command.sweep.progress import QUIET_SECONDS, format_duration
 from normbench.datasets.on_disk import files_on_disk
 from normbench.datasets.values import format_gigabytes
 from normbench.results.safe import clean
 
-FIRST = 1.0  # seconds until something is said
+FIRST_LINE_SECONDS = 1.0  # until the first line
 
 
 class FileReading:
-    """Says every few seconds how far the reading of each file of points is, until it is stopped.
+    """Prints every few seconds how far each file of points is read, until it is stopped.
 
     title: what the lines begin with.
     """
@@ -33,14 +33,15 @@ class FileReading:
         self.stop()
 
     def stop(self) -> None:
-        """Say no more."""
+        """Stop printing."""
         self._ended.set()
 
     def _run(self) -> None:
-        wait = FIRST
+        """Print lines until stopped."""
+        wait = FIRST_LINE_SECONDS
         while not self._ended.wait(wait):
             lines = self.lines()
-            wait = QUIET_SECONDS if lines else FIRST
+            wait = QUIET_SECONDS if lines else FIRST_LINE_SECONDS
             for line in lines:
                 print(f"{self.title}: {line}", file=sys.stderr, flush=True)
 
@@ -51,12 +52,13 @@ class FileReading:
             before, began = self._began.setdefault(source, (0, source.opened_at))
             read, size = source.bytes_read - before, source.opened.stamp[0]
             if read and size:
-                turn, done = divmod(read, size)
+                completed_turns, turn_bytes = divmod(read, size)
                 rate = read / max(1e-9, time.monotonic() - began)
-                again = f" for the {turn + 1}. time" if turn else ""
+                turn_text = f" for the {completed_turns + 1}. time" if completed_turns else ""
                 lines.append(
-                    f"{source.path.name}, {format_gigabytes(done)} of {format_gigabytes(size)} "
-                    f"read{again}, {duration((size - done) / rate)} left"
+                    f"{source.path.name}, {format_gigabytes(turn_bytes)} of "
+                    f"{format_gigabytes(size)} read{turn_text}, "
+                    f"{format_duration((size - turn_bytes) / rate)} left"
                 )
         return lines
 

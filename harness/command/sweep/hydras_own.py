@@ -24,15 +24,15 @@ from omegaconf import DictConfig
 
 from normbench.choices import CONF
 from normbench.command.config import help as helping
-from normbench.command.config.errors import reading
+from normbench.command.config.errors import user_errors
 from normbench.command.config.hydra_settings import refuse_foreign
 
 
 def begin() -> None:
-    """Let Hydra find its own parts: without them it knows no kind of place to look for options.
+    """Let Hydra find its plugins: without them it cannot search for options.
 
-    Another project's launcher, where it is installed, has options that are not taken here; one has
-    the name of ours, which would then have to fit it.
+    Another project's launcher, where it is installed, has options that are not accepted here; one
+    has the name of ours, which would then have to fit it.
     """
     setbase("1.3")
     Plugins.instance()
@@ -42,7 +42,7 @@ def begin() -> None:
 
 @contextmanager
 def started(folder: Path | None) -> Iterator[Hydra]:
-    """Yield Hydra on this project's options; those of a folder of the user's come first."""
+    """Yield Hydra on this project's options; those of a user's folder come first."""
     begin()
     path = ConfigSearchPathImpl()
     path.append("hydra", "pkg://hydra.conf")
@@ -69,14 +69,14 @@ class _Careful(Hydra):
         Hydra's logs stay as they are: a config of them can name any program.
         """
         named["with_log_configuration"] = False
-        with reading():
+        with user_errors():
             config = super().compose_config(*arguments, **named)
             refuse_foreign(config)
         return config
 
 
 def register(*plugins: type[Plugin]) -> None:
-    """Make a sweeper and launchers known to Hydra, as `hydra_plugins.normbench.NAME`."""
+    """Register a sweeper and launchers with Hydra, as `hydra_plugins.normbench.NAME`."""
     home = ModuleType("hydra_plugins.normbench")
     sys.modules[home.__name__] = home
     for plugin in plugins:

@@ -1,7 +1,7 @@
-"""The jobs of a sweep in this process, side by side in joblib's, or in a cluster's queue.
+"""Run the jobs of a sweep in this process, in processes of joblib, or in a cluster's queue.
 
-Joblib's are given jobs as they are composed: to compose each again, and Hydra's own frame around
-it, took as long as a small job.
+Joblib's processes get composed jobs: composing each job again, inside Hydra's own frame, took as
+long as a small job.
 """
 
 import signal
@@ -21,35 +21,35 @@ Run = Callable[[JobSpec], dict[str, Any]]
 Outcome = dict[str, Any] | Exception  # of a job, or a bug
 
 
-def one_by_one(run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
-    """Return what became of each job, run in this process."""
+def run_in_sequence(run: Run, jobs: Iterable[JobSpec]) -> list[Outcome]:
+    """Return the outcome of each job, run in this process."""
     return [_outcome(run, job) for job in jobs]
 
 
-def side_by_side(run: Run, jobs: Iterable[JobSpec], processes: int) -> list[Outcome]:
-    """Return what became of each job, run in so many processes; -1: in one a core."""
+def run_in_parallel(run: Run, jobs: Iterable[JobSpec], processes: int) -> list[Outcome]:
+    """Return the outcome of each job, run in `processes` processes; -1: one for each core."""
     from joblib import Parallel, delayed
 
     with guarded_workers():
         outcomes: list[Outcome] = Parallel(n_jobs=processes, backend="loky")(
-            delayed(_beside)(run, job) for job in jobs
+            delayed(_run_in_worker)(run, job) for job in jobs
         )
     return outcomes
 
 
-def in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outcome]:
-    """Return what became of each job; a queue gets those alone that are not recorded.
+def run_in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outcome]:
+    """Return the outcome of each job; a queue gets only jobs that are not recorded.
 
-    take: makes a recorded one the sweep's.
+    take: adds a recorded job to the sweep.
     """
     runs = {job.number: recorded.run_of(job) for job in jobs}
-    lacking = [(job.number, list(job.words)) for job in jobs if runs[job.number] is None]
+    unrecorded = [(job.number, list(job.overrides)) for job in jobs if runs[job.number] is None]
     outcomes: dict[int, Outcome] = {
         job.number: take(job, runs[job.number]) for job in jobs if runs[job.number] is not None
     }
-    for first in range(0, len(lacking), queue.at_once):
-        some = lacking[first : first + queue.at_once]
-        for (number, _), returned in zip(some, queue.launch(some)):
+    for first in range(0, len(unrecorded), queue.at_once):
+        batch = unrecorded[first : first + queue.at_once]
+        for (number, _), returned in zip(batch, queue.launch(batch)):
             try:
                 outcomes[number] = returned.return_value
             except Exception as bug:
@@ -58,14 +58,15 @@ def in_queue(queue: Queue, jobs: Sequence[JobSpec], take: Take) -> list[Outcome]
 
 
 def _outcome(run: Run, job: JobSpec) -> Outcome:
+    """Return the outcome of a job, or the bug that it raised."""
     try:
         return run(job)
     except Exception as bug:
         return bug
 
 
-def _beside(run: Run, job: JobSpec) -> Outcome:
-    """Run a job in a process of joblib's, which looks for garbage as the command's own does."""
+def _run_in_worker(run: Run, job: JobSpec) -> Outcome:
+    """Run a job in a process of joblib's, with the garbage collection of the command."""
     _begin()
     outcome = _outcome(run, job)
     collect_seldom()
@@ -74,28 +75,29 @@ def _beside(run: Run, job: JobSpec) -> Outcome:
 
 @cache
 def _begin() -> None:
+    """Disable garbage collection, once in a process."""
     collect_nothing_yet()
 
 
 @contextmanager
 def guarded_workers() -> Iterator[None]:
-    """Let joblib's processes not hear Ctrl-C, and end with this one, from the first moment on.
+    """Make joblib's processes ignore Ctrl-C and end with this process, from their first moment.
 
-    Ctrl-C is the sweep's, which ends them; while they begin, they would print a traceback.
+    The sweep handles Ctrl-C, and ends them; while they start, they would print a traceback.
     """
     from joblib.externals.loky.backend import fork_exec as loky
 
-    plain = loky.fork_exec
+    start_process = loky.fork_exec
 
     def masked(command: list[str], *arguments: Any, **named: Any) -> Any:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return plain(orphans.watched(command), *arguments, **named)
+            return start_process(orphans.watched(command), *arguments, **named)
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
     loky.fork_exec = masked
     try:
         yield
     finally:
-        loky.fork_exec = plain
+        loky.fork_exec = start_process

@@ -1,4 +1,4 @@
-"""The command line: its flags, its words, and Hydra at work on them."""
+"""The command line of a comparison: its flags and overrides, and Hydra applied to them."""
 
 import argparse
 import os
@@ -16,73 +16,74 @@ from hydra.core.override_parser.types import ChoiceSweep, Override
 
 from normbench.choices import names
 from normbench.command.config import study
-from normbench.command.config.errors import HELP, no_setting, reading
+from normbench.command.config.errors import HELP, no_setting, user_errors
 from normbench.command.config.grid import hold_back
-from normbench.command.config.mistyped import of_flag, refuse_mistyped
+from normbench.command.config.mistyped import refuse_mistyped, suggest_setting
 from normbench.datasets import MissingFileError
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, ROWS
 
-CONFIG = "config"  # the file that every command starts from
-LONGEST_OPTIONS = 100_000  # bytes of an option's file
-MOST_ALIASES, ALIAS = 20, re.compile(rb"(?<![\w*])\*\w")  # of such a file; three may triple it
+MAIN_CONFIG = "config"  # the file that every command starts from
+MAX_OPTION_BYTES = 100_000  # bytes of an option's file
+# Of such a file; three may triple it.
+MAX_ALIASES, ALIAS_PATTERN = (20, re.compile(rb"(?<![\w*])\*\w"))
 COMPLETION, SHELLS = ("install", "uninstall", "query"), ("bash", "fish", "zsh")
 KEYS = {"hydra", "experiment", *(row.partition(".")[0] for row in ROWS)}
-INFO = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
+INFO_TOPICS = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 
 
-def run(words: Sequence[str]) -> None:
+def run(arguments: Sequence[str]) -> None:
     """Do what the words ask for: a comparison, or to show help, a config, how it is composed.
 
     Raises `UserError` on a flag or a setting that there is not.
     """
     parser = _parser()
-    _refuse_flags(words)
-    asked = parser.parse_intermixed_args(list(words))
-    if asked.version:
+    _refuse_flags(arguments)
+    options = parser.parse_intermixed_args(list(arguments))
+    if options.version:
         print(f"normbench {version('normbench')}")
         return
-    refuse_mistyped(asked.overrides)
-    if not (asked.help or asked.cfg or asked.info or asked.shell_completion):
-        _check(asked.overrides, of_files=asked.config_dir is None)
+    refuse_mistyped(options.overrides)
+    if not (options.help or options.cfg or options.info or options.shell_completion):
+        _check(options.overrides, of_files=options.config_dir is None)
     from normbench.command.sweep import hydras_own  # late: a mistake in a name is told before
 
-    with hydras_own.started(_folder(asked.config_dir)) as hydra:
-        if asked.help:
-            hydra.app_help(CONFIG, parser, asked)
-        elif asked.cfg:
-            hydra.show_cfg(CONFIG, asked.overrides, asked.cfg, None, asked.resolve)
-        elif asked.info:
-            hydra.show_info(asked.info, CONFIG, asked.overrides)
-        elif asked.shell_completion:
-            _check_completion(asked.overrides)
-            hydra.shell_completion(CONFIG, asked.overrides)
+    with hydras_own.started(_folder(options.config_dir)) as hydra:
+        if options.help:
+            hydra.app_help(MAIN_CONFIG, parser, options)
+        elif options.cfg:
+            hydra.show_cfg(MAIN_CONFIG, options.overrides, options.cfg, None, options.resolve)
+        elif options.info:
+            hydra.show_info(options.info, MAIN_CONFIG, options.overrides)
+        elif options.shell_completion:
+            _check_completion(options.overrides)
+            hydra.shell_completion(MAIN_CONFIG, options.overrides)
         else:
-            _compare(hydra, words, asked.overrides)
+            _compare(hydra, arguments, options.overrides)
 
 
-def _compare(hydra: Hydra, words: Sequence[str], overrides: Sequence[str]) -> None:
-    """Run a comparison; a study whose data are not to be had runs on others, and says so.
+def _compare(hydra: Hydra, arguments: Sequence[str], overrides: Sequence[str]) -> None:
+    """Run a comparison; a study whose data are unavailable runs on other data, and says so.
 
-    words: the command line as it was typed; overrides: the settings among them.
+    arguments: the command line as typed; overrides: the settings among them.
     """
     from normbench.command.sweep import sweeper as sweep
     from normbench.command.sweep.sweep_job import run_job
 
-    left, held = hold_back(overrides)
-    sweep.register(words, held)
+    composed_overrides, option_overrides = hold_back(overrides)
+    sweep.register(arguments, option_overrides)
     try:
-        hydra.multirun(CONFIG, run_job, left)
+        hydra.multirun(MAIN_CONFIG, run_job, composed_overrides)
     except MissingFileError as missing:
-        instead = study.stand_in(overrides)
-        if not instead:
+        stand_in = study.stand_in(overrides)
+        if not stand_in:
             raise
         print(
             f"{missing}\nThe study runs on other data meanwhile, and its numbers are not those of "
-            f"its source: {shlex.join(instead)}",
+            f"its source: {shlex.join(stand_in)}",
             file=sys.stderr,
         )
-        _compare(hydra, [*words, *instead], [*overrides, *instead])
+        _compare(hydra, [*arguments, *stand_in], [*overrides, *stand_in])
 
 
 class _Parser(argparse.ArgumentParser):
@@ -99,51 +100,59 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{message}; {HELP}")
 
 
-def _refuse_flags(words: Sequence[str]) -> None:
-    """Raise `UserError` for a flag that there is not; argparse would take `-cn` for `-c n`."""
-    for word, after in zip(words, [*words[1:], None]):
-        flag, _, value = word.partition("=")
+def _refuse_flags(arguments: Sequence[str]) -> None:
+    """Raise `UserError` for an unknown flag; argparse would take `-cn` for `-c n`."""
+    for argument, following in zip(arguments, [*arguments[1:], None]):
+        flag, _, value = argument.partition("=")
         if flag.startswith("-") and flag.strip("-") and flag not in _Parser.flags:
-            meant = of_flag(flag, value or after)
-            if meant:
-                raise UserError(f"{word}: {meant}")
-            near = did_you_mean(flag, [known for known in _Parser.flags if known.startswith("--")])
-            raise UserError(f"{word}: there is no such flag; {HELP}{near}")
+            suggestion = suggest_setting(flag, value or following)
+            if suggestion:
+                raise UserError(f"{argument}: {suggestion}")
+            similar = did_you_mean(
+                flag, [known_flag for known_flag in _Parser.flags if known_flag.startswith("--")]
+            )
+            raise UserError(f"{argument}: there is no such flag; {HELP}{similar}")
 
 
 def _parser() -> _Parser:
+    """Return the parser of the flags."""
     parser = _Parser(prog="normbench", add_help=False, allow_abbrev=False)
     parser.add_argument("overrides", nargs="*", help="NAME=VALUE")
-    for flag, letters, words in (
+    for flag, letters, help_text in (
         ("--help", "-h", "the choices and settings"),
         ("--version", "-V", "the version of normbench"),
         ("--multirun", "-m", "allowed anywhere, and never needed"),
         ("--resolve", "-R", "with --cfg: the values of what is derived"),
         ("--shell-completion", "-sc", "Hydra's, to install or remove"),
     ):
-        parser.add_argument(flag, letters, action="store_true", help=words)
+        parser.add_argument(flag, letters, action="store_true", help=help_text)
     parser.add_argument("--cfg", "-c", choices=("job", "hydra", "all"), help="show the config")
     parser.add_argument("--config-dir", "-cd", help="a folder of options of one's own")
     parser.add_argument(
-        "--info", "-i", nargs="?", const="all", choices=INFO, help="how the config is composed"
+        "--info",
+        "-i",
+        nargs="?",
+        const="all",
+        choices=INFO_TOPICS,
+        help="how the config is composed",
     )
     return parser
 
 
-def _check_completion(words: Sequence[str]) -> None:
-    """Raise `UserError` unless a shell's completion is to be installed, removed or asked for."""
-    asked = [word.partition("=")[::2] for word in words]
-    known = [(what, shell) for what in COMPLETION for shell in SHELLS]
-    if len(asked) != 1 or asked[0] not in known:
+def _check_completion(overrides: Sequence[str]) -> None:
+    """Raise `UserError` unless a shell's completion is to be installed, removed or queried."""
+    requests = [override.partition("=")[::2] for override in overrides]
+    valid_requests = [(action, shell) for action in COMPLETION for shell in SHELLS]
+    if len(requests) != 1 or requests[0] not in valid_requests:
         raise UserError(
-            f"--shell-completion {' '.join(words)}: takes one word, install=SHELL or "
+            f"--shell-completion {' '.join(overrides)}: takes one word, install=SHELL or "
             f"uninstall=SHELL, where SHELL is {', '.join(SHELLS)}, such as --shell-completion "
             "install=bash"
         )
-    if asked[0][0] == "query" and "COMP_LINE" not in os.environ:
+    if requests[0][0] == "query" and "COMP_LINE" not in os.environ:
         raise UserError(
-            f"--shell-completion {words[0]}: is what a shell asks once it is installed; write "
-            f"install={asked[0][1]}"
+            f"--shell-completion {overrides[0]}: is what a shell asks once it is installed; write "
+            f"install={requests[0][1]}"
         )
 
 
@@ -162,41 +171,43 @@ def _folder(config_dir: str | None) -> Path | None:
 
 
 def _refuse_bomb(file: Path) -> None:
-    """Raise `UserError` for options that would take minutes to read: long, or of many aliases."""
+    """Raise `UserError` for options that would take minutes to parse: long, many aliases."""
     size = os.stat(file).st_size
-    if size > LONGEST_OPTIONS:
+    if size > MAX_OPTION_BYTES:
         raise UserError(
-            f"{file}: has {size} bytes, and the file of an option at most {LONGEST_OPTIONS}; write "
-            "data into a file of its own, and name that"
+            f"{file}: has {size} bytes, and the file of an option at most {MAX_OPTION_BYTES}; "
+            "write data into a file of its own, and name that"
         )
     with file.open("rb") as stream:
-        content = stream.read(LONGEST_OPTIONS)
-    aliases = len(ALIAS.findall(content)) if b"&" in content else 0
-    if aliases > MOST_ALIASES:
+        content = stream.read(MAX_OPTION_BYTES)
+    aliases = len(ALIAS_PATTERN.findall(content)) if b"&" in content else 0
+    if aliases > MAX_ALIASES:
         raise UserError(
-            f"{file}: has {aliases} aliases (*name), and {MOST_ALIASES} at most may be; write out "
+            f"{file}: has {aliases} aliases (*name), and {MAX_ALIASES} at most may be; write out "
             "what they stand for"
         )
 
 
-def _check(words: Sequence[str], of_files: bool) -> None:
+def _check(overrides: Sequence[str], of_files: bool) -> None:
     """Raise `UserError` for words that mean nothing to a comparison.
 
     of_files: all settings are ours, so that Hydra need not compose them to refuse another.
     """
-    for word in words:
-        with reading(word):
-            (override,) = OverridesParser.create().parse_overrides([word])
+    for override_text in overrides:
+        with user_errors(override_text):
+            (override,) = OverridesParser.create().parse_overrides([override_text])
         if override.is_delete():
-            raise UserError(f"{word}: takes away what a job needs; write NAME=VALUE instead")
-        if word.startswith("+") and not word.startswith("+hydra"):
-            bare = word.lstrip("+")
             raise UserError(
-                f"{word}: adds a setting that nothing reads; write {bare} for a setting that "
-                "exists (normbench --cfg job lists them)"
+                f"{override_text}: takes away what a job needs; write NAME=VALUE instead"
             )
-        known = override.key_or_group.split("/")[0].split(".")[0] in KEYS
-        if of_files and not known and not override.package:
+        if override_text.startswith("+") and not override_text.startswith("+hydra"):
+            bare = override_text.lstrip("+")
+            raise UserError(
+                f"{override_text}: adds a setting that nothing reads; write {bare} for a setting "
+                "that exists (normbench --cfg job lists them)"
+            )
+        is_known_key = override.key_or_group.split("/")[0].split(".")[0] in KEYS
+        if of_files and not is_known_key and not override.package:
             raise UserError(no_setting(override.key_or_group))
         if override.key_or_group == "experiment" and override.is_sweep_override():
             raise UserError(
@@ -204,15 +215,15 @@ def _check(words: Sequence[str], of_files: bool) -> None:
                 "once; run them one after the other (make textbook runs those of the textbook)"
             )
         if override.key_or_group in (*CHOICES, "tracking"):
-            _check_choice(word, override)
+            _check_choice(override_text, override)
 
 
-def _check_choice(word: str, override: Override) -> None:
-    """Raise `UserError` where a group is given anything but names of its options."""
+def _check_choice(override_text: str, override: Override) -> None:
+    """Raise `UserError` where a group is set to anything but names of its options."""
     value = override.value()
     chosen = value.list if isinstance(value, ChoiceSweep) else [value]
     if any(choice is None or isinstance(choice, (list, dict, bool)) for choice in chosen):
         raise UserError(
-            f"{word}: names no option; choose one of {', '.join(names(override.key_or_group))}, "
-            "or several with commas between them"
+            f"{override_text}: names no option; choose one of "
+            f"{', '.join(names(override.key_or_group))}, or several with commas between them"
         )

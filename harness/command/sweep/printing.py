@@ -1,43 +1,44 @@
-"""The standard output: a command whose words go nowhere says so in one line."""
+"""Check the standard output: a command whose output is lost reports that in one line."""
 
 import os
 import select
 import sys
 from collections.abc import Callable
 
-LEFT = 141  # what a shell makes of a command that ended as its reader left: 128 and SIGPIPE
+# What a shell makes of a command that ended as its reader left: 128 and SIGPIPE.
+READER_LEFT_CODE = 141
 
 
-def told(command: Callable[[], int]) -> int:
+def run_printing(command: Callable[[], int]) -> int:
     """Return the exit code of a command; 2 and one line where nothing can be printed.
 
-    That is asked before the command starts. Where the reader of a pipe has left, as in
-    `normbench results list | head`, nothing is said, and the code is that of other commands: 141.
+    That is checked before the command starts. Where the reader of a pipe has left, as in `normbench
+    results list | head`, nothing is printed, and the code is that of other commands: 141.
     """
     try:
-        _knock()
+        _check_output()
         try:
             code = command()
-        except SystemExit as left:
-            code = left.code if isinstance(left.code, int) else 0
-        _knock()
+        except SystemExit as system_exit:
+            code = system_exit.code if isinstance(system_exit.code, int) else 0
+        _check_output()
         return code
     except OSError as error:
-        reason = lost(error)
+        reason = describe_output_error(error)
         if reason is None:
             raise
         if reason:
             print(f"normbench: {reason}", file=sys.stderr)
-        return 2 if reason else LEFT
+        return 2 if reason else READER_LEFT_CODE
 
 
-def lost(error: OSError) -> str | None:
-    """Return what to say of an error of the standard output, None for any other error.
+def describe_output_error(error: OSError) -> str | None:
+    """Return a message on an error of the standard output, None for any other error.
 
-    Nothing is said of a reader who has left. What is printed from here on is dropped.
+    The message is empty where the reader has left. Later output is discarded.
     """
     try:
-        _knock()
+        _check_output()
         if not (isinstance(error, BrokenPipeError) and _reader_left()):
             return None
     except OSError:
@@ -52,14 +53,14 @@ def lost(error: OSError) -> str | None:
 
 
 def _reader_left() -> bool:
-    """Return whether the standard output is a pipe that nobody reads."""
-    asked = select.poll()  # to write nothing into such a pipe is no error
-    asked.register(sys.stdout.fileno(), select.POLLOUT)
-    return any(event & select.POLLERR for _, event in asked.poll(0))
+    """Return whether the standard output is a pipe without a reader."""
+    poll = select.poll()  # to write nothing into such a pipe is no error
+    poll.register(sys.stdout.fileno(), select.POLLOUT)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
-def _knock() -> None:
-    """Raise OSError where the standard output takes neither what is waiting nor anything else."""
+def _check_output() -> None:
+    """Raise OSError where the standard output accepts neither buffered nor new output."""
     if sys.stdout is None or sys.stdout.closed:
         return
     sys.stdout.flush()

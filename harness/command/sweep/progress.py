@@ -1,4 +1,4 @@
-"""How far a job is: a bar on a terminal, plain lines now and then in a pipe."""
+"""The progress of a job: a bar on a terminal, occasional plain lines in a pipe."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ from normbench.datasets.values import format_gigabytes
 from normbench.results.safe import clean
 
 QUIET_SECONDS = 10.0  # between two lines in a pipe
-LOOK = 1.0  # seconds: between two looks whether a phase has taken long enough for a line
+CHECK_SECONDS = 1.0  # seconds: between two looks whether a phase has taken long enough for a line
 MINUTE, HOUR = 60, 3600
 ITERATION = "iteration"
 AGAIN = "descends again what rounding may decide"  # after the last iteration
@@ -48,10 +48,10 @@ class Pace:
 
 
 class Progress:
-    """Tells of one job on the standard error; call it with the iteration that is done.
+    """Reports one job on the standard error; call it with each finished iteration.
 
-    unit: what is counted, where it is not iterations. whole: gives the seconds that are left of
-    the whole command, None as long as nobody knows.
+    unit: what is counted, where it is not iterations. total_seconds_left: returns the seconds left
+    of the whole command, None as long as they are unknown.
     """
 
     def __init__(
@@ -59,12 +59,17 @@ class Progress:
         title: str,
         bar: bool = True,
         unit: str = ITERATION,
-        whole: Callable[[], float | None] = lambda: None,
+        total_seconds_left: Callable[[], float | None] = lambda: None,
     ) -> None:
-        self.title, self.wanted, self.unit, self.whole = clean.line(title), bar, unit, whole
+        self.title, self.wanted, self.unit, self.total_seconds_left = (
+            clean.line(title),
+            bar,
+            unit,
+            total_seconds_left,
+        )
         self.stopped = Event()
         self.doing: tuple[str, float] | None = None  # what the job does, and since when
-        self.started = self.told = time.monotonic()
+        self.started = self.last_line_time = time.monotonic()
         self.iterations = 0
         self.pace: Pace | None = None  # from the first iteration on
         self.bar: Any = None
@@ -73,7 +78,7 @@ class Progress:
         self.first_done: Callable[[], None] = lambda: None  # called at the first iteration
 
     def phase(self, doing: str) -> None:
-        """Tell what the job does from now on; where that takes long, a line says so."""
+        """Set what the job does from now on; a line reports it where it takes long."""
         if self.doing is None:
             Thread(target=self._watch, daemon=True).start()
         self.doing = doing, time.monotonic()
@@ -82,7 +87,7 @@ class Progress:
     def begin(self, iterations: int, read: Callable[[], str] | None = None) -> None:
         """Start counting iterations, of which an earlier command may have done some.
 
-        read: says how much of a file was read since.
+        read: returns how much of a file was read since.
         """
         self.iterations, self.read = iterations, read
         self.pace = None if self.unit == ITERATION else Pace(0, time.monotonic(), warm=True)
@@ -91,8 +96,8 @@ class Progress:
             self.bar.start()
 
     def __call__(self, iteration: int) -> None:
-        """Tell that an iteration is done; the first that is told need not be the start."""
-        now = time.monotonic()
+        """Report a finished iteration; the first reported one need not be the start."""
+        time_now = time.monotonic()
         if self.doing and iteration == self.iterations:
             self.doing = AGAIN, now
         if self.pace is None:
@@ -126,16 +131,16 @@ class Progress:
         self.stop()
 
     def stop(self) -> None:
-        """Tell no more of what the job does."""
+        """Stop reporting."""
         self.stopped.set()
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
 
-    def end(self, word: str) -> None:
-        """Say what became of the job."""
+    def end(self, outcome: str) -> None:
+        """Print the outcome of the job."""
         self.stop()
-        self._say(f"{word} ({time.monotonic() - self.started:.1f} s)")
+        self._say(f"{outcome} ({time.monotonic() - self.started:.1f} s)")
 
     def _watch(self) -> None:
         """Say what the job does whenever nothing was said for long."""
@@ -148,12 +153,12 @@ class Progress:
             ):
                 self.told = now
                 doing, since = self.doing
-                self._say(f"{doing}, {duration(now - since)} so far{self._of_all()}")
+                self._say(f"{doing}, {format_duration(time_now - since)} so far{self._of_all()}")
 
     def _of_all(self) -> str:
-        """Return how long the whole command will take, where that is known."""
-        left = self.whole()
-        return "" if left is None else f"; {duration(left)} left in all"
+        """Return the time left of the whole command, where that is known."""
+        seconds_left = self.total_seconds_left()
+        return "" if seconds_left is None else f"; {format_duration(seconds_left)} left in all"
 
     def _show(self, **fields: Any) -> None:
         """Change what the bar shows, where there is one."""
@@ -194,8 +199,8 @@ def _bar(title: str, iterations: int) -> Any:
 
 
 @contextmanager
-def telling(title: str, doing: str) -> Iterator[None]:
-    """Tell of something that may take long, as long as the context lasts."""
+def telling_phase(title: str, doing: str) -> Iterator[None]:
+    """Report something that may take long, as long as the context lasts."""
     progress = Progress(title, bar=False)
     progress.phase(doing)
     try:
@@ -204,48 +209,52 @@ def telling(title: str, doing: str) -> Iterator[None]:
         progress.stop()
 
 
-def left_of(started: float, number: int, jobs: int) -> Callable[[], float | None]:
-    """Return what gives the seconds that are left of a sweep, by the jobs that are done.
+def estimate_seconds_left(started: float, number: int, jobs: int) -> Callable[[], float | None]:
+    """Return a function of the seconds left of a sweep, estimated from the finished jobs.
 
-    started: of the sweep, by `time.time`. number: of the job at work, from 0.
+    started: of the sweep, by `time.time`. number: of the current job, from 0.
     """
-    begun = time.time()
+    job_started = time.time()
 
-    def left() -> float | None:
+    def seconds_left() -> float | None:
         if not number or jobs < 2:
             return None
-        whole = (begun - started) / number * (jobs - number)
-        return max(0.0, whole - (time.time() - begun))
+        job_seconds = (job_started - started) / number * (jobs - number)
+        return max(0.0, job_seconds - (time.time() - job_started))
 
-    return left
+    return seconds_left
 
 
-def reading(dataset: Dataset) -> Callable[[], str] | None:
-    """Return what says how much of a data set's files was read since now, and how fast.
+def describe_reading(dataset: Dataset) -> Callable[[], str] | None:
+    """Return a function that describes how much of a data set's files was read since, and how fast.
 
     None where all points are in memory.
     """
-    parts = [part.source for part in (dataset.x, dataset.x_test) if isinstance(part, Points)]
-    sources = {id(source): source for source in parts}.values()  # both parts may be of one file
+    sources_of_dataset = [
+        points.source for points in (dataset.x, dataset.x_test) if isinstance(points, Points)
+    ]
+    sources = {
+        id(source): source for source in sources_of_dataset
+    }.values()  # both parts may be of one file
 
     def read() -> int:
         return sum(source.bytes_read for source in sources)
 
     started, before = time.monotonic(), read()
 
-    def said() -> str:
+    def describe() -> str:
         size = read() - before
         rate = size / max(1e-9, time.monotonic() - started)
         return f"{format_gigabytes(size)} read at {format_gigabytes(rate)}/s"
 
-    return said if parts else None
+    return describe if sources_of_dataset else None
 
 
-def duration(seconds: float) -> str:
-    """Return a time as one says it: `45 s`, `12 min`, `3 h 5 min`."""
+def format_duration(seconds: float) -> str:
+    """Return a time as text: `45 s`, `12 min`, `3 h 5 min`."""
     if seconds < 2 * MINUTE:
         return f"{seconds:.0f} s"
     if seconds < 2 * HOUR:
         return f"{seconds / MINUTE:.0f} min"
-    hours, rest = divmod(round(seconds / MINUTE), MINUTE)
-    return f"{hours} h {rest} min"
+    hours, minutes = divmod(round(seconds / MINUTE), MINUTE)
+    return f"{hours} h {minutes} min"

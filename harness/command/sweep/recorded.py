@@ -1,4 +1,4 @@
-"""Jobs that are recorded: where all of a sweep are, no data and no scheme is loaded."""
+"""Reuse recorded jobs: where all jobs of a sweep are recorded, no data and no scheme is loaded."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,23 +10,23 @@ from normbench.command.sweep.progress import Progress
 from normbench.recording.resume import checkpoints
 from normbench.recording.store.writer import Writer
 
-MOST = 1000  # jobs that are looked for one by one
+MAX_LOOKUPS = 1000  # jobs that are looked for one by one
 
 
-def find(specs: Iterable[JobSpec]) -> list[tuple[JobSpec, Any]] | None:
+def find_recorded(specs: Iterable[JobSpec]) -> list[tuple[JobSpec, Any]] | None:
     """Return each job with the run that its request is recorded in; None unless all have one.
 
     No store is made. Raises `UserError` on a mistake in a setting.
     """
-    found: list[tuple[JobSpec, Any]] = []
+    specs_and_runs: list[tuple[JobSpec, Any]] = []
     for spec in specs:
-        if len(found) == MOST or not spec.has_file():
+        if len(specs_and_runs) == MAX_LOOKUPS or not spec.has_file():
             return None
         run = run_of(spec)
         if run is None:
             return None
-        found.append((spec, run))
-    return found
+        specs_and_runs.append((spec, run))
+    return specs_and_runs
 
 
 def run_of(spec: JobSpec) -> Any:
@@ -41,10 +41,10 @@ def run_of(spec: JobSpec) -> Any:
     return spec.writer().of_request(spec.experiment, request)
 
 
-def take(
+def adopt_recorded(
     spec: JobSpec, run: Any, writer: Writer, sweep_id: str, folder: Path, jobs: int
 ) -> dict[str, Any]:
-    """Make a recorded job one of a sweep; return what became of it.
+    """Make a recorded job a member of a sweep; return its outcome.
 
     folder, jobs: of the sweep.
     """
@@ -52,5 +52,5 @@ def take(
     writer.adopt(run.info.run_id, f"{sweep_id}/{spec.number}")
     checkpoints.remove(folder.parent, run.data.tags[names.DESCENT.key])
     progress.end("reused")
-    place = {"experiment": spec.experiment, "run_id": run.info.run_id}
-    return place | {"failure": "", "reused": True}
+    run_location = {"experiment": spec.experiment, "run_id": run.info.run_id}
+    return run_location | {"failure": "", "reused": True}

@@ -1,7 +1,7 @@
-"""Slurm by its commands: whether it takes a task, what became of each, and an end to all.
+"""Slurm by its commands: check resources, query the state of tasks, cancel them.
 
-squeue is asked and not the accounting, which many clusters do without: it knows a task as long as
-it waits or runs, and some minutes longer.
+squeue is used and not the accounting, which many clusters lack: it knows a task as long as it is
+pending or running, and some minutes longer.
 """
 
 import os
@@ -16,90 +16,108 @@ from typing import Any
 from normbench.datasets.values import UserError
 
 COMMANDS = ("sbatch", "srun", "squeue", "scancel")
-WORDS = ("partition", "account", "qos")  # settings that are words, by the names of sbatch
-OPTIONS = {**{word: word for word in WORDS}, "timeout_min": "time", "mem_gb": "mem"}
-OPTIONS |= {"cpus_per_task": "cpus-per-task"}
-OVER = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
-OVER |= {"PREEMPTED", "REVOKED", "TIMEOUT"}
-ASK = 5.0  # seconds between two questions
-LATE = 15.0  # seconds that a result may take to be seen here: a shared folder's may
+NAME_SETTINGS = ("partition", "account", "qos")  # settings that are names, by the options of sbatch
+SBATCH_OPTIONS = {**{name: name for name in NAME_SETTINGS}, "timeout_min": "time", "mem_gb": "mem"}
+SBATCH_OPTIONS |= {"cpus_per_task": "cpus-per-task"}
+ENDED_STATES = {
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+}
+ENDED_STATES |= {"PREEMPTED", "REVOKED", "TIMEOUT"}
+ASK_SECONDS = 5.0  # between two queries
+RESULT_SECONDS = 15.0  # until a result is visible here: a shared folder may be late
 
 
 def check(resources: Mapping[str, Any]) -> None:
-    """Raise `UserError` where there is no Slurm, or where it would never run such a task."""
+    """Raise `UserError` where Slurm is missing, or would never run such a task."""
     missing = [name for name in COMMANDS if not shutil.which(name)]
     if missing:
         raise UserError(
             f"hydra/launcher=slurm: there is no {missing[0]} on this machine; type the command "
             "where Slurm's own are, or rehearse it with hydra/launcher=submitit_local"
         )
-    given = {key: value for key, value in resources.items() if value is not None}
-    words = [f"--{OPTIONS[key]}={value}{'G' * (key == 'mem_gb')}" for key, value in given.items()]
-    asked = _asked("sbatch", "--test-only", *words, "--wrap=true")
-    if asked.returncode:
-        shown = " ".join(f"hydra.launcher.{key}={value}" for key, value in given.items())
-        reason = "; ".join(line.strip() for line in asked.stderr.splitlines() if line.strip())
-        raise UserError(f"{shown}: Slurm takes no such task ({reason}); sinfo shows what it has")
+    options = {key: value for key, value in resources.items() if value is not None}
+    flags = [
+        f"--{SBATCH_OPTIONS[key]}={value}{'G' * (key == 'mem_gb')}"
+        for key, value in options.items()
+    ]
+    answer = _run_slurm("sbatch", "--test-only", *flags, "--wrap=true")
+    if answer.returncode:
+        options_text = " ".join(f"hydra.launcher.{key}={value}" for key, value in options.items())
+        reason = "; ".join(line.strip() for line in answer.stderr.splitlines() if line.strip())
+        raise UserError(
+            f"{options_text}: Slurm takes no such task ({reason}); sinfo shows what it has"
+        )
 
 
 class Tasks:
-    """What Slurm says of this user's tasks, asked now and then."""
+    """The states of this user's tasks in Slurm, queried at intervals."""
 
     def __init__(self) -> None:
         self._states: dict[str, tuple[str, str]] = {}  # state and reason
-        self._asked = self._answered = float("-inf")
+        self._asked_at = self._answered_at = float("-inf")
         self._over: dict[str, float] = {}  # since when
-        self._told = False
+        self._silence_reported = False
 
     def ended(self, task: str) -> str:
         """Return how a task ended, in a word; empty as long as it has not, or may have a result."""
-        now = time.monotonic()
-        if now - self._asked > ASK:
+        time_now = time.monotonic()
+        if time_now - self._asked_at > ASK_SECONDS:
             self._ask()
-        if self._answered != self._asked:
+        if self._answered_at != self._asked_at:
             return ""
         state = self._states.get(task, ("ENDED", ""))[0]
-        if state not in OVER | {"ENDED"}:
+        if state not in ENDED_STATES | {"ENDED"}:
             self._over.pop(task, None)
             return ""
-        since = self._over.setdefault(task, now)
-        return state.lower() if now - since > LATE else ""
+        since = self._over.setdefault(task, time_now)
+        return state.lower() if time_now - since > RESULT_SECONDS else ""
 
-    def shown(self, tasks: Iterable[str]) -> str:
-        """Return how many tasks are in which state, and why those that wait do."""
-        found = (self._states.get(task, ("", "")) for task in tasks)
-        words = (
-            f"{state.lower()} ({reason})" if reason else state.lower() for state, reason in found
+    def describe_states(self, tasks: Iterable[str]) -> str:
+        """Return how many tasks are in which state, and why pending ones wait."""
+        states = (self._states.get(task, ("", "")) for task in tasks)
+        state_texts = (
+            f"{state.lower()} ({reason})" if reason else state.lower() for state, reason in states
         )
-        return ", ".join(f"{number} {word}" for word, number in Counter(words).items() if word)
+        return ", ".join(
+            f"{number} {state_text}"
+            for state_text, number in Counter(state_texts).items()
+            if state_text
+        )
 
     def _ask(self) -> None:
-        """Ask; where Slurm does not answer, that is told once, and its tasks go on."""
-        self._asked = time.monotonic()
-        asked = _asked(
+        """Query squeue; where it does not answer, that is reported once, and the tasks continue."""
+        self._asked_at = time.monotonic()
+        answer = _run_slurm(
             *("squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}"),
             "--format=%i %T %r",
         )
-        if asked.returncode:
-            if not self._told:
-                reason = " ".join(asked.stderr.split())
+        if answer.returncode:
+            if not self._silence_reported:
+                reason = " ".join(answer.stderr.split())
                 print(f"squeue does not answer ({reason}); its tasks go on", file=sys.stderr)
-            self._told = True
+            self._silence_reported = True
             return
-        self._told, self._answered = False, self._asked
-        rows = (line.split(maxsplit=2) for line in asked.stdout.splitlines())
+        self._silence_reported, self._answered_at = False, self._asked_at
+        rows = (line.split(maxsplit=2) for line in answer.stdout.splitlines())
         self._states = {row[0]: (row[1], row[2] if row[1] == "PENDING" else "") for row in rows}
 
 
 def cancel(tasks: Iterable[str]) -> None:
-    """End tasks, those that wait too: each array as a whole."""
+    """Cancel tasks, pending ones too: each array as a whole."""
     arrays = sorted({task.partition("_")[0] for task in tasks})
     if arrays:
-        _asked("scancel", *arrays)
+        _run_slurm("scancel", *arrays)
 
 
-def _asked(*words: str) -> "subprocess.CompletedProcess[str]":
+def _run_slurm(*command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command of Slurm's; return its outcome."""
     try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(words, 1, "", "no answer within 60 s")
+        return subprocess.CompletedProcess(command, 1, "", "no answer within 60 s")

@@ -1,4 +1,4 @@
-"""The jobs of a grid, composed once for those that differ in numbers alone."""
+"""The jobs of a grid, composed once for jobs that differ only in numbers."""
 
 import re
 from dataclasses import replace
@@ -7,35 +7,39 @@ from omegaconf import OmegaConf
 
 from normbench.command.config import compose
 from normbench.command.config.compose import JobSpec
-from normbench.command.config.errors import reading
+from normbench.command.config.errors import user_errors
 from normbench.command.config.grid import Grid
 
 
 class Specs:
-    """What a command's jobs are, by their words."""
+    """The specifications of a command's jobs, by their overrides."""
 
     def __init__(self) -> None:
         # The words that jobs share, one such job, and its settings as they are written.
         self.composed: tuple[tuple[str, ...], JobSpec, str] | None = None
 
-    def of(self, grid: Grid, words: tuple[str, ...]) -> JobSpec:
+    def get(self, grid: Grid, job: tuple[str, ...]) -> JobSpec:
         """Return a job as its config describes it.
 
         Raises `UserError` where a setting cannot be resolved.
         """
-        options = grid.options_of(words)
-        others = tuple(word for word in words if word.split("=")[0] not in options)
-        numbers = all(isinstance(value, (int, float)) for value in options.values())
-        if numbers and self.composed and self.composed[0] == others:
+        options = grid.options_of(job)
+        shared_overrides = tuple(
+            override for override in job if override.split("=")[0] not in options
+        )
+        are_numbers = all(isinstance(value, (int, float)) for value in options.values())
+        if are_numbers and self.composed and self.composed[0] == shared_overrides:
             _, spec, written = self.composed
             if not any(_refers(written, key) for key in options):
-                return replace(spec, words=words, plain=compose.replaced(spec.plain, options))
+                return replace(
+                    spec, overrides=job, plain=compose.replace_settings(spec.plain, options)
+                )
         self.composed = None
-        with reading():
-            config = grid.config(words)
-        spec = JobSpec.of(config)
-        own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-        self.composed = others, spec, OmegaConf.to_yaml(own, resolve=False)
+        with user_errors():
+            config = grid.config(job)
+        spec = JobSpec.from_config(config)
+        own_settings = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+        self.composed = shared_overrides, spec, OmegaConf.to_yaml(own_settings, resolve=False)
         return spec
 
 

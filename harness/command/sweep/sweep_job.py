@@ -1,4 +1,4 @@
-"""One job of a sweep: taken from what is recorded, or run and recorded, whatever becomes of it."""
+"""One job of a sweep: reused, or run and recorded, whatever its outcome."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from normbench.command.config import resolvers
 from normbench.command.config.compose import JobSpec
 from normbench.command.sweep import task
 from normbench.command.sweep.file_reading import FileReading
-from normbench.command.sweep.progress import Progress, left_of, reading
+from normbench.command.sweep.progress import Progress, describe_reading, estimate_seconds_left
 from normbench.datasets import UserError
 from normbench.recording.resume import checkpoints, leftovers
 from normbench.recording.store.connection import StoreLostError
@@ -28,25 +28,25 @@ if TYPE_CHECKING:  # they load scipy and scikit-learn
     from normbench.recording.store.records import Place
 
 
-AGAIN = "; what is recorded of it has another refine or shadows, and was not reused"
+NOT_REUSED_NOTE = "; what is recorded of it has another refine or shadows, and was not reused"
 
 
 def run_job(config: DictConfig) -> dict[str, Any]:
     """Run and record the job of a composed config; see `run_spec`."""
     resolvers.register()
-    return run_spec(JobSpec.of(config))
+    return run_spec(JobSpec.from_config(config))
 
 
 def run_spec(spec: JobSpec) -> dict[str, Any]:
-    """Run and record one job, or take it from what is recorded; return what became of it.
+    """Run and record one job, or reuse a recorded one; return its outcome.
 
     `failure` is empty, `user` (a mistake), `bug`, or `store` (not written, with its `reason`);
-    `run_id` and `experiment` are those of the scheme's run; `reused` says that it was there.
+    `run_id` and `experiment` are those of the scheme's run; `reused`: it was recorded already.
     """
     from normbench.recording.resume import recovery
 
     resolvers.register()  # a launcher's process of its own knows nothing of them, or of secrets
-    clean.guard(*spec.words)
+    clean.guard(*spec.overrides)
     folder = spec.folder
     outcome = {"experiment": spec.experiment, "reused": False}
     try:
@@ -56,61 +56,65 @@ def run_spec(spec: JobSpec) -> dict[str, Any]:
         return outcome | {"failure": "store", "reason": reason, "run_id": ""}
     recovery.stop_orphan(folder, ledger)
     title = f"job {spec.number + 1} of {ledger['jobs']}: {spec.title}"
-    whole = left_of(ledger.get("started", time.time()), spec.number, ledger["jobs"])
-    progress = Progress(title, bar=os.getpid() == ledger["process"], whole=whole)
+    sweep_seconds_left = estimate_seconds_left(
+        ledger.get("started", time.time()), spec.number, ledger["jobs"]
+    )
+    progress = Progress(
+        title, bar=os.getpid() == ledger["process"], total_seconds_left=sweep_seconds_left
+    )
     try:
         writer = spec.writer()
     except ValueError as error:  # the sweep's own process could open it
         progress.end("not run: the store cannot be opened")
         return outcome | {"failure": "store", "reason": str(error), "run_id": ""}
-    place = _place(spec, writer, ledger)
-    with ExitStack() as others_wait, FileReading(title) as file_reading, progress:
+    job_place = _locate(spec, writer, ledger)
+    with ExitStack() as exclusive, FileReading(title) as file_reading, progress:
         progress.first_done = file_reading.stop
-        known, failure, record = _result(spec, writer, place, progress, others_wait)
+        known_run, failure, record = _compute(spec, writer, job_place, progress, exclusive)
         if record is None:
-            _let_go(place, folder)
+            _remove_checkpoint(job_place, folder)
             progress.end("reused")
-            return outcome | {"failure": "", "run_id": known, "reused": True}
-        again = _again(spec, writer, place)
+            return outcome | {"failure": "", "run_id": known_run, "reused": True}
+        rerun_note = _explain_rerun(spec, writer, job_place)
         progress.phase("writes the record")
-        told = recovery.write_record(writer, place, record, folder, ledger)
-    reason = told.get("reason") or record.scheme.tags.get(names.REASON.key, "")
-    failure = told.get("failure", failure)
+        written = recovery.write_record(writer, job_place, record, folder, ledger)
+    reason = written.get("reason") or record.scheme.tags.get(names.REASON.key, "")
+    failure = written.get("failure", failure)
     if not failure:
-        _let_go(place, folder)
+        _remove_checkpoint(job_place, folder)
     if failure == "store":  # whose reason the sweep tells once, at its end
         progress.end("not recorded: the store is away")
     else:
-        progress.end(f"failed: {reason}" if failure else f"done{again}")
-    return outcome | {"failure": failure} | told
+        progress.end(f"failed: {reason}" if failure else f"done{rerun_note}")
+    return outcome | {"failure": failure} | written
 
 
-def _let_go(place: "Place", folder: Path) -> None:
-    """Remove what is kept of a descent that is recorded."""
-    checkpoints.remove(folder.parent, place.tags[names.DESCENT.key])
+def _remove_checkpoint(job_place: "Place", folder: Path) -> None:
+    """Remove the checkpoint of a recorded descent."""
+    checkpoints.remove(folder.parent, job_place.tags[names.DESCENT.key])
 
 
-def _again(spec: JobSpec, writer: Writer, place: "Place") -> str:
-    """Say that a job is recorded which differs in what was looked for beside its grid."""
-    grid, descent = (place.tags.get(tag.key) for tag in (names.GRID_DESCENT, names.DESCENT))
+def _explain_rerun(spec: JobSpec, writer: Writer, job_place: "Place") -> str:
+    """Return a note where the same job is recorded with another refine or shadows."""
+    grid, descent = (job_place.tags.get(tag.key) for tag in (names.GRID_DESCENT, names.DESCENT))
     if not spec.plain["reuse"] or grid is None or descent is None:
         return ""
     try:
         if writer.of_descent(spec.experiment, descent):
             return ""  # of which less was asked
-        return AGAIN if writer.has_grid(spec.experiment, grid, descent) else ""
+        return NOT_REUSED_NOTE if writer.has_grid(spec.experiment, grid, descent) else ""
     except (StoreLostError, ResultsError):
         return ""
 
 
-def _place(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "Place":
+def _locate(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "Place":
     """Return where a job's runs belong, and the tags that they share."""
     from normbench.recording.store.records import Place
 
     sweep_id = ledger["sweep_id"]
     tags = {
         **spec.tags,
-        **task.place(),
+        **task.find_log_tags(),
         names.SWEEP_ID.key: sweep_id,
         names.JOB.key: f"{sweep_id}/{spec.number}",
         names.membership(sweep_id).key: str(spec.number),
@@ -119,17 +123,17 @@ def _place(spec: JobSpec, writer: Writer, ledger: dict[str, Any]) -> "Place":
     return Place(writer.store.shown, spec.experiment, parent, spec.parameters(), tags)
 
 
-def _result(
+def _compute(
     spec: JobSpec,
     writer: Writer,
-    place: "Place",
+    job_place: "Place",
     progress: Progress,
-    others_wait: ExitStack,
+    exclusive: ExitStack,
 ) -> tuple[str, str, JobRecord | None]:
-    """Return the id of a recorded job that holds this one, the kind of failure, the new record.
+    """Return the id of a recorded job that covers this one, the kind of failure, the new record.
 
-    While others_wait is open, a job of the same descent in another process waits, to take this
-    one's result.
+    While `exclusive` is open, a job of the same descent in another process waits, to reuse this
+    one.
     """
     from normbench.job import run
     from normbench.recording.store import records
@@ -137,53 +141,57 @@ def _result(
     try:
         progress.phase("reads the data")
         job = spec.job()
-        spec.settle(place.params, place.tags, job)
+        spec.settle(job_place.params, job_place.tags, job)
         request = None if job.dataset.notes else spec.request
         if request:
-            place.tags[names.REQUEST.key] = request
+            job_place.tags[names.REQUEST.key] = request
         folders = spec.folder.parent
-        descent = place.tags[names.DESCENT.key]
+        descent = job_place.tags[names.DESCENT.key]
         if spec.plain["reuse"]:
-            others_wait.enter_context(leftovers.only_one(descent, folders))
-            known, judged = _recorded(writer, place)
-            if known or judged:
-                return known, "", judged
-        progress.begin(job.settings.iterations, reading(job.dataset))
-        every = spec.plain["checkpoint"]
-        file = None if every is None else checkpoints.DescentFile(folders, descent, every)
-        outcome = run(job, progress, _shared(), file, progress.phase)
-        return "", "", records.of_outcome(place, job.dataset, outcome)
+            exclusive.enter_context(leftovers.only_one(descent, folders))
+            known_run, judged_record = _find_recorded(writer, job_place)
+            if known_run or judged_record:
+                return known_run, "", judged_record
+        progress.begin(job.settings.iterations, describe_reading(job.dataset))
+        checkpoint_seconds = spec.plain["checkpoint"]
+        descent_file = (
+            None
+            if checkpoint_seconds is None
+            else checkpoints.DescentFile(folders, descent, checkpoint_seconds)
+        )
+        outcome = run(job, progress, _shared(), descent_file, progress.phase)
+        return "", "", records.of_outcome(job_place, job.dataset, outcome)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's code may raise anything, and leave by sys.exit
         failure = "user" if isinstance(error, (UserError, MemoryError)) else "bug"
-        return "", failure, records.of_failure(place, error)
+        return "", failure, records.of_failure(job_place, error)
 
 
 @cache
 def _shared() -> "Shared":
-    """Return what this process's jobs know of their data sets."""
+    """Return the cache of data sets that this process's jobs share."""
     from normbench.job import Shared
 
     return Shared()
 
 
-def _recorded(writer: Writer, place: "Place") -> tuple[str, JobRecord | None]:
-    """Return the id of a finished job that holds this one, now of the sweep, or else this one.
+def _find_recorded(writer: Writer, job_place: "Place") -> tuple[str, JobRecord | None]:
+    """Return the id of a finished job that covers this one, now of the sweep, or a record.
 
-    That is: from a descent that is recorded, judged by the job's own rules. Neither without a
-    store: what the job finds is kept on disk.
+    That record is of a recorded descent, judged by the job's own rules. Both are empty without a
+    store: the job's outcome is then kept on disk.
     """
     from normbench.recording.reuse import lookup as reuse
 
     try:
-        found = reuse.of_descent(writer, place)
-        known = reuse.known(found, place)
-        if known:
-            writer.adopt(known, place.tags[names.JOB.key])
-            if names.REQUEST.key in place.tags:
-                writer.tag(known, {names.REQUEST.key: place.tags[names.REQUEST.key]})
-            return known, None
-        return "", reuse.judged_again(writer, found, place)
+        descent_runs = reuse.of_descent(writer, job_place)
+        known_run = reuse.known(descent_runs, job_place)
+        if known_run:
+            writer.adopt(known_run, job_place.tags[names.JOB.key])
+            if names.REQUEST.key in job_place.tags:
+                writer.tag(known_run, {names.REQUEST.key: job_place.tags[names.REQUEST.key]})
+            return known_run, None
+        return "", reuse.judged_again(writer, descent_runs, job_place)
     except (StoreLostError, ResultsError):  # or with arrays that are gone
         return "", None

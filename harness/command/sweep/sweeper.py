@@ -29,15 +29,15 @@ from omegaconf import DictConfig
 from normbench import CHECKOUT, names
 from normbench.command.config import compose, hydra_settings, resolvers, study
 from normbench.command.config.compose import JobSpec
-from normbench.command.config.errors import SweepError, reading
+from normbench.command.config.errors import SweepError, user_errors
 from normbench.command.config.grid import Grid, hold_back, overridden
 from normbench.command.startup.garbage import collect_seldom
 from normbench.command.startup.kernels import in_use
 from normbench.command.sweep import hydras_own, launching, recorded
 from normbench.command.sweep import printing as output
 from normbench.command.sweep.file_reading import FileReading
-from normbench.command.sweep.progress import telling
-from normbench.command.sweep.queues import LOST, Queue, lost
+from normbench.command.sweep.progress import telling_phase
+from normbench.command.sweep.queues import LOST, Queue, describe_lost
 from normbench.command.sweep.specs import Specs
 from normbench.command.sweep.sweep_job import run_spec
 from normbench.datasets import UserError
@@ -54,8 +54,8 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 class Sweep(Sweeper):
     """Checks the jobs of a sweep before it launches them, and concludes with one comparison."""
 
-    words: Sequence[str] = ()  # the command line as it was typed
-    held: Sequence[str] = ()  # what of it are options of choices, see `grid.hold_back`
+    arguments: Sequence[str] = ()  # the command line as it was typed
+    option_overrides: Sequence[str] = ()  # what of it are options of choices, see `grid.hold_back`
 
     def __init__(
         self, params: dict[str, Any] | None = None, max_batch_size: int | None = None
@@ -65,7 +65,7 @@ class Sweep(Sweeper):
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Keep what Hydra composed, and the launcher that the config names."""
+        """Store what Hydra composed, and the launcher that the config names."""
         self.loader, self.config = hydra_context.config_loader, config
         self.launcher = None
         if config.hydra.launcher.get("_target_") == hydra_settings.QUEUE:
@@ -74,34 +74,37 @@ class Sweep(Sweeper):
             )
 
     def sweep(self, arguments: list[str]) -> Any:
-        """Check, run and conclude a sweep; leave with exit code 1 or 2 where jobs failed."""
+        """Check, run and conclude a sweep; exit with code 1 or 2 where jobs failed."""
         assert self.config is not None
         HydraConfig.instance().set_config(self.config)
         self.folder = Path(self.config.hydra.sweep.dir).absolute()
         self.parents: dict[str, str] = {}
         self.lock: IO[str] | None = None
-        self.made: list[Path] = []  # folders that were not there
+        self.new_folders: list[Path] = []  # folders that were not there
         self.specs = Specs()
-        self.spec = JobSpec.of(self.config)
+        self.spec = JobSpec.from_config(self.config)
         try:
             self.expected = study.expected(self.config)
             self.figures = compose.figures(self.spec.plain)
             params, options = hold_back(self.params)  # the command line comes last, and counts
-            with reading():
-                words, held = [*params, *arguments], [*options, *self.held]
-                grid = Grid(self.loader, self.config, words, held)
-            found = recorded.find(self._numbered(grid))
-            if found is None:
-                told = telling("before the first job", "reads data and checks settings")
-                with told, FileReading("the first job's data"):
+            with user_errors():
+                overrides, option_overrides = (
+                    [*params, *arguments],
+                    [*options, *self.option_overrides],
+                )
+                grid = Grid(self.loader, self.config, overrides, option_overrides)
+            recorded_runs = recorded.find_recorded(self._numbered(grid))
+            if recorded_runs is None:
+                phase = telling_phase("before the first job", "reads data and checks settings")
+                with phase, FileReading("the first job's data"):
                     experiments = self._check(grid)
                 self._start(experiments, len(grid.jobs))
                 outcomes = self._launch(grid)
             else:
                 self._tell(grid)
-                names_of = dict.fromkeys(spec.experiment for spec, _ in found)
+                names_of = dict.fromkeys(spec.experiment for spec, _ in recorded_runs)
                 self._start(list(names_of), len(grid.jobs))
-                outcomes = [self._take(grid, spec, run) for spec, run in found]
+                outcomes = [self._take(grid, spec, run) for spec, run in recorded_runs]
             code = self._conclude(outcomes)
         except BaseException as error:
             self._stop(error)
@@ -110,27 +113,27 @@ class Sweep(Sweeper):
             raise SystemExit(code)
 
     def _check(self, grid: Grid) -> list[str]:
-        """Return the names of the sweep's experiments, once every word can run in some job.
+        """Return the names of the sweep's experiments, once every override can run in some job.
 
-        Every swept setting is tried by its own rule, and every combination of choices. A word that
-        is a mistake in all of its jobs is raised, and nothing is recorded. Of words that only do
-        not fit one another those jobs fail, and the others run.
+        Every swept setting is checked by its own rule, and every combination of choices. An
+        override that is a mistake in all of its jobs is raised, and nothing is recorded. Where
+        overrides only do not fit one another those jobs fail, and the others run.
         """
         experiments: dict[str, None] = {}
         notes: dict[str, None] = {}
         fitting: set[str] = set()
         mistakes: dict[tuple[str, ...], UserError] = {}
-        for choices, words in grid.representatives(compose.wrong_settings(grid)).items():
+        for choices, job_overrides in grid.representatives(compose.wrong_settings(grid)).items():
             try:
-                spec = self.specs.of(grid, words)
+                spec = self.specs.get(grid, job_overrides)
                 experiments[spec.experiment] = None
-                job = spec.job()
-                notes.update(dict.fromkeys(job.dataset.notes))
+                built_job = spec.job()
+                notes.update(dict.fromkeys(built_job.dataset.notes))
                 if not fitting:
                     from normbench.rehearsal import rehearse
 
-                    rehearse(job)
-                fitting.update(words)
+                    rehearse(built_job)
+                fitting.update(job_overrides)
             except UserError as error:
                 mistakes[choices] = error
         for choices, mistake in mistakes.items():
@@ -140,15 +143,17 @@ class Sweep(Sweeper):
         return list(experiments)
 
     def _tell(self, grid: Grid, notes: Iterable[str] = ()) -> None:
-        """Print what there is to tell of a command's words. notes: of the data."""
-        for note in (*overridden(self.words), *grid.notes(), *notes):
+        """Print notes on a command's overrides. notes: of the data."""
+        for note in (*overridden(self.arguments), *grid.notes(), *notes):
             print(note, file=sys.stderr)
 
     def _start(self, experiments: Sequence[str], jobs: int) -> None:
-        """Open the store, make a sweep run in each experiment, and write the ledger."""
+        """Open the store, create a sweep run in each experiment, and write the ledger."""
         assert self.config is not None
         try:
-            self.made = [one for one in (self.folder, *self.folder.parents) if not one.exists()]
+            self.new_folders = [
+                folder for folder in (self.folder, *self.folder.parents) if not folder.exists()
+            ]
             leftovers.hold(self.folder).close()  # before a store is made
             self.writer = self.spec.writer()
             written = leftovers.tidy(self.writer, self.folder.parent)
@@ -165,7 +170,7 @@ class Sweep(Sweeper):
             print(f"logged {written} jobs that an earlier command had kept", file=sys.stderr)
         # The id stands in MLflow's tags and queries: letters and digits, dots and dashes alone.
         self.sweep_id = self.writer.free_id(re.sub(r"[^\w.-]", "_", self.folder.name, flags=re.A))
-        command = clean.line("normbench " + shlex.join(self.words)).strip()
+        command = clean.line("normbench " + shlex.join(self.arguments)).strip()
         tags = {names.COMMAND.key: command, names.JOBS.key: str(jobs)}
         tags |= self.expected
         tags |= leftovers.home(self.folder)
@@ -192,20 +197,24 @@ class Sweep(Sweeper):
         """
         collect_seldom()
         try:
-            results = self._launched(grid)
+            job_returns = self._launched(grid)
         except BrokenProcessPool as error:
             raise SweepError(
                 "a job's process was killed, perhaps for want of memory; the same command runs "
                 "what is not recorded (with hydra.launcher.n_jobs=1 one job has all the memory)"
             ) from error
-        for words, result in zip(grid.jobs, results):
-            if isinstance(result, Exception):
-                print(f"the job of {clean.line(shlex.join(words))} has a bug", file=sys.stderr)
-                raise result
-        outcomes = [result for result in results if not isinstance(result, Exception)]
+        for job_overrides, job_return in zip(grid.jobs, job_returns):
+            if isinstance(job_return, Exception):
+                print(
+                    f"the job of {clean.line(shlex.join(job_overrides))} has a bug", file=sys.stderr
+                )
+                raise job_return
+        outcomes = [
+            job_return for job_return in job_returns if not isinstance(job_return, Exception)
+        ]
         for number, outcome in enumerate(outcomes):
             if outcome["failure"] == LOST:
-                outcome |= self._found(number)
+                outcome |= self._find_ended(number)
         with suppress(OSError):  # not empty: what waits there is the next command's
             (self.folder / leftovers.PENDING).rmdir()
         return outcomes
@@ -215,46 +224,46 @@ class Sweep(Sweeper):
         assert self.config is not None
         jobs = self._numbered(grid)
         if isinstance(self.launcher, Queue):
-            return launching.in_queue(self.launcher, list(jobs), partial(self._take, grid))
+            return launching.run_in_queue(self.launcher, list(jobs), partial(self._take, grid))
         beside = self.config.hydra.launcher.get("n_jobs")
         if beside is None:
-            return launching.one_by_one(run_spec, jobs)
-        return launching.side_by_side(run_spec, jobs, beside)
+            return launching.run_in_sequence(run_spec, jobs)
+        return launching.run_in_parallel(run_spec, jobs, beside)
 
     def _numbered(self, grid: Grid) -> Iterator[JobSpec]:
-        """Yield the jobs of a grid."""
-        for number, words in enumerate(grid.jobs):
-            yield replace(self.specs.of(grid, words), number=number, folder=self.folder)
+        """Yield the jobs of a grid, with their numbers."""
+        for number, job_overrides in enumerate(grid.jobs):
+            yield replace(self.specs.get(grid, job_overrides), number=number, folder=self.folder)
 
     def _take(self, grid: Grid, spec: JobSpec, run: Any) -> dict[str, Any]:
-        """Make a recorded job one of this sweep; return what became of it."""
+        """Add a recorded job to this sweep; return its outcome."""
         writer, jobs = self.writer, len(grid.jobs)
-        return recorded.take(spec, run, writer, self.sweep_id, self.folder, jobs)
+        return recorded.adopt_recorded(spec, run, writer, self.sweep_id, self.folder, jobs)
 
-    def _found(self, number: int) -> dict[str, Any]:
-        """Return what became of a job that its task had done before it was lost; or nothing."""
+    def _find_ended(self, number: int) -> dict[str, Any]:
+        """Return the outcome of a job that ended before its task was lost, or an empty one."""
         for experiment in self.parents:
             run = self.writer.ended_member(experiment, self.sweep_id, number)
             if run is not None:
-                tags, own = run.data.tags, f"{self.sweep_id}/{number}"
-                mistake = tags.get(names.ERROR.key) in ("UserError", "MemoryError")
-                failed = ("user" if mistake else "bug") if run.info.status == "FAILED" else ""
+                tags, own_job = run.data.tags, f"{self.sweep_id}/{number}"
+                is_mistake = tags.get(names.ERROR.key) in ("UserError", "MemoryError")
+                failed = ("user" if is_mistake else "bug") if run.info.status == "FAILED" else ""
                 return {
                     "failure": failed,
                     "reason": tags.get(names.REASON.key, ""),
                     "run_id": run.info.run_id,
-                    "reused": tags[names.JOB.key] != own,
+                    "reused": tags[names.JOB.key] != own_job,
                     "experiment": experiment,
                 }
         return {}
 
     def _stop(self, error: BaseException) -> None:
-        """End what a sweep that stops before its end has left running; its jobs stay recorded."""
+        """End the runs of a sweep that stops early; its jobs stay recorded."""
         if not self.parents:  # nothing is recorded: nothing stays
             with suppress(OSError):
-                if self.made:
+                if self.new_folders:
                     (self.folder / LOCK).unlink(missing_ok=True)
-                for folder in self.made:  # from within outwards; one that is not empty stays
+                for folder in self.new_folders:  # from within outwards; one that is not empty stays
                     folder.rmdir()
             return
         status = "KILLED" if isinstance(error, (KeyboardInterrupt, SystemExit)) else "FAILED"
@@ -285,47 +294,47 @@ class Sweep(Sweeper):
                 if outcome["experiment"] == experiment
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
-        known = Known(self.writer, self.folder, self.parents, outcomes, self.figures)
+        figure_cache = Known(self.writer, self.folder, self.parents, outcomes, self.figures)
         # A folder that the user names gets its files, whoever drew them first.
-        named = any(word.startswith("hydra.sweep.dir=") for word in self.words)
-        files = known.files(copy=named)
-        unsaid: str | None = None
+        has_own_folder = any(argument.startswith("hydra.sweep.dir=") for argument in self.arguments)
+        files = figure_cache.files(copy=has_own_folder)
+        output_error: str | None = None
         try:
-            with telling("all jobs are done", "writes tables, figures and the report"):
-                found = load(self.writer.store.uri, self.sweep_id)
-                publish(self.writer, found, self.parents)
-                show = partial(present, found, self.folder, drawn=files, wanted=self.figures)
+            with telling_phase("all jobs are done", "writes tables, figures and the report"):
+                sweep = load(self.writer.store.uri, self.sweep_id)
+                publish(self.writer, sweep, self.parents)
+                show = partial(present, sweep, self.folder, drawn=files, wanted=self.figures)
                 try:
                     written = show()
                     print(end="", flush=True)
                 except OSError as error:  # as in `normbench | head`: the figures are still due
-                    unsaid = output.lost(error)
-                    if unsaid is None:
+                    output_error = output.describe_output_error(error)
+                    if output_error is None:
                         raise
                     written = show()
         except ResultsError as error:
             self._check_stands(outcomes)
-            words = str(error.args[0]).removeprefix("--out ")
+            message = str(error.args[0]).removeprefix("--out ")
             raise SweepError(
-                f"{words}; every job is recorded: normbench results draws them"
+                f"{message}; every job is recorded: normbench results draws them"
             ) from error
-        attach(self.writer, found, written, self.parents)
-        known.remember(written, found)
+        attach(self.writer, sweep, written, self.parents)
+        figure_cache.remember(written, sweep)
         status = "FAILED" if len(failures) == len(outcomes) else "FINISHED"
         for parent in self.parents.values():
             self.writer.finish(parent, status)
         self.writer.end_abandoned(self._is_mine)  # what a call repeated in vain has left
         self._check_stands(outcomes)
-        if files is not None and not named:  # nothing of this sweep's is in its folder
+        if files is not None and not has_own_folder:  # nothing of this sweep's is in its folder
             leftovers.remove_ledger(self.folder, self.sweep_id, self.lock)
-        if unsaid:
-            raise SweepError(f"{unsaid}; every job is recorded: normbench results draws them")
+        if output_error:
+            raise SweepError(f"{output_error}; every job is recorded: normbench results draws them")
         if not failures:
             return 0
         return 2 if all(outcome["failure"] == "user" for outcome in failures) else 1
 
     def _check_stands(self, outcomes: Sequence[dict[str, Any]]) -> None:
-        """Raise `SweepError`, with what is true of every job, unless all are in the store."""
+        """Raise `SweepError`, with the state of every job, unless all are in the store."""
         runs = [outcome["run_id"] for outcome in outcomes if outcome["run_id"]]
         standing = self.writer.store.statuses(list(dict.fromkeys(runs)))
         missing = [
@@ -334,35 +343,39 @@ class Sweep(Sweeper):
         if not missing:
             return
         reasons = [outcome["reason"] for outcome in outcomes if outcome["failure"] == "store"]
-        gone = f"tracking.uri={self.writer.store.shown}: what was recorded is there no more"
-        jobs, words = len(outcomes), [lost(outcomes) or (reasons[0] if reasons else gone)]
-        kept = sum(
+        store_note = f"tracking.uri={self.writer.store.shown}: what was recorded is there no more"
+        jobs, reports = (
+            len(outcomes),
+            [describe_lost(outcomes) or (reasons[0] if reasons else store_note)],
+        )
+        pending_count = sum(
             (self.folder / leftovers.PENDING / f"{number}.npz").is_file() for number in missing
         )
-        if kept:
-            words.append(
-                f"{kept} of {jobs} jobs are kept in {self.folder} and logged by the next command"
+        if pending_count:
+            reports.append(
+                f"{pending_count} of {jobs} jobs are kept in {self.folder} and logged by the next "
+                "command"
             )
-        if kept < len(missing):
-            words.append(
-                f"{len(missing) - kept} of {jobs} jobs are neither recorded nor kept: "
+        if pending_count < len(missing):
+            reports.append(
+                f"{len(missing) - pending_count} of {jobs} jobs are neither recorded nor kept: "
                 "the same command runs them again"
             )
-        raise SweepError("; ".join(words))
+        raise SweepError("; ".join(reports))
 
 
-def register(words: Sequence[str], held: Sequence[str]) -> None:
-    """Make the sweeper of a command line and the resolvers known to Hydra.
+def register(arguments: Sequence[str], option_overrides: Sequence[str]) -> None:
+    """Register the sweeper of a command line and the resolvers with Hydra.
 
-    words: the command line as it was typed; held: what of it Hydra does not see.
+    arguments: the command line as typed; option_overrides: those that Hydra does not see.
     """
-    Sweep.words, Sweep.held = words, held
+    Sweep.arguments, Sweep.option_overrides = arguments, option_overrides
     hydras_own.register(Sweep, Queue)
     resolvers.register()
 
 
 def _share_threads(config: DictConfig) -> None:
-    """Share the cores out among jobs that a launcher runs side by side, for processes to come."""
+    """Divide the cores among jobs that a launcher runs in parallel, for processes to come."""
     side_by_side, threads = (config.hydra.launcher.get(k) for k in ("n_jobs", "cpus_per_task"))
     if side_by_side is not None:
         cores = len(os.sched_getaffinity(0))
@@ -374,17 +387,18 @@ def _share_threads(config: DictConfig) -> None:
 
 
 def _versions() -> dict[str, str]:
-    found = {names.version(name).key: version(name) for name in LIBRARIES}
+    """Return the versions of Python and the libraries as tags."""
+    versions = {names.version(name).key: version(name) for name in LIBRARIES}
     python = {names.version("python").key: sys.version.split()[0]}
-    return {**python, **found, names.BLAS.key: in_use()}
+    return {**python, **versions, names.BLAS.key: in_use()}
 
 
 def _commit() -> dict[str, str]:
-    """Return the commit of the code and whether the tree was dirty; nothing outside a checkout."""
+    """Return the commit of the code and whether the tree was dirty; empty outside a checkout."""
 
     def git(*arguments: str) -> str:
-        words, quiet = ["git", *arguments], subprocess.DEVNULL
-        return subprocess.check_output(words, cwd=CHECKOUT, stderr=quiet, text=True).strip()
+        command, quiet = ["git", *arguments], subprocess.DEVNULL
+        return subprocess.check_output(command, cwd=CHECKOUT, stderr=quiet, text=True).strip()
 
     try:
         # Installed in an environment inside the user's own repository, git would tell of that one.

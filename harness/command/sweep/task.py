@@ -1,8 +1,8 @@
-"""A task of a queue: the jobs that it runs, and how its Python begins, maybe on another machine.
+"""A task of a queue: the jobs that it runs, and how its Python starts, maybe on another machine.
 
-`python -m normbench.command.sweep.task -m MODULE WORDS` runs a module as `python -m` does, after
-the kernels of the machine are chosen: that has to be before numpy is loaded, so little is loaded
-here.
+`python -m normbench.command.sweep.task -m MODULE ARGUMENTS` runs a module as `python -m` does,
+after the kernels of the machine are chosen: that has to precede numpy's import, so little is
+imported here.
 """
 
 import os
@@ -24,10 +24,10 @@ Batch = list[tuple[int, list[str]]]  # numbers and words of the jobs of a task
 def run(
     context: "HydraContext", function: "TaskFunction", config: "DictConfig", batch: Batch
 ) -> list[dict[str, Any]]:
-    """Run the jobs of a task one after the other; return what became of each.
+    """Run the jobs of a task in sequence; return the outcome of each.
 
-    A task that is stopped ends as on Ctrl-C, with its descent kept; submitit's own answer would be
-    to go on until it is killed. The jobs that it has done are recorded.
+    A task that is stopped ends as on Ctrl-C, with its descent saved; submitit would let it continue
+    until it is killed. Its finished jobs are recorded.
     """
     from hydra.core.utils import run_job, setup_globals
     from omegaconf import open_dict
@@ -38,24 +38,28 @@ def run(
     hydras_own.begin()
     setup_globals()
     outcomes = []
-    for number, words in batch:
-        mine = context.config_loader.load_sweep_config(config, words)
-        with open_dict(mine):
-            mine.hydra.job.num, mine.hydra.job.id = number, str(number)
-        done = run_job(function, mine, "hydra.sweep.dir", "hydra.sweep.subdir", context)
-        outcomes.append(done.return_value)
+    for number, overrides in batch:
+        job_config = context.config_loader.load_sweep_config(config, overrides)
+        with open_dict(job_config):
+            job_config.hydra.job.num, job_config.hydra.job.id = number, str(number)
+        job_return = run_job(function, job_config, "hydra.sweep.dir", "hydra.sweep.subdir", context)
+        outcomes.append(job_return.return_value)
     return outcomes
 
 
-def place() -> dict[str, str]:
-    """Return the tags by which the log of a job is found from its run; none outside a queue."""
+def find_log_tags() -> dict[str, str]:
+    """Return the tags by which the log of a job is found from its run; empty outside a queue."""
     if not {"SUBMITIT_EXECUTOR", "SUBMITIT_FOLDER"} <= set(os.environ):
         return {}
     from submitit import JobEnvironment
 
-    here = JobEnvironment()
-    tags = {names.LOG.key: str(here.paths.stdout)}
-    return tags if here.cluster == "local" else {**tags, names.SLURM_JOB.key: here.job_id}
+    environment = JobEnvironment()
+    tags = {names.LOG.key: str(environment.paths.stdout)}
+    return (
+        tags
+        if environment.cluster == "local"
+        else {**tags, names.SLURM_JOB.key: environment.job_id}
+    )
 
 
 def main() -> None:

@@ -1,3 +1,3 @@
-"""What only makes a descent faster; without it the numbers are the same to rounding."""
+"""Equivalent implementations that only make a descent faster; the numbers agree to rounding."""
 
 __all__ = ["blocked", "packed", "processor", "span", "threads", "triangle", "wrappers"]

@@ -1,9 +1,9 @@
 """The linear model's Problem in blocks of points: quicker, and the same to rounding.
 
-The points go through the cache block by block, on several threads, and the cost's fused derivative
-takes the place of the scores. This is the one loop over blocks. A `Wrapper` is a Problem that wraps
-such a Problem: it changes how the points are read or how rows of weights are laid out, by methods
-that the loop calls.
+The points pass through the cache block by block, on several threads, and the cost's fused
+derivative replaces the scores in place. This is the only loop over blocks. A `Wrapper` is a Problem
+that wraps such a Problem: it changes how the points are read or how rows of weights are laid out,
+by methods that the loop calls.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import products, threads
 from normbench.engine.fast.hessian import FoldedHessian, ReadHessian, WeightMap, read_effort
 from normbench.engine.fast.packed import Packed
-from normbench.engine.fast.reading import buffer_of, reading
+from normbench.engine.fast.reading import get_buffer, read_spans
 from normbench.engine.hessian import Effort, Hessian, linear_effort
 from normbench.engine.problem import (
     QUIET,
@@ -43,10 +43,11 @@ BLOCK_BYTES = 1 << 23
 # Scores times (features and what a score costs elementwise) from which a second thread pays.
 PARALLEL_WORK = 20_000_000
 ELEMENTWISE = 50  # a score's elementwise work, in multiplications of its product
-ARRAYS = 8  # as large as a run's weights, that a pass over the points works in, threads counted
-SMALL_STACK = 1 << 26  # bytes of them: more are compared with the memory that is free
+# As large as a run's weights, that a pass over the points works in, threads counted.
+ARRAYS_PER_RUN = 8
+SMALL_STACK_BYTES = 1 << 26  # bytes of them: more are compared with the memory that is free
 
-Part = tuple[int, slice]  # of the points: its number, and where they are
+ThreadSpan = tuple[int, slice]  # of the points: its number, and where they are
 Factors = products.Plain | Packed  # a block of points, as the two products of a step take it
 
 
@@ -70,12 +71,12 @@ class Blocked(Objective):
 
     @property
     def surrogate(self) -> Surrogate:
-        """The points' mean and covariance: those of x, or of few rows where it is read."""
+        """The points' mean and covariance: those of x, or of few rows where x is read by blocks."""
         return super().surrogate if isinstance(self.x, np.ndarray) else self.x.surrogate
 
     @property
     def effort(self) -> Effort:
-        """The work of `hessian` and of what it returns."""
+        """The work of `hessian` and of its products."""
         x = self.multiplied
         if isinstance(x, np.ndarray):
             return linear_effort(len(x), *self.shape)
@@ -88,8 +89,8 @@ class Blocked(Objective):
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`, as `Objective.hessian` does."""
-        made = linear_hessian if isinstance(self.x, np.ndarray) else ReadHessian
-        return made(self.cost, self.x, self.targets, weights, self.l2)
+        hessian_type = linear_hessian if isinstance(self.x, np.ndarray) else ReadHessian
+        return hessian_type(self.cost, self.x, self.targets, weights, self.l2)
 
     def evaluate(
         self, weights: Array, with_gradient: bool = True, workspace: Workspace | None = None
@@ -97,21 +98,23 @@ class Blocked(Objective):
         """Return costs, gradient and misclassifications at weights `(R, C, N + 1)`."""
         memory: Workspace = {} if workspace is None else workspace
         runs = len(weights)
-        most = self._at_once(runs)
-        if most < runs:
-            return self._in_turns(weights, most, with_gradient, memory)
+        runs_per_pass = self._runs_per_pass(runs)
+        if runs_per_pass < runs:
+            return self._evaluate_in_turns(weights, runs_per_pass, with_gradient, memory)
         rows = self.rows_in(weights)
-        sums = threads.over(
-            lambda part: self._sum(rows, weights.shape[:2], part, with_gradient, memory),
-            self.parts(runs),
+        sums = threads.map_parallel(
+            lambda sums_of_span: self._sum(
+                rows, weights.shape[:2], sums_of_span, with_gradient, memory
+            ),
+            self.thread_spans(runs),
         )
         with QUIET():
             costs, total, counts = sums[0]
-            for part in sums[1:]:
-                costs += part.costs
-                counts += part.counts
+            for sums_of_span in sums[1:]:
+                costs += sums_of_span.costs
+                counts += sums_of_span.counts
                 if with_gradient:
-                    total += part.gradient
+                    total += sums_of_span.gradient
             gradient = None
             if with_gradient:
                 gradient = self.gradient_out(total, runs).reshape(weights.shape)
@@ -125,8 +128,8 @@ class Blocked(Objective):
         return self.x
 
     @property
-    def rows_a_run(self) -> int:
-        """How many rows of weights are multiplied for each run."""
+    def rows_per_run(self) -> int:
+        """The number of rows of weights that are multiplied for each run."""
         return self.classes
 
     def rows_in(self, weights: Array) -> Array:
@@ -134,53 +137,58 @@ class Blocked(Objective):
         return np.ascontiguousarray(weights, self.x.dtype).reshape(-1, weights.shape[-1])
 
     def by_run(self, scores: Array, runs: int) -> Array:
-        """Return a block of scores `(R C, p)` as `(R, C, p)`, a view; those of no row are 0."""
+        """Return a block of scores `(R C, p)` as `(R, C, p)`, a view."""
         return scores.reshape(runs, -1, scores.shape[1])
 
     def gradient_out(self, rows: Array, runs: int) -> Array:
-        """Return the gradient of all weights from that of the rows `(k, M + 1)`, maybe itself."""
+        """Return the gradient of all weights from that of the rows `(k, M + 1)`."""
         return rows
 
-    def parts(self, runs: int) -> list[Part]:
-        """Return spans of the points, one a thread, numbered; one span where the work is small."""
+    def thread_spans(self, runs: int) -> list[ThreadSpan]:
+        """Return numbered spans of the points, one a thread; one span where work is small."""
         points = len(self.x)
         rows, features = runs * self.classes, self.x.shape[1] + 1
-        pays = rows * points * (features + ELEMENTWISE) >= PARALLEL_WORK and self.own_threads
-        count = min(threads.available(), points) if pays else 1
+        is_parallel = rows * points * (features + ELEMENTWISE) >= PARALLEL_WORK and self.own_threads
+        count = min(threads.available_threads(), points) if is_parallel else 1
         ends = [points * number // count for number in range(count + 1)]
         return [(number, slice(*span)) for number, span in enumerate(pairwise(ends))]
 
     def factors(
-        self, count: int, every: int, part: Part, memory: Workspace
+        self, count: int, score_rows: int, thread_span: ThreadSpan, memory: Workspace
     ) -> Iterator[tuple[slice, Factors]]:
-        """Yield the blocks of a part of the points, for so many rows of weights and of scores."""
-        number, _ = part
-        pieces = 0, 0
+        """Yield the blocks of a thread's points, for `count` rows of weights.
+
+        score_rows: of scores, more than those of weights where some stay 0.
+        """
+        number, _ = thread_span
+        piece_sizes = 0, 0
         if self.own_threads:
-            scores = products.scores_piece(count, self.x.shape[1], self.x.itemsize)
-            pieces = scores, products.slopes_piece(count, self.x.shape[1])
-        most = BLOCK_BYTES // (self.x.itemsize * (every + self.x.shape[1]))
-        for block, x in reading(self.x, spans_of(part, most), memory, number):
-            yield block, products.Plain(x, *pieces)
+            scores = products.scores_piece_size(count, self.x.shape[1], self.x.itemsize)
+            piece_sizes = scores, products.slopes_piece_size(count, self.x.shape[1])
+        points_per_block = BLOCK_BYTES // (self.x.itemsize * (score_rows + self.x.shape[1]))
+        for block, x in read_spans(
+            self.x, split_span(thread_span, points_per_block), memory, number
+        ):
+            yield block, products.Plain(x, *piece_sizes)
 
     # The loop.
 
-    def _at_once(self, runs: int) -> int:
+    def _runs_per_pass(self, runs: int) -> int:
         """Return how many runs a pass over the points takes: all, where they fit in memory."""
-        size = ARRAYS * self.x.itemsize * prod(self.shape)
-        if runs * size <= SMALL_STACK:
+        size = ARRAYS_PER_RUN * self.x.itemsize * prod(self.shape)
+        if runs * size <= SMALL_STACK_BYTES:
             return runs
         return max(1, min(runs, int(ARRAY_SHARE * available_bytes()) // size))
 
-    def _in_turns(
-        self, weights: Array, most: int, with_gradient: bool, memory: Workspace
+    def _evaluate_in_turns(
+        self, weights: Array, runs_per_pass: int, with_gradient: bool, memory: Workspace
     ) -> Evaluation:
-        """Return costs, gradient and counts of some runs after others, a pass for each."""
-        parts = [
-            self.evaluate(weights[first : first + most], with_gradient, memory)
-            for first in range(0, len(weights), most)
+        """Return costs, gradient and counts, one pass over the points for each group of runs."""
+        evaluations = [
+            self.evaluate(weights[first : first + runs_per_pass], with_gradient, memory)
+            for first in range(0, len(weights), runs_per_pass)
         ]
-        fields: Any = zip(*parts)
+        fields: Any = zip(*evaluations)
         stacks: list[Any] = [
             None if field[0] is None else np.concatenate(field) for field in fields
         ]
@@ -190,39 +198,39 @@ class Blocked(Objective):
         self,
         rows: Array,
         models: tuple[int, int],
-        part: Part,
+        thread_span: ThreadSpan,
         with_gradient: bool,
         memory: Workspace,
     ) -> _Sums:
-        """Return sums over a part of the points; models: runs and classes."""
-        runs, count, every = models[0], len(rows), models[0] * models[1]
+        """Return sums over a thread's points; models: runs and classes."""
+        runs, count, score_rows = models[0], len(rows), models[0] * models[1]
         costs, counts = np.zeros(runs), np.zeros(runs, dtype=np.int64)
-        buffer = buffer_of(memory, ("gradient", part[0]), 2 * rows.size, rows.dtype)
+        buffer = get_buffer(memory, ("gradient", thread_span[0]), 2 * rows.size, rows.dtype)
         gradient, scratch = buffer.reshape(2, *rows.shape)
-        begun = False
+        has_begun = False
         with QUIET():  # a thread does not inherit the caller's setting
-            for span, block in self.factors(count, every, part, memory):
-                size = every * (span.stop - span.start)
-                scores = buffer_of(memory, ("scores", part[0]), size, rows.dtype)
-                scores = scores.reshape(every, -1)
+            for span, block in self.factors(count, score_rows, thread_span, memory):
+                size = score_rows * (span.stop - span.start)
+                scores = get_buffer(memory, ("scores", thread_span[0]), size, rows.dtype)
+                scores = scores.reshape(score_rows, -1)
                 block.scores(rows, scores[:count])
                 scores[count:] = 0
-                values, wrong = self._derive(
+                values, misclassified = self._derive(
                     self.by_run(scores, runs), self.targets[span], with_gradient
                 )
                 costs += values
-                counts += wrong
+                counts += misclassified
                 if with_gradient:
-                    block.gradient(scores[:count], gradient, scratch, begun)
-                    begun = True
+                    block.gradient(scores[:count], gradient, scratch, has_begun)
+                    has_begun = True
         return _Sums(costs, gradient, counts)
 
     @property
     def own_threads(self) -> bool:
-        """Whether parts of the points go on threads of our own.
+        """Whether spans of points are evaluated on this program's threads.
 
-        Autograd traces in one place: a cost of the user's own keeps to one thread, but its products
-        do not.
+        Autograd traces in one thread: a cost of the user's own stays on one thread, but its
+        products do not.
         """
         return hasattr(self.cost, "fused")
 
@@ -235,8 +243,8 @@ class Blocked(Objective):
         """
         fused = getattr(self.cost, "fused", None)
         if fused is not None:
-            values, wrong = fused(scores, targets)
-            return values, 0 if wrong is None else wrong
+            values, misclassified = fused(scores, targets)
+            return values, 0 if misclassified is None else misclassified
         counts = count_misclassified(scores, targets) if self.classify else 0
         if not with_gradient:
             return self.cost(scores, targets), counts
@@ -247,18 +255,21 @@ class Blocked(Objective):
 
 @dataclass(frozen=True, kw_only=True)
 class Wrapper(Blocked):
-    """A Problem that gives the numbers of another, to rounding, which its loop reads otherwise.
+    """A Problem with the numbers of another, to rounding, that reads points or weights otherwise.
 
-    inner: the Problem that it wraps, of which it knows no more than `Blocked`.
+    inner: the Problem that it wraps, of which it uses no more than `Blocked`.
     """
 
     inner: Blocked
 
     @classmethod
     def around(cls, inner: Blocked, **changes: Any) -> Self:
-        """Return this wrapper around a Problem, whose parts are its own but for the changes."""
-        parts = {part.name: getattr(inner, part.name) for part in fields(Objective)}
-        return cls(**(parts | changes), inner=inner)
+        """Return this wrapper around a Problem, with its fields but for the changes."""
+        fields_of_inner = {
+            field_of_objective.name: getattr(inner, field_of_objective.name)
+            for field_of_objective in fields(Objective)
+        }
+        return cls(**(fields_of_inner | changes), inner=inner)
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`."""
@@ -270,9 +281,9 @@ class Wrapper(Blocked):
         return self.inner.multiplied
 
     @property
-    def rows_a_run(self) -> int:
-        """See `Blocked.rows_a_run`."""
-        return self.inner.rows_a_run
+    def rows_per_run(self) -> int:
+        """See `Blocked.rows_per_run`."""
+        return self.inner.rows_per_run
 
     def rows_in(self, weights: Array) -> Array:
         """See `Blocked.rows_in`."""
@@ -286,51 +297,54 @@ class Wrapper(Blocked):
         """See `Blocked.gradient_out`."""
         return self.inner.gradient_out(rows, runs)
 
-    def parts(self, runs: int) -> list[Part]:
-        """See `Blocked.parts`."""
-        return self.inner.parts(runs)
+    def thread_spans(self, runs: int) -> list[ThreadSpan]:
+        """See `Blocked.thread_spans`."""
+        return self.inner.thread_spans(runs)
 
     def factors(
-        self, count: int, every: int, part: Part, memory: Workspace
+        self, count: int, score_rows: int, thread_span: ThreadSpan, memory: Workspace
     ) -> Iterator[tuple[slice, Factors]]:
         """See `Blocked.factors`."""
-        return self.inner.factors(count, every, part, memory)
+        return self.inner.factors(count, score_rows, thread_span, memory)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Folded(Wrapper):
     """Weights of the features of x as weights of the inner Problem's columns.
 
-    inner: without a penalty, for that belongs to the features of x.
+    inner: without a penalty, since that belongs to the features of x.
     """
 
     columns: WeightMap
 
     def rows_in(self, weights: Array) -> Array:
         """See `Blocked.rows_in`."""
-        with QUIET(), threads.few(0):  # the library's own would still wait for work in the pass
+        with (
+            QUIET(),
+            threads.limit_threads(0),
+        ):  # the library's own would still wait for work in the pass
             folded = self.columns.fold(weights)
         return self.inner.rows_in(folded)
 
     def gradient_out(self, rows: Array, runs: int) -> Array:
         """See `Blocked.gradient_out`."""
         gradient = self.inner.gradient_out(rows, runs)
-        with threads.few(0):
+        with threads.limit_threads(0):
             return self.columns.unfold(gradient)
 
     def hessian(self, weights: Array) -> Hessian:
         """Return the second derivatives at weights `(C, N + 1)`."""
-        with QUIET(), threads.few(0):
+        with QUIET(), threads.limit_threads(0):
             folded = self.columns.fold(weights)
         return FoldedHessian(self.inner.hessian(folded), self.columns, self.l2)
 
 
-def on_points(cost: Cost, points: Rows, *parts: Any) -> Blocked:
-    """Return the Problem on points; those under a scheme that can be folded are read before it.
+def on_points(cost: Cost, points: Rows, *objective_fields: Any) -> Blocked:
+    """Return the Problem on points; where a scheme can be folded, it reads the points before it.
 
-    parts: targets and what follows them, as of `Objective`.
+    objective_fields: targets and what follows them, as of `Objective`.
     """
-    problem = Blocked(cost, points, *parts)
+    problem = Blocked(cost, points, *objective_fields)
     if not isinstance(points, Under) or points.fold is None:
         return problem
     x, centre = points.x, points.fold.centre
@@ -340,15 +354,15 @@ def on_points(cost: Cost, points: Rows, *parts: Any) -> Blocked:
     return Folded.around(inner, x=points, l2=problem.l2, columns=points.fold)
 
 
-def spans_of(part: Part, most: int) -> list[slice]:
-    """Return the spans of a part's blocks: as few as fit, of one size, at most so many points.
+def split_span(thread_span: ThreadSpan, max_points: int) -> list[slice]:
+    """Return the spans of a thread's blocks: as few as fit, of one size, at most `max_points`.
 
-    Every other part begins with half a block: the threads are then at their short elementwise
+    Every other thread begins with half a block: the threads are then at their short elementwise
     calls, which take turns with Python's lock, at different times.
     """
-    number, span = part
+    number, span = thread_span
     points = span.stop - span.start
-    size = -(-points // -(-points // max(1, most)))
+    size = -(-points // -(-points // max(1, max_points)))
     first = span.start - (size // 2 if number % 2 else 0)
     ends = range(first + size, span.stop + size, size)
     return [slice(max(end - size, span.start), min(end, span.stop)) for end in ends]

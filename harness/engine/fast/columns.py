@@ -2,7 +2,7 @@
 
 Pixels that are the same in every image, constant features under a scheme that centres them, the
 zeros of a sphered rank-deficient data set: features whose columns are equal have one derivative,
-and the scores see only the sum of their weights.
+and the scores depend only on the sum of their weights.
 """
 
 from dataclasses import dataclass
@@ -15,36 +15,37 @@ from numpy.typing import NDArray
 from normbench.normalizers.decomposition import blocks
 
 Array = NDArray[Any]
-Numbers = NDArray[np.intp]
-FEW = 64  # points that tell most columns apart
+Indices = NDArray[np.intp]
+FIRST_BLOCK_POINTS = 64  # points that tell most columns apart
 
 
 @dataclass(frozen=True)
 class Columns:
-    """N features as M <= N different columns.
+    """N features as M <= N distinct columns.
 
-    first: `(M,)`, the first feature of each column. place: `(N,)`, the column of each feature.
+    first: `(M,)`, the first feature of each column. column_of_feature: `(N,)`.
     """
 
-    first: Numbers
-    place: Numbers
+    first: Indices
+    column_of_feature: Indices
 
     @cached_property
-    def _with_bias(self) -> Numbers:
+    def _with_bias(self) -> Indices:
+        """The indices of the bias and of each column's first feature among the weights."""
         return np.insert(self.first + 1, 0, 0)
 
     @cached_property
-    def _copies(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return the copies' numbers, by column; where each column's copies begin; the columns."""
-        copies = np.setdiff1d(np.arange(len(self.place)), self.first)
-        copies = copies[np.argsort(self.place[copies], kind="stable")]
-        columns, begin = np.unique(self.place[copies], return_index=True)
+    def _copies(self) -> tuple[Indices, Indices, Indices]:
+        """The copies' indices, by column; where each column's copies begin; the columns."""
+        copies = np.setdiff1d(np.arange(len(self.column_of_feature)), self.first)
+        copies = copies[np.argsort(self.column_of_feature[copies], kind="stable")]
+        columns, begin = np.unique(self.column_of_feature[copies], return_index=True)
         return copies + 1, begin, columns + 1
 
     @property
     def features(self) -> int:
         """The number of features N."""
-        return len(self.place)
+        return len(self.column_of_feature)
 
     def fold(self, weights: Array) -> Array:
         """Return weights `(.., N + 1)`, bias first, as `(.., M + 1)`: sums over features."""
@@ -55,31 +56,32 @@ class Columns:
         return folded
 
     @cached_property
-    def _place_with_bias(self) -> Numbers:
-        return np.insert(self.place + 1, 0, 0)
+    def _column_with_bias(self) -> Indices:
+        """The column of the bias and of each feature among the folded weights."""
+        return np.insert(self.column_of_feature + 1, 0, 0)
 
     def unfold(self, rows: Array) -> Array:
         """Return derivatives `(.., M + 1)` in columns as those in features, `(.., N + 1)`."""
-        return rows.take(self._place_with_bias, axis=-1)
+        return rows.take(self._column_with_bias, axis=-1)
 
     def spread(self, hessian: Array, classes: int) -> Array:
         """Return second derivatives `(D, D)` in the columns as those in the features."""
         width = len(hessian) // classes
-        rows = (np.arange(classes)[:, None] * width + self._place_with_bias).ravel()
+        rows = (np.arange(classes)[:, None] * width + self._column_with_bias).ravel()
         return hessian[np.ix_(rows, rows)]
 
 
-def different(x: Array) -> Columns:
-    """Return the different columns of points x (P, N); equal ones agree in every bit."""
+def find_distinct_columns(x: Array) -> Columns:
+    """Return the distinct columns of points x (P, N); equal ones agree in every bit."""
     features = x.shape[1]
     equal_to = np.zeros(features, dtype=np.intp)  # the first feature that is so far the same
-    for block in (slice(0, FEW), *blocks(len(x))):  # a short one first
+    for block in (slice(0, FIRST_BLOCK_POINTS), *blocks(len(x))):  # a short one first
         shared = np.bincount(equal_to, minlength=features)[equal_to] > 1
         if not shared.any():
             break
-        seen: dict[tuple[int, bytes], int] = {}
+        first_of_column: dict[tuple[int, bytes], int] = {}
         for feature, column in zip(np.flatnonzero(shared), x[block][:, shared].T, strict=True):
             key = (int(equal_to[feature]), column.tobytes())
-            equal_to[feature] = seen.setdefault(key, int(feature))
-    first, place = np.unique(equal_to, return_inverse=True)
-    return Columns(first, place)
+            equal_to[feature] = first_of_column.setdefault(key, int(feature))
+    first, column_of_feature = np.unique(equal_to, return_inverse=True)
+    return Columns(first, column_of_feature)

@@ -1,4 +1,4 @@
-"""Second derivatives of the linear model where its points are folded, or read by blocks."""
+"""Second derivatives of the linear model whose points are folded, or read by blocks."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from normbench.engine.hessian import (
 from normbench.engine.problem import linear_hessian
 from normbench.engine.scheme.probed import Probed
 
-KEPT_BYTES = 1 << 26  # of the points' second derivatives in their scores
+MAX_CACHE_BYTES = 1 << 26  # of the points' second derivatives in their scores
 
 
 # Weights of features `(.., N + 1)` as weights of other columns `(.., M + 1)`, bias first.
@@ -63,8 +63,8 @@ class FoldedHessian(Hessian):
 class ReadHessian(Hessian):
     """The Hessian of a cost on points x (P, N) that are read by blocks.
 
-    l2: as of `LinearHessian`. Each product and each matrix is a pass over the points. Their own
-    second derivatives are kept where they are small, else made anew in each pass.
+    l2: as of `LinearHessian`. Each product and each matrix is a pass over the points. The points'
+    second derivatives are cached where they are small, else computed in each pass.
     """
 
     cost: Callable[[Any, Any], Any]
@@ -72,7 +72,7 @@ class ReadHessian(Hessian):
     targets: Array
     weights: Array
     l2: float | Array = 0.0
-    _kept: dict[int, Array] = field(default_factory=dict)
+    _cache: dict[int, Array] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -82,46 +82,52 @@ class ReadHessian(Hessian):
     @property
     def is_zero(self) -> bool:
         """Whether every second derivative is 0."""
-        return not np.any(self.l2) and all(part.is_zero for part in self._parts())
+        return not np.any(self.l2) and all(
+            block_hessian.is_zero for block_hessian in self._block_hessians()
+        )
 
     def times(self, direction: Array) -> Array:
         """Return the Hessian times a direction `(C, N + 1)`."""
-        product = self._mean(lambda part: part.times(direction))
+        product = self._mean(lambda block_hessian: block_hessian.times(direction))
         product[:, 1:] += 2 * weighted(self.l2, direction[:, 1:])
         return product
 
     def matrix(self) -> Array:
         """Return the Hessian as a matrix `(D, D)`."""
-        return with_penalty(self._mean(lambda part: part.matrix()), self.l2, self.shape)
+        return with_penalty(
+            self._mean(lambda block_hessian: block_hessian.matrix()), self.l2, self.shape
+        )
 
-    def _mean(self, of: Callable[[LinearHessian], Array]) -> Array:
+    def _mean(self, product: Callable[[LinearHessian], Array]) -> Array:
+        """Return the mean over points of a product with each block's Hessian."""
         total: Any = 0.0
-        for part in self._parts():
-            total = total + len(part.x) * of(part)
+        for block_hessian in self._block_hessians():
+            total = total + len(block_hessian.x) * product(block_hessian)
         return np.asarray(total / len(self.x))
 
-    def _parts(self) -> Iterator[LinearHessian]:
+    def _block_hessians(self) -> Iterator[LinearHessian]:
+        """Yield the Hessian of each block of points."""
         for rows, x in iterate_blocks(self.x):
-            second = self._kept.get(rows.start)
-            if second is None:
-                part = linear_hessian(self.cost, x, self.targets[rows], self.weights, 0.0)
+            second_derivatives = self._cache.get(rows.start)
+            if second_derivatives is None:
+                block_hessian = linear_hessian(self.cost, x, self.targets[rows], self.weights, 0.0)
             else:
-                part = LinearHessian(x.astype(np.float64, copy=False), second)
-            if kept(len(self.x), len(self.weights)):
-                self._kept[rows.start] = part.second
-            yield part
+                block_hessian = LinearHessian(x.astype(np.float64, copy=False), second_derivatives)
+            if fits_cache(len(self.x), len(self.weights)):
+                self._cache[rows.start] = block_hessian.second
+            yield block_hessian
 
 
-def kept(points: int, classes: int) -> bool:
-    """Return whether the second derivatives of all points in their scores are kept."""
-    return 8 * classes**2 * points <= KEPT_BYTES
+def fits_cache(points: int, classes: int) -> bool:
+    """Return whether the second derivatives of all points in their scores fit the cache."""
+    return 8 * classes**2 * points <= MAX_CACHE_BYTES
 
 
 def read_effort(points: int, rows: int, classes: int, width: int) -> Effort:
     """Return the effort of a `ReadHessian`, `rows` points of which are in memory at a time."""
-    whole = linear_effort(points, classes, width)
+    full_effort = linear_effort(points, classes, width)
     memory = linear_effort(min(rows, points), classes, width).memory
-    if kept(points, classes):
-        return whole._replace(memory=memory + KEPT_BYTES)
-    matrix = None if whole.matrix is None else whole.made + whole.matrix
-    return Effort(0.0, whole.made + whole.product, matrix, memory)
+    if fits_cache(points, classes):
+        return full_effort._replace(memory=memory + MAX_CACHE_BYTES)
+    matrix = None if full_effort.matrix is None else full_effort.setup + full_effort.matrix
+    return Effort(0.0, full_effort.setup + full_effort.product, matrix, memory)

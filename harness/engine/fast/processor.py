@@ -1,14 +1,14 @@
-"""What Linux says of the processor."""
+"""Read Linux's description of the processor."""
 
 from pathlib import Path
 
-FILE = Path("/proc/cpuinfo")
+CPUINFO = Path("/proc/cpuinfo")
 
 
-def described(field: str) -> str:
+def read_field(field: str) -> str:
     """Return a field of the processor's description, such as `vendor_id`; empty without it."""
     try:
-        for line in FILE.read_text().splitlines():
+        for line in CPUINFO.read_text().splitlines():
             name, _, value = line.partition(":")
             if name.strip() == field:
                 return value.strip()

@@ -1,9 +1,9 @@
-"""Threads of our own over parts of the points, each with the matrix products on one thread.
+"""Threads of this program over spans of points, each with its matrix products on one thread.
 
-The library would run the products alone on threads of its own, and all elementwise work between
-them on one thread. With half of the points on each of two threads, both take half the time. Where
-other programs have the cores, threads of our own get their share of them; the library's wait for
-each other at every product.
+The library would run only the products on its own threads, and all elementwise work between them on
+one thread. With half of the points on each of two threads, both take half the time. Where other
+programs use the cores, these threads get their share of them; the library's threads wait for each
+other at every product.
 """
 
 import os
@@ -15,81 +15,83 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-SMALL = 1_000_000  # numbers: below, linear algebra is as quick on one thread
-LOAD = Path("/proc/loadavg")
+Argument = TypeVar("Argument")
+Value = TypeVar("Value")
+MAX_ONE_THREAD_ENTRIES = 1_000_000  # numbers: below, linear algebra is as quick on one thread
+LOADAVG = Path("/proc/loadavg")
 _unlimited: list[int] = []  # the library's own setting, while a busy machine overrules it
-LOOKS, BETWEEN = 5, 0.02  # looks at the load, and the seconds between two of them
+LOAD_SAMPLES, SAMPLE_SECONDS = 5, 0.02  # looks at the load, and the seconds between two of them
 
 
-def available() -> int:
+def available_threads() -> int:
     """Return the threads that the matrix products may use: the library's own setting.
 
-    On a busy machine, too, so that points are parted alike and numbers are the same.
+    The same on a busy machine, so that points are split equally and numbers are the same.
     """
     if _unlimited:
         return _unlimited[-1]
-    found = [pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"]
-    return max(found, default=1)
+    pool_sizes = [
+        pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"
+    ]
+    return max(pool_sizes, default=1)
 
 
 @contextmanager
-def few(numbers: int) -> Iterator[None]:
-    """Keep the library to one thread for small matrices, of so many numbers, and on a busy machine.
+def limit_threads(numbers: int) -> Iterator[None]:
+    """Limit the library to one thread for matrices of few entries, and on a busy machine.
 
-    Where others use the cores, waiting for a second thread took 50 ms a product of 1 ms.
+    Where other programs use the cores, waiting for a second thread took 50 ms a product of 1 ms.
     """
-    large = numbers >= SMALL
-    if large and not busy():
+    is_large = numbers >= MAX_ONE_THREAD_ENTRIES
+    if is_large and not is_busy():
         yield
         return
-    if large:
-        _unlimited.append(available())
+    if is_large:
+        _unlimited.append(available_threads())
     try:
         with _controller().limit(limits=1, user_api="blas"):
             yield
     finally:
-        if large:
+        if is_large:
             _unlimited.pop()
 
 
-def busy() -> bool:
+def is_busy() -> bool:
     """Return whether other programs leave fewer cores than the matrix products may use.
 
-    Programs that run or wait for a core are counted, at several times, of which the lowest counts:
-    the library's own threads go on for some milliseconds after their work. False elsewhere than on
-    Linux.
+    Programs that run or wait for a core are counted several times, and the lowest count is used:
+    the library's own threads continue for some milliseconds after their work. False outside Linux.
     """
     running = []
-    for _ in range(LOOKS):
-        time.sleep(BETWEEN)
+    for _ in range(LOAD_SAMPLES):
+        time.sleep(SAMPLE_SECONDS)
         try:
-            running.append(int(LOAD.read_text().split()[3].partition("/")[0]))
+            running.append(int(LOADAVG.read_text().split()[3].partition("/")[0]))
         except (OSError, ValueError, IndexError):
             return False
-    others = min(running) - 1  # but for the one that looks
-    return (os.cpu_count() or 1) - others < available()
+    other_programs = min(running) - 1  # but for the one that looks
+    return (os.cpu_count() or 1) - other_programs < available_threads()
 
 
-def over(work: Callable[[Item], Result], parts: Sequence[Item]) -> list[Result]:
-    """Return what work gives for each part, in order; one thread a part where there are several.
+def map_parallel(work: Callable[[Argument], Value], arguments: Sequence[Argument]) -> list[Value]:
+    """Return what `work` returns for each argument, in order, each argument on its own thread.
 
-    The last part is the caller's own: one thread less has to be woken.
+    The last argument is the calling thread's: one thread less has to be woken.
     """
-    if len(parts) == 1:
-        return [work(parts[0])]
+    if len(arguments) == 1:
+        return [work(arguments[0])]
     with _controller().limit(limits=1, user_api="blas"):
-        others = [_pool(len(parts) - 1).submit(work, part) for part in parts[:-1]]
+        futures = [_pool(len(arguments) - 1).submit(work, argument) for argument in arguments[:-1]]
         try:
-            own = work(parts[-1])
+            own_value = work(arguments[-1])
         finally:
-            wait(others)
-        return [*(other.result() for other in others), own]
+            wait(futures)
+        return [*(future.result() for future in futures), own_value]
 
 
 @lru_cache(maxsize=1)
 def _controller() -> Any:
+    """Return the controller of the library's threads."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -97,4 +99,5 @@ def _controller() -> Any:
 
 @lru_cache(maxsize=4)
 def _pool(threads: int) -> ThreadPoolExecutor:
+    """Return a pool of threads."""
     return ThreadPoolExecutor(threads, thread_name_prefix="points")

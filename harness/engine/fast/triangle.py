@@ -1,7 +1,7 @@
 """Least squares on the rows of a triangle: a step does not depend on the number of points.
 
 With `[1 X y] = Q R` the sum over points of `(s - y)^2` is that over the rows of R, N + 2 of them,
-for Q turns without stretching (Golub, Van Loan, Matrix Computations, section 5.3).
+since Q keeps lengths (Golub, Van Loan, Matrix Computations, section 5.3).
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,18 @@ import numpy as np
 from normbench.engine.fast.blocked import Blocked, Wrapper
 from normbench.engine.problem import QUIET, Array, Evaluation, Workspace
 
-DEEP = 8  # rows of a block, in columns of the triangle: a ninth more work than all at once
-LEAST_ROWS = 4096
-FACTOR = 3.0  # how much longer an operation of a decomposition takes than one of a product
-MOST_FEATURES = 2000  # of a triangle of points that are read
-LARGEST = 1e150  # of points: beyond, squares overflow that the points' own costs do without
+# Rows of a block, in columns of the triangle: a ninth more work than all at once.
+BLOCK_ROWS_PER_COLUMN = 8
+MIN_BLOCK_ROWS = 4096
+# How much longer an operation of a decomposition takes than one of a product.
+DECOMPOSITION_FACTOR = 3.0
+MAX_READ_FEATURES = 2000  # of a triangle of points that are read
+MAX_SQUARABLE = 1e150  # of points: beyond, squares overflow that the points' own costs do without
 
 
 @dataclass(frozen=True, kw_only=True)
 class Triangle(Wrapper):
-    """Squares of real targets, evaluated on rows `(n, N + 1)`, ends `(n,)`, and not on points."""
+    """Squares of real targets, evaluated on rows `(n, N + 1)` and ends `(n,)`, not points."""
 
     rows: Array
     ends: Array
@@ -30,50 +32,50 @@ class Triangle(Wrapper):
     ) -> Evaluation:
         """Return costs and gradient at weights `(R, 1, N + 1)`, as `Objective.evaluate` does."""
         with QUIET():
-            left = weights[:, 0] @ self.rows.T - self.ends
-            costs = np.vecdot(left, left)
-            gradient = 2 * (left @ self.rows)[:, None] if with_gradient else None
+            residuals = weights[:, 0] @ self.rows.T - self.ends
+            costs = np.vecdot(residuals, residuals)
+            gradient = 2 * (residuals @ self.rows)[:, None] if with_gradient else None
             return self.mean(weights, costs, gradient, None)
 
 
-def pays(points: Blocked, runs: int, iterations: int) -> bool:
-    """Return whether a triangle is the same cost and takes less than the points.
+def pays_off(points: Blocked, runs: int, iterations: int) -> bool:
+    """Return whether a triangle has the same cost with less work than the points.
 
-    That is: the squares of real targets, in float64; and its operations, some `2 P (N + 2)^2`, are
-    fewer than what they save of `4 P R (N + 1)` a step. Of points that are read it always is, as
-    far as it fits in memory: a step then reads none.
+    That is: squares of real targets, in float64; and its operations, some `2 P (N + 2)^2`, are
+    fewer than the `4 P R (N + 1)` a step that they save. For points on disk a triangle always pays
+    off, as far as it fits in memory: a step then reads no points.
     """
     if not points.traits.squares or points.classify or points.classes > 1:
         return False
     x = points.multiplied
-    if x.dtype != np.float64 or not moderate(points.targets):
+    if x.dtype != np.float64 or not can_be_squared(points.targets):
         return False
     count, width = len(x), x.shape[1] + 2
     if not isinstance(x, np.ndarray):
-        return width <= MOST_FEATURES
-    made = FACTOR * 2 * count * width**2 * (1 + 1 / DEEP)
-    saved = 4.0 * (count - width) * (width - 1) * runs * iterations
-    return made < saved and moderate(points.surrogate.moment_rows)
+        return width <= MAX_READ_FEATURES
+    setup_work = DECOMPOSITION_FACTOR * 2 * count * width**2 * (1 + 1 / BLOCK_ROWS_PER_COLUMN)
+    saved_work = 4.0 * (count - width) * (width - 1) * runs * iterations
+    return setup_work < saved_work and can_be_squared(points.surrogate.moment_rows)
 
 
-def moderate(*arrays: Array) -> bool:
+def can_be_squared(*arrays: Array) -> bool:
     """Return whether no number is so large that its square would overflow."""
-    return all(part.min() > -LARGEST and part.max() < LARGEST for part in arrays)
+    return all(array.min() > -MAX_SQUARABLE and array.max() < MAX_SQUARABLE for array in arrays)
 
 
-def triangle(points: Blocked) -> Triangle:
-    """Return the problem on its triangle, made in one pass over blocks of the points.
+def make_triangle(points: Blocked) -> Triangle:
+    """Return the problem on its triangle, computed in one pass over blocks of the points.
 
-    Of folded points the rows are those before the scheme; its map is then theirs, too.
+    For folded points the rows are those before the scheme, mapped like derivatives of the weights.
     """
-    whole = points.multiplied
-    width = whole.shape[1] + 2
-    size = max(LEAST_ROWS, DEEP * width)
-    triangle = np.zeros((0, width))
-    for first in range(0, len(whole), size):
+    points_multiplied = points.multiplied
+    width = points_multiplied.shape[1] + 2
+    size = max(MIN_BLOCK_ROWS, BLOCK_ROWS_PER_COLUMN * width)
+    upper = np.zeros((0, width))
+    for first in range(0, len(points_multiplied), size):
         block = slice(first, first + size)
-        x = whole[block]
+        x = points_multiplied[block]
         rows = np.column_stack([np.ones(len(x)), x, points.targets[block]])
-        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))
-    rows = points.gradient_out(triangle[:, :-1], len(triangle))  # as if of the scores' derivatives
-    return Triangle.around(points, rows=np.ascontiguousarray(rows), ends=triangle[:, -1])
+        upper = np.asarray(np.linalg.qr(np.vstack([upper, rows]), mode="r"))
+    rows = points.gradient_out(upper[:, :-1], len(upper))  # as if of the scores' derivatives
+    return Triangle.around(points, rows=np.ascontiguousarray(rows), ends=upper[:, -1])

@@ -1,8 +1,8 @@
-"""Problems that wrap a Problem in blocks, each with its rule for where it pays.
+"""Problems that wrap a Problem in blocks, each with its rule for when it pays off.
 
 From the inside out: `merge` (equal columns are multiplied once), `blocked.on_points` (a scheme is
-folded into the weights), `drop_last_class` (C - 1 rows of weights a run), `pack` (points are
-packed once).
+folded into the weights), `drop_last_class` (C - 1 rows of weights a run), `pack` (points are packed
+once).
 """
 
 from bisect import bisect_left
@@ -14,13 +14,13 @@ import numpy as np
 
 from normbench.datasets.values import ARRAY_SHARE, available_bytes
 from normbench.engine.fast import packed
-from normbench.engine.fast.blocked import Blocked, Factors, Folded, Part, Wrapper, spans_of
-from normbench.engine.fast.columns import different
+from normbench.engine.fast.blocked import Blocked, Factors, Folded, ThreadSpan, Wrapper, split_span
+from normbench.engine.fast.columns import find_distinct_columns
 from normbench.engine.fast.packed import Packed
 from normbench.engine.problem import QUIET, Array, Workspace
 
-WORTHWHILE = 1_000_000  # numbers in the points: below, a step is too short to gain
-MERGED_LEFT = 0.95  # of the columns: where more are different, merging gains nothing
+MIN_POINT_ENTRIES = 1_000_000  # numbers in the points: below, a step is too short to gain
+MAX_DISTINCT_SHARE = 0.95  # of the columns: where more are different, merging gains nothing
 
 
 def merge(problem: Blocked) -> Blocked:
@@ -29,27 +29,27 @@ def merge(problem: Blocked) -> Blocked:
     The points that are multiplied are a copy, which must fit the free memory.
     """
     x = problem.x
-    if not isinstance(x, np.ndarray) or x.size < WORTHWHILE:
+    if not isinstance(x, np.ndarray) or x.size < MIN_POINT_ENTRIES:
         return problem
-    columns = different(x)
+    columns = find_distinct_columns(x)
     width = len(columns.first)
     too_large = x.itemsize * len(x) * width > ARRAY_SHARE * available_bytes()
-    if width > MERGED_LEFT * x.shape[1] or too_large:
+    if width > MAX_DISTINCT_SHARE * x.shape[1] or too_large:
         return problem
     inner = replace(problem, x=x.take(columns.first, axis=1), l2=0.0)
     return Folded.around(inner, x=x, l2=problem.l2, columns=columns)
 
 
 class WithoutLastClass(Wrapper):
-    """Rows of weights of C - 1 classes, by classes: the last class's are taken from the others'.
+    """Rows of weights of C - 1 classes, from which the last class's weights are subtracted.
 
     Its scores are 0, and its derivative is minus the sum of the others'.
     """
 
     @property
-    def rows_a_run(self) -> int:
-        """See `Blocked.rows_a_run`."""
-        return self.inner.rows_a_run - 1
+    def rows_per_run(self) -> int:
+        """See `Blocked.rows_per_run`."""
+        return self.inner.rows_per_run - 1
 
     def rows_in(self, weights: Array) -> Array:
         """See `Blocked.rows_in`."""
@@ -63,11 +63,13 @@ class WithoutLastClass(Wrapper):
 
     def gradient_out(self, rows: Array, runs: int) -> Array:
         """See `Blocked.gradient_out`."""
-        others = self.inner.gradient_out(rows, runs)
-        others = others.reshape(-1, runs, others.shape[-1])
-        gradient = np.empty((runs, len(others) + 1, others.shape[-1]), others.dtype)
-        gradient[:, :-1] = others.swapaxes(0, 1)
-        np.sum(others, axis=0, out=gradient[:, -1])
+        other_classes = self.inner.gradient_out(rows, runs)
+        other_classes = other_classes.reshape(-1, runs, other_classes.shape[-1])
+        gradient = np.empty(
+            (runs, len(other_classes) + 1, other_classes.shape[-1]), other_classes.dtype
+        )
+        gradient[:, :-1] = other_classes.swapaxes(0, 1)
+        np.sum(other_classes, axis=0, out=gradient[:, -1])
         gradient[:, -1] *= -1
         return gradient
 
@@ -75,7 +77,7 @@ class WithoutLastClass(Wrapper):
 def drop_last_class(problem: Blocked) -> Blocked:
     """Return the Problem that multiplies C - 1 rows of weights a run; itself under another cost.
 
-    That is: of a smooth cost that a number added to all scores leaves as it is.
+    That is: of a smooth, shift-invariant cost.
     """
     smooth = problem.traits.shift_invariant and not problem.traits.piecewise
     if smooth and problem.own_threads and problem.classes > 1:
@@ -89,40 +91,48 @@ class PackedPoints(Wrapper):
 
     blocks: tuple[Packed, ...]
 
-    def parts(self, runs: int) -> list[Part]:
-        """Return the inner Problem's parts, moved to where blocks begin."""
+    def thread_spans(self, runs: int) -> list[ThreadSpan]:
+        """Return the inner Problem's spans, moved to where blocks begin."""
         begins = [*(block.span.start for block in self.blocks), len(self.targets)]
-        ends = (span.stop for _, span in self.inner.parts(runs))
-        moved = sorted({0, *(begins[bisect_left(begins, end)] for end in ends)})
-        return [(number, slice(*span)) for number, span in enumerate(pairwise(moved))]
+        ends = (span.stop for _, span in self.inner.thread_spans(runs))
+        block_ends = sorted({0, *(begins[bisect_left(begins, end)] for end in ends)})
+        return [(number, slice(*span)) for number, span in enumerate(pairwise(block_ends))]
 
     def factors(
-        self, count: int, every: int, part: Part, memory: Workspace
+        self, count: int, score_rows: int, thread_span: ThreadSpan, memory: Workspace
     ) -> Iterator[tuple[slice, Factors]]:
         """See `Blocked.factors`."""
-        span = part[1]
+        span = thread_span[1]
         for block in self.blocks:
             if span.start <= block.span.start < span.stop:
                 yield block.span, block
 
 
 def pack(problem: Blocked, runs: int, steps: int, with_gradient: bool = True) -> Blocked:
-    """Return the Problem on points that are packed; itself where that does not pay.
+    """Return the Problem on packed points; itself where that does not pay off.
 
-    runs, steps: as many as there will be, about. with_gradient: else for costs alone.
+    runs, steps: approximate numbers. with_gradient: False packs for costs alone.
     """
-    x, rows = problem.multiplied, runs * problem.rows_a_run
+    x, rows = problem.multiplied, runs * problem.rows_per_run
     # Whoever folds a scheme wants the memory.
-    ours = isinstance(problem.points, np.ndarray) and problem.own_threads
-    if not (ours and x.size >= WORTHWHILE and packed.pays(x, rows, steps, with_gradient)):
+    is_suitable = isinstance(problem.points, np.ndarray) and problem.own_threads
+    if not (
+        is_suitable
+        and x.size >= MIN_POINT_ENTRIES
+        and packed.pays_off(x, rows, steps, with_gradient)
+    ):
         return problem
     return with_packed_points(problem, runs, with_gradient)
 
 
 def with_packed_points(problem: Blocked, runs: int, with_gradient: bool = True) -> PackedPoints:
-    """Return the Problem on points that are packed."""
+    """Return the Problem on packed points."""
     x = problem.multiplied
-    most = packed.most(runs * problem.classes, x.shape[1], x.itemsize)
-    spans = [span for part in problem.parts(runs) for span in spans_of(part, most)]
-    blocks = packed.blocks(x, spans, runs * problem.rows_a_run, with_gradient)
+    max_points = packed.points_per_block(runs * problem.classes, x.shape[1], x.itemsize)
+    spans = [
+        span
+        for thread_span in problem.thread_spans(runs)
+        for span in split_span(thread_span, max_points)
+    ]
+    blocks = packed.blocks(x, spans, runs * problem.rows_per_run, with_gradient)
     return PackedPoints.around(problem, blocks=blocks)

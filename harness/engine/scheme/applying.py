@@ -1,4 +1,4 @@
-"""A scheme in a job: refused where it cannot be one; fitted on the training points alone."""
+"""Check the scheme of a job, fit it on the training points alone, and transform the points."""
 
 import inspect
 import warnings
@@ -11,7 +11,7 @@ from normbench.datasets.values import UserError, refuse_larger
 from normbench.engine.scheme import probed
 from normbench.engine.scheme.learned import learn
 from normbench.engine.scheme.probed import Probed
-from normbench.engine.scheme.under import Under, to_fold
+from normbench.engine.scheme.under import Under, choose_fold
 from normbench.normalizers.affine import find_affine_map, find_affine_traits, learns_by_blocks
 from normbench.normalizers.decomposition import (
     Decompositions,
@@ -21,8 +21,8 @@ from normbench.normalizers.decomposition import (
     surrogate_rows,
 )
 
-FEWER = "choose options that give fewer features"
-FEW = 256  # points that become float64 at a time: 1.6 MB at 784 features
+FEWER_FEATURES = "choose options that give fewer features"
+POINTS_PER_BLOCK = 256  # points that become float64 at a time: 1.6 MB at 784 features
 
 
 def check_scheme(scheme: Any) -> None:
@@ -80,28 +80,30 @@ def normalize(
     """Fit the scheme on points x (P, N); return x and x_test (Q, N) transformed, as dtype.
 
     decompositions: of x, which other schemes share. fold: make no transformed copy, and return
-    points `Under` the scheme; so it is of points that are read by blocks.
+    points `Under` the scheme; points that are read by blocks are always returned so.
 
-    The scheme works in float64 whatever the type of the points, a block of points at a time.
-    Raises `UserError` that names the scheme where it refuses the points, or gives anything but
-    one row of finite numbers a point.
+    The scheme works in float64 whatever the type of the points, a block of points at a time. Raises
+    `UserError` that names the scheme where it refuses the points, or returns anything but one row
+    of finite numbers a point.
     """
-    given = [_read_only(part) for part in (x, x_test)]
+    read_only = [_read_only(points) for points in (x, x_test)]
     try:
         # Numerical warnings (overflow, a power that did not converge) are judged by the outcome.
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
             if fold or not isinstance(x, np.ndarray):
-                return _under(scheme, given[0], given[1], dtype, decompositions)
-            _fit(scheme, given[0], decompositions)
-            z = _transform(scheme, given[0], dtype)
-            z_test = _transform(scheme, given[1], dtype) if len(x_test) else z[:0]
+                return _normalize_on_demand(
+                    scheme, read_only[0], read_only[1], dtype, decompositions
+                )
+            _fit(scheme, read_only[0], decompositions)
+            z = _transform(scheme, read_only[0], dtype)
+            z_test = _transform(scheme, read_only[1], dtype) if len(x_test) else z[:0]
     except UserError:
         raise
     except MemoryError as error:
         raise UserError(
             f"normalizer {type(scheme).__name__}: needs more memory than there is ({error}); "
-            f"{FEWER}"
+            f"{FEWER_FEATURES}"
         ) from error
     except ValueError as error:
         name = type(scheme).__name__
@@ -118,92 +120,98 @@ def _fit(scheme: Any, x: Array, decompositions: Decompositions | None) -> None:
     """Fit a scheme in float64: scikit-learn's power transform, for one, is wrong in float32.
 
     The project's schemes do that themselves, and scikit-learn's scalers learn block by block, so
-    that no float64 copy of all points is made.
+    that no float64 copy of all points is needed.
     """
     if decompositions is not None and hasattr(scheme, "fit_from"):
         scheme.fit_from(x, decompositions)
     elif x.dtype == np.float64 or getattr(scheme, "fits_in_float64", False):
         scheme.fit(x)
     elif learns_by_blocks(scheme):
-        first, *others = blocks(len(x), FEW)
+        first, *other_blocks = blocks(len(x), POINTS_PER_BLOCK)
         scheme.fit(x[first].astype(np.float64))
-        for block in others:
+        for block in other_blocks:
             scheme.partial_fit(x[block].astype(np.float64))
     else:
         scheme.fit(x.astype(np.float64))
 
 
-def _under(
+def _normalize_on_demand(
     scheme: Any, x: Rows, x_test: Rows, dtype: Any, decompositions: Decompositions | None
 ) -> tuple[Under, Any]:
     """Return points under a scheme, which is fitted on x block by block."""
-    known = decompositions or Decompositions(x)
-    learn(scheme, x, known)
+    points_decompositions = decompositions or Decompositions(x)
+    learn(scheme, x, points_decompositions)
     name = type(scheme).__name__
 
     def transform(rows: Array) -> Array:
-        given = scheme.transform(rows.astype(np.float64, copy=False))
-        return _points(name, given, len(rows), dtype)
+        output = scheme.transform(rows.astype(np.float64, copy=False))
+        return _check_output(name, output, len(rows), dtype)
 
-    tried = x[probed.few(len(x))].astype(np.float64)
-    z = _points(name, scheme.transform(tried), len(tried), np.float64)
-    found = _map(scheme, tried, z, known)
-    fold = None if found is None else to_fold(found, tried, dtype)
+    sample = x[probed.sample_rows(len(x))].astype(np.float64)
+    z = _check_output(name, scheme.transform(sample), len(sample), np.float64)
+    scheme_map = _find_map(scheme, sample, z, points_decompositions)
+    fold = None if scheme_map is None else choose_fold(scheme_map, sample, dtype)
 
     def pair() -> tuple[Surrogate, Surrogate]:
-        before = known.surrogate
-        if found is None:
-            return before, Surrogate(surrogate_rows(whole, mean := compute_mean(whole)) + mean)
-        moved = known.centred_rows + (known.mean - found.centre)
-        return before, Surrogate(found.forth(moved) + found.image)
+        surrogate = points_decompositions.surrogate
+        if scheme_map is None:
+            return surrogate, Surrogate(
+                surrogate_rows(normalized, mean := compute_mean(normalized)) + mean
+            )
+        centred_rows = points_decompositions.centred_rows + (
+            points_decompositions.mean - scheme_map.centre
+        )
+        return surrogate, Surrogate(scheme_map.apply(centred_rows) + scheme_map.image)
 
-    whole = Under(x, transform, z.shape[1], dtype, found, fold, pair)
+    normalized = Under(x, transform, z.shape[1], dtype, scheme_map, fold, pair)
     if not len(x_test):
-        return whole, np.empty((0, z.shape[1]), dtype)
-    return whole, Under(x_test, transform, z.shape[1], dtype, found, fold, pair)
+        return normalized, np.empty((0, z.shape[1]), dtype)
+    return normalized, Under(x_test, transform, z.shape[1], dtype, scheme_map, fold, pair)
 
 
-def _map(scheme: Any, x: Array, z: Array, known: Decompositions) -> Probed | None:
+def _find_map(
+    scheme: Any, x: Array, z: Array, points_decompositions: Decompositions
+) -> Probed | None:
     """Return a fitted scheme's map where it is affine; x, z: a few points.
 
     About 0 where the scheme does not centre, else about the points' mean.
     """
-    told, declared = find_affine_map(scheme), find_affine_traits(scheme)
+    declared_map, traits = find_affine_map(scheme), find_affine_traits(scheme)
     centre = np.zeros(x.shape[1])
-    if declared is None or declared.centres:
-        own = getattr(scheme, "mean_", None)  # saves a pass over the points
-        same = own is not None and np.shape(own) == centre.shape
-        centre = np.asarray(own) if same else known.mean
-    if told is None:
-        return probed.tried(scheme, centre, x.std(axis=0), x, z, float(np.abs(z).max()))
-    return Probed(told.matrix, centre, scheme.transform(centre[None])[0])
+    if traits is None or traits.centres:
+        scheme_mean = getattr(scheme, "mean_", None)  # saves a pass over the points
+        has_mean = scheme_mean is not None and np.shape(scheme_mean) == centre.shape
+        centre = np.asarray(scheme_mean) if has_mean else points_decompositions.mean
+    if declared_map is None:
+        return probed.fit_map(scheme, centre, x.std(axis=0), x, z, float(np.abs(z).max()))
+    return Probed(declared_map.matrix, centre, scheme.transform(centre[None])[0])
 
 
 def _transform(scheme: Any, x: Array, dtype: Any) -> Array:
     """Return points x (P, N) transformed; x itself if unchanged."""
     name = type(scheme).__name__
     if x.dtype == np.dtype(dtype) == np.float64 and np.shares_memory(scheme.transform(x[:1]), x):
-        return _points(name, scheme.transform(x), len(x), dtype)
+        return _check_output(name, scheme.transform(x), len(x), dtype)
     z = np.empty((0, 0))
-    for block in blocks(len(x), FEW):
-        part = scheme.transform(x[block].astype(np.float64, copy=False))
-        part = _points(name, part, block.stop - block.start, dtype)
+    for block in blocks(len(x), POINTS_PER_BLOCK):
+        z_block = scheme.transform(x[block].astype(np.float64, copy=False))
+        z_block = _check_output(name, z_block, block.stop - block.start, dtype)
         if not len(z):
-            shape = (len(x), part.shape[1])
+            shape = (len(x), z_block.shape[1])
             size = np.dtype(dtype).itemsize * shape[0] * shape[1]
-            refuse_larger(f"normalizer {name}", size, FEWER)
+            refuse_larger(f"normalizer {name}", size, FEWER_FEATURES)
             z = np.empty(shape, dtype=dtype)
-        if part.shape[1] != z.shape[1]:  # numpy would repeat a single feature
+        if z_block.shape[1] != z.shape[1]:  # numpy would repeat a single feature
             raise UserError(
                 f"normalizer {name}: gives {z.shape[1]} features for some points and "
-                f"{part.shape[1]} for others; a scheme gives every point the same ones"
+                f"{z_block.shape[1]} for others; a scheme gives every point the same ones"
             )
-        z[block] = part
+        z[block] = z_block
     return z
 
 
 def _read_only(x: Rows) -> Rows:
-    """Return a view that a scheme cannot write on: other jobs use the same points."""
+    """Return a read-only view: other jobs use the same points."""
     if not isinstance(x, np.ndarray):
         return x
     view = x.view()
@@ -211,24 +219,24 @@ def _read_only(x: Rows) -> Rows:
     return view
 
 
-def _points(name: str, given: Any, count: int, dtype: Any) -> Array:
-    """Return what a scheme gave as contiguous points (P, M), checked."""
-    if hasattr(given, "toarray"):
+def _check_output(name: str, output: Any, count: int, dtype: Any) -> Array:
+    """Return a scheme's output as contiguous points (P, M), checked."""
+    if hasattr(output, "toarray"):
         raise UserError(
             f"normalizer {name}: gives sparse points; set its option for dense ones "
             "(often sparse_output=False)"
         )
-    shape = np.shape(given)
+    shape = np.shape(output)
     if len(shape) != 2 or shape[0] != count or shape[1] < 1:
         raise UserError(
             f"normalizer {name}: gives shape {shape} for {count} points; a scheme gives one row "
             "of one number or more a point"
         )
     try:
-        if np.asarray(given).dtype.kind not in "biufO":  # text, dates, complex numbers
+        if np.asarray(output).dtype.kind not in "biufO":  # text, dates, complex numbers
             raise TypeError
         with np.errstate(over="ignore", invalid="ignore"):
-            z = np.ascontiguousarray(given, dtype=dtype)
+            z = np.ascontiguousarray(output, dtype=dtype)
             finite = np.isfinite(z.sum()) or np.isfinite(z).all()
     except (TypeError, ValueError) as error:
         raise UserError(f"normalizer {name}: gives points that are not numbers") from error

@@ -1,4 +1,4 @@
-"""Schemes that learn from points which are read by blocks: means, extremes, quantiles, moments."""
+"""Fit schemes on points that are read by blocks: means, extremes, quantiles, moments."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from normbench.datasets.values import FLOAT64_BYTES, UserError, available_bytes,
 from normbench.normalizers.decomposition import Decompositions, blocks
 from normbench.normalizers.rotation import RandomRotation
 
-SHARE = 1 / 8  # of the free memory, for some columns of all points
+COLUMNS_SHARE = 1 / 8  # of the free memory, for some columns of all points
 
 
 def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
-    """Fit a scheme on points x (P, N), of which a block at a time is in memory.
+    """Fit a scheme on points x (P, N), one block of which is in memory at a time.
 
     One pass for each statistic. A scheme that needs all points at once gets them, where they fit in
     memory; raises `UserError` where they do not.
@@ -35,10 +35,10 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
         _learn_by_columns(scheme, x)
     elif isinstance(scheme, QuantileTransformer) and scheme.subsample < len(x):
         rng = check_random_state(scheme.random_state)
-        drawn = resample(
+        rows = resample(
             np.arange(len(x)), replace=False, n_samples=scheme.subsample, random_state=rng
         )
-        scheme.fit(_float64(x[np.sort(drawn)]))
+        scheme.fit(_float64(x[np.sort(rows)]))
     else:
         name = type(scheme).__name__
         refuse_larger(
@@ -51,7 +51,7 @@ def learn(scheme: Any, x: Rows, decompositions: Decompositions) -> None:
 
 
 def _learn_chain(chain: Pipeline, x: Rows) -> None:
-    """Fit the links of a chain, one after the other, each on what the ones before it give."""
+    """Fit the links of a pipeline in order, each on the output of the ones before it."""
     points = x
     for _, link in chain.steps:
         if link in (None, "passthrough"):
@@ -61,7 +61,7 @@ def _learn_chain(chain: Pipeline, x: Rows) -> None:
 
 
 class _Linked(Points):
-    """Points (P, M) as a link of a chain gives them."""
+    """Points (P, M) as a link of a pipeline returns them."""
 
     def __init__(self, x: Rows, link: Any) -> None:
         self.x, self.link = x, link
@@ -74,25 +74,26 @@ class _Linked(Points):
 
 
 def _learn_by_columns(scheme: RobustScaler, x: Rows) -> None:
-    """Fit a scheme of quantiles, a pass for as many columns as fit in a share of the memory."""
+    """Fit a scheme of quantiles, in a pass for as many columns as fit in a share of the memory."""
     points, features = x.shape
-    count = int(SHARE * available_bytes() / (2 * FLOAT64_BYTES * points))
+    count = int(COLUMNS_SHARE * available_bytes() / (2 * FLOAT64_BYTES * points))
     if count < 1:
         raise UserError(
             f"normalizer {type(scheme).__name__}: sorts a column of {points} points at a time, "
             "which does not fit in the memory; set memory higher, or choose another scheme"
         )
-    parts = []
+    column_schemes = []
     for first in range(0, features, count):
         columns = np.empty((points, min(count, features - first)))
         for block in blocks(points, rows_per_block(x)):
             columns[block] = x[block][:, first : first + count]
-        parts.append(clone(scheme).fit(columns))
+        column_schemes.append(clone(scheme).fit(columns))
     for name in ("center_", "scale_"):
-        found = [getattr(part, name) for part in parts]
-        setattr(scheme, name, None if found[0] is None else np.concatenate(found))
+        attributes = [getattr(column_scheme, name) for column_scheme in column_schemes]
+        setattr(scheme, name, None if attributes[0] is None else np.concatenate(attributes))
     scheme.n_features_in_ = features
 
 
 def _float64(rows: Array) -> Array:
+    """Return rows as float64."""
     return np.asarray(rows, dtype=np.float64)

@@ -1,9 +1,9 @@
-"""Points under a scheme of which no copy is made.
+"""Points under a scheme, transformed when they are read, without a copy.
 
 An affine scheme is folded into the weights: scores of `z = A (x - m) + c` under weights w are
-scores of `x - m` under `w A`, their bias `w c` more, and the gradient comes back through the same
-map. The points are centred a block at a time where a folded offset would cost the scores digits.
-Any other scheme is applied to a block whenever the block is read.
+scores of `x - m` under `w A`, with the bias raised by `w c`, and the gradient is mapped back. The
+points are centred a block at a time where a folded offset would cost the scores digits. Any other
+scheme is applied to a block whenever the block is read.
 """
 
 from collections.abc import Callable
@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from normbench.datasets.on_disk.points import Array, Points, Rows
-from normbench.engine.scheme.probed import CHECKED, Probed
+from normbench.engine.scheme.probed import MAP_SAMPLE_SIZE, Probed
 from normbench.normalizers.decomposition import Surrogate
 
 # What a score may lose, in its own size. The mean over points loses less: their roundings differ.
-LOST = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
+MAX_DIGIT_LOSS = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-5}
 
 
 class Under(Points):
-    """Points z (P, M) under a fitted scheme: rows are made when they are read.
+    """Points z (P, M) under a fitted scheme: rows are transformed when they are read.
 
     x: before the scheme (P, N). transform: from rows of x to rows of z. map: of an affine scheme.
-    fold: the same map as it can be folded into weights, None where that loses digits. pair: see
-    `pair`.
+    fold: the same map in the form that can be folded into weights, None where that loses digits.
+    pair: see `pair`.
     """
 
     def __init__(
@@ -42,52 +42,55 @@ class Under(Points):
         self.shape, self.dtype = (len(x), width), np.dtype(dtype)
 
     def read_ahead(self, first: int, last: int) -> None:
-        """Say which rows are read next, see `Points.read_ahead`."""
+        """Announce which rows are read next, see `Points.read_ahead`."""
         if isinstance(self.x, Points):
             self.x.read_ahead(first, last)
 
     def read(self, first: int, last: int, out: Array | None = None) -> Array:
         """Return rows `first` to `last - 1`, see `Points.read`."""
-        made = self.transform(self.x[first:last])
+        rows = self.transform(self.x[first:last])
         if out is None:
-            return made
-        out[: last - first] = made
+            return rows
+        out[: last - first] = rows
         return out[: last - first]
 
     @cached_property
     def pair(self) -> tuple[Surrogate, Surrogate]:
         """The surrogates of x and of z, in float64.
 
-        Under an affine scheme the rows of the second are the images of those of the first,
-        whichever the scheme.
+        Under an affine scheme the rows of the second are the images of those of the first, for
+        every scheme.
         """
         return self._pair()
 
     @property
     def surrogate(self) -> Surrogate:
-        """Few points of the same mean and covariance as z."""
+        """Few rows with the mean and covariance of z."""
         return self.pair[1]
 
     def mapped(self, matrix: Array, mean: Array) -> "Under":
         """Return the points `(z - mean) matrix'`, in float64; matrix: `(r, M)`."""
-        (before, after), found = self.pair, self.map
+        (before, after), scheme_map = self.pair, self.map
         x, composed = (self, Probed(matrix, mean, np.zeros(len(matrix))))
-        if found is not None:
-            image = matrix @ (found.image - mean)
-            x, composed = self.x, Probed(found.back(matrix), found.centre, image)
+        if scheme_map is not None:
+            image = matrix @ (scheme_map.image - mean)
+            x, composed = (
+                self.x,
+                Probed(scheme_map.apply_transpose(matrix), scheme_map.centre, image),
+            )
         return Under(
             x,
-            lambda rows: composed.forth(rows - composed.centre) + composed.image,
+            lambda rows: composed.apply(rows - composed.centre) + composed.image,
             len(matrix),
             np.float64,
             composed,
-            to_fold(composed, x[:CHECKED], np.float64),
+            choose_fold(composed, x[:MAP_SAMPLE_SIZE], np.float64),
             lambda: (before, Surrogate((after.moment_rows - mean) @ matrix.T)),
         )
 
 
 class Centred(Points):
-    """Points `x - centre` (P, N), of a type."""
+    """Points `x - centre` (P, N), of a given type."""
 
     def __init__(self, x: Rows, centre: Array, dtype: Any) -> None:
         self.x, self.centre = x, centre
@@ -95,7 +98,7 @@ class Centred(Points):
         self._moved = bool(np.any(centre))
 
     def read_ahead(self, first: int, last: int) -> None:
-        """Say which rows are read next, see `Points.read_ahead`."""
+        """Announce which rows are read next, see `Points.read_ahead`."""
         if isinstance(self.x, Points):
             self.x.read_ahead(first, last)
 
@@ -113,25 +116,30 @@ class Centred(Points):
         return out
 
 
-def to_fold(found: Probed, x: Array, dtype: Any) -> Probed | None:
-    """Return a map as it is folded, about 0 or about its centre; None where both lose digits.
+def choose_fold(scheme_map: Probed, x: Array, dtype: Any) -> Probed | None:
+    """Return a map in its folded form, about 0 or about its centre; None if both lose digits.
 
     x: a few points (p, N). A score is a sum of terms `w A (x - m)` and `w c`, whose roundings add
-    up as their squares do. So the root of `A^2 (x - m)^2 + c^2` is compared with the coordinates
-    `A (x - m) + c`.
+    up as their squares do. So the root of `A^2 (x - m)^2 + c^2` is compared with the coordinates `A
+    (x - m) + c`.
     """
-    kind, moved = np.dtype(dtype), found.forth(found.centre)
-    about_zero = Probed(found.matrix, np.zeros_like(found.centre), found.image - moved)
-    for one in (about_zero, found):
-        if np.finfo(kind).eps * _amplified(one, x) <= LOST[kind]:
-            return one
+    type_, moved = np.dtype(dtype), scheme_map.apply(scheme_map.centre)
+    about_zero = Probed(
+        scheme_map.matrix, np.zeros_like(scheme_map.centre), scheme_map.image - moved
+    )
+    for candidate in (about_zero, scheme_map):
+        if np.finfo(type_).eps * _measure_amplification(candidate, x) <= MAX_DIGIT_LOSS[type_]:
+            return candidate
     return None
 
 
-def _amplified(found: Probed, x: Array) -> float:
-    """Return how much larger than a coordinate the terms are that make it, at most; 0 of none."""
-    moved = x - found.centre
-    made, squares = found.forth(moved), found._replace(matrix=found.matrix**2).forth(moved**2)
-    terms = np.sqrt(np.mean(squares + found.image**2, axis=0))
-    sizes = np.sqrt(np.mean((made + found.image) ** 2, axis=0))
+def _measure_amplification(scheme_map: Probed, x: Array) -> float:
+    """Return the largest ratio of the terms of a coordinate to the coordinate; 0 without terms."""
+    centred = x - scheme_map.centre
+    products, squares = (
+        scheme_map.apply(centred),
+        scheme_map._replace(matrix=scheme_map.matrix**2).apply(centred**2),
+    )
+    terms = np.sqrt(np.mean(squares + scheme_map.image**2, axis=0))
+    sizes = np.sqrt(np.mean((products + scheme_map.image) ** 2, axis=0))
     return float(np.divide(terms, sizes, out=np.zeros_like(terms), where=terms > 0).max())

@@ -73,7 +73,7 @@ def _rejudged(
 ) -> JobRecord:
     """Return the record of a run from the arrays that it keeps."""
     steps = tuple(_with_theory(run, step) for step in judged_again(kept, rules))
-    best, chosen = judging.shown(steps, literal(place.params.get("shown_step")))
+    best, chosen = judging.find_shown_step(steps, literal(place.params.get("shown_step")))
     size = None if best is None else steps[best].step_size
     changed = {BEST: size != run.shown, RULES: rules != rules_of(run.params)}
     follows = {str(name): str(what) for name, what in kept[FOLLOWS]}

@@ -8,7 +8,7 @@ from normbench import compare, route
 from normbench.datasets.dataset import make_dataset
 from normbench.engine.fast import columns, wrappers
 from normbench.engine.fast.blocked import Blocked
-from normbench.engine.fast.columns import different
+from normbench.engine.fast.columns import find_distinct_columns
 from normbench.engine.settings import Settings
 from normbench.job import Job, run
 from normbench.optimizers import gradient_descent
@@ -28,8 +28,8 @@ def rng():
 @pytest.fixture(autouse=True)
 def worthwhile(monkeypatch):
     """Merge small points too, moved and compared a few at a time."""
-    monkeypatch.setattr(wrappers, "WORTHWHILE", 0)
-    monkeypatch.setattr(columns, "FEW", 5)
+    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 0)
+    monkeypatch.setattr(columns, "FIRST_BLOCK_POINTS", 5)
     monkeypatch.setattr("normbench.normalizers.decomposition.POINTS_PER_BLOCK", 70)
 
 
@@ -41,28 +41,28 @@ def repeated(rng, dtype=np.float64):
 
 def test_columns_that_differ_in_one_point_are_different(rng):
     x = repeated(rng)
-    found = different(x)
+    found = find_distinct_columns(x)
     np.testing.assert_array_equal(found.first, [0, 1, 3, 4, 7])
-    np.testing.assert_array_equal(found.place, ORDER)
+    np.testing.assert_array_equal(found.column_of_feature, ORDER)
     for point in (0, 4, 5, 69, 70, POINTS - 1):  # of every block
         changed = x.copy()
         changed[point, 2] += 1e-9
-        np.testing.assert_array_equal(different(changed).first, [0, 1, 2, 3, 4, 7])
+        np.testing.assert_array_equal(find_distinct_columns(changed).first, [0, 1, 2, 3, 4, 7])
         # Feature 8 is still a copy of feature 0.
-        assert different(changed).place[8] == 0
+        assert find_distinct_columns(changed).column_of_feature[8] == 0
     changed = x.copy()
     changed[-1, 0] = 7  # the first of the three: the others are still copies of each other
-    np.testing.assert_array_equal(different(changed).first, [0, 1, 2, 3, 4, 7])
+    np.testing.assert_array_equal(find_distinct_columns(changed).first, [0, 1, 2, 3, 4, 7])
 
 
 def test_columns_that_agree_in_later_points_alone_are_different(rng):
     x = rng.standard_normal((POINTS, 2))[:, [0, 0, 1, 1]]
     x[5:] = 0
-    np.testing.assert_array_equal(different(x).first, [0, 2])
+    np.testing.assert_array_equal(find_distinct_columns(x).first, [0, 2])
     for _ in range(30):
         x = rng.integers(0, 2, (8, 6)).astype(float)
         np.testing.assert_array_equal(
-            different(x).first, np.sort(np.unique(x, axis=1, return_index=True)[1])
+            find_distinct_columns(x).first, np.sort(np.unique(x, axis=1, return_index=True)[1])
         )
 
 
@@ -104,9 +104,9 @@ def test_points_without_copies_are_left_alone_and_copies_that_do_not_fit(rng, mo
     train = Blocked(COSTS["least_squares"], repeated(rng), x[:, 0].copy(), classify=False)
     assert wrappers.merge(train) is not train
     with monkeypatch.context() as less:
-        less.setattr(wrappers, "available_bytes", lambda: 8 * POINTS * 5 / wrappers.SHARE - 1)
+        less.setattr(wrappers, "available_bytes", lambda: 8 * POINTS * 5 / wrappers.ARRAY_SHARE - 1)
         assert wrappers.merge(train) is train
-    monkeypatch.setattr(wrappers, "WORTHWHILE", 10**6)
+    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 10**6)
     assert wrappers.merge(train) is train
 
 
@@ -121,7 +121,7 @@ def test_a_comparison_is_the_same_with_merged_columns(rng, optimizer, monkeypatc
     )
 
     def histories(merged_from):
-        monkeypatch.setattr(wrappers, "WORTHWHILE", merged_from)
+        monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", merged_from)
         return compare(
             x,
             y,
@@ -170,8 +170,8 @@ def test_a_job_merges_the_points_and_test_points_by_their_own_copies(
     seen, merge = [], route.merge
     monkeypatch.setattr(route, "merge", lambda given: seen.append(merge(given)) or seen[-1])
     together = run(job)
-    assert [made.columns.place[8] == 0 for made in seen] == [True, False]
-    monkeypatch.setattr(wrappers, "WORTHWHILE", 10**6)
+    assert [made.columns.column_of_feature[8] == 0 for made in seen] == [True, False]
+    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 10**6)
     apart = run(job)
     for array, kept in zip((data.x, data.x_test), before, strict=True):
         np.testing.assert_array_equal(array, kept)

@@ -17,7 +17,7 @@ from normbench.engine.fast.blocked import Blocked
 from normbench.engine.scheme.applying import normalize
 from normbench.engine.scheme.learned import learn
 from normbench.engine.scheme.probed import Probed
-from normbench.engine.scheme.under import Under, to_fold
+from normbench.engine.scheme.under import Under, choose_fold
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run
 from normbench.normalizers.decomposition import (
@@ -242,17 +242,17 @@ def test_a_map_is_folded_whole_or_about_its_centre_or_not(rng):
     x = rng.standard_normal((256, 3))
     mean = np.full(3, 1e8)
     near = Probed(np.ones(3), np.ones(3), np.zeros(3))
-    assert not to_fold(near, x + 1, np.float64).centre.any()
+    assert not choose_fold(near, x + 1, np.float64).centre.any()
     far = Probed(np.ones(3), mean, np.zeros(3))
-    np.testing.assert_array_equal(to_fold(far, x + mean, np.float64).centre, mean)
+    np.testing.assert_array_equal(choose_fold(far, x + mean, np.float64).centre, mean)
     turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     for condition, folds in ((1e4, True), (1e16, False)):
         small = condition**-0.5
         thin = x * [1.0, 1.0, small] @ turn.T
         sphere = Probed(turn.T / np.array([1.0, 1.0, small])[:, None], np.zeros(3), np.zeros(3))
-        assert (to_fold(sphere, thin, np.float64) is not None) == folds
+        assert (choose_fold(sphere, thin, np.float64) is not None) == folds
     dropped = Probed(np.diag([1.0, 1.0, 0.0]), np.zeros(3), np.zeros(3))
-    assert to_fold(dropped, x, np.float64) is not None  # a direction without terms loses none
+    assert choose_fold(dropped, x, np.float64) is not None  # a direction without terms loses none
 
 
 def test_a_scheme_that_loses_digits_is_applied_to_the_blocks(rng):
@@ -363,7 +363,7 @@ def problems(rng, cost, classes, l2=0.0, offset=0.0):
 @pytest.mark.parametrize("l2", [0.0, 0.2, np.diag(np.arange(1.0, 7.0)) + 0.1])
 def test_second_derivatives_are_those_of_points_in_memory(rng, l2, offset, monkeypatch):
     for kept in (0, 1 << 20):
-        monkeypatch.setattr(hessian, "KEPT_BYTES", kept)
+        monkeypatch.setattr(hessian, "MAX_CACHE_BYTES", kept)
         whole, *others = problems(rng, "multiclass_softmax", 3, l2, offset)
         weights, direction = rng.standard_normal((2, 3, 7))
         expected = whole.hessian(weights)
@@ -384,19 +384,19 @@ def test_second_derivatives_of_points_that_are_read_cost_more_where_they_are_not
 ):
     whole, _, read = problems(rng, "multiclass_softmax", 3)
     assert read.effort._replace(memory=0) == whole.effort._replace(memory=0)
-    monkeypatch.setattr(hessian, "KEPT_BYTES", 0)
-    assert read.effort.product == whole.effort.made + whole.effort.product
+    monkeypatch.setattr(hessian, "MAX_CACHE_BYTES", 0)
+    assert read.effort.product == whole.effort.setup + whole.effort.product
     assert read.effort.memory < whole.effort.memory
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_least_squares_becomes_a_triangle_in_one_reading(rng, offset):
     whole, fold, read = problems(rng, "least_squares", 1, offset=offset)
-    assert triangle.pays(read, 1, 1)
+    assert triangle.pays_off(read, 1, 1)
     weights = rng.standard_normal((4, 1, 7))
     expected = whole.evaluate(weights)
     for problem in (fold, read):
-        found = triangle.triangle(problem).evaluate(weights)
+        found = triangle.make_triangle(problem).evaluate(weights)
         np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-10)
         np.testing.assert_allclose(found.gradient, expected.gradient, rtol=1e-8, atol=1e-10)
 
@@ -405,13 +405,13 @@ def test_runs_that_do_not_fit_together_go_one_after_the_other(rng, monkeypatch):
     whole, _, read = problems(rng, "multiclass_softmax", 3, 0.1)
     weights = rng.standard_normal((5, 3, 7))
     expected = whole.evaluate(weights)
-    size = blocked.ARRAYS * 8 * 3 * 7
-    monkeypatch.setattr(blocked, "SMALL_STACK", 0)
+    size = blocked.ARRAYS_PER_RUN * 8 * 3 * 7
+    monkeypatch.setattr(blocked, "SMALL_STACK_BYTES", 0)
     monkeypatch.setattr(
-        blocked, "available_bytes", lambda: 2 * size / blocked.SHARE
+        blocked, "available_bytes", lambda: 2 * size / blocked.ARRAY_SHARE
     )  # two at a time
     for problem in (whole, read):
-        assert problem._at_once(5) == 2
+        assert problem._runs_per_pass(5) == 2
         for with_gradient in (True, False):
             found = problem.evaluate(weights, with_gradient)
             np.testing.assert_allclose(found.costs, expected.costs, rtol=1e-12)
@@ -446,11 +446,11 @@ def test_blocks_come_in_order_and_stay_until_the_next(rng):
     memory = {}
     for _ in range(2):
         seen = []
-        for span, rows in reading.reading(Read(x), spans, memory, 0):
+        for span, rows in reading.read_spans(Read(x), spans, memory, 0):
             np.testing.assert_array_equal(rows, x[span])
             seen.append(rows.copy())
         np.testing.assert_array_equal(np.concatenate(seen), x)
-    assert list(reading.reading(Read(x), [], memory, 0)) == []
+    assert list(reading.read_spans(Read(x), [], memory, 0)) == []
 
 
 class Counted(Read):

@@ -24,7 +24,7 @@ from tests.cases import FEW_CASES as CASES
 POINTS, FEATURES = 300, 5
 PRECISIONS = [np.float64, np.float32]
 INTEL = "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu\n"
-needs_library = pytest.mark.skipif(not packed.installed(), reason="the package mkl is not there")
+needs_library = pytest.mark.skipif(not packed.is_installed(), reason="the package mkl is not there")
 
 
 @pytest.fixture
@@ -35,16 +35,16 @@ def rng():
 @pytest.fixture
 def worthwhile(monkeypatch):
     """Pack small points, too, in many blocks, and on any processor."""
-    monkeypatch.setattr(packed, "used", packed.installed)
-    monkeypatch.setattr(wrappers, "WORTHWHILE", 0)
-    monkeypatch.setattr(packed, "FEATURES", 1)
+    monkeypatch.setattr(packed, "is_used", packed.is_installed)
+    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 0)
+    monkeypatch.setattr(packed, "MIN_FEATURES", 1)
     monkeypatch.setattr(packed, "SCORES_BYTES", 3000)
 
 
 @pytest.fixture
 def fresh():
     """Forget which library was found, before and after."""
-    cached = packed.path, packed._library, packed.used
+    cached = packed.find_library, packed._library, packed.is_used
     for found in cached:
         found.cache_clear()
     yield
@@ -54,8 +54,8 @@ def fresh():
 
 def on_processor(lines, monkeypatch, tmp_path):
     """Have the processor described so."""
-    monkeypatch.setattr(processor, "FILE", tmp_path / "cpuinfo")
-    processor.FILE.write_text(lines)
+    monkeypatch.setattr(processor, "CPUINFO", tmp_path / "cpuinfo")
+    processor.CPUINFO.write_text(lines)
 
 
 def problem(name, classes, rng, dtype=np.float64):
@@ -159,7 +159,7 @@ def test_bits_do_not_hang_on_where_the_factors_lie(dtype, rng):
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_a_problem_is_the_same(name, classes, threads, dtype, rng, monkeypatch, worthwhile):
     """With the last class left out, under fewer runs than there were, and for costs alone."""
-    monkeypatch.setattr(blocked.threads, "available", lambda: threads)
+    monkeypatch.setattr(blocked.threads, "available_threads", lambda: threads)
     monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
     train, weights = problem(name, classes, rng, dtype)
     train = wrappers.drop_last_class(train)
@@ -169,10 +169,12 @@ def test_a_problem_is_the_same(name, classes, threads, dtype, rng, monkeypatch, 
         return
     assert len(quick.blocks) > threads
     assert [b.span.start for b in quick.blocks[1:]] == [b.span.stop for b in quick.blocks[:-1]]
-    assert len(quick.parts(len(weights))) == threads
+    assert len(quick.thread_spans(len(weights))) == threads
     assert_near(quick.evaluate(weights), train.evaluate(weights), dtype)
     assert_near(quick.evaluate(weights[:2]), train.evaluate(weights[:2]), dtype)
-    monkeypatch.setattr(blocked.threads, "available", lambda: POINTS)  # more than there are blocks
+    monkeypatch.setattr(
+        blocked.threads, "available_threads", lambda: POINTS
+    )  # more than there are blocks
     assert_near(quick.evaluate(weights), train.evaluate(weights), dtype)
     alone = wrappers.pack(train, len(weights), steps=100, with_gradient=False)
     costs = alone.evaluate(weights, with_gradient=False).costs
@@ -190,43 +192,43 @@ def test_other_points_of_the_same_cost_are_not_the_packed_ones(rng, worthwhile):
 
 
 def test_a_blocks_scores_fit_the_cache():
-    assert packed.most(100, 784, 8) == packed.SCORES_BYTES // 800
-    assert packed.most(200, 784, 4) == packed.most(100, 784, 8)
-    assert packed.most(2, 10**6, 8) == packed.POINTS_BYTES // (8 * (10**6 + 1))
-    assert packed.most(10**9, 784, 8) == 1
+    assert packed.points_per_block(100, 784, 8) == packed.SCORES_BYTES // 800
+    assert packed.points_per_block(200, 784, 4) == packed.points_per_block(100, 784, 8)
+    assert packed.points_per_block(2, 10**6, 8) == packed.POINTS_BYTES // (8 * (10**6 + 1))
+    assert packed.points_per_block(10**9, 784, 8) == 1
 
 
 def test_only_what_pays_is_packed(rng, monkeypatch):
-    monkeypatch.setattr(packed, "used", lambda: True)
-    monkeypatch.setattr(packed.threads, "available", lambda: 3)
+    monkeypatch.setattr(packed, "is_used", lambda: True)
+    monkeypatch.setattr(packed.threads, "available_threads", lambda: 3)
     monkeypatch.setattr(packed.os, "sched_getaffinity", lambda _: {0, 1})
-    x = rng.standard_normal((10, packed.FEATURES))
-    assert packed.pays(x, 2, packed.STEPS, True)
-    assert not packed.pays(x, 1, packed.STEPS, True)  # one row is a product with a vector
-    assert not packed.pays(x[:, 1:], 2, packed.STEPS, True)
-    assert not packed.pays(x, 2, packed.STEPS - 1, True)
+    x = rng.standard_normal((10, packed.MIN_FEATURES))
+    assert packed.pays_off(x, 2, packed.MIN_STEPS, True)
+    assert not packed.pays_off(x, 1, packed.MIN_STEPS, True)  # one row is a product with a vector
+    assert not packed.pays_off(x[:, 1:], 2, packed.MIN_STEPS, True)
+    assert not packed.pays_off(x, 2, packed.MIN_STEPS - 1, True)
     monkeypatch.setattr(packed, "available_bytes", lambda: int(1.9 * x.nbytes / values.ARRAY_SHARE))
-    assert not packed.pays(x, 2, packed.STEPS, True)  # two copies
-    assert packed.pays(x, 2, packed.STEPS, False)  # one, for the scores
+    assert not packed.pays_off(x, 2, packed.MIN_STEPS, True)  # two copies
+    assert packed.pays_off(x, 2, packed.MIN_STEPS, False)  # one, for the scores
     monkeypatch.setattr(packed, "available_bytes", lambda: 2 * x.nbytes / values.ARRAY_SHARE)
-    assert packed.pays(x, 2, packed.STEPS, True)
+    assert packed.pays_off(x, 2, packed.MIN_STEPS, True)
     with monkeypatch.context() as less:
-        less.setattr(packed, "COPIES_BYTES", 2 * x.nbytes - 1)
-        assert not packed.pays(x, 2, packed.STEPS, True)
-        assert packed.pays(x, 2, packed.STEPS, False)
-    monkeypatch.setattr(packed.threads, "available", lambda: 1)  # two jobs side by side
-    assert not packed.pays(x, 2, packed.STEPS, True)
-    assert packed.pays(x[: len(x) // 2], 2, packed.STEPS, True)
-    monkeypatch.setattr(packed, "used", lambda: False)
-    assert not packed.pays(x, 2, packed.STEPS, True)
+        less.setattr(packed, "MAX_COPIES_BYTES", 2 * x.nbytes - 1)
+        assert not packed.pays_off(x, 2, packed.MIN_STEPS, True)
+        assert packed.pays_off(x, 2, packed.MIN_STEPS, False)
+    monkeypatch.setattr(packed.threads, "available_threads", lambda: 1)  # two jobs side by side
+    assert not packed.pays_off(x, 2, packed.MIN_STEPS, True)
+    assert packed.pays_off(x[: len(x) // 2], 2, packed.MIN_STEPS, True)
+    monkeypatch.setattr(packed, "is_used", lambda: False)
+    assert not packed.pays_off(x, 2, packed.MIN_STEPS, True)
 
 
 def test_small_points_and_costs_of_the_users_own_are_not_packed(rng, monkeypatch):
-    monkeypatch.setattr(packed, "pays", lambda *_: True)
+    monkeypatch.setattr(packed, "pays_off", lambda *_: True)
     monkeypatch.setattr(packed, "blocks", lambda *_: ("packed",))
     train, _ = problem("softmax", 1, rng)
     assert wrappers.pack(train, 4, steps=100) is train
-    monkeypatch.setattr(wrappers, "WORTHWHILE", POINTS * FEATURES)
+    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", POINTS * FEATURES)
     assert wrappers.pack(train, 4, steps=100).blocks == ("packed",)
     own = replace(train, cost=formula(train.cost))
     assert wrappers.pack(own, 4, steps=100) is own
@@ -247,10 +249,10 @@ def test_a_job_is_the_same(rng, scheme, optimizer, monkeypatch, worthwhile):
     made = Job(data, COSTS["multiclass_softmax"], scheme, optimizer, settings)
     seen, pack = [], packed.blocks
     monkeypatch.setattr(packed, "blocks", lambda *given: seen.append(given[3]) or pack(*given))
-    monkeypatch.setattr(packed, "STEPS", 51)
+    monkeypatch.setattr(packed, "MIN_STEPS", 51)
     plain = run(made)
     assert not seen
-    monkeypatch.setattr(packed, "STEPS", 50)
+    monkeypatch.setattr(packed, "MIN_STEPS", 50)
     quick = run(made)
     assert seen == [True, False]
     for mine, theirs in zip(quick.steps, plain.steps, strict=True):
@@ -290,13 +292,13 @@ def test_without_a_library_that_loads_numpys_own_is_used(files, monkeypatch, tmp
     found = [File(tmp_path / file) for file in files]
     monkeypatch.setattr(packed.importlib, "metadata", Absent(*found))
     on_processor(INTEL, monkeypatch, tmp_path)
-    assert not packed.installed()
-    assert not packed.used()
+    assert not packed.is_installed()
+    assert not packed.is_used()
 
 
 @pytest.mark.usefixtures("fresh")
 def test_a_library_without_the_calls_is_not_used(monkeypatch):
-    monkeypatch.setattr(packed, "path", lambda: "libc.so.6")
+    monkeypatch.setattr(packed, "find_library", lambda: "libc.so.6")
     assert ctypes.CDLL("libc.so.6")
     assert packed._library.__wrapped__() is None
 
@@ -316,8 +318,8 @@ def test_the_library_is_told(monkeypatch, tmp_path):
 def test_other_makers_processors_multiply_by_numpys_own(lines, monkeypatch, tmp_path):
     """Where packed points are slower."""
     on_processor(lines, monkeypatch, tmp_path)
-    assert packed.installed()
-    assert not packed.used()
+    assert packed.is_installed()
+    assert not packed.is_used()
     assert "mkl" not in kernels.in_use()
 
 

@@ -34,28 +34,28 @@ def test_pieces_sum_to_the_whole(rows, points, dtype, rng):
 
 
 def test_pieces_are_small_and_only_where_they_pay(monkeypatch):
-    monkeypatch.setattr(products, "_takes_small", lambda: True)
+    monkeypatch.setattr(products, "_has_small_kernels", lambda: True)
     for rows, features in ((2, 784), (9, 784), (16, 300), (9, 4000)):
-        points = products.scores_piece(rows, features, 8)
-        assert 0 < points * rows <= products.SCORES
-        assert points * rows * features <= products.SMALL
-        assert products.slopes_piece(rows, 60) * rows * 60 <= products.SMALL
-    assert products.scores_piece(32, 784, 4) > products.scores_piece(32, 784, 8) == 0
-    assert products.scores_piece(1, 784, 4) == products.scores_piece(33, 784, 4) == 0
-    assert products.scores_piece(9, 30, 4) == products.scores_piece(9, 20_000, 4) == 0
-    assert products.slopes_piece(9, 64) > products.slopes_piece(81, 64) > 50
-    assert products.slopes_piece(9, 80) > products.slopes_piece(9, 81) == 0
-    assert products.slopes_piece(1, 64) == products.slopes_piece(200, 30) == 0
-    assert products.slopes_piece(9, 10) == products.slopes_piece(162, 64) == 0
-    monkeypatch.setattr(products, "_takes_small", lambda: False)
-    assert products.scores_piece(10, 784, 4) == products.slopes_piece(10, 64) == 0
+        points = products.scores_piece_size(rows, features, 8)
+        assert 0 < points * rows <= products.MAX_SMALL_SCORES
+        assert points * rows * features <= products.MAX_SMALL_PRODUCT
+        assert products.slopes_piece_size(rows, 60) * rows * 60 <= products.MAX_SMALL_PRODUCT
+    assert products.scores_piece_size(32, 784, 4) > products.scores_piece_size(32, 784, 8) == 0
+    assert products.scores_piece_size(1, 784, 4) == products.scores_piece_size(33, 784, 4) == 0
+    assert products.scores_piece_size(9, 30, 4) == products.scores_piece_size(9, 20_000, 4) == 0
+    assert products.slopes_piece_size(9, 64) > products.slopes_piece_size(81, 64) > 50
+    assert products.slopes_piece_size(9, 80) > products.slopes_piece_size(9, 81) == 0
+    assert products.slopes_piece_size(1, 64) == products.slopes_piece_size(200, 30) == 0
+    assert products.slopes_piece_size(9, 10) == products.slopes_piece_size(162, 64) == 0
+    monkeypatch.setattr(products, "_has_small_kernels", lambda: False)
+    assert products.scores_piece_size(10, 784, 4) == products.slopes_piece_size(10, 64) == 0
 
 
 @pytest.mark.parametrize(("kernels", "taken"), [("SkylakeX", True), ("Haswell", False)])
 def test_pieces_are_for_kernels_that_take_small_factors(kernels, taken, monkeypatch):
     pools = [{"user_api": "openmp"}, {"user_api": "blas", "architecture": kernels}]
     monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: pools)
-    assert products._takes_small.__wrapped__() == taken
+    assert products._has_small_kernels.__wrapped__() == taken
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -65,14 +65,14 @@ def test_an_objective_is_the_same_in_pieces(name, classes, dtype, rng, monkeypat
     targets = rng.integers(0, classes, 300) if classes > 1 else np.sign(x[:, 0])
     train = Blocked(COSTS[name], x, targets, classifies(COSTS[name], classes), 0.1)
     weights = rng.standard_normal((3, classes, 5)).astype(dtype)
-    monkeypatch.setattr(products, "_takes_small", lambda: False)
+    monkeypatch.setattr(products, "_has_small_kernels", lambda: False)
     whole, own = train.evaluate(weights), formula(COSTS[name])
-    monkeypatch.setattr(products, "scores_piece", lambda rows, features, itemsize: 5)
-    monkeypatch.setattr(products, "slopes_piece", lambda rows, features: 7)
+    monkeypatch.setattr(products, "scores_piece_size", lambda rows, features, itemsize: 5)
+    monkeypatch.setattr(products, "slopes_piece_size", lambda rows, features: 7)
     monkeypatch.setattr(blocked, "BLOCK_BYTES", 4000)
     taken = []
-    pieces_of = products._pieces
-    monkeypatch.setattr(products, "_pieces", lambda *of: taken.append(of) or pieces_of(*of))
+    pieces_of = products._split_points
+    monkeypatch.setattr(products, "_split_points", lambda *of: taken.append(of) or pieces_of(*of))
     pieces = train.evaluate(weights)
     assert taken
     taken.clear()

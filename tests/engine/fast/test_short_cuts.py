@@ -31,10 +31,10 @@ L2 = [0.0, 0.3, np.arange(5.0), np.diag([1.0, 2.0, 3.0, 4.0, 5.0]) + 0.5]
 
 @pytest.mark.parametrize("l2", L2, ids=["none", "one", "each", "matrix"])
 def test_a_triangle_has_the_costs_of_its_points_and_their_gradient(rng, l2, monkeypatch):
-    monkeypatch.setattr(triangle, "LEAST_ROWS", 100)  # several blocks, the last one short
+    monkeypatch.setattr(triangle, "MIN_BLOCK_ROWS", 100)  # several blocks, the last one short
     quick = squares(rng, l2=l2)
     plain = Objective(*vars(quick).values())
-    made = triangle.triangle(quick)
+    made = triangle.make_triangle(quick)
     assert made.rows.shape == (7, 6)
     assert made.shape == plain.shape
     weights = rng.standard_normal((4, 1, 6))
@@ -51,16 +51,16 @@ def test_a_triangle_has_the_costs_of_its_points_and_their_gradient(rng, l2, monk
 
 def test_a_triangle_is_for_the_squares_of_many_points(rng):
     many = squares(rng)
-    assert triangle.pays(many, 10, 100)
-    assert not triangle.pays(many, 1, 1)  # it would cost more than it saves
-    assert not triangle.pays(squares(rng, points=7), 10, 10**6)
+    assert triangle.pays_off(many, 10, 100)
+    assert not triangle.pays_off(many, 1, 1)  # it would cost more than it saves
+    assert not triangle.pays_off(squares(rng, points=7), 10, 10**6)
     halves = replace(many, x=many.x.astype(np.float32), targets=many.targets.astype(np.float32))
-    assert not triangle.pays(halves, 10, 100)
-    assert not triangle.pays(replace(many, x=1e151 * many.x), 10, 100)  # squares overflow
-    assert not triangle.pays(replace(many, targets=-1e151 * abs(many.targets)), 10, 100)
+    assert not triangle.pays_off(halves, 10, 100)
+    assert not triangle.pays_off(replace(many, x=1e151 * many.x), 10, 100)  # squares overflow
+    assert not triangle.pays_off(replace(many, targets=-1e151 * abs(many.targets)), 10, 100)
     labels = np.sign(many.targets)
-    assert not triangle.pays(replace(many, targets=labels, classify=True), 10, 100)
-    assert not triangle.pays(replace(many, targets=labels, cost=costs.softmax), 10, 100)
+    assert not triangle.pays_off(replace(many, targets=labels, classify=True), 10, 100)
+    assert not triangle.pays_off(replace(many, targets=labels, cost=costs.softmax), 10, 100)
 
 
 def job(x, y, cost, optimizer=None, engine="fast", **settings):
@@ -133,7 +133,7 @@ def test_histories_of_few_points_are_those_of_their_features(
 
 def test_weights_go_into_coordinates_and_back(rng):
     x, start = rng.standard_normal((6, 50)), rng.standard_normal((2, 3, 51))
-    made = span.span(x, start)
+    made = span.find_span(x, start)
     inside = made.inward(start)
     assert inside.shape == (2, 3, 1 + 6 + 6)
     np.testing.assert_allclose(made.outward(inside), start, atol=1e-13)
@@ -151,7 +151,7 @@ def test_coordinates_of_points_that_depend_on_one_another(rng):
     x = rng.standard_normal((8, 100)) * 10.0 ** -np.arange(8)[:, None]
     x[5], x[6] = 0, x[1] + x[2]
     start = np.column_stack([np.ones(3), rng.standard_normal((3, 8)) @ x])[None]
-    made = span.span(x, np.zeros_like(start))
+    made = span.find_span(x, np.zeros_like(start))
     assert made.rows.shape == (6, 100)
     inside = made.inward(start)
     lengths = [np.linalg.norm(part, axis=2) for part in (inside, start)]
@@ -166,7 +166,7 @@ def test_coordinates_of_points_that_depend_on_one_another(rng):
 def test_centred_points_have_coordinates(rng):
     x = rng.standard_normal((40, 300)) + 5
     x -= x.mean(axis=0)
-    made = span.span(x, np.zeros((1, 1, 301)))
+    made = span.find_span(x, np.zeros((1, 1, 301)))
     assert made.points.shape == (40, 39)
     np.testing.assert_allclose(made.points @ made.points.T, x @ x.T, atol=1e-11)
 
@@ -176,7 +176,7 @@ def test_rows_that_nearly_depend_on_one_another_are_not_turned(rng, apart, monke
     """Cholesky squares their condition number; such a job descends as it is."""
     x = rng.standard_normal((30, 300))
     x[3] = x[1] + apart * rng.standard_normal(300)
-    assert (span.span(x, np.zeros((1, 1, 301))) is None) == (apart < 1e-3)
+    assert (span.find_span(x, np.zeros((1, 1, 301))) is None) == (apart < 1e-3)
     seen = watched(monkeypatch)
     run(job(np.vstack([x, x[:10]]), rng.integers(0, 2, 40), costs.softmax))
     assert seen[0].train.points.shape == ((30, 300) if apart < 1e-3 else (30, 30))
@@ -186,19 +186,19 @@ def test_coordinates_of_their_own_are_for_rules_that_turn_with_the_axes(rng):
     x, start = rng.standard_normal((20, 400)), np.zeros((1, 1, 401))
     whole = Blocked(costs.softmax, x, rng.choice([-1.0, 1.0], 20), True)
     descent = optimizers.gradient_descent()
-    assert span.pays(whole, descent, start, 5, 100)
+    assert span.pays_off(whole, descent, start, 5, 100)
     for rule in (optimizers.adam(), optimizers.sign(), optimizers.newton()):
-        assert not span.pays(whole, rule, start, 5, 100)
-    assert not span.pays(whole, descent, start, 1, 1)  # it would cost more than it saves
-    assert not span.pays(replace(whole, l2=np.ones(400)), descent, start, 5, 100)
-    assert not span.pays(replace(whole, x=x.astype(np.float32)), descent, start, 5, 100)
-    assert not span.pays(replace(whole, x=1e151 * x), descent, start, 5, 100)
-    assert not span.pays(replace(whole, x=x[:, :39]), descent, start[:, :, :40], 5, 1000)
+        assert not span.pays_off(whole, rule, start, 5, 100)
+    assert not span.pays_off(whole, descent, start, 1, 1)  # it would cost more than it saves
+    assert not span.pays_off(replace(whole, l2=np.ones(400)), descent, start, 5, 100)
+    assert not span.pays_off(replace(whole, x=x.astype(np.float32)), descent, start, 5, 100)
+    assert not span.pays_off(replace(whole, x=1e151 * x), descent, start, 5, 100)
+    assert not span.pays_off(replace(whole, x=x[:, :39]), descent, start[:, :, :40], 5, 1000)
     many = rng.standard_normal((200, 1, 401))  # starts that span more than the points
-    assert not span.pays(whole, descent, many, 1000, 1000)
+    assert not span.pays_off(whole, descent, many, 1000, 1000)
     large = replace(whole, x=np.broadcast_to(1.0, (2000, 20_000)))  # more rows, slower each
-    assert not span.pays(large, descent, np.zeros((1, 1, 20_001)), 10, 150)
-    assert span.pays(large, descent, np.zeros((1, 1, 20_001)), 10, 200)
+    assert not span.pays_off(large, descent, np.zeros((1, 1, 20_001)), 10, 150)
+    assert span.pays_off(large, descent, np.zeros((1, 1, 20_001)), 10, 200)
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
@@ -240,5 +240,5 @@ def test_histories_without_the_last_class_are_those_of_all(rng, monkeypatch, opt
     jobs = [job(x, y, costs.multiclass_softmax, optimizer, kind) for kind in route.ENGINES]
     fast, plain = map(run, jobs)
     assert_equal(fast, plain)
-    assert seen[0].train.rows_a_run == 4 - optimizer.rotation_equivariant
-    assert seen[0].test.rows_a_run == 3
+    assert seen[0].train.rows_per_run == 4 - optimizer.rotation_equivariant
+    assert seen[0].test.rows_per_run == 3

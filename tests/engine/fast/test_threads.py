@@ -37,14 +37,14 @@ ONE = {"limits": 1, "user_api": "blas"}
 
 
 def test_the_librarys_own_setting_is_what_is_available(controller):
-    assert threads.available() == 3
+    assert threads.available_threads() == 3
     controller.pools = controller.pools[:1]
-    assert threads.available() == 1
+    assert threads.available_threads() == 1
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_several_parts_are_worked_on_with_the_library_on_one_thread(controller, parts):
-    found = threads.over(lambda part: (10 * part, controller.now), range(parts))
+    found = threads.map_parallel(lambda part: (10 * part, controller.now), range(parts))
     assert found == [(10 * part, None if parts == 1 else ONE) for part in range(parts)]
 
 
@@ -59,12 +59,12 @@ def test_an_error_of_a_part_is_raised_when_all_have_ended(controller, fails):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        threads.over(work, range(3))
+        threads.map_parallel(work, range(3))
     assert sorted(ended) == [0, 1, 2]
 
 
 def test_the_last_part_is_the_callers_own(controller):
-    names = threads.over(lambda part: threading.current_thread().name, range(3))
+    names = threads.map_parallel(lambda part: threading.current_thread().name, range(3))
     assert names[-1] == threading.current_thread().name
     assert names[-1] not in names[:-1]
 
@@ -72,7 +72,7 @@ def test_the_last_part_is_the_callers_own(controller):
 @pytest.fixture
 def load(monkeypatch, tmp_path):
     """Return a function that says how many programs run or wait, on a machine of 3 cores."""
-    monkeypatch.setattr(threads, "LOAD", tmp_path / "loadavg")
+    monkeypatch.setattr(threads, "LOADAVG", tmp_path / "loadavg")
     monkeypatch.setattr(threads.os, "cpu_count", lambda: 3)
     looks = iter(())
     monkeypatch.setattr(threads.time, "sleep", lambda _: write(next(looks)))
@@ -90,29 +90,32 @@ def load(monkeypatch, tmp_path):
 def test_a_machine_is_busy_where_others_leave_fewer_cores_than_there_are_threads(controller, load):
     for counts, found in {(1,) * 5: False, (2,) * 5: True, (9, 9, 1, 9, 9): False}.items():
         load(*counts)
-        assert threads.busy() == found, counts
+        assert threads.is_busy() == found, counts
     controller.pools = [{"user_api": "blas", "num_threads": 2}]
     load(2, 2, 3, 2, 2)
-    assert not threads.busy()
+    assert not threads.is_busy()
 
 
 def test_a_machine_without_that_file_is_not_busy(controller, load, monkeypatch, tmp_path):
     monkeypatch.setattr(threads.time, "sleep", lambda _: None)
-    monkeypatch.setattr(threads, "LOAD", tmp_path / "none")
-    assert not threads.busy()
+    monkeypatch.setattr(threads, "LOADAVG", tmp_path / "none")
+    assert not threads.is_busy()
 
 
 def test_large_matrices_have_one_thread_on_a_busy_machine(controller, load):
     for running, asked in ((1, None), (4, ONE)):
         load(*[running] * 5)
-        with threads.few(threads.SMALL):
+        with threads.limit_threads(threads.MAX_ONE_THREAD_ENTRIES):
             controller.pools = controller.pools if asked is None else []
             assert controller.now == asked
-            assert threads.available() == 3  # points are parted as on a quiet machine
+            assert threads.available_threads() == 3  # points are parted as on a quiet machine
 
 
 def test_only_small_matrices_keep_the_library_to_one_thread(controller, load):
     load(*[1] * 10)
-    for numbers, asked in ((threads.SMALL - 1, ONE), (threads.SMALL, None)):
-        with threads.few(numbers):
+    for numbers, asked in (
+        (threads.MAX_ONE_THREAD_ENTRIES - 1, ONE),
+        (threads.MAX_ONE_THREAD_ENTRIES, None),
+    ):
+        with threads.limit_threads(numbers):
             assert controller.now == asked

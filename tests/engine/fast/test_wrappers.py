@@ -46,9 +46,9 @@ class Counting:
 @pytest.fixture(autouse=True)
 def worthwhile(monkeypatch):
     """Wrap small points, too, in several blocks and parts."""
-    monkeypatch.setattr(wrappers, "WORTHWHILE", 0)
+    monkeypatch.setattr(wrappers, "MIN_POINT_ENTRIES", 0)
     monkeypatch.setattr(blocked, "PARALLEL_WORK", 0)
-    monkeypatch.setattr(blocked.threads, "available", lambda: 2)
+    monkeypatch.setattr(blocked.threads, "available_threads", lambda: 2)
     monkeypatch.setattr(blocked, "BLOCK_BYTES", 4000)
     monkeypatch.setattr(packed, "SCORES_BYTES", 4000)
 
@@ -86,13 +86,13 @@ def layers(problem):
 def test_any_subset_gives_the_plain_numbers_in_one_pass_over_the_points(
     subset, dtype, l2, monkeypatch
 ):
-    if subset[3] and not packed.installed():
+    if subset[3] and not packed.is_installed():
         pytest.skip("the package mkl is not there")
     rng = np.random.default_rng(4)
     l2 = PENALTIES[l2]
     plain, quick = wrapped(subset, dtype, l2, rng)
     assert len(list(layers(quick))) == sum(subset)
-    assert quick.rows_a_run == CLASSES - subset[2]
+    assert quick.rows_per_run == CLASSES - subset[2]
     assert quick.multiplied.shape[1] == (4 if subset[0] else len(ORDER))
     assert quick.shape == plain.shape
     weights = rng.standard_normal((RUNS, *plain.shape)).astype(dtype)
@@ -124,7 +124,7 @@ def test_any_subset_gives_the_plain_numbers_in_one_pass_over_the_points(
 
 @pytest.mark.parametrize("subset", SUBSETS, ids=named)
 def test_a_diverging_run_leaves_the_others_alone(subset):
-    if subset[3] and not packed.installed():
+    if subset[3] and not packed.is_installed():
         pytest.skip("the package mkl is not there")
     rng = np.random.default_rng(5)
     plain, quick = wrapped(subset, np.float64, 0.0, rng)

@@ -14,7 +14,7 @@ from normbench.results.figures import biplot as drawn
 from normbench.results.figures.base import followed
 from normbench.results.figures.base.labels import spread_beside
 from normbench.results.store.errors import ResultsError
-from normbench.theory.shared import OfPoints
+from normbench.theory.shared import PointsCache
 
 SETTINGS = {"cost": "multiclass_softmax", "iterations": 1, "step_sizes": [0.1]}
 
@@ -60,7 +60,7 @@ def test_what_is_kept_is_of_the_two_leading_directions(found):
 def test_a_direction_without_variance_has_its_points_at_0():
     x = np.column_stack([iris().x[:, 0], np.full(150, 3.0)])
     data = make_dataset("flat", x, iris().y, class_names=list("abc"), source="-")
-    parts = biplot.MEASURE.take(Finished(data, None, x, OfPoints(x))).arrays
+    parts = biplot.MEASURE.take(Finished(data, None, x, PointsCache(x))).arrays
     assert parts["points"].std(axis=0) == pytest.approx([1, 0])
     assert parts["shares"].tolist() == [1, 0]
 
