@@ -1,4 +1,4 @@
-"""The settings that choose points of any data set: a subset, a test part, folds, copies."""
+"""The settings that choose points of any data set: subset, test part, folds, copies, outliers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 from normbench.datasets.augment import add_noisy_copies
 from normbench.datasets.dataset import Dataset, split
 from normbench.datasets.on_disk.subsets import assign_folds, draw_subset, set_fit_points
-from normbench.datasets.values import check_integer, check_number
+from normbench.datasets.outliers import with_outliers
+from normbench.datasets.values import UserError, check_integer, check_number
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,9 @@ class Sampling:
         augment: The shape of the noise of copies; None for no copies.
         augment_copies: How many copies each training point has.
         augment_noise: The size of the noise of copies.
+        outliers: `cells` or `points` among the training points; None for none.
+        outlier_share: The share of the cells, or of the points.
+        outlier_size: Their size in standard deviations of the feature.
         fit_on: Whose statistics the schemes learn: `train` or `all`.
 
     Raises:
@@ -36,6 +40,9 @@ class Sampling:
     augment: Any = None
     augment_copies: Any = 1
     augment_noise: Any = 0.2
+    outliers: Any = None
+    outlier_share: Any = 0.01
+    outlier_size: Any = 100.0
     fit_on: Any = "train"
 
     def __post_init__(self) -> None:
@@ -44,10 +51,16 @@ class Sampling:
         object.__setattr__(
             self, "split_seed", check_integer("dataset.split_seed", self.split_seed, 0)
         )
+        if self.outliers is not None and self.augment is not None:
+            raise UserError(
+                f"dataset.outliers={self.outliers}: cannot stand beside dataset.augment="
+                f"{self.augment}, whose copies would repeat the outliers; leave one of them out"
+            )
 
     def apply(self, dataset: Dataset) -> Dataset:
         """Return the data set with the points that these settings choose; raise `UserError`."""
         seed = self.split_seed
         data = split(draw_subset(dataset, self.points, seed), self.test_fraction, seed)
         data = set_fit_points(assign_folds(data, self.folds, self.repeats, seed), self.fit_on)
+        data = with_outliers(data, self.outliers, self.outlier_share, self.outlier_size, seed)
         return add_noisy_copies(data, self.augment, self.augment_copies, self.augment_noise, seed)

@@ -432,6 +432,19 @@ TABLE = (
         "size of their noise, relative to each principal axis",
     ),
     Setting(
+        "dataset.outliers",
+        PROBLEM,
+        None,
+        "outliers among the training points: cells, or whole points",
+    ),
+    Setting("dataset.outlier_share", PROBLEM, 0.01, "share of the cells, or of the points"),
+    Setting(
+        "dataset.outlier_size",
+        PROBLEM,
+        100.0,
+        "size of outliers, in standard deviations of the feature",
+    ),
+    Setting(
         "dataset.fit_on",
         SCHEME,
         "train",

@@ -78,7 +78,7 @@ def test_a_scheme_run_holds_its_parameters_its_input_and_its_best_history(defaul
         assert data.name == "breast_cancer"
         note = scheme.data.tags[result_names.DESCRIPTION.key]
         assert f"**{scheme.data.tags['normalizer']}** on breast" in note.replace("\\", "")
-        assert "The best step is" in note
+        assert "The best step size is" in note
         files = [file.path for file in client.list_artifacts(scheme.info.run_id)]
         assert "melt.png" in files
         columns = json.loads(data.schema)["mlflow_colspec"]

@@ -163,6 +163,21 @@ def test_the_picture_of_the_rooms_has_arrows_that_are_permitted(imported):
     assert tops - left_out == {room.partition(".")[0] for room in named} | {"names"}
 
 
+@pytest.mark.slow
+def test_a_study_that_is_recorded_as_it_stands_has_a_picture(
+    command, imported, generate, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for words in (
+        ["experiment=lecture/nonorthogonal"],
+        ["experiment=notes/zca_2d", "shadows=false"],
+    ):
+        assert command(*words).returncode == 0
+    imported("comparisons").draw_studies(tmp_path / "pictures" / "studies")
+    assert "](pictures/studies/nonorthogonal/data.png)" in generate.studies_page(tmp_path)
+    assert not (tmp_path / "pictures" / "studies" / "zca_2d").exists()
+
+
 @pytest.mark.whole
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TEXTBOOK))

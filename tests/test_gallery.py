@@ -98,6 +98,30 @@ def test_a_study_comes_to_the_numbers_of_its_source(command, tmp_path, study):
         assert np.abs(picture(drawn) - picture(kept)).mean() < 1, kept  # of 255; measured 0
 
 
+# The pictures of the README and of the pages: the comparison that each is of, and numbers in it.
+OF_PAGES = {
+    "melt": (["cost=least_squares"], {"86 %", "5.3 %", "0 %"}),
+    "histories": ([], {"identity, step 1e-05", "standard, step 10", "pca_sphere, step 10"}),
+    "phase_diagram": ([], {"1 to 10 % left", "diverged", "2/L, predicted"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_store")
+@pytest.mark.parametrize("name", OF_PAGES)
+def test_a_picture_of_the_pages_is_what_its_command_draws(command, tmp_path, name):
+    words, numbers = OF_PAGES[name]
+    pages = " ".join(" ".join(file.read_text().split()) for file in (ROOT / "docs").glob("*.md"))
+    assert f"`normbench results figure {name} --out results/studies/gallery`" in pages
+    for line in (words, ["results", "figure", name, "--out", "drawn"]):
+        done = command(*line)
+        assert done.returncode == 0, done.stderr
+    drawn, kept = tmp_path / "drawn" / f"{name}.png", PICTURES / f"{name}.png"
+    assert picture(drawn).shape == picture(kept).shape
+    assert np.abs(picture(drawn) - picture(kept)).mean() < 1, kept  # of 255; measured 0
+    assert numbers <= set(re.findall(r">([^<>]+)</text>", drawn.with_suffix(".svg").read_text()))
+
+
 def make_spam(folder, points=4601):
     """Write a file of the shape of the one that spam is about."""
     rng = np.random.default_rng(0)

@@ -171,7 +171,10 @@ def test_the_folder_of_a_sweep_may_be_used_again(command, tmp_path):
 
 
 # A few of each kind; `python -m tests.faults` goes through them all, for some minutes.
-FAULTS = ("SIGINT, starting", "SIGKILL, amid writing", "cost leaving", "server away for a while")
+FAULTS = (
+    *("SIGINT, starting", "SIGKILL, amid writing", "cost leaving"),
+    *("server away for a while", "server silent"),
+)
 NIGHTS = ("night, kills", "night, SIGINT")
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from normbench import names
+from normbench.results.answer import cause, headline, tables
 from normbench.results.answer import closing as answer
-from normbench.results.answer import tables
 from normbench.results.pages import dashboard
 from normbench.results.safe import clean
 from normbench.results.store.runs import Sweep
@@ -14,13 +15,18 @@ SIGNED = "Written by normbench"  # a description without it is somebody's own, a
 LONGEST = 4900  # MLflow keeps 5,000 characters of an experiment's description
 
 
-def write(sweep: Sweep, experiment: str) -> str:
-    """Return the description of one experiment of a sweep, and of its sweep run."""
+def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
+    """Return the description of one experiment of a sweep, and of its sweep run.
+
+    picture: the name of a file of the sweep run, which shows the answer.
+    """
     part = sweep.only(experiment)
+    sentences = (headline.headline(part, experiment), cause.cause(part, experiment))
     head = [
         f"Comparison {clean.markdown(sweep.sweep_id)}: "
         f"**{clean.markdown(answer.question(sweep, experiment))}**",
-        clean.markdown(answer.sentence(sweep, experiment)),
+        *(clean.markdown(words) for words in sentences if words),
+        *([f"![What each step size leaves]({_file_path(part, picture)})"] if picture else []),
     ]
     table = tables.markdown(tables.summary(part))
     foot = [
@@ -43,6 +49,12 @@ def of_scheme(row: Mapping[Any, Any]) -> str:
     words[0] += clean.markdown(f"{came_to}{at}, in comparison {row[names.SWEEP_ID.column]}.")
     words += [clean.markdown(told)] if isinstance(told, str) else []
     return "\n\n".join([*words, f"*{SIGNED}.*"])[:LONGEST]
+
+
+def _file_path(part: Sweep, name: str) -> str:
+    """Return where MLflow's server has a file of a sweep run, from its page."""
+    run_id = part.of_role(names.SWEEP).iloc[0]["run_id"]
+    return f"get-artifact?path={quote(name)}&run_uuid={run_id}"
 
 
 def report_path(sweep: Sweep, experiment: str) -> str:

@@ -42,6 +42,10 @@ def attach(
     for experiment, files in written.items():
         for file in files:
             writer.log_file(parents[experiment], file)
+        drawn = [file.name for file in files if _is_melt(file)]
+        if drawn:
+            text = description.write(sweep, experiment, drawn[0])
+            _note(writer, experiment, parents[experiment], text)
         if crowded(sweep, experiment):
             continue  # some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
@@ -50,7 +54,7 @@ def attach(
         for row in as_rows(own):
             writer.tag(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
             for file in files:
-                if file.name.startswith(MELT) and file.suffix == ".png":
+                if _is_melt(file):
                     writer.log_file(row["run_id"], file)
 
 
@@ -70,7 +74,17 @@ def describe(writer: Writer, sweep: "Sweep", experiment: str, parent: str) -> No
     from normbench.results.pages import description, view
 
     writer.tag_experiment(experiment, view.tags(sweep, experiment))
-    text = description.write(sweep, experiment)
+    _note(writer, experiment, parent, description.write(sweep, experiment))
+
+
+def _is_melt(file: Path) -> bool:
+    return file.name.startswith(MELT) and file.suffix == ".png"
+
+
+def _note(writer: Writer, experiment: str, parent: str, text: str) -> None:
+    """Describe a sweep run and its experiment, unless that has a description of somebody's own."""
+    from normbench.results.pages import description
+
     writer.tag(parent, {names.DESCRIPTION.key: text})
     before = writer.experiment_tags(experiment).get(names.DESCRIPTION.key, "")
     if not before or description.SIGNED in before:

@@ -19,6 +19,7 @@ STEP = names.GRID_STEP_SIZE.key  # the horizontal axis of what the step runs cam
 # These are no results, and MLflow is kept from drawing them.
 AXES = (STEP, names.STEP_SIZE.key)
 GRID = tuple(names.grid(metric).key for metric in names.HISTORIES[:2])
+COUNTS = (names.TRAIN_MISCLASSIFICATIONS, names.TEST_MISCLASSIFICATIONS)
 LOG = (names.TRAIN_COST.key, names.TEST_COST.key, *SERIES, GRID[0])
 OTHER = "other"
 SECTIONS: dict[str, Callable[[str], bool]] = {
@@ -29,7 +30,7 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "time": lambda name: name.startswith(names.TIME),
     "quartiles over the starts": lambda name: name in QUARTILES,
 }
-OPEN = tuple(SECTIONS)[:3]
+OPEN = tuple(SECTIONS)[:2]  # the charts that answer
 # The page names its columns so.
 COST = f"{names.METRICS}`{names.FINAL_COST.key}`"
 COLUMNS = (COST, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
@@ -77,6 +78,7 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
     metrics = sorted(
         name.removeprefix(names.METRICS) for name in rows.columns if name.startswith(names.METRICS)
     )
+    counts = _counts(rows)
     sections, cards = [], []
     for title, shown in _sections(metrics):
         name = title
@@ -85,7 +87,7 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
             name = "every step size" if role == names.STEP else f"{which} step sizes"
         tall = title in OPEN[:2]
         sections.append(mlflows_own.section(title, name, title in OPEN, 400 if tall else 320))
-        cards += [_card(name, title) for name in shown]
+        cards += [_card(name, title, name in LOG or name in counts) for name in shown]
     cards += [mlflows_own.no_chart(name) for name in AXES]
     search = where(sweep.sweep_id, role)
     return mlflows_own.state(search, order(sweep.sweep_id), COLUMNS, sections, cards)
@@ -102,11 +104,21 @@ def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
     return [(title, found) for title, found in chosen.items() if found] or [(OTHER, [])]
 
 
-def _card(metric: str, section: str) -> dict[str, Any]:
+def _counts(rows: Any) -> list[str]:
+    """Return the metrics of counts that end above 0 in every run: others have no logarithm."""
+    found = []
+    for of in COUNTS:
+        column = names.final(of).column
+        if column in rows and (rows[column].dropna() > 0).all():
+            found += [of.key, names.grid(of).key]
+    return found
+
+
+def _card(metric: str, section: str, log: bool) -> dict[str, Any]:
     """Return a chart: lines over the iterations, or over the step size, or bars."""
     if metric in (*HISTORIES, *GRID, *SERIES) or metric in QUARTILES:
         over = STEP if metric in GRID else ""  # a power of ten, for want of a logarithmic axis
-        return mlflows_own.lines(metric, section, over, metric in LOG)
+        return mlflows_own.lines(metric, section, over, log)
     return mlflows_own.bars(metric, section)
 
 

@@ -223,4 +223,10 @@ def load(sweep: str = "last", store: str = DEFAULT_STORE) -> Comparison:
     Raises:
         ResultsError: There is no such store or sweep, or no job of it is recorded.
     """
+    for name, value, example in (
+        ("sweep", sweep, "an id of `normbench results list`, or 'last'"),
+        ("store", store, "a URI, such as 'sqlite:///mlflow.db'"),
+    ):
+        if not isinstance(value, str):
+            raise ResultsError(f"{name} is {type(value).__name__}: must be text; give {example}")
     return Comparison(*state.read(store, () if sweep == "last" else (sweep,)))

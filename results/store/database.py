@@ -8,6 +8,7 @@ user's, say) are MLflow's client's; what is here answers as that does, by the sa
 
 import json
 import math
+import os
 import re
 import sqlite3
 import threading
@@ -50,6 +51,17 @@ def client(uri: str, kind: "type[Database] | None" = None) -> Any:
     return mlflows_own.make_client(uri)
 
 
+def _opening(file: Path) -> str:
+    """Return how SQLite opens a file: to be written, or, where that cannot be, as one at rest.
+
+    A file with a log beside it that holds something is not at rest.
+    """
+    if os.access(file, os.W_OK) and os.access(file.parent, os.W_OK):
+        return "mode=rw"
+    log = Path(f"{file}-wal")
+    return "mode=rw" if log.exists() and log.stat().st_size else "immutable=1"
+
+
 class Database:
     """A store in a file. Raises sqlite3.Error for a file of another schema.
 
@@ -60,7 +72,7 @@ class Database:
         timeout = re.search(r"\?timeout=([^&]+)", uri)
         self._uri, self._lock = uri, threading.RLock()
         self._connection = sqlite3.connect(
-            f"file:{quote(str(file))}?mode=rw",
+            f"file:{quote(str(file))}?{_opening(file)}",
             uri=True,
             timeout=float(timeout[1]) if timeout else SECONDS,
             isolation_level=None,

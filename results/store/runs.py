@@ -222,7 +222,7 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
         found = [*search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
     if not found:
         raise ResultsError(
-            f"comparison {sweep_id}: is not in {clean.line(store)}; "
+            f"comparison {clean.line(sweep_id)}: is not in {clean.line(store)}; "
             "normbench results list shows them"
         )
     return found

@@ -26,7 +26,7 @@ GLOSSARY = {
     "direction": "an axis of that bowl or valley; along each, descent has its own speed",
     "layer": "a direction as a figure draws it, as thick as the excess cost along it",
     "misclassified": "training points on the wrong side; a score of exactly 0 counts",
-    "1 % of the excess cost": "reached at the first iteration after which no more is left",
+    "1 % of the excess cost": "met from the first iteration on after which no more is left",
     "split": "one way to divide the points into those to train on and those held out",
     "scheme": "what is done to the features before descent, with its settings",
     "job": "one data set, cost, scheme and optimizer, with all step sizes",

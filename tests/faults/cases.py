@@ -185,10 +185,14 @@ def read_only(folder: Path) -> Told:
         assert made.code == 0, made.err
         subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
         first = bench.run(place, *JOBS)
+        listed = bench.run(place, "results", "table")
         subprocess.run(["mount", "-o", "remount,rw", str(place)], check=True)
         before = len(bench.recorded(place))
         again = bench.run(place, *JOBS)
-        return one_line(expect(told(place, "read-only folder", first, before, again), (2,)))
+        row = one_line(expect(told(place, "read-only folder", first, before, again), (2,)))
+        if listed.code or "identity" not in listed.out:
+            row.complaints.append(f"cannot be read: {listed.err}")
+        return row
 
 
 @contextmanager
@@ -230,6 +234,22 @@ def server_away(folder: Path) -> Told:
         again = bench.run(folder, *words)
         fault = "server killed, back for the next command"
         return _kept(expect(told(folder, fault, first, before, again), (1,)), 2)
+
+
+def server_silent(folder: Path, seconds: float = 20) -> Told:
+    """The server is halted for some seconds after the first job, and goes on: the command waits."""
+    with served(folder) as server:
+        words = (*JOBS, "tracking=server", f"tracking.uri={server.uri}")
+        started = bench.start(folder, *words)
+        while not bench.recorded(folder) and started.process.poll() is None:
+            time.sleep(0.05)
+        os.killpg(server.process.pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.killpg(server.process.pid, signal.SIGCONT)
+        first = bench.end(started)
+        before = len(bench.recorded(folder))
+        again = bench.run(folder, *words)
+        return expect(told(folder, f"server silent for {seconds:g} s", first, before, again), (0,))
 
 
 def job_failing(folder: Path) -> Told:
@@ -386,6 +406,7 @@ FAULTS: dict[str, Callable[[Path], Told]] = {
     "read-only": read_only,
     "server away for a while": server_away_for_a_while,
     "server away": server_away,
+    "server silent": server_silent,
     "job failing": job_failing,
     "cost raising": lambda f: cost_raising(f, "user's cost raises", "raise RuntimeError('mine')"),
     "cost leaving": lambda f: cost_raising(f, "user's cost calls exit", "raise SystemExit(0)"),

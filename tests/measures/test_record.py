@@ -190,7 +190,7 @@ def test_the_shown_step_stands_for_its_scheme(two_classes):
     assert shown.arrays["path"]["step_size"] == 0.1
     assert "step_chosen" not in best.findings.tags
     assert shown.findings.tags["step_chosen"] == "true"
-    assert "The best step is 1, " in best.findings.tags["explanation"]
+    assert "The best step size is 1 (" in best.findings.tags["explanation"]
     assert "The step shown, by choice, is 0.1, " in shown.findings.tags["explanation"]
 
 

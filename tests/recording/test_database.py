@@ -1,6 +1,7 @@
 """A SQLite store without MLflow: what is read and written is what MLflow reads and writes."""
 
 import gc
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -320,3 +321,21 @@ def test_a_filter_of_this_project_is_read():
         ("tags", names.PARENT.key, "=", "a b and c"),
         ("tags", names.membership("s.1").key, "LIKE", "%"),
     ]
+
+
+@pytest.mark.parametrize("at_rest", [True, False])
+def test_a_file_that_cannot_be_written_is_read_at_rest(at_rest, tmp_path, with_store, monkeypatch):
+    file = tmp_path / "mlflow.db"
+    writer = Writer(Store.at(f"sqlite:///{file}", None, tmp_path))
+    sweep = writer.start_sweep("a", "s", {"command": "-"})
+    if at_rest:
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert (Path(f"{file}-wal").stat().st_size == 0) == at_rest
+    before = sorted(path.name for path in tmp_path.glob("mlflow.db*"))
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and access(path, mode))
+    reader = Database(file, f"sqlite:///{file}")
+    assert reader.get_run(sweep).data.tags["sweep_id"] == "s"
+    assert sorted(path.name for path in tmp_path.glob("mlflow.db*")) == before  # nothing is made
+    reader.close()

@@ -181,13 +181,13 @@ def test_a_scheme_for_which_nothing_converged_says_so(overlapping):
     assert {step.verdict for step in outcome.steps} == {"not converged"}
     assert outcome.best == 1
     assert np.isnan(outcome.findings.metrics["final/largest_convergent_step"])
-    assert "No step size of the grid converged." in outcome.findings.tags["explanation"]
+    assert "No step size that was tried converged." in outcome.findings.tags["explanation"]
 
 
 def test_a_scheme_under_which_all_diverges_has_findings_all_the_same():
     outcome = run(job(breast_cancer(), costs.least_squares, step_sizes=[1e6, 1e9]))
     assert outcome.best is None
-    assert "There is no best step: each diverged " in outcome.findings.tags["explanation"]
+    assert "There is no best step size: every run diverged " in outcome.findings.tags["explanation"]
     assert outcome.findings.metrics["theory/step_threshold"] > 0
 
 

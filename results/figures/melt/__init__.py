@@ -2,7 +2,7 @@
 
 One row a scheme. Left: each layer is an eigendirection of the Hessian at the start, the stiffest on
 top, as thick as what is to be gained along it; its colour over the step size is what the iterations
-leave of it. Right: the same layers over the iterations at the step size shown, the black line;
+leave of it. Right: the same layers over the iterations at the step size shown, the thick line;
 their upper edge is the excess history. The left colours along that line are the right panel's end.
 """
 

@@ -15,7 +15,7 @@ HIGHEST = 9.0  # inches, of the page
 LOWEST = 0.35  # inches, of a panel
 HEADING = "#08519c"
 TITLE = "One step size must melt every layer of the cost"
-WHY = "WHY: one step size (black line) must serve every layer"
+WHY = "WHY: one step size (thick line) must serve every layer"
 WHAT = "WHAT: the excess cost melts, layer by layer"
 Entry = tuple[str, dict[str, Any]]  # of the legend: what is said, and a rectangle's look
 

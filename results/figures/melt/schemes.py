@@ -174,7 +174,7 @@ def notes(rows: Sequence[Melt], rest: Sequence[Melt], lacking: Mapping[str, str]
     else:
         caption += "Its colour is what is left of it after the run at that step size. "
         caption += "Dotted: 2/h at the start, for a layer of curvature h. "
-    caption += "The colours along the black line are what the right panel ends with."
+    caption += "The colours along the thick line are what the right panel ends with."
     if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in rows):
         caption += f" Neighbours of under {THIN:.1%} each are merged.".replace("%", " %")
     notes = [caption]

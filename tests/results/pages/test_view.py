@@ -33,13 +33,25 @@ def test_the_cost_on_a_log_axis_comes_first(three):
     first = shown["compareRunSections"][0]
     cards = [card for card in shown["compareRunCharts"] if card["metricSectionId"] == first["uuid"]]
     assert [card["metricKey"] for card in cards[:2]] == ["train/cost", "train/misclassifications"]
-    assert [card["scaleType"] for card in cards[:2]] == ["log", "linear"]
+    assert [card["scaleType"] for card in cards[:2]] == ["log", "log"]
     assert {card["type"] for card in cards} == {"LINE"}
     names = [section["name"] for section in shown["compareRunSections"]]
     assert names[:3] == ["best step sizes", "step runs", "theory"]
+    opened = [section["display"] for section in shown["compareRunSections"]]
+    assert opened[:2] == [True, True]
+    assert not any(opened[2:])
     runs = three.sweep.runs.assign(**{"tags.step_chosen": "true"})
     chosen = view.state(Sweep(three.uri, "sweep-1", runs), three.name)
     assert chosen["compareRunSections"][0]["name"] == "shown step sizes"
+
+
+def test_counts_that_reach_0_have_no_logarithm(three):
+    frame = three.sweep.runs.copy()
+    column = names.final(names.TRAIN_MISCLASSIFICATIONS).column
+    frame.loc[frame[column].notna().idxmax(), column] = 0.0
+    shown = view.state(Sweep(three.uri, "sweep-1", frame), three.name)
+    scales = {card["metricKey"]: card["scaleType"] for card in shown["compareRunCharts"][:2]}
+    assert scales == {"train/cost": "log", "train/misclassifications": "linear"}
 
 
 def test_runs_stand_in_the_order_of_the_jobs(two):
@@ -142,6 +154,11 @@ def test_a_description_has_the_table_the_command_and_no_password(three):
     assert "artifacts/report.html" in text
     assert description.SIGNED in text
     assert "secret" not in text
+    assert "![" not in text
+    run_id = three.sweep.of_role(names.SWEEP)["run_id"].iloc[0]
+    drawn = description.write(three.sweep, three.name, "melt.png")
+    assert f"](get-artifact?path=melt.png&run_uuid={run_id})" in drawn
+    assert drawn.index("![") < drawn.index("| scheme |")
 
 
 @pytest.mark.sqlite("a dashboard that is begun here")
@@ -201,4 +218,4 @@ def test_a_store_that_is_a_server_serves_itself(three, capsys, monkeypatch):
 
 def test_the_description_of_a_scheme_that_did_not_descend(images):
     row = images.sweep.of_role("scheme").iloc[0].to_dict()
-    assert ": no descent, in sweep" in description.of_scheme(row).replace("\\", "")
+    assert ": no descent, in comparison" in description.of_scheme(row).replace("\\", "")

@@ -1,6 +1,7 @@
 """A comparison as an object: from Python and from a store alike."""
 
 import re
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -109,6 +110,13 @@ def test_a_mistake_is_told_with_what_there_is(compared, tmp_path):
         compared.figure("histories", "y")
     with pytest.raises(ResultsError, match=r"mlflow\.db"):
         normbench.load(store=f"sqlite:///{tmp_path / 'mlflow.db'}")
+
+
+@pytest.mark.parametrize("value", [None, 5, ["last"], b"last", Path("mlflow.db"), np.zeros(2)])
+@pytest.mark.parametrize("name", ["sweep", "store"])
+def test_what_is_loaded_is_named_by_text(name, value):
+    with pytest.raises(ResultsError, match=f"{name} is .*: must be text; give"):
+        normbench.load(**{name: value})
 
 
 def test_schemes_of_one_class_are_told_apart_by_their_settings():

@@ -1,0 +1,61 @@
+"""Outliers among the training points: single cells, or whole points."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from normbench.datasets.dataset import Dataset, hold_out, refuse_points_on_disk
+from normbench.datasets.on_disk.content import LARGEST_ENTRY, digest
+from normbench.datasets.values import UserError, check_choice, check_number, spell_setting
+
+OUTLIERS = ("cells", "points")
+
+
+def with_outliers(dataset: Dataset, kind: Any, share: Any, size: Any, seed: int) -> Dataset:
+    """Return the data set with outliers among its training points; test points stay as they are.
+
+    A cell becomes `x + size s e`: s is the standard deviation of its feature, and e a standard
+    normal of its own.
+
+    Args:
+        dataset: points in memory.
+        kind: None for no outliers; `cells` draws single entries of the points, `points` whole rows.
+        share: the share of the cells, or of the points, that is drawn, without replacement.
+        size: in standard deviations of the feature.
+        seed: of the draw. In a cross-validation the points outside a fold get outliers, by the seed
+            that dealt the folds.
+
+    Raises:
+        UserError: on a setting out of its range, and where a cell would overflow.
+    """
+    share = check_number("dataset.outlier_share", share, above=0, at_most=1)
+    size = check_number("dataset.outlier_size", size, above=0)
+    if kind is None:
+        return dataset
+    check_choice("dataset.outliers", kind, OUTLIERS)
+    refuse_points_on_disk(dataset, "dataset.outliers", kind)
+    x = dataset.x.astype(np.float64)
+    rng = np.random.default_rng([seed, 3])
+    drawn = np.zeros(x.shape, bool)
+    if kind == "cells":
+        drawn.flat[rng.permutation(x.size)[: round(share * x.size)]] = True
+    else:
+        drawn[rng.permutation(len(x))[: round(share * len(x))]] = True
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = x + size * x.std(axis=0) * rng.standard_normal(x.shape)
+        changed = np.where(drawn, moved, x)
+    if not (np.abs(changed) <= LARGEST_ENTRY).all():
+        raise UserError(
+            f"{spell_setting('dataset.outlier_size', size)}: makes cells of {dataset.name} larger "
+            f"than {LARGEST_ENTRY:.0e}; choose a smaller size"
+        )
+    changed = changed.astype(dataset.x.dtype)
+    fingerprint = digest(changed, dataset.y, dataset.x_test, dataset.y_test)
+
+    def hold_out_and_draw(test_mask: NDArray[np.bool_], repeat: int) -> Dataset:
+        return with_outliers(hold_out(dataset, test_mask), kind, share, size, seed + repeat)
+
+    contaminated = replace(dataset, x=changed, fingerprint=fingerprint)
+    return replace(contaminated, columns=None, hold_out_and_copy=hold_out_and_draw)
