@@ -66,7 +66,11 @@ def races(sweep: Sweep, experiment: str) -> list[Race]:
 
     To the last of them where none is. None of jobs without a descent.
     """
-    part = sweep.only(experiment)
+    return sweep.once(("races", experiment), lambda: _races(sweep.only(experiment)))
+
+
+def _races(part: Sweep) -> list[Race]:
+    """Return `races` of a part of a sweep that is one experiment's."""
     jobs = problems.scheme_runs([whole(part)])
     if jobs.empty:
         return []

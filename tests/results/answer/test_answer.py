@@ -334,6 +334,7 @@ def test_of_no_iterations_nothing_is_said_to_be_fastest(three, monkeypatch):
     none = pd.DataFrame(columns=reached.COLUMNS)
     monkeypatch.setattr(race, "reached", lambda sweeps, target: none)
     monkeypatch.setattr(fastest, "reached", lambda sweeps, target: none)
-    told = fastest.answers(three.sweep, three.name, NO_SPLITS)
+    sweep = Sweep(three.uri, "sweep-1", three.sweep.runs)  # of which nothing is known yet
+    told = fastest.answers(sweep, three.name, NO_SPLITS)
     assert told[0].startswith("Whether the faster scheme also predicts better")
-    assert headline.headline(three.sweep) == answer.sentence(three.sweep, three.name)
+    assert headline.headline(sweep) == answer.sentence(sweep, three.name)
