@@ -296,6 +296,6 @@ def _drawing_options() -> _Parser:
         "--components",
         type=int,
         metavar="N",
-        help="how many components of a scheme are drawing_options as images, up to 64; 16 without",
+        help="how many components of a scheme are drawn as images, up to 64; 16 without",
     )
     return drawing_options
