@@ -181,8 +181,8 @@ def test_no_more_passes_are_made_than_are_allowed(allowance, monkeypatch):
     monkeypatch.setattr(Objective, "hessian", lambda *given: made.append(1) or of(*given))
     assert not least(train, 1, allowance).reached
     effort = train.effort
-    before = 2 + len(made) * (2 + effort.made + effort.matrix)
-    assert before - (2 + effort.matrix) <= allowance < before + effort.made
+    before = 2 + len(made) * (2 + effort.setup + effort.matrix)
+    assert before - (2 + effort.matrix) <= allowance < before + effort.setup
 
 
 def test_a_matrix_is_damped_a_little_and_where_it_is_not_positive_until_it_is():
