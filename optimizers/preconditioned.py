@@ -6,8 +6,6 @@ import numpy as np
 
 from normbench.optimizers.contract import Array, Optimizer, State, Update
 
-NOTE = "preconditioned steps by the map of optimizer.scheme, fitted on the normalized points"
-
 
 def preconditioned(scheme: Any) -> Optimizer:
     """Return the rule `w <- w - a T T' g`, T the map of an affine scheme on `[1 x]`.
@@ -35,7 +33,7 @@ def preconditioned(scheme: Any) -> Optimizer:
             direction = gradient.astype(np.float64, copy=False) @ matrix @ matrix.T
             return (weights - step_size * direction).astype(weights.dtype, copy=False), state
 
-        return Optimizer(move, steady=True, note=NOTE)
+        return Optimizer(move, steady=True)
 
     return Optimizer(
         step,
@@ -44,5 +42,4 @@ def preconditioned(scheme: Any) -> Optimizer:
         steady=True,
         scheme=scheme,
         under=under,
-        note=NOTE,
     )

@@ -23,7 +23,7 @@ def test_cross_validation_is_told_by_scheme_with_an_interval_from_six_seeds_on(c
     assert five["low"] != five["low"]
     assert six["low"] <= six["error, %"] <= six["high"]
     (page,) = tmp_path.glob("outputs/*/report.html")
-    assert "Cross-validation, at the end" in page.read_text()
+    assert "Cross-validation after the last iteration" in page.read_text()
 
 
 @pytest.mark.usefixtures("with_store")

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from normbench.normalizers.rotation import POINT_DTYPES, Scheme
 
@@ -32,7 +32,6 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
 
     def transform(self, X: Any) -> NDArray[Any]:
         """Return points X (P, N) normalized, in their type; the statistics are in float64."""
-        check_is_fitted(self)
         X = validate_data(self, X, dtype=POINT_DTYPES, reset=False)
         mean = X.mean(axis=1, keepdims=True, dtype=np.float64)
         centred = X - mean
@@ -43,5 +42,7 @@ class Contrast(OneToOneFeatureMixin, Scheme):  # type: ignore[misc]
         z[constant] = 0.0
         return np.asarray(z.astype(X.dtype, copy=False))
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags

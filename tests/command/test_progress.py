@@ -134,6 +134,7 @@ def test_a_bar_begins_where_a_job_goes_on(monkeypatch):
     screen = io.StringIO()
     screen.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", "100")
     progress = Progress("job")
     progress.begin(1000, lambda: "5 GB read at 1 GB/s")
     progress(400)

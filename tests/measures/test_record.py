@@ -191,7 +191,7 @@ def test_the_shown_step_stands_for_its_scheme(two_classes):
     assert "step_chosen" not in best.findings.tags
     assert shown.findings.tags["step_chosen"] == "true"
     assert "The best step size is 1 (" in best.findings.tags["explanation"]
-    assert "The step shown, by choice, is 0.1, " in shown.findings.tags["explanation"]
+    assert "The step size shown, by choice, is 0.1 " in shown.findings.tags["explanation"]
 
 
 def test_a_shown_step_that_diverged_gives_way_to_the_best(two_classes):

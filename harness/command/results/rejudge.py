@@ -44,10 +44,10 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
     """
     if (store_state := state.of(old)).phase is state.Phase.RUNNING:
         raise ResultsError(
-            f"sweep {clean.line(old.sweep_id)}: {store_state.predicate}; wait for it"
+            f"comparison {clean.line(old.sweep_id)}: {store_state.predicate}; wait for it"
         )
     if old.of_role(names.SWEEP).empty:
-        raise ResultsError(f"sweep {clean.line(old.sweep_id)}: its own run was deleted")
+        raise ResultsError(f"comparison {clean.line(old.sweep_id)}: its own run was deleted")
     work = _Rejudgement(Writer(Store.at(store, None, Path.cwd())), old, rules)
     folder = folder or (Path("outputs") / work.sweep_id).absolute()
     with leftovers.hold(folder):

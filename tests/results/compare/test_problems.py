@@ -189,7 +189,7 @@ def test_equal_results_are_one_and_the_seed_that_made_them_is_named():
     sweep = runs(*jobs)
     assert len(reached.reached([sweep])) == 2
     (said,) = problems.idle_seeds([sweep])
-    assert said.startswith("seed changes nothing here: its 6 values give equal results")
+    assert said.startswith("seed has no effect here: its 6 values give equal results")
     assert "dataset.split_seed" in said
     (said,) = problems.idle_seeds([runs(*jobs[:-2])])  # of another scheme, fewer
     assert "its 6 values" in said
@@ -210,7 +210,7 @@ def test_only_the_seed_that_changes_nothing_is_named_where_several_are_varied():
         for seed in "012"
     ]
     (said,) = problems.idle_seeds([runs(*jobs)])
-    assert said.startswith("seed changes nothing here: its 3 values give equal results")
+    assert said.startswith("seed has no effect here: its 3 values give equal results")
 
 
 def test_a_setting_that_some_jobs_have_alone_makes_a_problem():
@@ -233,7 +233,7 @@ def test_a_seed_whose_values_share_one_run_is_named():
     command = "normbench -m seed=0,1,2 dataset.test_fraction=0.25 'step_sizes=[0.1,1]'"
     sweep.runs.loc[told, names.COMMAND.column] = command
     (said,) = problems.idle_seeds([sweep])
-    assert said.startswith("seed changes nothing here: its 3 values give equal results")
+    assert said.startswith("seed has no effect here: its 3 values give equal results")
 
 
 def test_a_seed_that_changes_something_is_not_named():

@@ -269,5 +269,6 @@ def test_a_report_shows_the_strip(store):
     assert "film of pca_sphere" in page
     reel = Reel(store.sweep.arrays(store.sweep.of_role("scheme"), "film")["pca_sphere"])
     (_, first, before), (_, _, after) = reel.counters(0), reel.counters(36)
-    told = f"to pca_sphere, the condition number goes from {first} to 1, and the iterations to 1 "
-    assert f"{told}percent at step 1/L from {escape(before)} to {after}." in page
+    told = f"to pca_sphere, the condition number of the cost goes from {first} to 1, and the "
+    told += "iterations until 1 percent of the excess cost is left, at step size 1/L, from "
+    assert f"{told}{escape(before)} to {after}." in page
