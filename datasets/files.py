@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from normbench.datasets import archives, columns, conversion, text
+from normbench.datasets import archives, columns, conversion, parquet_table, text
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.entries import extract_targets
 from normbench.datasets.header import abbreviate, compare_first_row
 from normbench.datasets.labels import label_dataset
 from normbench.datasets.on_disk import row_groups
-from normbench.datasets.on_disk.files_on_disk import damage_refused, find_file
+from normbench.datasets.on_disk.files_on_disk import damage_refused, find_file, memory_refused
 from normbench.datasets.values import (
-    FLOAT64_BYTES,
     UserError,
     check_choice,
     format_value,
-    refuse_larger,
     spell_setting,
 )
 
@@ -130,8 +128,9 @@ def parquet(
         if row_groups.needs_blocks(file, in_blocks):
             _refuse_options(path, options)
             return row_groups.load_row_groups(file, target, drop, task, in_blocks)
-        table = _read_parquet(file)
-    return table_dataset(file.stem, table, target, task, options, source=str(file))
+        table = parquet_table.read_table(file, target, drop)
+    with memory_refused(f"dataset.path={path}"):
+        return table_dataset(file.stem, table, target, task, options, source=str(file))
 
 
 def _refuse_options(path: str | None, options: Options) -> None:
@@ -269,18 +268,6 @@ def _drop_gaps(
         "left out"
     )
     return table[has_no_gap].reset_index(drop=True), (note,)
-
-
-def _read_parquet(file: Path) -> "pd.DataFrame":
-    """Return a Parquet file as a frame, once its size is known."""
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(file) as opened:
-        rows, columns = opened.metadata.num_rows, opened.metadata.num_columns
-        text.refuse_columns(file, columns)
-        remedy = "leave dataset.in_blocks out, and it is read by row groups"
-        refuse_larger(f"dataset.path={file}", FLOAT64_BYTES * rows * columns, remedy)
-        return opened.read().to_pandas()
 
 
 def _read_csv(

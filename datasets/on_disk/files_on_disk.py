@@ -80,13 +80,26 @@ def first_line(error: BaseException) -> str:
 
 
 @contextmanager
+def memory_refused(setting: str) -> Iterator[None]:
+    """Raise `UserError` where memory ends while data are read or converted."""
+    try:
+        yield
+    except MemoryError as error:
+        raise UserError(
+            f"{setting}: takes more memory than there is ({first_line(error)}); leave out columns "
+            "that are not needed, or keep fewer points"
+        ) from error
+
+
+@contextmanager
 def damage_refused(setting: str, rule: str, remedy: str) -> Iterator[None]:
     """Raise `UserError` for whatever a damaged file leads a library to raise.
 
     The error says the setting, the rule that the file breaks, the library's reason and the remedy.
     """
     try:
-        yield
+        with memory_refused(setting):
+            yield
     except UserError:
         raise
     except Exception as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.datasets import columns
+from normbench.datasets import columns, parquet_table
 from normbench.datasets.dataset import Dataset
 from normbench.datasets.entries import extract_targets
 from normbench.datasets.labels import label_dataset
@@ -126,14 +126,11 @@ class RowGroups(FilePoints):
 
     def _refuse_columns(self, schema: Any) -> None:
         """Raise `UserError` for columns that are not numeric."""
-        from pyarrow import types
-
-        numbers = (types.is_integer, types.is_floating, types.is_boolean)
         name_counts, problems = Counter(schema.names), []
         for name in self.features:
             if name_counts[name] != 1:
                 problems.append(f"{name!r} is there {name_counts[name]} times")
-            elif not any(is_type(schema.field(name).type) for is_type in numbers):
+            elif not parquet_table.is_number(schema.field(name).type):
                 problems.append(f"{name!r} is of {schema.field(name).type}")
         if problems:
             listed = ", ".join(problems[: columns.MAX_LISTED_COLUMNS]) + (
@@ -181,7 +178,7 @@ def load_row_groups(
     """Return the points of a Parquet file, read by row groups, with its target in memory."""
     import pyarrow.parquet as pq
 
-    names = [str(name) for name in pq.read_schema(file).empty_table().to_pandas().columns]
+    names = parquet_table.find_column_names(pq.read_schema(file))
     feature_positions, target_position = columns.find_roles(names, target, drop)
     features = [names[position] for position in feature_positions]
     points = RowGroups(f"dataset.path={file}", file, tuple(features))
@@ -214,6 +211,9 @@ def _read_target(points: RowGroups, name: str) -> Array:
     refuse_larger(
         f"dataset.target={name}", FLOAT64_BYTES * len(points), "leave it out, or keep fewer points"
     )
+    field = points.opened.file.schema_arrow.field(name)
+    parquet_table.refuse_nested(f"dataset.target={name}", field, parquet_table.TARGET_REMEDY)
+    parquet_table.refuse_large_words(points.setting, points.path, [field])
     column = points.opened.file.read([name]).column(name)
     if types.is_string(column.type) or types.is_large_string(column.type):
         column = column.dictionary_encode()

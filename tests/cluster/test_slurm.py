@@ -128,6 +128,33 @@ def test_a_sweep_loses_a_task_and_a_node_and_the_same_command_finishes_it(
     cluster.begin("node1")
 
 
+def test_a_requeued_task_takes_over_what_it_recorded_and_finishes(cluster, start, tmp_path, told):
+    sweep = ("dataset.test_fraction=0.25", "dataset.split_seed=range(0,5)", "iterations=20000")
+    sweep += (*QUICK[1:], *SLURM, "normalizer=standard", "hydra.launcher.jobs_per_task=5")
+    command = start(tmp_path, *sweep)
+    cluster.wait("a recorded job", lambda: bench.recorded(tmp_path))
+    tasks = f"{SQUEUE} --name=normbench --format=%i_%T"
+    task = cluster.says(f"{tasks} --states=RUNNING").split()[-1].removesuffix("_RUNNING")
+    for change in (f"update JobId={task} Requeue=1", f"requeue {task}"):
+        cluster.says(f"scontrol {change}")
+    cluster.wait("a requeued task", lambda: f"{task}_PENDING" in cluster.says(tasks))
+    requeued = len(bench.recorded(tmp_path)) + bench.kept(tmp_path)
+    cluster.says(f"scontrol update JobId={task} StartTime=now")  # Slurm waits two minutes
+    ended = bench.end(command, 400)
+    log = next(tmp_path.rglob(f"{task}_0_log.out")).read_text()
+    told(f"$ normbench {shlex.join(sweep)}", f"(meanwhile: scontrol requeue {task})", ended.out)
+    told(ended.err, f"exit code {ended.code}", "", log)
+    assert ended.code == 0, ended.err
+    assert "DUE TO JOB REQUEUE" in log
+    assert log.count(": reused") == requeued
+    assert 1 <= requeued < 5
+    assert len(bench.recorded(tmp_path)) == len(set(bench.recorded(tmp_path))) == 5
+    assert bench.ask(tmp_path, "select * from runs where status = 'RUNNING'") == []
+    again = bench.end(start(tmp_path, *sweep), 400)
+    assert again.code == 0, again.err
+    assert "reused 5 of 5" in again.out
+
+
 def test_a_stopped_command_leaves_nothing_in_the_queue(cluster, start, tmp_path):
     words = (*QUICK, *SLURM, "hydra.launcher.array_parallelism=1", "hydra.launcher.jobs_per_task=2")
     first = start(tmp_path, *words, "start=normal", "seed=0,1")
