@@ -25,7 +25,8 @@ def rows(text):
     """Return the scheme of each line of a printed table."""
     lines = text.splitlines()
     first = next(n for n, line in enumerate(lines) if line.startswith("scheme"))
-    return [line.split()[0] for line in lines[first + 1 : lines.index("", first)]]
+    last = next(n for n, line in enumerate(lines) if line.startswith("excess cost: "))
+    return [line.split()[0] for line in lines[first + 1 : last]]
 
 
 def sweeps(folder):
