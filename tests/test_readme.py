@@ -72,6 +72,15 @@ def test_the_version_to_cite_is_the_version():
 
 
 @pytest.mark.slow
+def test_the_readme_shows_what_the_first_command_prints(command):
+    (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    done = command("figures=[]")
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()
+    assert [line for line in shown.splitlines() if line not in printed] == []
+
+
+@pytest.mark.slow
 def test_every_command_of_the_readme_and_the_pages_works(command, tmp_path):
     (tmp_path / "my.csv").write_text(re.sub(r"^[^,]*,", "", TABLE, flags=re.MULTILINE))
     (tmp_path / "mine.py").write_text(next(text for text in SNIPPETS if "class Halve" in text))
