@@ -88,7 +88,7 @@ def test_the_comparison_its_results_and_its_fingerprints(run, tmp_path):
     assert "pca_sphere" in report.read_text()
     assert "reused 3 of 3" in run("normbench", *SMALL, folder=user)
     assert "breast_cancer-softmax" in run("normbench", "results", "list", folder=user)
-    assert ".png" in run("normbench", "results", folder=user)
+    assert "figures (png, svg)" in " ".join(run("normbench", "results", folder=user).split())
 
 
 @pytest.mark.slow
