@@ -1,4 +1,4 @@
-"""A figure that shows itself in a notebook: matplotlib's own does so with pyplot alone."""
+"""A figure that displays itself in a notebook; matplotlib's own figures need pyplot for that."""
 
 from io import BytesIO
 
@@ -9,6 +9,6 @@ class Figure(figure.Figure):
     """A matplotlib figure without global state."""
 
     def _repr_png_(self) -> bytes:
-        drawn = BytesIO()
-        self.savefig(drawn, format="png")
-        return drawn.getvalue()
+        image_buffer = BytesIO()
+        self.savefig(image_buffer, format="png")
+        return image_buffer.getvalue()

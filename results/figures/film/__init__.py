@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normbench.results.figures.base import material, style
-from normbench.results.figures.base.material import Arrays
+from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.film import playing
 from normbench.results.figures.film.frames import draw_cost, draw_points, legend, note
@@ -18,16 +18,18 @@ from normbench.results.store.runs import Sweep
 NARROWEST = 1.5  # inches of a panel: of narrower ones key frames stand below one another
 
 
-def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
+def draw(
+    arrays: ArraysByLabel, schemes: pd.DataFrame, title: str, *, shape: Shape = SCREEN
+) -> Figure:
     """Return the strip: a column a key frame, the points above, the contours of the cost below.
 
     arrays: by label, what `record=[film]` keeps. schemes: one row a scheme (`label`,
     `normalizer`), in order. The film is that of the last of them.
     """
     label, reel, look = last(arrays, schemes)
-    with style.drawn(shape):
+    with style.figure_style(shape):
         figure, pairs = _panels(len(reel.keys), shape, f"{title}, film of {label}")
-        for frame, word, (upper, lower) in zip(reel.keys, reel.parts["words"], pairs):
+        for frame, word, (upper, lower) in zip(reel.keys, reel.arrays["words"], pairs):
             draw_points(upper, reel, frame, shape)
             draw_cost(lower, reel, frame, shape)
             style.name_panel(upper, str(word), look)
@@ -35,14 +37,14 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
             told = f"L {lipschitz}\ncondition number {condition}\niterations to 1%: {made}"
             lower.set_title(told, fontsize="small")
         told = "; ".join(legend(reel))
-        style.note(figure, shape, style.plain(f"{told}\n{note(reel)}"))
+        style.add_note(figure, shape, style.escape_dollars(f"{told}\n{note(reel)}"))
     return figure
 
 
-def last(arrays: Arrays, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
+def last(arrays: ArraysByLabel, schemes: pd.DataFrame) -> tuple[str, Reel, style.Look]:
     """Return the label, the film and the look of the last scheme that has a film."""
     scheme = material.with_arrays(schemes, arrays)[-1]
-    return scheme.label, Reel(scheme.parts), scheme.look
+    return scheme.label, Reel(scheme.arrays), scheme.look
 
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
@@ -66,7 +68,7 @@ def moving(
     """
     rows = material.schemes(sweep, experiment)
     label, reel, _ = last(sweep.arrays(rows, "film"), rows)
-    words, found = f"{material.of_first(experiment, rows)}, film of {label}", []
+    words, found = f"{material.title_of_first_repeat(experiment, rows)}, film of {label}", []
     if "png" in kinds:
         found.append(playing.gif(reel, words, stem.with_name(f"{stem.name}.gif"), facts))
     if "svg" in kinds:
@@ -74,4 +76,4 @@ def moving(
     return found
 
 
-make = material.of_arrays("film", draw)
+make = material.maker_from_arrays("film", draw)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from normbench.results.figures.base import followed, output, style
 from normbench.results.figures.base.style import Shape
-from normbench.results.figures.contours import LEVELS
+from normbench.results.figures.contours import LEVEL_COUNT
 from normbench.results.figures.film import frames
 from normbench.results.figures.film.reel import Reel, View
 from normbench.results.safe import clean
@@ -33,7 +33,7 @@ def gif(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
     from PIL import Image
 
     pictures = []
-    with style.drawn(SHAPE):
+    with style.figure_style(SHAPE):
         figure = Figure(figsize=(SHAPE.width, HEIGHT), dpi=SHAPE.dpi)
         stage = _Stage(figure, reel, title)
         canvas: Any = FigureCanvasAgg(figure)
@@ -49,7 +49,7 @@ def gif(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
         append_images=pictures[1:],
         duration=[*rests[:-1], LAST],
         loop=0,
-        comment=output.about(facts).encode(),
+        comment=output.describe_provenance(facts).encode(),
     )
     return file
 
@@ -63,7 +63,7 @@ def _palette() -> Any:
     from PIL import Image
 
     dots = matplotlib.colormaps[frames.DOTS](np.linspace(0, 1, 12))[:, :3]
-    full = [matplotlib.colors.to_rgb(one) for one in (*style.CLASSES[:2], "0.6")]
+    full = [matplotlib.colors.to_rgb(one) for one in (*style.CLASS_COLORS[:2], "0.6")]
     shades = [(one * share + 1 - share) for one in np.array(full) for share in (1, 0.8, 0.5, 0.25)]
     darker = [one * share for one in np.array(full) for share in (0.75, 0.5, 0.25)]
     paths = [one * share + 1 - share for one in dots for share in (1, 0.7, 0.4)]
@@ -82,15 +82,17 @@ class _Stage:
         size, font = (SHAPE.width, HEIGHT), SHAPE.font
         boxes = [(x / size[0], y / size[1], SIDE / size[0], SIDE / size[1]) for x, y in PLACES]
         self.upper, self.lower = (figure.add_axes(box) for box in boxes)
-        words = style.broken(title, SHAPE.width, 1.1 * font)
-        figure.suptitle(style.plain(words), fontsize=1.1 * font, y=0.985)
+        words = style.wrap_text(title, SHAPE.width, 1.1 * font)
+        figure.suptitle(style.escape_dollars(words), fontsize=1.1 * font, y=0.985)
         left, line = 4.35 / size[0], 1.5 * font / 72 / HEIGHT
         self.words = [
-            figure.text(left, 0.9 - number * line, style.plain(str(word)))
-            for number, word in enumerate(reel.parts["words"])
+            figure.text(left, 0.9 - number * line, style.escape_dollars(str(word)))
+            for number, word in enumerate(reel.arrays["words"])
         ]
         told = "\n".join(frames.legend(reel))
-        figure.text(left, 0.53, style.plain(told), va="bottom", color="0.35", fontsize="small")
+        figure.text(
+            left, 0.53, style.escape_dollars(told), va="bottom", color="0.35", fontsize="small"
+        )
         self.counts = []
         for number, what in enumerate(COUNTERS):
             top = 0.42 - number * 2.9 * line
@@ -123,8 +125,8 @@ def svg(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     told = template.render(
         title=clean.shown(title),
-        about=clean.shown(output.about(facts)),
-        words=[str(word) for word in reel.parts["words"]],
+        about=clean.shown(output.describe_provenance(facts)),
+        words=[str(word) for word in reel.arrays["words"]],
         keys=reel.keys,
         last=len(reel) - 1,
         counters=COUNTERS,
@@ -132,7 +134,7 @@ def svg(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
         note=[
             part
             for line in frames.note(reel).split("\n")
-            for part in style.broken(line, *NOTE).split("\n")
+            for part in style.wrap_text(line, *NOTE).split("\n")
         ],
         data=_data(reel),
     )
@@ -142,7 +144,7 @@ def svg(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
 
 def _data(reel: Reel) -> str:
     """Return what the script draws, as JSON that may stand in XML."""
-    parts = reel.parts
+    parts = reel.arrays
     looks = style.class_looks(len(parts["class_names"])) or [("#999999", "o")]
     target = parts["target"] if len(parts["class_names"]) else np.zeros(len(parts["points"]))
     colors = matplotlib.colormaps[frames.DOTS](frames.progress(reel))
@@ -151,10 +153,10 @@ def _data(reel: Reel) -> str:
             "points": _short(parts["points"] - parts["centre"]),
             "target": np.asarray(target).astype(int).tolist(),
             "colors": [color for color, _ in looks],
-            "marked": list(zip(reel.marked, followed.LETTERS)),
+            "marked": list(zip(reel.marked, followed.LANDMARK_LETTERS)),
             "dots": [matplotlib.colors.to_hex(color) for color in colors],
             "contours": [[_short(line) for line in level] for level in reel.contours],
-            "start": LEVELS - 1,
+            "start": LEVEL_COUNT - 1,
             "frames": [_moving(reel, frame) for frame in range(len(reel))],
         }
     )
@@ -162,7 +164,7 @@ def _data(reel: Reel) -> str:
 
 def _moving(reel: Reel, frame: int) -> dict[str, Any]:
     """Return what differs from frame to frame."""
-    parts = reel.parts
+    parts = reel.arrays
     return {
         "key": reel.key_of(frame),
         "names": reel.names(frame),

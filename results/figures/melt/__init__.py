@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from normbench import names
 from normbench.results.compare import problems
 from normbench.results.figures.base import material, style
-from normbench.results.figures.base.material import Arrays
+from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.base.style import SCREEN, Shape
 from normbench.results.figures.melt.layers import Layers, of_parts
 from normbench.results.figures.melt.page import Page, room
@@ -59,7 +59,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     steps = material.steps(sweep, experiment)
     if not melts(arrays, rows, steps):
         return None
-    title = f"{material.of_first(experiment, rows)}, {problems.budget(rows)}"
+    title = f"{material.title_of_first_repeat(experiment, rows)}, {problems.budget(rows)}"
     starts = max(parts[names.TRAIN_COST.key].shape[1] for parts in arrays.values())
     title += f", the first of {starts} starts" if starts > 1 else ""
     return draw(arrays, rows, steps, title, shape=options.shape)
@@ -71,7 +71,7 @@ def why_not(sweep: Sweep, experiment: str) -> list[str]:
 
 
 def draw(
-    arrays: Arrays,
+    arrays: ArraysByLabel,
     schemes: pd.DataFrame,
     steps: pd.DataFrame,
     title: str,
@@ -86,7 +86,7 @@ def draw(
     rows, rest = chosen(merged(every), room(shape))
     best = which_step(schemes)
     below = notes(rows, rest, reasons(schemes, [melt.label for melt in every]))
-    with style.drawn(shape):
+    with style.figure_style(shape):
         page = Page(shape, f"{title}, each at its {best} step", rows, best, below)
         limits = _limits(rows)
         for number, melt in enumerate(rows):

@@ -70,7 +70,7 @@ class Page:
         y -= deep["tops"]
         self.places = []
         for melt, text, title_height in zip(rows, lines, titles):
-            self._write(self.left, y, style.plain(melt.label), 1.2, weight="bold")
+            self._write(self.left, y, style.escape_dollars(melt.label), 1.2, weight="bold")
             self._write(self.left, y - 1.5 * self.line, text, 0.9, color="0.2")
             y -= title_height + self.high
             self.places.append(y)
@@ -82,7 +82,9 @@ class Page:
 
     def _wrapped(self, text: str, width: float, size: float) -> str:
         """Return a text on lines that fit a width in inches; size: of the font, over the page's."""
-        return style.plain(fill(text, max(12, int(width * 72 / (0.52 * size * self.font)))))
+        return style.escape_dollars(
+            fill(text, max(12, int(width * 72 / (0.52 * size * self.font))))
+        )
 
     def _height(self, text: str, size: float) -> float:
         return (text.count("\n") + 1) * size * self.line
@@ -138,11 +140,11 @@ class Page:
         for why, what in self.axes:
             low, high = why.get_xlim()
             most = int(self.wide[0] / (4.2 * self.line))  # numbers side by side
-            places = ticks.log_places(10**low, 10**high, most)
+            places = ticks.log_tick_values(10**low, 10**high, most)
             why.set_xticks(np.log10(places), [ticks.power_text(size) for size in places])
             why.set_yticks([0, 0.5, 1], ["0", "50 %", "100 %"])
             what.set_yticks([])
-            ticks.even_ticks(what.xaxis, 4 if self.wide[1] > 12 * self.line else 2)
+            ticks.set_even_ticks(what.xaxis, 4 if self.wide[1] > 12 * self.line else 2)
         why, what = self.axes[-1]
         why.set_xlabel("step size", labelpad=1)
         what.set_xlabel("iteration", labelpad=1)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.figures.base import ticks
-from normbench.results.figures.base.material import Arrays
+from normbench.results.figures.base.material import ArraysByLabel
 from normbench.results.figures.melt.layers import THIN, Layers, of_parts
-from normbench.results.figures.windows import GUESSED
+from normbench.results.figures.windows import LOWEST_COST_NOTE
 from normbench.results.store.rows import as_rows, number_in
 
 MOST = 6  # schemes in a picture
@@ -40,7 +40,7 @@ class Melt(NamedTuple):
         return self.layers.excess[run]
 
 
-def melts(arrays: Arrays, schemes: pd.DataFrame, steps: pd.DataFrame) -> list[Melt]:
+def melts(arrays: ArraysByLabel, schemes: pd.DataFrame, steps: pd.DataFrame) -> list[Melt]:
     """Return the schemes that can be drawn, in the order of their rows."""
     every = []
     for row in as_rows(schemes):
@@ -121,7 +121,7 @@ def percent(share: float) -> str:
     if share < TIED:
         return "0 %"
     if share >= 100:
-        return f"{ticks.short(100 * float(f'{share:.2g}'))} %"
+        return f"{ticks.short_text(100 * float(f'{share:.2g}'))} %"
     if share < 1e-4:
         return "<0.01 %"
     digits = f"{100 * share:.2g}" if share < 0.1 else f"{100 * share:.0f}"
@@ -130,7 +130,7 @@ def percent(share: float) -> str:
 
 def _short(value: float) -> str:
     """Return a step size of two digits: 6·10⁻⁷, 10⁻⁵, 0.075."""
-    return ticks.short(float(f"{value:.2g}")).removeprefix("1·")
+    return ticks.short_text(float(f"{value:.2g}")).removeprefix("1·")
 
 
 def sentence(melt: Melt, best: str) -> str:
@@ -180,7 +180,7 @@ def notes(rows: Sequence[Melt], rest: Sequence[Melt], lacking: Mapping[str, str]
     notes = [caption]
     guessed = [m.label for m in rows if m.row.get(names.MINIMUM_REACHED.column) == "false"]
     if guessed:
-        notes.append(f"{', '.join(guessed)}: {GUESSED}.")
+        notes.append(f"{', '.join(guessed)}: {LOWEST_COST_NOTE}.")
     if rest:
         others = ", ".join(f"{melt.label} {percent(melt.edge[-1])}" for melt in rest)
         notes.append(f"Not drawn, with the excess cost left: {others}.")
