@@ -31,7 +31,7 @@ TOO_SMALL, TOO_LARGE = (
     "too large: ends above the start",
 )
 CELL_MARKS = {
-    **{word: (marker, "white") for word, (_, marker) in VERDICT_LOOKS.items()},
+    **{verdict: (marker, "white") for verdict, (_, marker) in VERDICT_LOOKS.items()},
     TOO_SMALL: (">", "white"),
     TOO_LARGE: ("<", style.ALARM_RED),
     "best": ("*", "white"),
@@ -46,7 +46,7 @@ EXCESS_BANDS = (
     (np.inf, "more than at the start", "#ffffff"),
 )
 UNKNOWN_BAND = ("excess not known", "#c2c2c2")
-CELL_COLORS = {words: color for _, words, color in EXCESS_BANDS} | dict([UNKNOWN_BAND])
+CELL_COLORS = {label: color for _, label, color in EXCESS_BANDS} | dict([UNKNOWN_BAND])
 CELL_COLORS |= {names.BY_ROUNDING: "#ffffff", names.DIVERGED: style.ALARM_RED}
 CELL_COLORS |= {names.FAILED: VERDICT_LOOKS[names.FAILED][0]}
 Row = dict[Any, Any]

@@ -68,11 +68,11 @@ def test_the_strip_is_of_the_last_scheme_a_column_a_key_frame(found, reel):
 
 
 def test_the_same_points_have_the_same_letters_in_every_panel_and_other_figures(found, reel):
-    assert reel.marked == followed.choose(reel.points(0))
+    assert reel.landmark_indices == followed.choose(reel.points(0))
     for axis, frame in zip(found.figure("film").axes[:4], reel.keys):
         assert [text.get_text() for text in axis.texts] == ["A", "B", "C", "D"]
         places = np.array([text.get_position() for text in axis.texts])
-        assert places == pytest.approx(reel.points(frame)[reel.marked])
+        assert places == pytest.approx(reel.points(frame)[reel.landmark_indices])
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -148,7 +148,7 @@ def test_a_gif_has_a_picture_a_frame_and_rests_on_key_frames(files, reel):
 
 
 def test_a_frame_of_the_gif_leaves_nothing_in_the_next_one(reel):
-    stage = playing._Stage(Figure(), reel, "made")
+    stage = playing._GifStage(Figure(), reel, "made")
     drawn = []
     for frame in (0, 7):
         stage.show(frame)
