@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import landmarks, style
 from normbench.results.figures.base.labels import spread_beside
 from normbench.results.figures.base.material import (
     ArraysByLabel,
@@ -43,16 +43,16 @@ def draw(
         figure, axes = style.panels(
             len(drawn_schemes), shape, title, PANEL_RATIO, columns=min(2, shape.columns)
         )
-        landmark_indices = followed.choose_for_panels(
+        landmark_indices = landmarks.choose_for_panels(
             drawn_schemes, first_arrays["points"] * first_arrays["shares"] ** 0.5
         )
         for axis, scheme in zip(axes, drawn_schemes):
             _draw_panel(axis, scheme.arrays, landmark_indices, shape)
-            followed.mark_points(axis, scheme.arrays["points"], landmark_indices, shape)
+            landmarks.mark_points(axis, scheme.arrays["points"], landmark_indices, shape)
             style.name_panel(axis, scheme.label, scheme.look)
         style.add_legend(figure, shape, style.class_handles(first_arrays["class_names"]))
         if landmark_indices:
-            style.add_note(figure, shape, followed.describe(landmark_indices))
+            style.add_note(figure, shape, landmarks.describe(landmark_indices))
     return figure
 
 

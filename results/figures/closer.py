@@ -25,4 +25,4 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     runs = rows[rows["normalizer"].isin(normalizers)]
     first = max(options.first, 1)
     title = f"{material.title(experiment, rows)}, from iteration {first}"
-    return histories.of_runs(sweep, experiment, runs, title, replace(options, first=first))
+    return histories.draw_runs(sweep, experiment, runs, title, replace(options, first=first))

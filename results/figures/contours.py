@@ -15,7 +15,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from normbench import names
-from normbench.results.figures.base import followed, style, ticks
+from normbench.results.figures.base import landmarks, style, ticks
 from normbench.results.figures.base.material import (
     ArraysByLabel,
     DrawnScheme,
@@ -61,17 +61,19 @@ def draw(
             step_label = f", step {float(scheme_arrays['step_size']):g}"
             style.name_panel(axis, label + step_label + _slice_text(scheme_arrays), look)
         landmark_indices = (
-            followed.choose_for_panels(drawn_schemes, all_arrays[0]["points"]) if has_points else []
+            landmarks.choose_for_panels(drawn_schemes, all_arrays[0]["points"])
+            if has_points
+            else []
         )
         for axis, (label, _, scheme_arrays, look) in zip(point_axes, drawn_schemes):
             _draw_points(axis, scheme_arrays, shape)
-            followed.mark_points(axis, scheme_arrays["points"], landmark_indices, shape)
+            landmarks.mark_points(axis, scheme_arrays["points"], landmark_indices, shape)
             style.name_panel(axis, label, look)
         color_bar = figure.colorbar(
             iteration_dots, ax=[*point_axes, *axes], location="bottom", shrink=0.5, aspect=40
         )
         color_bar.set_label("iteration")
-        landmark_note = f"\n{followed.describe(landmark_indices)}" if landmark_indices else ""
+        landmark_note = f"\n{landmarks.describe(landmark_indices)}" if landmark_indices else ""
         style.add_note(figure, shape, _notes(drawn_schemes) + landmark_note)
     return figure
 
@@ -230,14 +232,14 @@ class Bowl(NamedTuple):
     """
 
     least: float
-    middle: Any
+    minimizer: Any
     axes: Any
 
     def ellipse(self, level: float) -> Any:
         """Return the vertices (n, 2) of a contour; the last vertex is the first one."""
         angles = np.linspace(0, 2 * np.pi, ELLIPSE_POINTS)
         circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        return self.middle + np.sqrt(level - self.least) * circle @ self.axes.T
+        return self.minimizer + np.sqrt(level - self.least) * circle @ self.axes.T
 
 
 def fit_bowl(scheme_arrays: SchemeArrays) -> Bowl | None:

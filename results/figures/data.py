@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Ellipse
 
 from normbench import names
-from normbench.results.figures.base import followed, style, ticks
+from normbench.results.figures.base import landmarks, style, ticks
 from normbench.results.figures.base.material import (
     ArraysByLabel,
     SchemeArrays,
@@ -53,12 +53,12 @@ def draw(
         figure, axes = style.panels(
             len(drawn_schemes), shape, title, 1.0 if len(drawn_schemes) > 1 else 0.55, columns
         )
-        landmark_indices = followed.choose_for_panels(drawn_schemes, first_arrays["points"])
+        landmark_indices = landmarks.choose_for_panels(drawn_schemes, first_arrays["points"])
         for axis, (label, row, scheme_arrays, look) in zip(axes, drawn_schemes):
             aligned_arrays = _align_signs(first_arrays, scheme_arrays)
             is_scaled = row.get(names.SCALES.column) == "true"
             target_dots = _draw_points(axis, aligned_arrays, shape, ", scaled" if is_scaled else "")
-            followed.mark_points(axis, aligned_arrays["points"], landmark_indices, shape)
+            landmarks.mark_points(axis, aligned_arrays["points"], landmark_indices, shape)
             style.name_panel(axis, label + _condition_text(row), look)
         if target_dots is not None:
             figure.colorbar(target_dots, ax=axes, shrink=0.8, pad=0.01).set_label("target")
@@ -68,7 +68,7 @@ def draw(
             "; dashed: unit circle" if any(isinstance(patch, Circle) for patch in patches) else ""
         )
         notes = [LINE_NOTE + circle_note] if len(first_arrays["axes"]) else []
-        notes += [followed.describe(landmark_indices)] if landmark_indices else []
+        notes += [landmarks.describe(landmark_indices)] if landmark_indices else []
         if notes:
             style.add_note(figure, shape, "\n".join(notes))
     return figure
@@ -125,8 +125,8 @@ def _draw_points(axis: Any, scheme_arrays: SchemeArrays, shape: Shape, units: st
         )
     else:
         axis.scatter(*points.T, color="0.4", alpha=0.55, label="_points", **dot_style)
-    for arm in scheme_arrays["axes"]:
-        ends = np.stack([scheme_arrays["mean"] - arm, scheme_arrays["mean"] + arm]).T
+    for half_axis in scheme_arrays["axes"]:
+        ends = np.stack([scheme_arrays["mean"] - half_axis, scheme_arrays["mean"] + half_axis]).T
         axis.plot(*ends, color="white", lw=4, label="_halo", zorder=4)
         axis.plot(*ends, color="black", lw=2, label="_axis", zorder=5)
     if len(scheme_arrays["axes"]):

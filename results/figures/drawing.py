@@ -81,7 +81,7 @@ def _module(name: str) -> Any:
 def write(
     sweep: Sweep,
     folder: Path,
-    wanted: Sequence[str] = BY_DEFAULT,
+    figure_names: Sequence[str] = BY_DEFAULT,
     options: Options = DEFAULT,
     file_formats: Sequence[str] = ("png", "svg"),
 ) -> dict[str, list[Path]]:
@@ -94,7 +94,7 @@ def write(
     Args:
         sweep: the sweep that holds the runs.
         folder: the folder of the files.
-        wanted: names of figures, keys of `NAMES`.
+        figure_names: keys of `NAMES`.
         options: the options of drawing.
         file_formats: names from `style.FILE_FORMATS`. With `png`, animations are written as GIF;
             with `svg`, the film is written as an SVG that plays; `pdf` doubles the time.
@@ -102,10 +102,10 @@ def write(
     Raises:
         ResultsError: The folder cannot be written.
     """
-    written: dict[str, list[Path]] = {}
+    files_by_experiment: dict[str, list[Path]] = {}
     provenance = {"sweep": sweep.sweep_id, "command": sweep.command}
     crowded_experiments = {
-        name for name in sweep.experiments if len(wanted) > 1 and crowded(sweep, name)
+        name for name in sweep.experiments if len(figure_names) > 1 and crowded(sweep, name)
     }
 
     def draw_files(experiment: str, name: str, file_stem: str) -> list[Path]:
@@ -124,14 +124,14 @@ def write(
         first_experiment = sweep.experiments[0]
         sweep_files = [
             draw_files(first_experiment, name, name)
-            for name in wanted
+            for name in figure_names
             if name in SWEEP_FIGURES and not crowded_experiments
         ]
         for experiment in sweep.experiments:
-            files = written.setdefault(
+            files = files_by_experiment.setdefault(
                 experiment, [file for group in sweep_files for file in group]
             )
-            for name in wanted if experiment not in crowded_experiments else ():
+            for name in figure_names if experiment not in crowded_experiments else ():
                 file_stem = (
                     name if len(sweep.experiments) == 1 else f"{name}-{clean.name(experiment)}"
                 )
@@ -140,4 +140,4 @@ def write(
                 )
     except OSError as error:
         raise unwritable(folder, error) from error
-    return written
+    return files_by_experiment

@@ -29,14 +29,14 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     Test costs are left out. Each split has its own least cost. An excess at the level of rounding
     is NaN.
     """
-    source = merging.whole(sweep)
-    all_runs = source.runs.set_index("run_id", drop=False)
+    whole_sweep = merging.whole(sweep)
+    all_runs = whole_sweep.runs.set_index("run_id", drop=False)
     least_costs = all_runs.get(names.MINIMUM.column, pd.Series(np.nan, index=all_runs.index))
     own_least_costs = least_costs.where(least_costs.notna(), all_runs["parent"].map(least_costs))
     run_histories = []
     for row in as_rows(runs):
         member_ids = merging.members_of(sweep, row["run_id"])
-        member_histories = source.histories(all_runs.loc[member_ids], (*HISTORIES, *QUARTILES))
+        member_histories = whole_sweep.histories(all_runs.loc[member_ids], (*HISTORIES, *QUARTILES))
         if len(member_histories):
             member_histories = _subtract_least_cost(
                 member_histories, member_histories["run_id"].map(own_least_costs)
@@ -76,12 +76,12 @@ def with_slopes(sweep: Sweep, schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.D
     """
     arrays = sweep.arrays(schemes, names.KEPT)
     rows_by_label = {row["label"]: row for row in as_rows(schemes)}
-    repeated = runs.get(merging.REPEATS, pd.Series("", index=runs.index)).fillna("") != ""
+    repeat_flags = runs.get(merging.REPEATS, pd.Series("", index=runs.index)).fillna("") != ""
     slopes = [
         float("nan")
         if is_repeated
         else _slope(run, rows_by_label.get(run["label"], {}), arrays.get(run["label"]))
-        for run, is_repeated in zip(as_rows(runs), repeated)
+        for run, is_repeated in zip(as_rows(runs), repeat_flags)
     ]
     return runs.assign(**{SLOPE: slopes})
 
@@ -97,9 +97,9 @@ def _slope(
         and START_CURVATURES in scheme_arrays
     ):
         return _quadratic_slope(scheme_arrays, step_size, int(scheme[names.setting("iterations")]))
-    attained = scheme.get(names.MINIMUM_CASE.column) == names.ATTAINED
+    has_minimum = scheme.get(names.MINIMUM_CASE.column) == names.ATTAINED
     is_shown_step = scheme.get(names.STEP_TAG.column) == run.get(names.STEP_TAG.column)
-    if attained and is_shown_step and len(scheme_arrays.get(BEST_CURVATURES, ())):
+    if has_minimum and is_shown_step and len(scheme_arrays.get(BEST_CURVATURES, ())):
         return float(np.abs(1 - step_size * scheme_arrays[BEST_CURVATURES]).max() ** 2)
     return float("nan")
 

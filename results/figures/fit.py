@@ -34,7 +34,7 @@ def draw(
             curve_ends.append(End(curve_label, float(y[-1]), look))
         axis.set(xlim=(x[0], x[-1]), xlabel="the feature, as it is")
         axis.set_ylabel("target, and what each model predicts")
-        end_labels(axis, curve_ends, shape, 0.5 * shape.width, marked=False)
+        end_labels(axis, curve_ends, shape, 0.5 * shape.width, has_markers=False)
     return figure
 
 

@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from normbench import names
 from normbench.results.compare.merging import repeated_over
-from normbench.results.figures import excess
+from normbench.results.figures import excess, transforms
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.labels import End, end_labels
 from normbench.results.figures.base.style import SCREEN, Look, Shape
@@ -18,16 +18,9 @@ from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-# The metrics of each panel: of the training points, and of the test points.
-PANELS = (names.HISTORIES[0::2], names.HISTORIES[1::2])
-POINT_COUNTS = (
-    "train_points",
-    "test_points",
-)  # columns of the runs: the numbers of training points and test points
 RATE_LABEL = "misclassified points, percent"
 SQUASHING_RATIO = 8.0  # a curve that ends this factor above the median squashes the others
 Panel = tuple[names.Metric, ...]
-EQUALITY_TOLERANCE = 1e-8  # relative: full whitenings have the same costs up to rounding
 STEP_SIZE = names.STEP_SIZE.column
 TAG_TOLERANCE = 1e-5  # relative: step sizes in tables have six digits
 MAX_ADJACENT_CURVES = 6  # with more curves, the panels are stacked
@@ -63,13 +56,15 @@ def draw(
         shape: the format of the figure.
     """
     drawn_histories = histories[histories["iteration"] >= first]
-    in_percent = _shares_an_axis(drawn_histories, runs)
+    in_percent = transforms.shares_an_axis(drawn_histories, runs)
     if in_percent:
-        drawn_histories = _as_rates(drawn_histories, runs)
+        drawn_histories = transforms.to_percent(drawn_histories, runs)
     all_diverged = bool(len(runs)) and bool((runs["verdict"] == names.DIVERGED).all())
     if all_diverged:  # matplotlib draws no axis of 300 decades
-        drawn_histories, scale = _as_decades(drawn_histories), "linear"
-    drawn_panels = [panel for panel in PANELS if _has_metric(drawn_histories, panel[0])]
+        drawn_histories, scale = transforms.to_decades(drawn_histories), "linear"
+    drawn_panels = [
+        panel for panel in transforms.PANELS if transforms.has_metric(drawn_histories, panel[0])
+    ]
     longest_label = max(map(len, runs["label"]), default=0)
     # Long labels beside side-by-side panels leave too little width for curves.
     is_stacked = (
@@ -89,42 +84,22 @@ def draw(
             _draw_panel(axis, drawn_histories, runs, panel, scale, shape, height, all_diverged)
             is_linear = axis.get_xscale() == "linear"
             axis.set_xlabel(panel[0].axis if is_linear else f"{panel[0].axis}, logarithmic")
-            is_count = panel[0] == names.TRAIN_MISCLASSIFICATIONS
-            cost_label = (
-                excess.EXCESS_LABEL
-                if scale == EXCESS_SCALE
-                else DECADES_LABEL
-                if all_diverged
-                else panel[0].words
-            )
-            axis.set_ylabel(
-                RATE_LABEL
-                if is_count and in_percent
-                else panel[0].words
-                if is_count
-                else cost_label
-            )
+            axis.set_ylabel(_vertical_label(panel[0], scale, in_percent, all_diverged))
         notes = _notes(drawn_histories, runs, scale)
         if notes:
             style.add_note(figure, shape, notes)
     return figure
 
 
-def _shares_an_axis(histories: pd.DataFrame, runs: pd.DataFrame) -> bool:
-    """Return whether training and test misclassifications share an axis, with known sizes."""
-    counts_known = all(column in runs and runs[column].notna().all() for column in POINT_COUNTS)
-    return counts_known and _has_metric(histories, names.TEST_MISCLASSIFICATIONS)
-
-
-def _as_rates(histories: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Return histories with misclassified points in percent of the training or test points."""
-    rates = histories.copy()
-    runs_by_id = runs.set_index("run_id")
-    for metric, count_column in zip(PANELS[1], POINT_COUNTS):
-        point_counts = histories["run_id"].map(runs_by_id[count_column].astype(float))
-        for column in {*excess.with_quartiles(metric)} & {*rates}:
-            rates[column] = 100 * rates[column] / point_counts
-    return rates
+def _vertical_label(
+    metric: names.Metric, scale: str | None, in_percent: bool, all_diverged: bool
+) -> str:
+    """Return the label of the vertical axis of a panel."""
+    if metric == names.TRAIN_MISCLASSIFICATIONS:
+        return RATE_LABEL if in_percent else metric.words
+    if scale == EXCESS_SCALE:
+        return excess.EXCESS_LABEL
+    return DECADES_LABEL if all_diverged else metric.words
 
 
 def _draw_panel(
@@ -140,7 +115,7 @@ def _draw_panel(
     by_run = dict(list(histories.groupby("run_id")))
     curve_ends = []
     looks = style.looks(list(runs["normalizer"]))
-    groups = coinciding(histories, runs)
+    groups = transforms.equal_run_labels(histories, runs)
     for run, look in zip(as_rows(runs), looks):
         run_rows = by_run.get(run["run_id"])
         if run_rows is None or run_rows[panel[0].key].isna().all():
@@ -169,18 +144,7 @@ def _draw_panel(
     _set_iteration_ticks(axis, last_iteration)
     _lead_to_labels(axis, last_iteration)
     _set_scale(axis, [curve_end.value for curve_end in curve_ends], panel[0], scale)
-    end_labels(axis, curve_ends, shape, height, marked=False)
-
-
-def _as_decades(histories: pd.DataFrame) -> pd.DataFrame:
-    """Return histories with costs as decimal logarithms of their ratio to the run's first cost."""
-    decades = histories.copy()
-    cost_key = names.TRAIN_COST.key
-    start_costs = histories.groupby("run_id")[cost_key].transform("first")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for column in {names.TEST_COST.key, *excess.with_quartiles(names.TRAIN_COST)} & {*decades}:
-            decades[column] = np.log10(histories[column]) - np.log10(start_costs)
-    return decades.replace(-np.inf, np.nan)
+    end_labels(axis, curve_ends, shape, height, has_markers=False)
 
 
 def _divergence_text(rows: pd.DataFrame, metric: names.Metric, in_decades: bool) -> str:
@@ -257,7 +221,7 @@ def _draw_curve(axis: Any, rows: pd.DataFrame, panel: Panel, look: Look) -> None
     iterations = rows["iteration"]
     train, test = panel
     curve_style = style.unmarked_curve(look)
-    if _has_metric(rows, test):
+    if transforms.has_metric(rows, test):
         test_style = {"ls": (0, (4, 3)), "alpha": 0.55}
         axis.plot(iterations, rows[test.key], label="_test", **curve_style | test_style)
     low, high = (names.quartile(train, quartile).key for quartile in names.QUARTILES)
@@ -305,11 +269,11 @@ def _set_scale(axis: Any, end_values: list[float], metric: names.Metric, scale: 
 def _notes(histories: pd.DataFrame, runs: pd.DataFrame, scale: str | None) -> str:
     """Return the notes that explain dashed lines, bands and slopes."""
     notes = []
-    if _has_metric(histories, names.TEST_COST) or _has_metric(
+    if transforms.has_metric(histories, names.TEST_COST) or transforms.has_metric(
         histories, names.TEST_MISCLASSIFICATIONS
     ):
         notes.append("solid: training points, dashed and pale: test points")
-    if _has_metric(histories, names.quartile(names.TRAIN_COST, names.QUARTILES[0])):
+    if transforms.has_metric(histories, names.quartile(names.TRAIN_COST, names.QUARTILES[0])):
         notes.append(f"curves: medians, bands: quartiles, over {_repeats_text(runs)}")
     if scale == EXCESS_SCALE:
         notes += _excess_notes(runs)
@@ -339,40 +303,14 @@ def _excess_notes(runs: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _has_metric(histories: pd.DataFrame, metric: names.Metric) -> bool:
-    return metric.key in histories and bool(histories[metric.key].notna().any())
-
-
-def coinciding(histories: pd.DataFrame, runs: pd.DataFrame) -> list[list[str]]:
-    """Return groups of labels of runs whose training costs agree to a relative 1e-8."""
-    cost = names.TRAIN_COST.key
-    if cost not in histories:
-        return []
-    by_run = {run_id: rows[cost].to_numpy() for run_id, rows in histories.groupby("run_id")}
-    groups: list[tuple[Any, list[str]]] = []
-    for run in as_rows(runs):
-        costs = by_run.get(run["run_id"])
-        if costs is None:
-            continue
-        for group_costs, labels in groups:
-            if len(group_costs) == len(costs) and np.allclose(
-                group_costs, costs, rtol=EQUALITY_TOLERANCE, atol=0
-            ):
-                labels.append(run["label"])
-                break
-        else:
-            groups.append((costs, [run["label"]]))
-    return [labels for _, labels in groups if len(labels) > 1]
-
-
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None without a descent."""
     runs = _select_runs(sweep, experiment, options.steps)
     figure_title = material.title(experiment, material.schemes(sweep, experiment))
-    return of_runs(sweep, experiment, runs, figure_title, options)
+    return draw_runs(sweep, experiment, runs, figure_title, options)
 
 
-def of_runs(
+def draw_runs(
     sweep: Sweep, experiment: str, runs: pd.DataFrame, title: str, options: material.Options
 ) -> Figure | None:
     """Return the figure of runs of an experiment; with the scale `excess`, it has slopes.
@@ -400,16 +338,18 @@ def _select_runs(sweep: Sweep, experiment: str, step_sizes: tuple[float, ...]) -
     all_steps = material.steps(sweep, experiment)
     if step_sizes:
         recorded_sizes = all_steps[STEP_SIZE].astype(float)
-        missing = [
+        missing_sizes = [
             step_size
             for step_size in step_sizes
             if not (abs(recorded_sizes / step_size - 1) < TAG_TOLERANCE).any()
         ]
-        if missing:
+        if missing_sizes:
             tried_sizes = ", ".join(
                 f"{step_size:g}" for step_size in sorted(set(recorded_sizes.dropna()))
             )
-            raise ResultsError(f"--steps {missing[0]:g}: was not tried; choose of {tried_sizes}")
+            raise ResultsError(
+                f"--steps {missing_sizes[0]:g}: was not tried; choose of {tried_sizes}"
+            )
         return all_steps[
             [
                 any(abs(step_size / chosen_size - 1) < TAG_TOLERANCE for chosen_size in step_sizes)

@@ -81,8 +81,8 @@ def draw(
     panel_width = shape.width / min(2, shape.columns)
     problem_labels = [style.wrap_text(name, 0.36 * panel_width, shape.font) for name, _ in bands]
     line_count = sum(len(problem_rows) + 1 for _, problem_rows in bands)
-    tallest = max(label.count("\n") + 2 for label in problem_labels)
-    line_height = max(0.85, 1.2 * tallest / (len(looks) + 1)) * shape.font / 72  # inches
+    max_label_lines = max(label.count("\n") + 2 for label in problem_labels)
+    line_height = max(0.85, 1.2 * max_label_lines / (len(looks) + 1)) * shape.font / 72  # inches
     height = line_height * line_count + AXIS_TEXT_LINES * shape.font / 72
     with style.figure_style(shape):
         figure, axes = style.panels(2, shape, title, height / panel_width, sharey=True)

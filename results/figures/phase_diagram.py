@@ -90,10 +90,10 @@ def draw(
         axis.set_xlabel("step size")
         _add_legend(figure, drawn_names, schemes, shape)
         if repeats := repeated_over(schemes):
-            rule = (
+            merge_rule = (
                 "the worst verdict, the smallest step up to which all converge, the median of 2/L"
             )
-            style.add_note(figure, shape, f"over {repeats[-1]}: {rule}")
+            style.add_note(figure, shape, f"over {repeats[-1]}: {merge_rule}")
     return figure
 
 

@@ -36,9 +36,9 @@ def draw(table: pd.DataFrame, title: str, *, shape: Shape = SCREEN) -> Figure:
             factors = [1.0, *rows["factor"], right_edge]
             shares = [0.0, *rows["share"], rows["share"].iloc[-1]]
             axis.step(factors, shares, where="post", color=look.color, ls=look.line, label=name)
-            rises = rows[rows["share"].diff().fillna(rows["share"]) > 0]
+            rising_rows = rows[rows["share"].diff().fillna(rows["share"]) > 0]
             marker_style: Any = {"ls": "", "marker": look.marker, "color": look.color, "ms": 4}
-            axis.plot(rises["factor"], rises["share"], label="_marks", **marker_style)
+            axis.plot(rising_rows["factor"], rising_rows["share"], label="_marks", **marker_style)
             curve_ends.append(End(name, float(shares[-1]), look))
         axis.set(xscale="log", xlim=(1, right_edge), ylim=(0, 1.03))
         axis.set(xlabel="within this factor of the best scheme", ylabel="share of the problems")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import landmarks, style
 from normbench.results.figures.base.material import (
     ArraysByLabel,
     SchemeArrays,
@@ -46,10 +46,10 @@ def draw(
             matplotlib.rcParams["axes.titley"] = None  # a fixed title would overlap the box
         height = _height(first_arrays["points"], len(drawn_schemes))
         figure, axes = style.panels(len(drawn_schemes), shape, title, height, **axes_options)
-        landmark_indices = followed.choose_for_panels(drawn_schemes, first_arrays["points"])
+        landmark_indices = landmarks.choose_for_panels(drawn_schemes, first_arrays["points"])
         for axis, (label, _, scheme_arrays, look) in zip(axes, drawn_schemes):
             _draw_panel(axis, scheme_arrays, shape)
-            followed.mark_points(axis, scheme_arrays["back"], landmark_indices, shape)
+            landmarks.mark_points(axis, scheme_arrays["back"], landmark_indices, shape)
             lost_percent = round(100 * float(scheme_arrays["lost"]), 6)
             style.name_panel(axis, f"{label}, {lost_percent:.3g} % of the variance lost", look)
         legend_labels = [style.escape_dollars(str(name)) for name in first_arrays["class_names"]]
@@ -60,7 +60,7 @@ def draw(
         ]
         style.add_legend(figure, shape, handles, legend_labels)
         if landmark_indices:
-            style.add_note(figure, shape, followed.describe(landmark_indices))
+            style.add_note(figure, shape, landmarks.describe(landmark_indices))
     return figure
 
 

@@ -285,9 +285,9 @@ def _name_panels(
             f"for all {direction_count} directions of the start",
         ]
     else:
-        reference = "" if is_exact else "at the start, "
+        reference_text = "" if is_exact else "at the start, "
         title_lines = [f"{step_label} trains {count} of {direction_count} directions"]
-        title_lines += [f"{reference}holding {share:.0%} of the excess cost"]
+        title_lines += [f"{reference_text}holding {share:.0%} of the excess cost"]
     if end_bars is not None:
         title_lines.append(
             f"and trains {end_bars.served(best_step)[0]} of {len(end_bars.low)} at the end"

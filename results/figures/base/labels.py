@@ -22,7 +22,7 @@ class End(NamedTuple):
 
 
 def end_labels(
-    axis: Any, ends: Sequence[End], shape: Shape, height: float, *, marked: bool = True
+    axis: Any, ends: Sequence[End], shape: Shape, height: float, *, has_markers: bool = True
 ) -> None:
     """Write each curve's name to the right of a panel, with its marker and a line to its end.
 
@@ -33,8 +33,8 @@ def end_labels(
         ends: the right ends of the curves.
         shape: the format of the figure.
         height: inches of the panel with its title, labels and ticks.
-        marked: whether the curves have markers; otherwise a sample of the line stands beside each
-            name.
+        has_markers: whether the curves have markers; otherwise a sample of the line stands beside
+            each name.
     """
     if not ends:
         return
@@ -66,7 +66,7 @@ def end_labels(
             arrowprops={**leader_style, "shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)},
         )
         color = end.look.color
-        if marked:
+        if has_markers:
             marker_style = {"marker": end.look.marker, "color": color, "ms": 0.55 * shape.font}
             axis.plot(
                 [1],

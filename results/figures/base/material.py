@@ -117,8 +117,8 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
         rows: the scheme runs of the experiment; a value that differs between them, as between
             splits, is not part of the title.
     """
-    labels = (names.setting("dataset"), names.DATASET.column)
-    dataset = next(filter(None, (shared_value(rows, name) for name in labels)), "")
+    dataset_columns = (names.setting("dataset"), names.DATASET.column)
+    dataset = next(filter(None, (shared_value(rows, name) for name in dataset_columns)), "")
     cost_label = experiment.removeprefix(f"{dataset}-") if dataset else experiment
     dataset_sizes = [shared_value(rows, name) for name in inputs.SIZES]
     train, test, features = (f"{float(size):g}" if size else "" for size in dataset_sizes)
@@ -126,8 +126,8 @@ def title(experiment: str, rows: pd.DataFrame) -> str:
     title_parts = [dataset.replace("_", " "), f"{train} x {features}" if train and features else ""]
     if cost_label != dataset:
         title_parts.append(cost_label.replace("_", " "))
-    leaks = names.FIT_ON in rows and (rows[names.FIT_ON] == "all").any()
-    leak_note = "some schemes fitted on the test points too" if leaks else ""
+    has_leak = names.FIT_ON in rows and (rows[names.FIT_ON] == "all").any()
+    leak_note = "some schemes fitted on the test points too" if has_leak else ""
     return ", ".join(filter(None, [*title_parts, test_label, leak_note]))
 
 

@@ -21,7 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from normbench import names
-from normbench.results.figures.base import shown
+from normbench.results.figures.base import inline
 from normbench.results.store.looks import Look as Look
 from normbench.results.store.looks import look as look
 from normbench.results.store.looks import looks as looks
@@ -197,7 +197,7 @@ def panels(
 def blank_figure(shape: Shape, height: float, title: str) -> Figure:
     """Return a figure without panels; height is in inches."""
     size = (shape.width, height)
-    figure = shown.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
+    figure = inline.Figure(figsize=size, dpi=shape.dpi, layout="constrained")
     figure.suptitle(title, fontsize=1.1 * shape.font)
     return figure
 

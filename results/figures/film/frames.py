@@ -7,13 +7,13 @@ import matplotlib
 from matplotlib.collections import LineCollection
 from matplotlib.colors import PowerNorm
 
-from normbench.results.figures.base import followed, style
+from normbench.results.figures.base import landmarks, style
 from normbench.results.figures.base.style import Shape
 from normbench.results.figures.contours import LEVEL_COUNT
 from normbench.results.figures.data import RASTER_POINTS
 from normbench.results.figures.film.reel import Reel, View
 
-LETTERS = 24  # letters of a line of the vertical label
+AXIS_NAME_LETTERS = 24  # letters of a line of the vertical label
 DOT_COLOR_MAP = "plasma"  # of iterations, from dark to bright
 
 
@@ -24,7 +24,7 @@ def draw_points(axis: Any, reel: Reel, frame: int, shape: Shape) -> None:
     dot_style["rasterized"] = len(points) > RASTER_POINTS
     for class_mask, (color, marker) in style.class_masks(reel.arrays, "0.6"):
         axis.scatter(*points[class_mask].T, color=color, marker=marker, **dot_style)
-    followed.mark_points(axis, points, reel.landmark_indices, shape)
+    landmarks.mark_points(axis, points, reel.landmark_indices, shape)
     axis.axhline(0, color="0.4", lw=0.5, zorder=1)
     axis.axvline(0, color="0.4", lw=0.5, zorder=1)
     _set_view(axis, reel.points_view(frame), reel.arrays["signs"][frame], reel.names(frame))
@@ -64,9 +64,9 @@ def _set_view(axis: Any, view: View, signs: Any, axis_names: Sequence[str]) -> N
     """Set the limits, the directions and the names of a panel's axes."""
     axis.set_box_aspect(1)
     limits = (axis.set_xlim, axis.set_ylim)
-    for set_limits, centre, sign in zip(limits, view.middle, signs):
+    for set_limits, centre, sign in zip(limits, view.centre, signs):
         set_limits(centre - sign * view.half, centre + sign * view.half)
-    style.label_plane(axis, axis_names, LETTERS)
+    style.label_plane(axis, axis_names, AXIS_NAME_LETTERS)
 
 
 def legend_lines(reel: Reel) -> list[str]:
@@ -75,7 +75,7 @@ def legend_lines(reel: Reel) -> list[str]:
     class_labels = [f"{mark} {name}" for mark, name in zip("●▲", reel.arrays["class_names"])]
     return [
         ", ".join(
-            [*class_labels, f"{followed.letter_range(reel.landmark_indices)}: points to follow"]
+            [*class_labels, f"{landmarks.letter_range(reel.landmark_indices)}: points to follow"]
         ),
         f"circle: the start; star: iteration {last_iteration}",
         f"cross: {reel.arrays['through']}",

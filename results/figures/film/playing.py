@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from normbench.results.figures.base import followed, output, style
+from normbench.results.figures.base import landmarks, output, style
 from normbench.results.figures.base.style import Shape
 from normbench.results.figures.contours import LEVEL_COUNT
 from normbench.results.figures.film import frames
@@ -134,7 +134,7 @@ class _GifStage:
         frames.draw_points(self.upper, self.reel, frame, GIF_SHAPE)
         frames.draw_cost(self.lower, self.reel, frame, GIF_SHAPE)
         for number, frame_label in enumerate(self.frame_labels):
-            is_current = number == self.reel.key_of(frame)
+            is_current = number == self.reel.key_index(frame)
             frame_label.set(
                 weight="bold" if is_current else "normal", color="black" if is_current else "0.55"
             )
@@ -191,7 +191,7 @@ def _film_data(reel: Reel) -> str:
             "points": _round(film_arrays["points"] - film_arrays["centre"]),
             "target": np.asarray(target).astype(int).tolist(),
             "colors": [color for color, _ in looks],
-            "marked": list(zip(reel.landmark_indices, followed.LANDMARK_LETTERS)),
+            "marked": list(zip(reel.landmark_indices, landmarks.LANDMARK_LETTERS)),
             "dots": [matplotlib.colors.to_hex(color) for color in colors],
             "contours": [[_round(line) for line in level] for level in reel.contours],
             "start": LEVEL_COUNT - 1,
@@ -204,7 +204,7 @@ def _frame_data(reel: Reel, frame: int) -> dict[str, Any]:
     """Return the numbers and names of one frame."""
     film_arrays = reel.arrays
     return {
-        "key": reel.key_of(frame),
+        "key": reel.key_index(frame),
         "names": reel.names(frame),
         "counters": list(reel.counters(frame)),
         "signs": film_arrays["signs"][frame].astype(int).tolist(),
@@ -219,7 +219,7 @@ def _frame_data(reel: Reel, frame: int) -> dict[str, Any]:
 
 
 def _view_numbers(view: View) -> Any:
-    return _round(np.array([*view.middle, view.half]))
+    return _round(np.array([*view.centre, view.half]))
 
 
 def _round(values: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from normbench.results.figures.base import followed, ticks
+from normbench.results.figures.base import landmarks, ticks
 from normbench.results.figures.contours import DOUBLING_START, LEVEL_COUNT
 
 Array = NDArray[np.float64]
@@ -18,9 +18,9 @@ PATH_MARGIN = 1.25  # of the view over the path's extent, to show the start's co
 
 
 class View(NamedTuple):
-    """The square that a panel shows: its centre `middle` (2,) and half its side."""
+    """The square that a panel shows: its centre (2,) and half its side."""
 
-    middle: Array
+    centre: Array
     half: float
 
 
@@ -95,15 +95,15 @@ class Reel:
     @cached_property
     def landmark_indices(self) -> list[int]:
         """The indices of the landmarks: the outermost raw points, as in other figures."""
-        return followed.choose(self.points(0))
+        return landmarks.choose(self.points(0))
 
-    def key_of(self, frame: int) -> int:
+    def key_index(self, frame: int) -> int:
         """Return the number of a frame's key frame, or of the next one."""
         return int(np.searchsorted(self.arrays["keys"], frame))
 
     def names(self, frame: int) -> list[str]:
         """Return the names of the coordinates."""
-        return [str(name) for name in self.arrays["names"][self.key_of(frame)]]
+        return [str(name) for name in self.arrays["names"][self.key_index(frame)]]
 
     def counters(self, frame: int) -> tuple[str, str, str]:
         """Return L, the condition number, and the iterations to one percent, as texts."""

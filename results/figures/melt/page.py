@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from normbench.results.figures.base import shown, style, ticks
+from normbench.results.figures.base import inline, style, ticks
 from normbench.results.figures.base.style import Shape
 from normbench.results.figures.melt.schemes import MAX_SCHEMES, Melt, percent, summary_sentence
 
@@ -87,7 +87,7 @@ class Page:
             0.17 * width + 0.4, max(MIN_PANEL_HEIGHT, (MAX_PAGE_HEIGHT - fixed_height) / len(rows))
         )
         self.page_height = fixed_height + len(rows) * self.panel_height
-        self.figure = shown.Figure(figsize=(width, self.page_height), dpi=shape.dpi)
+        self.figure = inline.Figure(figsize=(width, self.page_height), dpi=shape.dpi)
         y = self.page_height - 0.4 * self.line_height
         self._write(self.line_height / 2, y, heading, 1.4, weight="bold")
         y -= text_heights["heading"]

@@ -181,9 +181,9 @@ def summary_sentence(melt: Melt, step_name: str) -> str:
         f"at the {step_name} step, {_short_step(melt.step)}, {gone_count} "
         f"of {count} layer{'s' * (count != 1)} {'is' if gone_count == 1 else 'are'} gone"
     )
-    peak = float(np.nanmax(melt.edge))
-    if peak > PEAK_RATIO:
-        end_text += f", after a peak of {percent(peak)}"
+    peak_excess = float(np.nanmax(melt.edge))
+    if peak_excess > PEAK_RATIO:
+        end_text += f", after a peak of {percent(peak_excess)}"
     if layers.exact:
         step_limit = 2 / layers.curvature[0]
         stiffest = np.add.reduceat(layers.share, layers.distinct)[0]

@@ -19,7 +19,7 @@ from normbench.datasets import make_dataset
 from normbench.engine.settings import Settings
 from normbench.normalizers import PCASphere
 from normbench.results.figures import drawing
-from normbench.results.figures.base import followed, material, style, ticks
+from normbench.results.figures.base import landmarks, material, style, ticks
 from normbench.results.figures.contours import LEVEL_COUNT
 from normbench.results.figures.film import playing
 from normbench.results.figures.film.reel import Reel
@@ -68,7 +68,7 @@ def test_the_strip_is_of_the_last_scheme_a_column_a_key_frame(found, reel):
 
 
 def test_the_same_points_have_the_same_letters_in_every_panel_and_other_figures(found, reel):
-    assert reel.landmark_indices == followed.choose(reel.points(0))
+    assert reel.landmark_indices == landmarks.choose(reel.points(0))
     for axis, frame in zip(found.figure("film").axes[:4], reel.keys):
         assert [text.get_text() for text in axis.texts] == ["A", "B", "C", "D"]
         places = np.array([text.get_position() for text in axis.texts])
