@@ -52,7 +52,7 @@ def draw(
     drawn_schemes = with_arrays(schemes, arrays)
     with style.figure_style(shape):
         figure, pairs = style.panel_pairs(len(drawn_schemes), shape, title, 0.72, 0.3)
-        style.set_padding(figure, 0.12, 0.05)  # more than between two images
+        style.set_padding(figure, 0.12, 0.05)  # wider than the gap between images
         for (upper, lower), scheme in zip(pairs, drawn_schemes):
             _show_mosaic(upper, mosaic(scheme.arrays["components"][:component_count]), "RdBu_r")
             style.name_panel(upper, scheme.label, scheme.look)
@@ -82,6 +82,7 @@ def _stretch(images: Any) -> Any:
 
 
 def _show_mosaic(axis: Any, mosaic_image: Any, color_map: str) -> None:
+    """Show a mosaic of images in a panel."""
     axis.imshow(mosaic_image, cmap=color_map, vmin=-1, vmax=1, interpolation="nearest")
     axis.set_axis_off()
 

@@ -90,10 +90,12 @@ def draw(rows: pd.DataFrame, column: str, title: str, *, shape: Shape = SCREEN) 
 
 
 def _is_recorded(rows: pd.DataFrame, columns: tuple[str, str]) -> bool:
+    """Return whether the cost of a pair of columns was recorded."""
     return columns[0] in rows and bool(rows[columns[0]].notna().any())
 
 
 def _draw_curves(axis: Any, schemes: Any, values: Any, heights: Any, looks: Any) -> None:
+    """Draw a curve for each scheme over the values of the setting."""
     for name, look in looks.items():
         scheme_values = values[schemes == name].sort_values(kind="stable")
         line_style = {"color": look.color, "ls": look.line, "marker": look.marker}

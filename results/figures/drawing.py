@@ -75,6 +75,7 @@ def lacking(sweep: Sweep, name: str) -> str:
 
 
 def _module(name: str) -> Any:
+    """Return the module of a figure."""
     return import_module(f"normbench.results.figures.{name}")
 
 
@@ -109,6 +110,7 @@ def write(
     }
 
     def draw_files(experiment: str, name: str, file_stem: str) -> list[Path]:
+        """Write one figure of an experiment; return its files."""
         drawn_figure = figure(sweep, experiment, name, options)
         if drawn_figure is None:
             return []

@@ -89,6 +89,7 @@ def with_slopes(sweep: Sweep, schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.D
 def _slope(
     run: Mapping[Any, Any], scheme: Mapping[Any, Any], scheme_arrays: Mapping[str, Any] | None
 ) -> float:
+    """Return the slope that theory predicts of one run; NaN if it predicts none."""
     step_size = pd.to_numeric(run.get(names.STEP_TAG.column), errors="coerce")
     if scheme_arrays is None or pd.isna(step_size):
         return float("nan")

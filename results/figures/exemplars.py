@@ -49,6 +49,7 @@ def draw(
 
 
 def _draw_plane(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
+    """Draw all points, the lines of the grid, and the exemplars."""
     size = (0.25 * shape.font) ** 2
     axis.scatter(*scheme_arrays["cloud"].T, s=size, color="0.7", lw=0)
     for value in scheme_arrays["wanted"][:5, 0]:
@@ -64,6 +65,7 @@ def _draw_plane(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
 
 
 def _are_images(scheme_arrays: SchemeArrays) -> bool:
+    """Return whether the exemplars can be square images."""
     return is_square(scheme_arrays["images"].shape[1])
 
 

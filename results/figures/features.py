@@ -49,6 +49,7 @@ def draw(
 
 
 def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, look: Look, shape: Shape) -> None:
+    """Draw the points and the box plot of each feature."""
     values = scheme_arrays["values"]
     count = values.shape[1]
     row_positions = np.arange(1, count + 1)

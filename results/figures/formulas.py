@@ -87,6 +87,7 @@ def _have_equal_numbers(first_arrays: SchemeArrays, second_arrays: SchemeArrays)
 
 
 def _cell_text(error: float, iterations: float) -> str:
+    """Return the text of a cell: the error, and the iterations."""
     if not np.isfinite(error):
         return "not finite"
     iterations_text = (

@@ -112,6 +112,7 @@ def _draw_panel(
     height: float,
     all_diverged: bool,
 ) -> None:
+    """Draw the curves of one panel with their labels."""
     by_run = dict(list(histories.groupby("run_id")))
     curve_ends = []
     looks = style.looks(list(runs["normalizer"]))

@@ -56,6 +56,7 @@ def _mixes_features(scheme_arrays: SchemeArrays) -> bool:
 
 
 def _draw_table(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
+    """Draw the table of a scheme's components."""
     lengths = np.hypot(*scheme_arrays["loadings"].T)
     feature_indices = np.sort(np.argsort(-lengths, kind="stable")[:MAX_FEATURES])
     entries = scheme_arrays["entries"][feature_indices, :MAX_COMPONENTS]

@@ -120,6 +120,7 @@ def _line_heights(bands: Sequence[tuple[str, pd.DataFrame]]) -> list[Any]:
 
 
 def _marker(look: Look, shape: Shape, **marker_options: Any) -> Line2D:
+    """Return a scheme's marker, without a position."""
     size = 0.6 * shape.font
     return Line2D([], [], ls="", color=look.color, marker=look.marker, ms=size, **marker_options)
 

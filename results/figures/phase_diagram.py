@@ -367,6 +367,7 @@ def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, sh
 
 
 def _cell_handle(color: str, shape: Shape) -> Line2D:
+    """Return the legend handle of a colour of cells."""
     return Line2D([], [], marker="s", ls="", ms=1.3 * shape.font, color=color, mec="0.6")
 
 

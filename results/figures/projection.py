@@ -65,6 +65,7 @@ def draw(
 
 
 def _draw_panel(axis: Any, scheme_arrays: SchemeArrays, shape: Shape) -> None:
+    """Draw points, their images, and lines between them."""
     points, images = scheme_arrays["points"], scheme_arrays["back"]
     for point, image in list(zip(points, images))[:MAX_THREADS]:
         axis.plot(*np.stack([point, image]).T, color="0.75", lw=0.6, label="_thread", zorder=1)

@@ -124,6 +124,7 @@ def _caption(scheme: DrawnScheme, stage: int) -> str:
 
 
 def _show_image(axis: Any, pixels: Any, original: Any) -> Any:
+    """Show pixels as an image on the grey scale of the original; return the artist."""
     color_limits = {"vmin": original.min(), "vmax": original.max()}
     return axis.imshow(square(pixels), cmap="gray", interpolation="nearest", **color_limits)
 

@@ -83,10 +83,10 @@ def bands(iteration: Any, values: Any) -> tuple[Any, Any]:
 
 
 def _set_axes(axis: Any, scale: str | None) -> None:
+    """Set the scale, limits and labels of the axes; draw the edge of stability."""
     values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axis.lines])
-    positive_values = values[
-        values > MIN_SHARPNESS
-    ]  # where the cost is linear, far from the minimum, it is 0
+    # Far from the minimum, where the cost is linear, the sharpness is 0.
+    positive_values = values[values > MIN_SHARPNESS]
     spans_decades = len(positive_values) and max(positive_values.max(), 1) > 20 * min(
         positive_values.min(), 1
     )

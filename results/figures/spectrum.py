@@ -83,6 +83,7 @@ def _draw_shares(axis: Any, spectra: Any) -> None:
 
 
 def _draw_line(axis: Any, values: Any, text: str, look: Look, phase: float) -> None:
+    """Draw the values of a spectrum by direction."""
     curve_style = style.marked_curve(look, len(values), phase) | {
         "lw": None if look.marker else 2.5
     }

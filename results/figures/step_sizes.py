@@ -311,6 +311,7 @@ def _add_legend(figure: Figure, drawn_names: set[str], schemes: pd.DataFrame, sh
 
 
 def _has_finite_costs(steps: pd.DataFrame) -> bool:
+    """Return whether any step size stayed finite."""
     return bool((steps[FINAL_COST].notna() & (steps["verdict"] != names.DIVERGED)).any())
 
 

@@ -178,9 +178,8 @@ def draw(
 
 def _panels(count: int, shape: Shape, title: str) -> tuple[Figure, list[tuple[Any, Any]]]:
     """Return a figure with an upper and a lower panel for each scheme."""
-    row_count, column_count = style.rows_and_columns(
-        count, min(shape.columns, 3)
-    )  # a title needs a third of the width
+    # A title needs a third of the width.
+    row_count, column_count = style.rows_and_columns(count, min(shape.columns, 3))
     height = min(1.25, 2.6 / column_count * 1.25) * shape.width / column_count
     figure_height = row_count * max(height, 3.2) + 6 * shape.font / 72
     figure = style.blank_figure(shape, figure_height, style.wrap_title(title, shape))
@@ -277,9 +276,8 @@ def _name_panels(
     count, share = start_bars.served(best_step)
     is_exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
     step_label, direction_count = f"step {row[names.STEP_TAG.column]}", start_bars.times.sum()
-    if (
-        not is_exact and best_step > start_bars.high.max()
-    ):  # it trains directions flatter than any at the start
+    # A larger step trains directions flatter than any at the start.
+    if not is_exact and best_step > start_bars.high.max():
         title_lines = [
             f"{step_label} is too large",
             f"for all {direction_count} directions of the start",
@@ -296,6 +294,7 @@ def _name_panels(
 
 
 def _label_panels(panel_pairs: list[tuple[Any, Any]]) -> None:
+    """Label the axes of the grid of panels."""
     for upper, lower in panel_pairs:
         grid_position = lower.get_subplotspec()
         upper.tick_params(labelbottom=False)
@@ -311,6 +310,7 @@ def _label_panels(panel_pairs: list[tuple[Any, Any]]) -> None:
 def _add_legend(
     figure: Figure, shape: Shape, steps: pd.DataFrame, rows: list[Row], has_outlines: bool
 ) -> None:
+    """Add a legend of the lines, bars and verdicts."""
     line_styles: dict[str, Any] = {}
     if any(pd.notna(row[names.STEP_TAG.column]) for row in rows):
         line_styles[f"{which_step(pd.DataFrame(rows))} step"] = {"color": "0.3", "lw": 1.8}

@@ -9,6 +9,7 @@ class Figure(figure.Figure):
     """A matplotlib figure without global state."""
 
     def _repr_png_(self) -> bytes:
+        """Return the figure as PNG, for a notebook."""
         image_buffer = BytesIO()
         self.savefig(image_buffer, format="png")
         return image_buffer.getvalue()

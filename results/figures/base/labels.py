@@ -47,7 +47,7 @@ def end_labels(
     )
     figure = axis.figure
     for end, end_height, label_height in zip(ends, end_heights, label_heights):
-        # In points: as far from the panel at every size.
+        # Offsets in font sizes keep the distance to the panel constant at every figure size.
         handle_transform, text_transform = (
             axis.transAxes
             + ScaledTranslation(font_offset * shape.font / 72, 0, figure.dpi_scale_trans)

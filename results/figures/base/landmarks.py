@@ -25,7 +25,7 @@ def choose(points: Any) -> list[int]:
     """Return the indices of the outermost of points (p, N) along their first two principal axes."""
     centred = points - points.mean(axis=0)
     directions = np.linalg.svd(centred, full_matrices=False)[2][:2]
-    # An eigenvector's sign means nothing: the largest entry is positive.
+    # The sign of an eigenvector is arbitrary: make its largest entry positive.
     signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
     coordinates = centred @ (directions * signs[:, None]).T
     outermost = np.stack([coordinates.argmin(axis=0), coordinates.argmax(axis=0)]).T.ravel()

@@ -19,9 +19,7 @@ from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep, which_step
 SchemeArrays = Mapping[str, Any]  # the recorded arrays of one scheme, by name
 ArraysByLabel = Mapping[str, SchemeArrays]  # keys: the labels of the schemes
 NEEDED_COLUMNS = (names.STEP_TAG.column, names.FINAL_COST.column, names.STEP_SIZE.column)
-START_COST = (
-    "start_cost"  # a column of scheme rows: the cost at the start, NaN where it is not known
-)
+START_COST = "start_cost"  # a column of scheme rows, NaN where the cost is not known
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,7 @@ def gridless(rows: pd.DataFrame) -> "pd.Series[bool]":
 
 
 def _with_needed_columns(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with empty columns for those that figures need but nothing recorded."""
     return rows.assign(**{name: None for name in NEEDED_COLUMNS if name not in rows})
 
 

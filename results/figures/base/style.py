@@ -116,6 +116,7 @@ def verdict_handles(verdicts: Container[str]) -> list[Line2D]:
 
 
 def _legend_handles(looks: Iterable[tuple[str, tuple[str, str]]], edge: str) -> list[Line2D]:
+    """Return legend handles of labels with their colours and markers."""
     edge_style: Any = {"ls": "", "mec": edge, "mew": 0.5}
     return [
         Line2D([], [], color=color, marker=marker, label=label, **edge_style)
@@ -310,9 +311,8 @@ def add_legend(
     if not labels:
         return
     small_font = shape.font * 0.833  # "small"
-    column_width = (
-        (0.56 * max(map(len, labels)) + 5.0) * small_font / 72
-    )  # with the mark and the gaps
+    # The width of a column includes the marker and the gaps.
+    column_width = (0.56 * max(map(len, labels)) + 5.0) * small_font / 72
     column_count = min(len(labels), max(1, int(shape.width / column_width)))
     row_count = -(-len(labels) // column_count)
     figure.set_figheight(figure.get_figheight() + (row_count - 1) * 1.6 * small_font / 72)
@@ -339,7 +339,7 @@ def label_outer_axes(axes: Sequence[Any], x_label: str, y_label: str) -> None:
         ]
         if axis is column_axes[-1]:
             axis.set_xlabel(x_label)
-            axis.tick_params(labelbottom=True)  # also where the last row is not full
+            axis.tick_params(labelbottom=True)  # also above an empty place of the last row
 
 
 def label_plane(axis: Any, axis_names: Sequence[Any], line_letters: int) -> None:

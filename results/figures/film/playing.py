@@ -219,6 +219,7 @@ def _frame_data(reel: Reel, frame: int) -> dict[str, Any]:
 
 
 def _view_numbers(view: View) -> Any:
+    """Return a view as three numbers: the centre, and half the side."""
     return _round(np.array([*view.centre, view.half]))
 
 

@@ -233,7 +233,7 @@ def _hatch_growing(
 
 
 def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
-    """Draw the layers over the iterations at the step size shown, and the excess history."""
+    """Draw the layers over the iterations at one step size, and the excess history."""
     layers, excess_history = melt.layers, melt.edge
     last_iteration = layers.iterations
     history = layers.history(melt.step)
@@ -247,9 +247,8 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
         shares_by_column = np.stack(
             [np.interp(image_iterations, iterations, layer_share) for layer_share in layer_shares.T]
         )
-        stacked_shares = np.cumsum(
-            shares_by_column[::-1], axis=0
-        )  # upper edges, from the flattest layer up
+        # The upper edges of the layers, from the flattest layer up.
+        stacked_shares = np.cumsum(shares_by_column[::-1], axis=0)
         heights = (IMAGE_ROWS - np.arange(IMAGE_ROWS) - 0.5) / IMAGE_ROWS
         end_ratios = layers.ratios(np.array([melt.step]))[0]
         layer_colors = np.concatenate([_ratio_colors(end_ratios)[::-1], WHITE_PIXEL])
@@ -260,9 +259,7 @@ def _draw_history(axis: Any, melt: Melt, page: Page) -> None:
         axis.imshow(
             pixels, extent=(0, max(last_iteration, 1), 0, 1), aspect="auto", interpolation="none"
         )
-        upper_edges = np.cumsum(layer_shares[:, ::-1], axis=1)[
-            :, ::-1
-        ]  # of each layer, over those below it
+        upper_edges = np.cumsum(layer_shares[:, ::-1], axis=1)[:, ::-1]
         for layer in _separated_layers(layers):
             is_thin = (
                 np.minimum(layer_shares[:, layer], layer_shares[:, layer + 1]) < SEPARATED_SHARE

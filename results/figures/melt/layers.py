@@ -5,7 +5,6 @@ left have a closed form in the curvatures. Otherwise they were measured at the l
 run of the grid, and along the best run.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from normbench import names
+from normbench.results.figures.base.material import SchemeArrays
 
 Array = NDArray[np.float64]
-SchemeArrays = Mapping[str, Any]
 LAYER_CURVATURE = "layer_curvature"
 CURVATURE_TOLERANCE = 1e-6  # relative: closer curvatures are equal
 THIN_SHARE = 0.002  # of the start's excess: thinner neighbours are merged

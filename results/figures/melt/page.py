@@ -109,6 +109,7 @@ class Page:
         self.axes: list[tuple[Any, Any]] = []
 
     def _heading_widths(self) -> tuple[float, float]:
+        """Return the widths of the headings of the two panels."""
         return self.panel_widths[0], self.panel_widths[1] + self.right_margin
 
     def _wrap(self, text: str, width: float, size: float) -> str:
@@ -118,6 +119,7 @@ class Page:
         )
 
     def _text_height(self, text: str, size: float) -> float:
+        """Return the height of a text in inches; size: the font size over the page's."""
         return (text.count("\n") + 1) * size * self.line_height
 
     def _write(self, x: float, y: float, text: str, size: float, **text_style: Any) -> None:
