@@ -88,7 +88,8 @@ def test_a_few_components_of_many_features_make_no_matrix_of_them_all(monkeypatc
     rng = np.random.default_rng(0)
     x = rng.standard_normal((20, 2 + spectra.MAX_SPECTRUM_FEATURES))
     monkeypatch.setattr(np, "outer", None)  # a covariance of them all would need it
-    found = run(job(two_classes(x, np.arange(20) % 2), scheme=PCARotation(components=3)))
+    scheme, small = PCARotation(components=3), (1e-6,)
+    found = run(job(two_classes(x, np.arange(20) % 2), scheme=scheme, step_sizes=small))
     assert found.features == 3
     assert found.steps[0].verdict != "diverged"
 
