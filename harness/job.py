@@ -227,7 +227,8 @@ def _rounds(
     optimizer = with_map(job.optimizer, train)
     route = quickest(job.engine, train, test, start, optimizer, work)
     parts = (*route, optimizer, settings.iterations, settings.shadows, checkpoint)
-    far = np.inf if traits(job.cost).positively_homogeneous else FAR * job.rules.diverged
+    # Not of the job's own rules: which runs have shadows is of the descent, and is judged again.
+    far = np.inf if traits(job.cost).positively_homogeneous else FAR * Rules().diverged
     return Rounds(*parts, far=far)
 
 
