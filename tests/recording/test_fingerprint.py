@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import MinMaxScaler
 
 from normbench import costs, optimizers
 from normbench.choices import chain
@@ -28,8 +29,8 @@ def data(points=POINTS, labels=LABELS, classes=("a", "b")):
     return make_dataset("points", points, labels, class_names=classes, source="-")
 
 
-def both(params=PARAMS, dataset=None, cost=costs.softmax, normalizer=None):
-    parts = (cost, normalizer or PCASphere(), optimizers.gradient_descent())
+def both(params=PARAMS, dataset=None, cost=costs.softmax, normalizer=None, optimizer=None):
+    parts = (cost, normalizer or PCASphere(), optimizer or optimizers.gradient_descent())
     return fingerprint.identity(params, dataset or data(), parts)
 
 
@@ -137,6 +138,27 @@ def test_every_link_of_a_chain_and_its_settings_make_the_identity():
         "whitening",
         "_data",
     ]
+
+
+def test_the_link_of_a_chain_of_one_counts_with_its_settings():
+    assert identity(normalizer=chain(["pca"])) != identity(normalizer=chain(["pca_sphere"]))
+    one, other = (chain([{"pca_sphere": {"ridge": ridge}}]) for ridge in (1e-7, 1e-6))
+    assert identity(normalizer=one) != identity(normalizer=other)
+
+
+def test_the_scheme_of_an_optimizer_counts_with_its_settings_and_code(monkeypatch):
+    def of_scheme(scheme):
+        optimizer = optimizers.preconditioned(scheme)
+        return identity(normalizer=MinMaxScaler(), optimizer=optimizer)
+
+    assert of_scheme(PCASphere()) == of_scheme(PCASphere())
+    assert of_scheme(PCASphere()) != of_scheme(PCASphere(ridge=0.1))  # by the option's file
+    assert of_scheme(chain([{"pca": {"components": 1}}])) != of_scheme(chain(["pca"]))
+    known = of_scheme(PCASphere())
+    real = fingerprint.code_of
+    edited = {PCASphere.__module__: "edited"}
+    monkeypatch.setattr(fingerprint, "code_of", lambda name: edited.get(name) or real(name))
+    assert of_scheme(PCASphere()) != known
 
 
 SOURCE = """
