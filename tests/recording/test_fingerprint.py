@@ -4,12 +4,14 @@ import importlib
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.preprocessing import MinMaxScaler
 
 from normbench import costs, optimizers
 from normbench.choices import chain
-from normbench.datasets import make_dataset
+from normbench.datasets import Sampling, make_dataset
+from normbench.datasets.files import Options, table_dataset
 from normbench.normalizers import PCASphere
 from normbench.recording.reuse import identity as fingerprint
 from normbench.settings import DRAWN
@@ -105,6 +107,28 @@ def test_statistics_of_all_points_are_another_descent_and_other_folds_another_jo
         for key in ("dataset.folds", "dataset.repeats", "dataset.split_seed")
     ]
     assert len({both(folds).job, both().job, *(other.job for other in others)}) == 5
+
+
+def test_the_share_of_outliers_counts_in_folds_whose_points_are_fewer():
+    folds = {**PARAMS, "dataset.folds": 5, "dataset.outliers": "points"}
+    jobs = [both({**folds, "dataset.outlier_share": share}) for share in (0.0062, 0.0068)]
+    assert jobs[0].descent == jobs[1].descent  # of data of one content
+    assert jobs[0].job != jobs[1].job
+    alone = {**PARAMS, "dataset.outliers": "points", "dataset.outlier_share": 0.1}
+    assert both(alone) == both({**alone, "dataset.outlier_share": 0.2})
+
+
+def test_folds_of_a_table_with_gaps_are_not_those_of_its_filled_one():
+    table = pd.DataFrame({"age": [1.0, 2.0, np.nan, 9.0, 7.0, 3.0], "label": ["a", "b"] * 3})
+    options = Options(fill="median")
+    with_gaps, filled = (
+        table_dataset("t", rows, "label", None, options, source="-")
+        for rows in (table, table.fillna({"age": 3.0}))
+    )
+    assert identity(dataset=with_gaps) == identity(dataset=filled)
+    folds = Sampling(folds=3)
+    again, first, other = (identity(dataset=folds.apply(d)) for d in (filled, filled, with_gaps))
+    assert again == first != other
 
 
 def test_a_seed_counts_where_it_draws_the_start():
