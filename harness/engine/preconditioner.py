@@ -56,4 +56,9 @@ def _map_on_ones_and(points: Array, optimizer: Optimizer) -> Array:
     matrix = np.diag(matrix) if matrix.ndim == 1 else matrix
     extended_map = np.zeros((matrix.shape[1] + 1, matrix.shape[0] + 1))
     extended_map[0, 0], extended_map[0, 1:], extended_map[1:, 1:] = 1.0, offset, matrix.T
+    if not np.isfinite(extended_map).all():
+        raise UserError(
+            f"optimizer.scheme={type(scheme).__name__}: has a map that is not finite on these "
+            "points; take another scheme, or drop the features that it cannot take"
+        )
     return extended_map

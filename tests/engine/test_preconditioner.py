@@ -102,6 +102,15 @@ def test_a_scheme_without_a_map_is_refused(data, scheme):
         costs(data, "identity", preconditioned(scheme))
 
 
+def test_a_map_that_is_not_finite_is_refused(data):
+    class Broken(FunctionTransformer):
+        def affine_map(self):
+            return np.full(4, np.inf), np.zeros(4)
+
+    with pytest.raises(UserError, match=r"optimizer.scheme=Broken: has a map that is not finite"):
+        costs(data, "identity", optimizers.preconditioned(Broken()))
+
+
 def test_a_map_that_nobody_declares_is_found(data):
     doubled = FunctionTransformer(lambda x: 2 * x + 1)
     rule = optimizers.preconditioned(doubled)
