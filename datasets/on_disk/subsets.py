@@ -176,7 +176,7 @@ def set_fit_points(dataset: Dataset, fit_on: Any) -> Dataset:
             f"{spell_setting('dataset.folds')}"
         )
     if fit_on == "all":
-        refuse_points_on_disk(dataset, "dataset.fit_on", fit_on)
+        refuse_points_on_disk(dataset, "dataset.fit_on", fit_on, with_test=True)
     return replace(dataset, fit_on=fit_on)
 
 

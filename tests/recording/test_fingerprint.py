@@ -222,6 +222,14 @@ def test_a_formula_of_a_users_own_changes_the_identity(changed):
     assert changed("scores[:, 0] - targets", "scores[:, 0] * targets") != changed()
 
 
+def test_a_module_is_read_in_the_encoding_that_it_says(changed, tmp_path):
+    before = changed()
+    text = "# coding: latin-1\n" + SOURCE.replace("A cost of", "Ein Maß für")
+    (tmp_path / "a_users_cost.py").write_bytes(text.encode("latin-1"))
+    fingerprint.code_of.cache_clear()
+    assert identity(cost=sys.modules["a_users_cost"].own) == before
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -108,7 +108,7 @@ def code_of(module: str) -> str:
     file = getattr(importlib.import_module(module), "__file__", None)
     if not file or not file.endswith(".py"):  # of a built-in or compiled one
         return module
-    tree = ast.parse(Path(file).read_text())
+    tree = ast.parse(Path(file).read_bytes())  # in the encoding that the module says
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
