@@ -170,7 +170,10 @@ def run(
     train, test = _problems(job, z, z_test)
     start = _starts(job, train, z).astype(z.dtype)
     phase("descends")
-    rounds = _rounds(job, train, test, start, checkpoint)
+    tick = time.perf_counter()
+    optimizer = _with_map(job, train, test)
+    fit_seconds += time.perf_counter() - tick
+    rounds = _rounds(job, train, test, start, optimizer, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
     seconds = rounds.seconds  # of the grid alone
     _check_sources(data)
@@ -214,20 +217,26 @@ def _normalized(job: Job, known: PointsCache | None = None) -> tuple[Any, Any]:
     return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
 
 
+def _with_map(job: Job, train: Problem, test: Problem | None) -> Optimizer:
+    """Return a job's optimizer, whose scheme, if any, is fitted on what `fit_on` says."""
+    return with_map(job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
+
+
 def _rounds(
     job: Job,
     train: Problem,
     test: Problem | None,
     start: Array,
+    optimizer: Optimizer,
     checkpoint: Checkpoint | None = None,
 ) -> Rounds:
     """Return what descends a job's runs, on the quickest equivalent of its problem."""
     settings = job.settings
     work = (len(settings.step_sizes) * settings.starts, settings.iterations)
-    optimizer = with_map(job.optimizer, train)
     route = quickest(job.engine, train, test, start, optimizer, work)
     parts = (*route, optimizer, settings.iterations, settings.shadows, checkpoint)
-    far = np.inf if traits(job.cost).positively_homogeneous else FAR * job.rules.diverged
+    # Not of the job's own rules: which runs have shadows is of the descent, and is judged again.
+    far = np.inf if traits(job.cost).positively_homogeneous else FAR * Rules().diverged
     return Rounds(*parts, far=far)
 
 
@@ -239,7 +248,8 @@ def _elsewhere(job: Job, data: Dataset, step_size: float) -> Histories:
     z, z_test = _normalized(there)
     train, test = _problems(there, z, z_test)
     start = _starts(there, train, z).astype(z.dtype)
-    return _rounds(there, train, test, start).descend([step_size])
+    optimizer = _with_map(there, train, test)
+    return _rounds(there, train, test, start, optimizer).descend([step_size])
 
 
 def _starts(job: Job, train: Problem, z: Rows) -> Array:

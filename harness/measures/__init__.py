@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -115,8 +115,7 @@ def _merged(
     follows = {
         name: measure.follows
         for measure, part in taken
-        for name in (*part.metrics, *part.tags, *part.series, measure.record)
-        if name
+        for name in (*part.metrics, *part.tags, *part.series, *_arrays_followed(measure, part))
     }
     metrics = {key: value for part in parts for key, value in part.metrics.items()}
     tags = {key: value for part in parts for key, value in part.tags.items()}
@@ -137,6 +136,16 @@ def _merged(
         seconds=seconds[False],
         search_seconds=seconds[True],
     )
+
+
+def _arrays_followed(measure: Measure, findings: Findings) -> Iterable[str]:
+    """Return what a measure's arrays are lost by: its word, or their names where it has none.
+
+    Arrays without a word that follow nothing are never lost.
+    """
+    if measure.record:
+        return (measure.record,)
+    return findings.arrays if measure.follows else ()
 
 
 def _sample(made: Finished, taken: list[tuple[Measure, Findings]]) -> str:

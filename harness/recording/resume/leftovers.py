@@ -24,7 +24,7 @@ from normbench.results.store.job_records import JobRecord
 LEDGER = "sweep.json"  # in the sweep's folder: what its jobs have to know, under every launcher
 LARGEST_LEDGER = 1 << 28  # bytes
 PENDING = "pending"  # the folder, in a sweep's, of records that are not yet in the store
-NO_JOB = "0"  # stands for the fingerprint of a job that has none
+NO_JOB = "0"  # stands for the descent of a job that has none
 REFUSED = ".refused"  # the suffix of a record that no store will take
 
 
@@ -105,18 +105,18 @@ def home(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def only_one(fingerprint: str, folders: Path, wait: bool = True) -> Iterator[bool]:
-    """Let one process at a time, of all that write below a folder, run a job of a fingerprint.
+def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
+    """Let one process at a time, of all that write below a folder, run a job of a descent.
 
-    All lock one file, each job a byte of its own in it. Gives False, without wait, where another
-    process has the job.
+    All lock one file, each descent a byte of its own in it. Gives False, without wait, where
+    another process has the descent.
     """
-    place = int(fingerprint[:15], 16)
+    position = int(descent[:15], 16)
     folders.mkdir(parents=True, exist_ok=True)
     mine = files.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
     with os.fdopen(mine, "r+") as file:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)
+            fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, position)
         except BlockingIOError:
             yield False
             return
@@ -169,9 +169,8 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
         record = JobRecord.load(file)
         if record.store != writer.store.shown:
             return False
-        with only_one(
-            record.scheme.tags.get(names.FINGERPRINT.key, NO_JOB), folders, wait=False
-        ) as mine:
+        descent = record.scheme.tags.get(names.DESCENT.key, NO_JOB)
+        with only_one(descent, folders, wait=False) as mine:
             if not mine:  # who runs it writes it, and a later command lets go of this record
                 return False
             done = _is_written(writer, record)

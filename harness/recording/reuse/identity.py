@@ -27,9 +27,9 @@ from normbench.optimizers import Optimizer
 from normbench.settings import ASKED_PART, DESCENT_PART, JUDGED_PART, of_identity
 
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine
-# or in what a cost, scheme or optimizer calls: recorded jobs are then descended again. A test with
-# recorded numbers fails where it was forgotten.
-NUMBERS = 3
+# or in what a cost, scheme or optimizer calls, and with any other rule of the verdicts: recorded
+# jobs are then descended again. A test with recorded numbers fails where it was forgotten.
+NUMBERS = 4
 BESIDE = ("refine", "shadows")
 PLAIN = str.maketrans("", "", "[]()' \"")  # of a list as text
 
@@ -54,7 +54,8 @@ def identity(params: Mapping[str, Any], dataset: Dataset, parts: tuple[Any, ...]
     data = [dataset.fingerprint, dataset.task, dataset.classes]
     members = [member for part in parts for member in _members(part)]
     code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
-    links = [_settings(member) for member in members] if len(members) > len(parts) else []
+    is_composed = [*map(id, members)] != [*map(id, parts)]
+    links = [_settings(member) for member in members] if is_composed else []
     own = of_identity(DESCENT_PART, params)
     descent = _digest(json.dumps([own, data, code, NUMBERS, links]))
     alone = {key: value for key, value in own.items() if key not in BESIDE}
@@ -107,7 +108,7 @@ def code_of(module: str) -> str:
     file = getattr(importlib.import_module(module), "__file__", None)
     if not file or not file.endswith(".py"):  # of a built-in or compiled one
         return module
-    tree = ast.parse(Path(file).read_text())
+    tree = ast.parse(Path(file).read_bytes())  # in the encoding that the module says
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
@@ -118,13 +119,18 @@ def code_of(module: str) -> str:
 
 
 def _members(part: Any) -> Iterator[Any]:
-    """Yield the schemes of a pipeline, whose settings are in no parameter; any other as it is."""
+    """Yield the schemes of a pipeline, or an optimizer and its scheme; any other as it is.
+
+    The settings of those schemes are in no parameter, or only in part.
+    """
     steps = getattr(part, "steps", None)
     if steps and type(part).__module__.startswith("sklearn."):
         for _, step in steps:
             yield from _members(step)
     else:
         yield part
+        if isinstance(part, Optimizer) and part.scheme is not None:
+            yield from _members(part.scheme)
 
 
 def _settings(part: Any) -> list[str]:

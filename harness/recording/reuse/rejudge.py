@@ -83,7 +83,8 @@ def _rejudged(
     if lost:
         found = replace(found, tags={**found.tags, names.AGAIN.key: ",".join(lost)})
     arrays = {word: parts for word, parts in run.arrays.items() if word not in lost}
-    arrays[names.KEPT] = {**kept, FOLLOWS: np.array([*left.items()])}
+    still_true = {name: array for name, array in kept.items() if name not in lost}
+    arrays[names.KEPT] = {**still_true, FOLLOWS: np.array([*left.items()])}
     outcome = Outcome(
         steps=steps,
         best=best,

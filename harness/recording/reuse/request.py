@@ -18,7 +18,8 @@ from typing import Any
 OURS = "normbench.datasets."
 MADE = ("bundled", "gaussian", "broken", "shapes")  # the modules whose data no file changes
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "autograd")
-CODE = ("", "costs", "datasets", "optimizers")
+# The options of schemes, too: chains and preconditioned optimizers name them.
+CODE = ("", "costs", "datasets", "optimizers", "conf.normalizer")
 NO_NUMBER = ("tracking", "reuse", "checkpoint", "packages", "study", "figures")
 
 
@@ -42,6 +43,7 @@ def _code() -> list[str]:
     for name in CODE:
         spec = find_spec(f"normbench.{name}" if name else "normbench")  # which loads none of it
         folder = Path(spec.origin).parent if spec and spec.origin else Path()
-        for file in sorted(folder.rglob("*.py")):
+        files = (file for file in folder.rglob("*") if file.suffix in (".py", ".yaml"))
+        for file in sorted(files):
             found.update(f"{name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())
     return [found.hexdigest(), sys.version, *(version(name) for name in LIBRARIES)]
