@@ -13,8 +13,8 @@ from normbench.datasets import UserError
 from normbench.job import Outcome
 from normbench.measures import FOLLOWS, explained
 from normbench.measures.contract import BEST, RULES, VERDICTS, Findings
-from normbench.measures.grid import largest
-from normbench.measures.histories import judged_again
+from normbench.measures.grid import summarize_grid
+from normbench.measures.histories import rejudge_histories
 from normbench.recording.reuse.recorded import Recorded
 from normbench.recording.store.records import Place, written
 from normbench.results.store.errors import ResultsError
@@ -72,7 +72,7 @@ def _rejudged(
     rules: Rules,
 ) -> JobRecord:
     """Return the record of a run from the arrays that it keeps."""
-    steps = tuple(_with_theory(run, step) for step in judged_again(kept, rules))
+    steps = tuple(_with_theory(run, step) for step in rejudge_histories(kept, rules))
     best, chosen = judging.find_shown_step(steps, literal(place.params.get("shown_step")))
     size = None if best is None else steps[best].step_size
     changed = {BEST: size != run.shown, RULES: rules != rules_of(run.params)}
@@ -117,7 +117,7 @@ def _findings(
 ) -> Findings:
     """Return what of a run's findings is left, and what the verdicts make of the grid."""
     row = run.row
-    again = largest(steps, chosen)
+    again = summarize_grid(steps, chosen)
     holds = [name for name, what in left.items() if what != VERDICTS]
     metrics, tags = (
         {name: row[f"{kind}{name}"] for name in holds if f"{kind}{name}" in row}
