@@ -106,7 +106,7 @@ def test_another_code_or_library_is_another_request(what, monkeypatch):
     if what == "version":
         monkeypatch.setattr(request, "version", lambda name: "0")
     else:
-        monkeypatch.setattr(request, "CODE", ("costs",))
+        monkeypatch.setattr(request, "CODE_ROOMS", ("costs",))
     try:
         assert request.digest(PLAIN, CHOICES) != known
     finally:

@@ -146,8 +146,10 @@ def test_what_is_recorded_covers_what_is_asked_of_less_and_of_no_other():
     assert not fingerprint.covers(recorded, {**PARAMS, "record": ["path", "fit"]})
     assert not fingerprint.covers(recorded, {**PARAMS, "theory": "full"})
     assert not fingerprint.covers(recorded, {**PARAMS, "search.critical": True})
-    assert fingerprint.judged(recorded) == fingerprint.judged(PARAMS)
-    assert fingerprint.judged(recorded) != fingerprint.judged({**PARAMS, "rules.tail": 0.2})
+    assert fingerprint.judging_settings(recorded) == fingerprint.judging_settings(PARAMS)
+    assert fingerprint.judging_settings(recorded) != fingerprint.judging_settings(
+        {**PARAMS, "rules.tail": 0.2}
+    )
 
 
 def test_every_link_of_a_chain_and_its_settings_make_the_identity():

@@ -17,7 +17,7 @@ from normbench.measures.contract import BEST, RULES
 from normbench.optimizers import adam, gradient_descent
 from normbench.recording.reuse import lookup as reuse
 from normbench.recording.reuse import rejudge
-from normbench.recording.reuse.recorded import Recorded
+from normbench.recording.reuse.recorded import RecordedRun
 from normbench.recording.store import records
 from normbench.recording.store.connection import Store
 from normbench.recording.store.writer import Writer
@@ -79,7 +79,7 @@ class Bed:
         told = {f"rules.{key}": value for key, value in vars(rules).items()}
         params = {"shown_step": shown, "normalizer": "own", "iterations": 20, **told}
         tags = {"normalizer": "own", "sweep_id": "s", "job": "s/0"}
-        return records.Place(self.uri, "two-cost", self.sweep, params, tags)
+        return records.RecordHeader(self.uri, "two-cost", self.sweep, params, tags)
 
     def fresh(self, rules, shown):
         """Return the record of a job that is run with rules."""
@@ -95,8 +95,8 @@ class Bed:
     def again(self, record, rules, shown):
         """Return the record of a job that is written, and judged again by rules."""
         run_id = self.writer.write(record)
-        told = Recorded(scheme(self.uri, run_id), run_id)
-        return rejudge.rejudged(told, self.place(rules, shown), record.dataset)
+        told = RecordedRun(scheme(self.uri, run_id), run_id)
+        return rejudge.rejudge_run(told, self.place(rules, shown), record.dataset)
 
 
 @pytest.fixture(scope="module", params=JOBS)
@@ -173,10 +173,10 @@ def test_there_and_back_is_where_it_began_but_for_what_was_lost(bed, other):
 
 def test_what_is_lost_matters_where_it_is_asked_for():
     tags = {names.AGAIN.key: "path,theory/lipschitz_best"}
-    assert reuse.lacks(tags, {"record": "['points', 'path']"})
-    assert not reuse.lacks(tags, {"record": ["points"]})
-    assert not reuse.lacks({}, {"record": ["path"]})
-    assert reuse.lacks({names.AGAIN.key: "final/critical_step"}, {})
+    assert reuse.lost_request(tags, {"record": "['points', 'path']"})
+    assert not reuse.lost_request(tags, {"record": ["points"]})
+    assert not reuse.lost_request({}, {"record": ["path"]})
+    assert reuse.lost_request({names.AGAIN.key: "final/critical_step"}, {})
 
 
 def test_every_finding_of_a_scheme_is_a_declared_name(bed):
@@ -203,5 +203,5 @@ def test_a_job_asks_the_store_for_its_descent_once():
             return []
 
     tags = {names.DESCENT.key: "d", names.FINGERPRINT.key: "f"}
-    assert _find_recorded(Empty(), records.Place("", "x", "", {}, tags)) == ("", None)
+    assert _find_recorded(Empty(), records.RecordHeader("", "x", "", {}, tags)) == ("", None)
     assert asked == [("x", "d")]
