@@ -88,9 +88,10 @@ def _draw_panel(
         0.7 * shape.font,
         half_height,
     )
-    axis_names = [
-        f"component {n + 1}, {scheme_arrays['shares'][n]:.0%} of the variance" for n in (0, 1)
+    shares = [
+        f"{share:.0%}" if share >= 0.01 else f"{share:.1%}" for share in scheme_arrays["shares"][:2]
     ]
+    axis_names = [f"component {n + 1}, {share} of the variance" for n, share in enumerate(shares)]
     axis.set(xlabel=axis_names[0], ylabel=axis_names[1])
 
 

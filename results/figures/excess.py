@@ -15,7 +15,8 @@ EXCESS_LABEL = "excess cost: cost minus least cost"
 SLOPE = "slope"  # a column of runs: the factor of the excess at each iteration
 TRAIN_COST = names.TRAIN_COST.key
 EXCESS_ROUNDING = 1e-14  # of the start's cost: a smaller excess is rounding error
-BEST_CURVATURES, START_CURVATURES, EXCESS_SHARES = "window_best", "window_curvature", "window_share"
+BEST_CURVATURES = names.CURVATURES_BEST.key
+START_CURVATURES, EXCESS_SHARES = "window_curvature", "window_share"
 
 
 def with_quartiles(metric: names.Metric) -> list[str]:

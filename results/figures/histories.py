@@ -22,6 +22,7 @@ RATE_LABEL = "misclassified points, percent"
 SQUASHING_RATIO = 8.0  # a curve that ends this factor above the median squashes the others
 Panel = tuple[names.Metric, ...]
 STEP_SIZE = names.STEP_SIZE.column
+GRIDLESS = names.GRIDLESS.column
 TAG_TOLERANCE = 1e-5  # relative: step sizes in tables have six digits
 MAX_ADJACENT_CURVES = 6  # with more curves, the panels are stacked
 LONG_LABEL = 24  # letters: with longer labels of schemes, the panels are stacked
@@ -122,14 +123,14 @@ def _draw_panel(
         if run_rows is None or run_rows[panel[0].key].isna().all():
             continue
         _draw_curve(axis, run_rows, panel, look)
-        gridless = run.get(names.GRIDLESS.column) == "true"
+        gridless = run.get(GRIDLESS) == "true"
         step_label = "" if gridless else style.step_text(run.get(names.STEP_TAG.column))
         curve_label = f"{run['label']}{step_label}"
         axis.lines[-1].set_label(curve_label)
         metric_values = run_rows[panel[0].key].dropna()
         if run["verdict"] == names.DIVERGED:
             curve_label += _divergence_text(
-                run_rows, panel[0], all_diverged and panel[0] == names.TRAIN_COST
+                run_rows, run, panel[0], all_diverged and panel[0] == names.TRAIN_COST
             )
             _mark_divergence(axis, run_rows, panel[0], look)
         elif panel[0] == names.TRAIN_COST and scale == EXCESS_SCALE:
@@ -148,10 +149,14 @@ def _draw_panel(
     end_labels(axis, curve_ends, shape, height, has_markers=False)
 
 
-def _divergence_text(rows: pd.DataFrame, metric: names.Metric, in_decades: bool) -> str:
-    """Return the text on when a run diverged and, if in decades, how far its cost rose."""
+def _divergence_text(
+    rows: pd.DataFrame, run: Mapping[Any, Any], metric: names.Metric, in_decades: bool
+) -> str:
+    """Return the text on when a run overflowed, if it did, and how many decades its cost rose."""
     costs = rows[metric.key].dropna()
-    text = f" diverged at {int(rows.loc[costs.index[-1], 'iteration']) + 1}"
+    last_iteration = int(rows.loc[costs.index[-1], "iteration"])
+    overflowed = "stopped being finite" in str(run.get(names.REASON.column))
+    text = f" diverged at {last_iteration + 1}" if overflowed else " diverged"
     return f"{text}, {costs.iloc[-1]:.0f} decades up" if in_decades else text
 
 
@@ -363,10 +368,10 @@ def _select_runs(sweep: Sweep, experiment: str, step_sizes: tuple[float, ...]) -
     ].isna()
     # Schemes without a best step size show their smallest step size.
     smallest_steps = [
-        rows.sort_values(STEP_SIZE).head(1)
-        for rows in (
-            all_steps[all_steps["parent"] == run_id]
-            for run_id in best_runs.loc[without_best, "run_id"]
+        rows.sort_values(STEP_SIZE).head(1).assign(**{GRIDLESS: gridless})
+        for rows, gridless in (
+            (all_steps[all_steps["parent"] == row["run_id"]], row.get(GRIDLESS))
+            for row in as_rows(best_runs[without_best])
         )
         if len(rows)
     ]

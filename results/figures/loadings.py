@@ -50,8 +50,8 @@ def draw(
 
 
 def _mixes_features(scheme_arrays: SchemeArrays) -> bool:
-    """Return whether components mix features; those of a sphered scheme are single coordinates."""
-    entries = np.abs(scheme_arrays["entries"])
+    """Return whether the drawn components mix features; those of a sphered scheme do not."""
+    entries = np.abs(scheme_arrays["entries"][:, :MAX_COMPONENTS])
     return not bool((entries.max(axis=0) > SINGLE_FEATURE).all())
 
 

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 from normbench import names
 from normbench.results.compare.merging import repeated_over
-from normbench.results.compare.reached import excess_left
+from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICT_LOOKS, Shape
 from normbench.results.figures.step_sizes import LARGEST_CONVERGENT, STEP_SIZE, THRESHOLD
@@ -66,6 +66,7 @@ def draw(
         title: the title of the figure.
         shape: the format of the figure.
     """
+    schemes = with_lowest_seen(schemes)
     scheme_groups = group_equal_schemes(steps, schemes)
     row_labels = [
         style.join_names([str(row["label"]) for row in equal_schemes])
@@ -245,7 +246,13 @@ def _draw_cells(
     for row_index in range(len(scheme_groups) - 1):
         axis.axhline(row_index + 0.5, color="white", lw=3, label="_between")
     for mark_name, cells in marked_cells.items():
-        axis.plot(*zip(*cells), zorder=5, label=f"_{mark_name}", **_mark_style(mark_name, shape))
+        axis.plot(
+            *zip(*cells),
+            zorder=5,
+            clip_on=False,
+            label=f"_{mark_name}",
+            **_mark_style(mark_name, shape),
+        )
     return {
         *marked_cells,
         *(cell_labels[int(code)] for code in color_codes[~np.isnan(color_codes)]),

@@ -238,7 +238,7 @@ def _draw_panel(
         )
         drawn_names.add("above")
     if len(finite_rows) == 0 and len(scheme_rows):
-        style.write_centered(axis, f"diverged at all {len(scheme_rows)} step sizes")
+        style.write_centered(axis, "diverged at every step size tried")
     best_rows = ranked_rows[
         np.isclose(ranked_rows[STEP_SIZE], number_in(scheme, names.STEP_TAG.column), rtol=1e-5)
     ]

@@ -29,7 +29,7 @@ from normbench.results.store.runs import Sweep, which_step
 
 Array = NDArray[np.float64]
 STEP_SIZE, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
-BEST_CURVATURES = "window_best"  # array: the curvatures at the best step's last weights
+BEST_CURVATURES = names.CURVATURES_BEST.key  # at the best step's last weights
 MAX_BARS = 40  # more bars cannot be distinguished
 MAX_EXCESS = 30.0  # upper limit of the excess left in a panel
 LOWEST_COST_NOTE = "the least cost is not known; the excess cost is over the lowest cost seen"

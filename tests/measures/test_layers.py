@@ -88,7 +88,7 @@ def test_measured_layers_of_least_squares_are_the_exact_ones(monkeypatch):
 
 
 def test_of_many_iterations_some_are_measured(monkeypatch):
-    monkeypatch.setattr(layers, "MOST", 10)
+    monkeypatch.setattr(layers, "MAX_INTERVALS", 10)
     parts = kept(job(breast_cancer(), costs.softmax, step_sizes=(0.1,)))
     assert len(parts["layer_at"]) == 11
     assert (parts["layer_at"][0], parts["layer_at"][-1]) == (0, 40)

@@ -44,6 +44,12 @@ class Melt(NamedTuple):
         assert run is not None
         return self.layers.excess[run]
 
+    @property
+    def stable_profile(self) -> NDArray[np.float64]:
+        """The final excess over step sizes, without step sizes whose end rounding decides."""
+        profile: NDArray[np.float64] = self.layers.profile
+        return profile if self.layers.exact else profile[~self.decided_by_rounding]
+
 
 def melts(arrays: ArraysByLabel, schemes: pd.DataFrame, steps: pd.DataFrame) -> list[Melt]:
     """Return the schemes that can be drawn, in the order of their rows.
@@ -124,30 +130,38 @@ def merge_equal(all_melts: Sequence[Melt]) -> list[Melt]:
 
 
 def _look_equal(first_melt: Melt, second_melt: Melt) -> bool:
-    """Return whether the drawings of two schemes are equal."""
+    """Return whether the drawings of two schemes are equal, where rounding does not decide."""
     tolerances: Any = {"rtol": 0, "atol": TIED_EXCESS, "equal_nan": True}
     array_pairs = (
         (first_melt.edge, second_melt.edge),
-        (first_melt.layers.profile, second_melt.layers.profile),
+        (first_melt.stable_profile, second_melt.stable_profile),
     )
-    return first_melt.step == second_melt.step and all(
-        a.shape == b.shape and np.allclose(a, b, **tolerances) for a, b in array_pairs
+    return (
+        first_melt.step == second_melt.step
+        and np.array_equal(first_melt.decided_by_rounding, second_melt.decided_by_rounding)
+        and all(a.shape == b.shape and np.allclose(a, b, **tolerances) for a, b in array_pairs)
     )
 
 
 def choose_melts(
     all_melts: Sequence[Melt], max_count: int = MAX_SCHEMES
 ) -> tuple[list[Melt], list[Melt]]:
-    """Return a number of schemes, evenly spaced by rank of the excess left, and the others."""
+    """Return a number of schemes, and the others.
+
+    The first scheme is chosen, because the others are compared with it. The others are chosen
+    evenly by rank of the excess left.
+
+    Args:
+        all_melts: the schemes, in order.
+        max_count: the largest number of schemes.
+    """
     if len(all_melts) <= max_count:
         return list(all_melts), []
     ranked_indices = sorted(
-        range(len(all_melts)), key=lambda index: (all_melts[index].edge[-1], index)
+        range(1, len(all_melts)), key=lambda index: (all_melts[index].edge[-1], index)
     )
-    chosen_indices = {
-        ranked_indices[rank]
-        for rank in np.linspace(0, len(ranked_indices) - 1, max_count).round().astype(int)
-    }
+    ranks = np.linspace(0, len(ranked_indices) - 1, max_count - 1).round().astype(int)
+    chosen_indices = {0, *(ranked_indices[rank] for rank in ranks)}
     return (
         [melt for index, melt in enumerate(all_melts) if index in chosen_indices],
         [melt for index, melt in enumerate(all_melts) if index not in chosen_indices],
@@ -227,6 +241,9 @@ def notes(
     if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in drawn_melts):
         caption += f" Neighbours of under {THIN_SHARE:.1%} each are merged.".replace("%", " %")
     notes = [caption]
+    starts = {str(melt.row.get(names.setting("start"))) for melt in drawn_melts}
+    if starts - {"zeros", "None"}:
+        notes.append("The excess cost is that of each scheme's own start.")
     unsolved_labels = [
         melt.label for melt in drawn_melts if melt.row.get(names.MINIMUM_REACHED.column) == "false"
     ]

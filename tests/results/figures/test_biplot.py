@@ -9,7 +9,7 @@ import normbench
 from normbench.datasets import UserError, make_dataset
 from normbench.datasets.bundled import iris
 from normbench.measures import biplot, inputs
-from normbench.measures.contract import Finished
+from normbench.measures.contract import FinishedJob
 from normbench.results.figures import biplot as drawn
 from normbench.results.figures.base import landmarks
 from normbench.results.figures.base.labels import spread_beside
@@ -60,7 +60,7 @@ def test_what_is_kept_is_of_the_two_leading_directions(found):
 def test_a_direction_without_variance_has_its_points_at_0():
     x = np.column_stack([iris().x[:, 0], np.full(150, 3.0)])
     data = make_dataset("flat", x, iris().y, class_names=list("abc"), source="-")
-    parts = biplot.MEASURE.take(Finished(data, None, x, PointsCache(x))).arrays
+    parts = biplot.MEASURE.take(FinishedJob(data, None, x, PointsCache(x))).arrays
     assert parts["points"].std(axis=0) == pytest.approx([1, 0])
     assert parts["shares"].tolist() == [1, 0]
 
@@ -85,7 +85,7 @@ def test_one_feature_is_refused_and_many_are_cut():
     )
     kept = np.hypot(*arrays(found, "identity")["loadings"].T)
     deviations, directions = inputs.principal(wide)
-    longest = np.sort(np.hypot(*(directions[:2].T * deviations[:2]).T))[-biplot.LONGEST :]
+    longest = np.sort(np.hypot(*(directions[:2].T * deviations[:2]).T))[-biplot.MAX_ARROWS :]
     assert np.sort(kept) == pytest.approx(longest)
     assert arrays(found, "identity")["points"].mean(axis=0) == pytest.approx([0, 0], abs=1e-9)
     assert len([text for text in found.figure("biplot").axes[0].texts if text.get_text()]) == 12
