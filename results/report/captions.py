@@ -182,7 +182,7 @@ def _widths(parts: Parts) -> tuple[str, float]:
 def _added(parts: Parts) -> tuple[str, float]:
     """Add up the variance of the components that are drawn."""
     kept = len(parts["components"])
-    shown = kept if kept <= components.ALL else components.SHOWN
+    shown = kept if kept <= components.MAX_COMPLETE else components.DEFAULT_COMPONENTS
     what = f"The share of the variance that {shown} components add"
     return what, float(parts["variance"][:shown].sum())
 

@@ -189,7 +189,7 @@ class Comparison:
     def _pictures(self, name: str) -> str:
         """Return a figure of every experiment that has it, as SVG elements."""
         with TemporaryDirectory() as folder:
-            drawn = drawing.write(self.sweep, Path(folder), [name], kinds=["svg"])
+            drawn = drawing.write(self.sweep, Path(folder), [name], file_formats=["svg"])
             files = list(chain.from_iterable(drawn.values()))
             texts = [(file.stem, file.read_text(encoding="utf-8")) for file in files]
         return "".join(inline.element(text, f"{clean.name(stem)}-") for stem, text in texts)

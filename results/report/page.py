@@ -16,7 +16,7 @@ from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_shown
-from normbench.results.figures import NAMES, WHOLE, drawing
+from normbench.results.figures import NAMES, SWEEP_FIGURES, drawing
 from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
 from normbench.results.safe import clean
@@ -58,7 +58,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
 
     if drawn is None:
         with TemporaryDirectory() as folder:
-            return render(sweep, drawing.write(sweep, Path(folder), kinds=("svg",)))
+            return render(sweep, drawing.write(sweep, Path(folder), file_formats=("svg",)))
     sections = [
         _section(f"s{number}", sweep, experiment, drawn.get(experiment, ()))
         for number, experiment in enumerate(sweep.experiments, 1)
@@ -77,7 +77,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         answer=headline.headline(sweep),
         cause=cause.cause(sweep, first) if len(sections) == 1 else "",
         state=state.of(sweep).sentence,
-        overview=_pictures("all", sweep, first, drawn.get(first, ()), WHOLE),
+        overview=_pictures("all", sweep, first, drawn.get(first, ()), SWEEP_FIGURES),
         sections=sections,
         pairs=_pairs(comparisons.repeated(sweep)),
         sweep_id=sweep.sweep_id,
@@ -141,7 +141,7 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
         "held_out": _held_out(splits, heldout.cross_validated(part)),
         "first": _pictures(name, part, experiment, files, FIRST),
         "pictures": _pictures(
-            name, part, experiment, files, [n for n in NAMES if n not in (*WHOLE, *FIRST)]
+            name, part, experiment, files, [n for n in NAMES if n not in (*SWEEP_FIGURES, *FIRST)]
         ),
         "explored": explorer.data(part, experiment),
         "theory": theory.explanation(part, experiment),
