@@ -154,5 +154,5 @@ def explained(
     if best is not None:
         step = steps[best]
         own = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
-    found = reasons.Found(metrics, {**tags, **own})
+    found = reasons.SchemeRecord(metrics, {**tags, **own})
     return sentences.paragraph(reasons.of_scheme(found))

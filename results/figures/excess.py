@@ -28,7 +28,7 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
 
     Of several splits each has its own least cost. An excess that is rounding is NaN.
     """
-    source = merging.whole(sweep)
+    source = merging.unmerged(sweep)
     every = source.runs.set_index("run_id", drop=False)
     least = every.get(names.MINIMUM.column, pd.Series(np.nan, index=every.index))
     own = least.where(least.notna(), every["parent"].map(least))

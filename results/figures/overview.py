@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from normbench import names
 from normbench.results.compare import comparisons, problems
-from normbench.results.compare.merging import merged, whole
+from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import counts, excess_shown, reached
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Look, Shape
@@ -34,15 +34,15 @@ def table(sweep: Sweep) -> pd.DataFrame:
     `tables.summary`, NaN where it is not known; median, q1, q3: iterations to the target, as in
     `comparisons.spread`, infinite for never. counted: whether misclassified points stand for it.
     """
-    places = problems.scheme_runs([whole(sweep)])[["run_id", *problems.SCHEME]]
+    places = problems.scheme_runs([unmerged(sweep)])[["run_id", *problems.SCHEME_COLUMNS]]
     own = merged(sweep).of_role(names.SCHEME)
     own = own[[name for name in own if name not in ("setting", "scheme")]]
     rows = places.merge(own, on=["run_id", "experiment"])
-    spread = comparisons.spread(reached([whole(sweep)], TARGET))
+    spread = comparisons.spread(reached([unmerged(sweep)], TARGET))
     if "setting" not in spread:
         spread = spread.assign(setting="")
-    times = spread[[*problems.SCHEME, "median", "q1", "q3"]]
-    rows = rows.merge(times, on=problems.SCHEME, how="left").assign(counted=counts)
+    times = spread[[*problems.SCHEME_COLUMNS, "median", "q1", "q3"]]
+    rows = rows.merge(times, on=problems.SCHEME_COLUMNS, how="left").assign(counted=counts)
     solved = rows["counted"]
     if names.MINIMUM_REACHED.column in rows:
         solved = solved | (rows[names.MINIMUM_REACHED.column] == "true")
@@ -177,7 +177,7 @@ def _scale(axis: Any, values: Any, words: Sequence[str]) -> list[float]:
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of a whole sweep, whatever the experiment; None for a single problem."""
     rows = table(sweep)
-    count = len(rows[problems.PLACE].drop_duplicates())
+    count = len(rows[problems.PROBLEM_COLUMNS].drop_duplicates())
     if count < 2:
         return None
     titles = {name: material.title(str(name), own) for name, own in rows.groupby("experiment")}

@@ -22,7 +22,7 @@ from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
 from normbench.results.store.rows import as_rows, number_in
-from normbench.results.words.reasons import EQUAL
+from normbench.results.words.reasons import EQUAL_TOLERANCE
 
 COST = names.FINAL_COST.column
 # What a cell says beside its verdict: its mark points to the step sizes that do better.
@@ -128,7 +128,7 @@ def together(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list[Row]]:
         numbers = np.array([*([threshold] if known else []), *costs], dtype=float)
         for (other_seen, other), same in found:
             alike = seen == other_seen and len(numbers) == len(other)
-            if alike and np.allclose(numbers, other, rtol=EQUAL, atol=0):
+            if alike and np.allclose(numbers, other, rtol=EQUAL_TOLERANCE, atol=0):
                 same.append(row)
                 break
         else:

@@ -112,7 +112,7 @@ def _axes(axis: Any, scale: str | None) -> None:
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no sharpness is recorded."""
     runs = material.schemes(sweep, experiment)
-    first = merging.whole(sweep)  # of several splits the first: its own path, its own step size
+    first = merging.unmerged(sweep)  # of several splits the first: its own path, its own step size
     own = first.runs.set_index("run_id").get(STEP, pd.Series(dtype=str))
     runs = runs.assign(**{STEP: runs["run_id"].map(own)})
     table = first.histories(runs, (METRIC,))

@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results.compare.directions import CURVATURE, SHARE, TIMES
+from normbench.results.compare.directions import WINDOW_CURVATURE, WINDOW_SHARE, WINDOW_TIMES
 from normbench.results.compare.reached import excess_left
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.material import Arrays, Parts, with_arrays
@@ -59,14 +59,14 @@ class Bars(NamedTuple):
 
 def bars(parts: Parts, iterations: int) -> Bars:
     """Return the windows of a scheme's directions: `(1 - e^(-1/K)) / h` to `(1 + e^(-1/K)) / h`."""
-    curvature, share = parts[CURVATURE], np.asarray(parts[SHARE], dtype=float)
+    curvature, share = parts[WINDOW_CURVATURE], np.asarray(parts[WINDOW_SHARE], dtype=float)
     shrinks = np.exp(-1 / max(iterations, 1))
     total = share.sum()
     return Bars(
         (1 - shrinks) / curvature,
         (1 + shrinks) / curvature,
         share / total if total > 0 else share,
-        np.asarray(parts[TIMES]),
+        np.asarray(parts[WINDOW_TIMES]),
     )
 
 
@@ -76,7 +76,7 @@ def at_best(parts: Parts, iterations: int) -> Bars | None:
     if curvature is None or not len(curvature):
         return None
     ones = np.ones(len(curvature), int)
-    return bars({CURVATURE: curvature, SHARE: ones, TIMES: ones}, iterations)
+    return bars({WINDOW_CURVATURE: curvature, WINDOW_SHARE: ones, WINDOW_TIMES: ones}, iterations)
 
 
 def grouped(found: Bars) -> Bars:
@@ -103,7 +103,7 @@ def grouped(found: Bars) -> Bars:
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no scheme has directions to draw."""
     rows = material.schemes(sweep, experiment)
-    arrays = material.fitting(sweep, rows, names.KEPT, lambda parts: CURVATURE in parts)
+    arrays = material.fitting(sweep, rows, names.KEPT, lambda parts: WINDOW_CURVATURE in parts)
     if not arrays:
         return None
     table = material.steps(sweep, experiment)

@@ -9,13 +9,13 @@ import pandas as pd
 from normbench import names
 from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons, directions
-from normbench.results.compare.merging import merged, whole
+from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import excess_left, reached
 from normbench.results.figures import components, film, melt, overview, reconstruction, windows
 from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.reasons import EQUAL, extremes
+from normbench.results.words.reasons import EQUAL_TOLERANCE, extremes
 from normbench.results.words.sentences import Said, paragraph, said
 
 MOST = 4  # schemes that have a sentence each; of more, the first and the last
@@ -38,7 +38,7 @@ def finding(sweep: Sweep, experiment: str, figure: str) -> str:
 
 def _overview(made: Sweep, experiment: str) -> list[Said]:
     """Say the schemes' mean ranks over all problems of the sweep."""
-    board = comparisons.leaderboard(reached([whole(made)], overview.TARGET))
+    board = comparisons.leaderboard(reached([unmerged(made)], overview.TARGET))
     if board.empty:
         return []
     alike = board.groupby(["rank", "solved"], sort=False)["scheme"]
@@ -55,7 +55,9 @@ def _overview(made: Sweep, experiment: str) -> list[Said]:
 def _windows(made: Sweep, experiment: str) -> list[Said]:
     """Say how many directions each scheme's step size serves, and how much they hold."""
     rows = material.schemes(made, experiment)
-    arrays = material.fitting(made, rows, names.KEPT, lambda parts: directions.CURVATURE in parts)
+    arrays = material.fitting(
+        made, rows, names.KEPT, lambda parts: directions.WINDOW_CURVATURE in parts
+    )
     found = []
     for row in as_rows(rows):
         step = pd.to_numeric(row[names.STEP_TAG.column])
@@ -64,11 +66,11 @@ def _windows(made: Sweep, experiment: str) -> list[Said]:
         iterations = int(row[names.setting("iterations")])
         bars = windows.bars(arrays[row["label"]], iterations)
         count, share = bars.served(float(step))
-        gone = 1 - directions.predicted(arrays[row["label"]], float(step), iterations)
+        gone = 1 - directions.predicted_excess(arrays[row["label"]], float(step), iterations)
         left = excess_left(row, row)
         seen = 1 - min(left, 1.0)
         exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
-        if not exact and np.isfinite(left) and abs(gone - seen) > directions.EXPLAINED:
+        if not exact and np.isfinite(left) and abs(gone - seen) > directions.EXPLANATION_TOLERANCE:
             told = {"step": f"{step:g}", "scheme": row["label"], "seen": f"{seen:.0%}"}
             found.append((count, said("not_served", predicted=f"{gone:.0%}", **told)))
             continue
@@ -162,7 +164,7 @@ def _of_parts(
 def _directions(parts: Parts) -> tuple[str, float]:
     """Count the directions that hold most of the variance under a scheme."""
     after = np.sort(np.maximum(parts["after"], 0.0))[::-1]
-    held = np.cumsum(after) >= MUCH * (1 - EQUAL) * after.sum()
+    held = np.cumsum(after) >= MUCH * (1 - EQUAL_TOLERANCE) * after.sum()
     every = len(parts["before"])
     what = f"The number of directions, of {every}, that hold {MUCH:.0%} of the variance"
     return what, float(held.argmax() + 1) if after.sum() > 0 else float("nan")
@@ -212,7 +214,7 @@ def _range(what: str, labels: Iterable[str], values: Iterable[float]) -> list[Sa
     if not known:
         return []
     (least, low), (most, high) = extremes(known)
-    if most - least <= EQUAL * abs(most):
+    if most - least <= EQUAL_TOLERANCE * abs(most):
         return [said("is_one", what=what, value=most, schemes=high)]
     return [said("goes_from", what=what, least=least, low=low, most=most, high=high)]
 
