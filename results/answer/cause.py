@@ -17,7 +17,7 @@ from normbench.results.compare.reached import excess_left
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
 from normbench.results.words.reasons import SchemeRecord
-from normbench.results.words.sentences import PARTS, Said, paragraph, said
+from normbench.results.words.sentences import CLAUSES, Sentence, make_sentence, paragraph
 
 STRETCH_RATIO = 10.0  # least ratio of condition numbers that is reported as the cause
 VALLEY_CONDITION = 1e3  # least condition number of a cost that is called a narrow valley
@@ -62,29 +62,31 @@ def cause(sweep: Sweep, experiment: str) -> str:
     return paragraph(explain_race(merged(sweep), experiment, experiment_races[0]))
 
 
-def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Said]:
+def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     """Return the cause, with a reservation where a scheme with a rounder cost is slower."""
     rows = sweep.of_role(names.SCHEME, experiment)
     raced_schemes = _raced_schemes(race, as_rows(rows))
     if len(raced_schemes) < 2 or race.by_count or race.budget is None:
         return []
-    fast = min(raced_schemes, key=lambda scheme: (_finish_key(scheme), scheme.condition))
+    fastest = min(raced_schemes, key=lambda scheme: (_finish_key(scheme), scheme.condition))
     arrays = sweep.arrays(rows, names.KEPT)
-    slower = sorted(
-        (scheme for scheme in raced_schemes if _finish_key(scheme) > _finish_key(fast)),
+    slower_schemes = sorted(
+        (scheme for scheme in raced_schemes if _finish_key(scheme) > _finish_key(fastest)),
         key=_finish_key,
         reverse=True,
     )
-    for slow in slower:
-        window_arrays = arrays.get(slow.label, {})
-        if slow.condition < STRETCH_RATIO * fast.condition or not _explained(
-            race, slow, window_arrays
+    for slower_scheme in slower_schemes:
+        window_arrays = arrays.get(slower_scheme.label, {})
+        if slower_scheme.condition < STRETCH_RATIO * fastest.condition or not _explained(
+            race, slower_scheme, window_arrays
         ):
             continue
-        rounder = [
-            scheme for scheme in slower if DISTINCT_RATIO * scheme.condition <= fast.condition
+        rounder_schemes = [
+            scheme
+            for scheme in slower_schemes
+            if DISTINCT_RATIO * scheme.condition <= fastest.condition
         ]
-        return [_why(race, slow, fast), *_rounder(rounder)]
+        return [_why(race, slower_scheme, fastest), *_rounder(rounder_schemes)]
     return []
 
 
@@ -115,11 +117,11 @@ def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
 
 
 def _finish_key(scheme: RacedScheme) -> tuple[float, float]:
-    arrived = np.isfinite(scheme.iterations)
-    return scheme.iterations, 0.0 if arrived else excess_left(scheme.row, scheme.row)
+    meets_target = np.isfinite(scheme.iterations)
+    return scheme.iterations, 0.0 if meets_target else excess_left(scheme.row, scheme.row)
 
 
-def _explained(race: Race, slow: RacedScheme, arrays: Mapping[str, Any]) -> bool:
+def _explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, Any]) -> bool:
     """Return whether the curvature at the start predicts the recorded descent of a slow scheme.
 
     For a scheme that meets the target, it must predict that half of the iterations are too few and
@@ -128,48 +130,48 @@ def _explained(race: Race, slow: RacedScheme, arrays: Mapping[str, Any]) -> bool
     """
     if directions.WINDOW_CURVATURE not in arrays:
         return False
-    target, count = float(race.target), slow.iterations
+    target, count = float(race.target), slower_scheme.iterations
     if np.isfinite(count):
-        step = float(race.steps[slow.label])
-        late_enough = directions.predicted_excess(arrays, step, count / 2) > target
+        step = float(race.steps[slower_scheme.label])
+        exceeds_at_half = directions.predicted_excess(arrays, step, count / 2) > target
         return (
-            late_enough
+            exceeds_at_half
             and directions.predicted_excess(arrays, step, count)
             <= target + directions.EXPLANATION_TOLERANCE
         )
     step, remaining_excess = (
-        number_in(slow.row, names.STEP_TAG.column),
-        excess_left(slow.row, slow.row),
+        number_in(slower_scheme.row, names.STEP_TAG.column),
+        excess_left(slower_scheme.row, slower_scheme.row),
     )
-    predicted = directions.predicted_excess(arrays, step, race.budget or 0)
+    predicted_share = directions.predicted_excess(arrays, step, race.budget or 0)
     return (
-        predicted > target
-        and abs(predicted - min(remaining_excess, 1.0)) <= directions.EXPLANATION_TOLERANCE
+        predicted_share > target
+        and abs(predicted_share - min(remaining_excess, 1.0)) <= directions.EXPLANATION_TOLERANCE
     )
 
 
-def _why(race: Race, slow: RacedScheme, fast: RacedScheme) -> Said:
+def _why(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme) -> Sentence:
     """Return the sentence that compares the cost's shape under a slow and a fast scheme."""
-    shape = "valley" if slow.condition >= VALLEY_CONDITION else "stretched"
-    shape_of_slow = f"{'raw' if slow.raw else 'scheme'}_{shape}"
-    is_round = fast.condition <= ROUND_CONDITION
-    shape_of_fast = f"{'raw' if fast.raw else 'scheme'}_{'round' if is_round else 'rounder'}"
+    shape = "valley" if slower_scheme.condition >= VALLEY_CONDITION else "stretched"
+    shape_of_slow = f"{'raw' if slower_scheme.raw else 'scheme'}_{shape}"
+    is_round = fastest.condition <= ROUND_CONDITION
+    shape_of_fast = f"{'raw' if fastest.raw else 'scheme'}_{'round' if is_round else 'rounder'}"
     # Per iteration, at the step size that is best for this condition number.
-    contraction = (fast.condition - 1) / (fast.condition + 1)
-    suits = is_round and contraction ** (race.budget or 0) <= np.exp(-1)
-    return said(
+    contraction = (fastest.condition - 1) / (fastest.condition + 1)
+    suits_all = is_round and contraction ** (race.budget or 0) <= np.exp(-1)
+    return make_sentence(
         "why",
-        slow=PARTS[shape_of_slow].format(label=slow.label),
-        most=slow.number,
-        fast=PARTS[shape_of_fast].format(label=fast.label),
-        least=fast.number,
-        suits=PARTS["suits"] if suits else "",
+        slow=CLAUSES[shape_of_slow].format(label=slower_scheme.label),
+        most=slower_scheme.number,
+        fast=CLAUSES[shape_of_fast].format(label=fastest.label),
+        least=fastest.number,
+        suits=CLAUSES["suits"] if suits_all else "",
     )
 
 
-def _rounder(rounder: list[RacedScheme]) -> list[Said]:
+def _rounder(rounder_schemes: list[RacedScheme]) -> list[Sentence]:
     """Return the sentence on the slower scheme of the lowest condition number, if there is one."""
-    if not rounder:
+    if not rounder_schemes:
         return []
-    roundest = min(rounder, key=lambda scheme: scheme.condition)
-    return [said("rounder", scheme=roundest.label, least=roundest.number)]
+    roundest = min(rounder_schemes, key=lambda scheme: scheme.condition)
+    return [make_sentence("rounder", scheme=roundest.label, least=roundest.number)]

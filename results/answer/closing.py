@@ -24,7 +24,7 @@ from normbench.results.compare.merging import REPEATS, merged, unmerged
 from normbench.results.compare.reached import counts, excess_left, start_excess
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import PARTS, Said, listed, paragraph, said
+from normbench.results.words.sentences import CLAUSES, Sentence, listed, make_sentence, paragraph
 
 FEWEST_POINTS = "fewest misclassified points"
 
@@ -35,18 +35,19 @@ def question(sweep: Sweep, experiment: str) -> str:
     labels = [label for rows in by_problem(schemes) for label in rows["label"]]
     labels_text = listed_few(list(dict.fromkeys(labels)))
     if problems.without_descent(schemes).all():
-        make = "does" if len(schemes) == 1 else "do"
-        return f"What {make} {labels_text} make of the points of {experiment}?"
-    within = problems.budget(schemes)
-    within = f" {within}" if within else ""
+        auxiliary = "does" if len(schemes) == 1 else "do"
+        return f"What {auxiliary} {labels_text} make of the points of {experiment}?"
+    budget_text = problems.budget(schemes)
+    budget_text = f" {budget_text}" if budget_text else ""
     if counts(schemes).any():
         if len(schemes) == 1:
-            return f"How few points of {experiment} does {labels_text} leave misclassified{within}?"
+            scheme_clause = f"does {labels_text} leave misclassified{budget_text}"
+            return f"How few points of {experiment} {scheme_clause}?"
         fewest = f"leaves the fewest points of {experiment} misclassified"
-        return f"Which of {labels_text} {fewest}{within}?"
+        return f"Which of {labels_text} {fewest}{budget_text}?"
     if len(schemes) == 1:
-        return f"How far does {labels_text} lower the cost of {experiment}{within}?"
-    return f"Which of {labels_text} lowers the cost of {experiment} furthest{within}?"
+        return f"How far does {labels_text} lower the cost of {experiment}{budget_text}?"
+    return f"Which of {labels_text} lowers the cost of {experiment} furthest{budget_text}?"
 
 
 def sentence(sweep: Sweep, experiment: str) -> str:
@@ -73,11 +74,13 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     if finite_schemes.empty:
         return _no_answer(sweep, experiment)
     criterion, ranks = compared_by(finite_schemes), ranked(finite_schemes)
-    after = problems.budget(schemes).replace("in ", "After ", 1) or "At the end"
+    end_text = problems.budget(schemes).replace("in ", "After ", 1) or "At the end"
     excess_owner = "its own" if _minima_differ(finite_schemes) else "the"
     ranking_text = "; ".join(_rank_text(rows, criterion, excess_owner) for rows in ranks)
     name = f"by_{criterion}" if len(ranks) > 1 else "one_place"
-    answer = said(name, after=after, places=ranking_text, medians=medians(finite_schemes))
+    answer = make_sentence(
+        name, after=end_text, places=ranking_text, medians=medians(finite_schemes)
+    )
     return paragraph([answer, *_exclusions(sweep, experiment)])
 
 
@@ -129,7 +132,7 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
         )
     ]
     is_counted = counts(pd.concat(groups))
-    lowest = (
+    best_value_text = (
         "lowest cost"
         if not is_counted.any()
         else FEWEST_POINTS
@@ -137,8 +140,8 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
         else f"lowest cost or {FEWEST_POINTS}"
     )
     step_adjective = sweep.which_step()
-    fields = {"lowest": lowest, "wins": ", ".join(win_counts), "which": step_adjective}
-    answer = said("counted", problems=problem_count, **fields)
+    fields = {"lowest": best_value_text, "wins": ", ".join(win_counts), "which": step_adjective}
+    answer = make_sentence("counted", problems=problem_count, **fields)
     return paragraph([answer, *_exclusions(sweep, experiment)])
 
 
@@ -153,41 +156,45 @@ def medians(schemes: pd.DataFrame) -> str:
 def _no_answer(sweep: Sweep, experiment: str | None) -> str:
     """Return the reason why there is no answer."""
     no_descent = problems.without_descent(sweep.of_role(names.SCHEME, experiment)).all()
-    reason = said("no_descent" if no_descent else "no_cost")
+    reason = make_sentence("no_descent" if no_descent else "no_cost")
     return paragraph([reason, *_exclusions(sweep, experiment)])
 
 
-def _exclusions(sweep: Sweep, experiment: str | None) -> list[Said]:
+def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     """Return sentences on schemes that diverged at every step size, and on failed jobs."""
     jobs = unmerged(sweep).of_role(names.SCHEME, experiment)
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     diverged = list(dict.fromkeys(schemes.loc[schemes["verdict"] == names.DIVERGED, "label"]))
-    several = schemes["experiment"].nunique() > 1 or len(diverged) > MAX_LISTED_SCHEMES
+    too_many = schemes["experiment"].nunique() > 1 or len(diverged) > MAX_LISTED_SCHEMES
     count = int((jobs["verdict"] == names.DIVERGED).sum())
-    who = f"{count} of {len(jobs)} jobs" if several or not diverged else listed(diverged)
+    subject = f"{count} of {len(jobs)} jobs" if too_many or not diverged else listed(diverged)
     failed = int((jobs["verdict"] == names.FAILED).sum())
-    sentences = [said("all_diverged", who=who)] if count else []
-    sentences += [said("some_failed", failed=failed, jobs=len(jobs))] if failed else []
+    sentences = [make_sentence("all_diverged", who=subject)] if count else []
+    sentences += [make_sentence("some_failed", failed=failed, jobs=len(jobs))] if failed else []
     return sentences + _by_rounding(unmerged(sweep), experiment)
 
 
-def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Said]:
+def _by_rounding(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     """Return sentences on the number of runs that rounding decides, if that was examined."""
     steps = sweep.of_role(names.STEP, experiment)
     schemes = sweep.of_role(names.SCHEME, experiment)
     count = int((steps["verdict"] == names.BY_ROUNDING).sum())
     grammar = {"are": "is", "them": "it"} if count == 1 else {"are": "are", "them": "them"}
-    sentences = [said("by_rounding", count=count, runs=len(steps), **grammar)] if count else []
+    sentences = (
+        [make_sentence("by_rounding", count=count, runs=len(steps), **grammar)] if count else []
+    )
     shadows_off = schemes.get(names.setting("shadows"), pd.Series(dtype=str)) == "False"
-    return sentences + ([said("no_shadows")] if shadows_off.any() else [])
+    return sentences + ([make_sentence("no_shadows")] if shadows_off.any() else [])
 
 
 def _minima_differ(schemes: pd.DataFrame) -> bool:
     """Return whether least costs differ between schemes, as with a scheme that drops directions."""
     rows = as_rows(schemes)
-    solved = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
-    minima = [row[names.MINIMUM.column] for row in solved]
-    return len(minima) > 1 and max(minima) - min(minima) > 1e-3 * max(map(start_excess, solved))
+    solved_rows = [row for row in rows if row.get(names.MINIMUM_REACHED.column) == "true"]
+    minima = [row[names.MINIMUM.column] for row in solved_rows]
+    return len(minima) > 1 and max(minima) - min(minima) > 1e-3 * max(
+        map(start_excess, solved_rows)
+    )
 
 
 def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: str) -> str:
@@ -198,24 +205,26 @@ def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: 
     no_descent = rows[0].get(names.setting("iterations")) == "0"
     tags = [] if no_descent else [row.get(names.STEP_TAG.column) for row in rows]
     sizes = [size for size in dict.fromkeys(tags) if isinstance(size, str)]
-    at = f" at step size{'s' if len(sizes) > 1 else ''} {listed(sizes)}" if sizes else ""
+    step_text = f" at step size{'s' if len(sizes) > 1 else ''} {listed(sizes)}" if sizes else ""
     distinct_verdicts = list(dict.fromkeys(row["verdict"] for row in rows))
     verdicts = "no step" if no_descent else listed(distinct_verdicts)
     remaining_excess = excess_left(rows[0], rows[0])
-    solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(remaining_excess)
-    fields = {"labels": " = ".join(labels_of(rows)), "at": at, "told": verdicts}
+    is_solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(
+        remaining_excess
+    )
+    fields = {"labels": " = ".join(labels_of(rows)), "at": step_text, "told": verdicts}
     if criterion == "count":
-        return PARTS[criterion].format(**fields, count=rows[0][FINAL_COUNT])
+        return CLAUSES[criterion].format(**fields, count=rows[0][FINAL_COUNT])
     excess = f"excess cost{_excess_reference(rows[0])} left"
     if criterion == "excess":
         known_excess = f"{share(remaining_excess)} of its {excess}"
-        excess_text = known_excess if solved else "of an unknown excess cost"
-        return PARTS[criterion].format(**fields, left=excess_text)
-    if solved:
+        excess_text = known_excess if is_solved else "of an unknown excess cost"
+        return CLAUSES[criterion].format(**fields, left=excess_text)
+    if is_solved:
         fields["told"] = f"{verdicts}, {share(remaining_excess)} of {excess_owner} {excess}"
     cost, tied_cost = rows[0][FINAL_COST], names.TIED * start_excess(rows[0])
     name = "low" if abs(cost) < tied_cost else criterion
-    return PARTS[name].format(**fields, cost=tied_cost if name == "low" else cost)
+    return CLAUSES[name].format(**fields, cost=tied_cost if name == "low" else cost)
 
 
 def _excess_reference(scheme: Mapping[Any, Any]) -> str:

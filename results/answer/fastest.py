@@ -14,7 +14,7 @@ from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import ABOVE, HIGH, LOW, reached, step_size
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import PARTS, listed, paragraph, said
+from normbench.results.words.sentences import CLAUSES, listed, make_sentence, paragraph
 
 
 def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
@@ -41,15 +41,17 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     race = next(
         iter(races(experiment_sweep, experiment)), None
     )  # none of no iterations, or unknown counts
-    first = [paragraph(headline.describe_race(experiment_sweep, experiment, race))] if race else []
+    speed_sentences = (
+        [paragraph(headline.describe_race(experiment_sweep, experiment, race))] if race else []
+    )
     leading_schemes = headline.leaders(finite(schemes), race) if race else []
     splits = splits[splits["experiment"] == experiment]
     if splits.empty:
-        folded = (
+        is_folded = (
             names.FOLDS_COST.column in schemes and schemes[names.FOLDS_COST.column].notna().any()
         )
-        unknown = [] if folded else [said("predicts_unknown").text]
-        return [*first, *unknown, *_edges(experiment_sweep)]
+        untested = [] if is_folded else [make_sentence("predicts_unknown").text]
+        return [*speed_sentences, *untested, *_edges(experiment_sweep)]
     best = heldout.predicts_best(splits)
     count = splits["split"].nunique()
     doubt = _doubt(heldout.paired(splits), best, count)
@@ -58,12 +60,17 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
         "over": _over(count),
         "doubt": doubt,
     }
-    second = said("predicts", schemes=" = ".join(best), **fields)
+    prediction_sentence = make_sentence("predicts", schemes=" = ".join(best), **fields)
     comparison = heldout.best_and_faster(splits, leading_schemes) or heldout.worse_though_faster(
         splits, leading_schemes
     )
     remarks = [comparison, heldout.rises(splits)]
-    return [*first, second.text, *filter(None, remarks), *_edges(experiment_sweep)]
+    return [
+        *speed_sentences,
+        prediction_sentence.text,
+        *filter(None, remarks),
+        *_edges(experiment_sweep),
+    ]
 
 
 def _edges(experiment_sweep: Sweep) -> list[str]:
@@ -86,11 +93,17 @@ def _edges(experiment_sweep: Sweep) -> list[str]:
     for name, end, (first, last) in grid_cases:
         schemes = [*dict.fromkeys(table.loc[table["end"] == end, "scheme"])]
         edges += (
-            [said(name, schemes=listed(schemes), first=first, last=last).text] if schemes else []
+            [make_sentence(name, schemes=listed(schemes), first=first, last=last).text]
+            if schemes
+            else []
         )
-    inside = table["step"].between(low, high) | table["step"].isna() | (table["end"] != "")
-    beyond = [*dict.fromkeys(table.loc[~inside, "scheme"])]
-    return edges + ([said("grid_beyond", schemes=listed(beyond)).text] if beyond else [])
+    is_inside = table["step"].between(low, high) | table["step"].isna() | (table["end"] != "")
+    schemes_beyond = [*dict.fromkeys(table.loc[~is_inside, "scheme"])]
+    return edges + (
+        [make_sentence("grid_beyond", schemes=listed(schemes_beyond)).text]
+        if schemes_beyond
+        else []
+    )
 
 
 def _over(splits: int) -> str:
@@ -103,4 +116,4 @@ def _doubt(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
     if not undecided_schemes:
         return ""
     show = "split shows" if splits == 1 else "splits show"
-    return PARTS["doubt"].format(splits=splits, show=show, others=listed_few(undecided_schemes))
+    return CLAUSES["doubt"].format(splits=splits, show=show, others=listed_few(undecided_schemes))

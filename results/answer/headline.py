@@ -14,7 +14,7 @@ from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left
 from normbench.results.store.rows import shared_value
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import PARTS, Said, listed, paragraph, said
+from normbench.results.words.sentences import CLAUSES, Sentence, listed, make_sentence, paragraph
 
 ZEROS = ("zeros", "None", "")  # recorded values of the setting `start` for zero weights
 
@@ -58,18 +58,18 @@ def headline(sweep: Sweep, experiment: str | None = None) -> str:
     )
 
 
-def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Said]:
+def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     """Return the answer for an experiment of one problem: the fastest, and all iterations."""
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
-    achievement, alone = _achievement(race, schemes), len(race.iterations) == 1
+    achievement, is_alone = _achievement(race, schemes), len(race.iterations) == 1
     if not race.fastest_schemes:
-        return [_unmet_target(race, achievement, finite(schemes), alone)]
+        return [_unmet_target(race, achievement, finite(schemes), is_alone)]
     fastest_text, is_single = listed(race.fastest_schemes), len(race.fastest_schemes) == 1
     if race.fewest_iterations == 0:  # its own start is so low: this is not descent
         starts = "starts" if is_single else "start"
         share = f"{100 * float(race.target):g} %"
         return [
-            said(
+            make_sentence(
                 "starts_there",
                 schemes=fastest_text,
                 starts=starts,
@@ -84,15 +84,15 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Said]:
         "others": other_clauses,
     }
     fields |= {"count": _count(race, race.fastest_schemes), "over": _over(race)}
-    if alone:
-        return [said("takes", who=fastest_text, **fields)]
+    if is_alone:
+        return [make_sentence("takes", who=fastest_text, **fields)]
     if not race.undecided_schemes:
-        first = said("fastest", grid=_grid(race), schemes=fastest_text)
-        return [first, said("takes", who="It" if is_single else "They", **fields)]
-    return [_undecided(race, fastest_text), said("takes", who=fastest_text, **fields)]
+        first = make_sentence("fastest", grid=_grid(race), schemes=fastest_text)
+        return [first, make_sentence("takes", who="It" if is_single else "They", **fields)]
+    return [_undecided(race, fastest_text), make_sentence("takes", who=fastest_text, **fields)]
 
 
-def _undecided(race: Race, fastest_text: str) -> Said:
+def _undecided(race: Race, fastest_text: str) -> Sentence:
     """Return the sentence that names the schemes not shown to be slower than the fastest."""
     candidates = [fastest_text, *race.undecided_schemes]
     schemes_text = (
@@ -101,7 +101,9 @@ def _undecided(race: Race, fastest_text: str) -> Said:
         else f"{fastest_text} or one of {len(race.undecided_schemes)} others"
     )
     doubt = "show no difference" if race.enough_splits else "are too few to show a difference"
-    return said("fastest_open", schemes=schemes_text, splits=f"{race.splits} splits", doubt=doubt)
+    return make_sentence(
+        "fastest_open", schemes=schemes_text, splits=f"{race.splits} splits", doubt=doubt
+    )
 
 
 def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
@@ -132,8 +134,8 @@ def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:
     if shared_value(schemes, names.setting("start"), "zeros") not in ZEROS:
         remainder = f"{100 * share:g} % of that of zero weights"
         return Achievement("brings", "bring", f"the excess cost down to {remainder}")
-    guessed = (schemes.get(names.MINIMUM_REACHED.column, pd.Series()) == "false").any()
-    over = "over the lowest cost seen" if guessed else "cost"
+    is_guessed = (schemes.get(names.MINIMUM_REACHED.column, pd.Series()) == "false").any()
+    over = "over the lowest cost seen" if is_guessed else "cost"
     return Achievement("removes", "remove", f"{100 * (1 - share):g} % of the excess {over}")
 
 
@@ -143,10 +145,10 @@ def _starting_quantity(race: Race) -> str:
 
 def _unmet_target(
     race: Race, achievement: Achievement, finite_schemes: pd.DataFrame, is_single: bool
-) -> Said:
+) -> Sentence:
     """Return the sentence that no scheme meets the target, and which one comes closest."""
     if finite_schemes.empty:
-        return said("no_cost")
+        return make_sentence("no_cost")
     closest = _closest(finite_schemes, race)
     labels, remaining_excess = labels_of(closest), excess_left(closest[0], closest[0])
     fields = {
@@ -162,8 +164,8 @@ def _unmet_target(
         share = closing.share(max(remaining_excess, 0.0))
         fields["end"] = f": {lead} {share} of {quantity}"
     if is_single:
-        return said("nobody_alone", scheme=labels[0], do=achievement.do, **fields)
-    return said("nobody", does=achievement.does, **fields)
+        return make_sentence("nobody_alone", scheme=labels[0], do=achievement.do, **fields)
+    return make_sentence("nobody", does=achievement.does, **fields)
 
 
 def _other_schemes(race: Race) -> Iterable[str]:
@@ -184,15 +186,15 @@ def _other_schemes(race: Race) -> Iterable[str]:
         labels = listed(schemes)
         if np.isfinite(count):
             need = "needs" if len(schemes) == 1 else "need"
-            yield PARTS["needs"].format(labels=labels, need=need, count=_count(race, schemes, ""))
+            yield CLAUSES["needs"].format(labels=labels, need=need, count=_count(race, schemes, ""))
         elif reason == names.FAILED:
-            yield PARTS["job_failed"].format(labels=labels)
+            yield CLAUSES["job_failed"].format(labels=labels)
         elif reason == names.DIVERGED:
-            yield PARTS["none_finite"].format(labels=labels)
+            yield CLAUSES["none_finite"].format(labels=labels)
         else:
             name = "perhaps_not" if reason else "not_there"
             grid = " on this grid" if _grid_alone(race, schemes) else ""
-            yield PARTS[name].format(labels=labels, within=_within(race, ""), grid=grid)
+            yield CLAUSES[name].format(labels=labels, within=_within(race, ""), grid=grid)
 
 
 def _count(race: Race, schemes: Sequence[str], unit: str = " iterations") -> str:
@@ -205,8 +207,8 @@ def _count(race: Race, schemes: Sequence[str], unit: str = " iterations") -> str
     bound = "at most " if _grid_alone(race, schemes) else ""
     steps = race.steps[list(schemes)]
     sizes = list(dict.fromkeys(f"{step:.3g}" for step in steps)) if steps.notna().all() else []
-    at = f" (step size{'s' if len(sizes) > 1 else ''} {listed(sizes)})" if sizes else ""
-    return f"{bound}{count:.0f}{unit}{at}"
+    step_text = f" (step size{'s' if len(sizes) > 1 else ''} {listed(sizes)})" if sizes else ""
+    return f"{bound}{count:.0f}{unit}{step_text}"
 
 
 def _grid(race: Race) -> str:
@@ -230,7 +232,7 @@ def _over(race: Race) -> str:
     return f" (medians of {race.splits} splits)" if race.splits > 1 else ""
 
 
-def over_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Said:
+def over_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Sentence:
     """Return on how many problems each scheme is the fastest, and which show no difference."""
     races_by_problem = _races_by_problem(sweep, by_experiment)
     wins: dict[str, list[str]] = {}
@@ -255,18 +257,18 @@ def over_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> 
     problem_count = f"{len(races_by_problem)} {'data sets' if by_data else 'problems'}"
     clauses: list[str] = []
     for winners, problem_names in sorted(wins.items(), key=lambda pair: -len(pair[1])):
-        be = "are" if " and " in winners else "is"
-        first = f"{be} fastest on {len(problem_names)} of {problem_count}"
+        verb = "are" if " and " in winners else "is"
+        first = f"{verb} fastest on {len(problem_names)} of {problem_count}"
         predicate = f"on {_listed_problems(problem_names)}" if clauses else first
         clauses.append(f"{winners} {predicate}")
     if undecided:
-        show = "shows" if len(undecided) == 1 else "show"
-        clauses.append(f"{_listed_problems(undecided)} {show} no difference")
+        verb = "shows" if len(undecided) == 1 else "show"
+        clauses.append(f"{_listed_problems(undecided)} {verb} no difference")
     clauses += [
         f"on {_listed_problems(problem_names)} no scheme {goal_text}"
         for goal_text, problem_names in unmet_goals.items()
     ]
-    return said("over_problems", parts="; ".join(clauses))
+    return make_sentence("over_problems", parts="; ".join(clauses))
 
 
 def _races_by_problem(

@@ -55,11 +55,9 @@ class Race:
     @property
     def fastest_schemes(self) -> list[str]:
         """The schemes with the fewest iterations; empty where none meets the target."""
-        arrived = np.isfinite(self.fewest_iterations)
+        is_met = np.isfinite(self.fewest_iterations)
         return (
-            list(self.iterations.index[self.iterations == self.fewest_iterations])
-            if arrived
-            else []
+            list(self.iterations.index[self.iterations == self.fewest_iterations]) if is_met else []
         )
 
     @property
@@ -119,12 +117,12 @@ def _race(
         for scheme, scheme_verdicts in verdicts
         if scheme_verdicts.nunique() == 1 and scheme_verdicts.iloc[0] in LOST_VERDICTS
     }
-    arrived = np.isfinite(iterations.min())
-    best = list(iterations.index[iterations == iterations.min()]) if arrived else []
+    is_met = np.isfinite(iterations.min())
+    fastest = list(iterations.index[iterations == iterations.min()]) if is_met else []
     splits = int(table["split"].nunique())
     pairs = comparisons.paired(table) if splits > 1 else pd.DataFrame()
     # A single split cannot show how much iterations vary between splits.
-    undecided_schemes = comparisons.not_told_apart(pairs, best) if len(pairs) and best else []
+    undecided_schemes = comparisons.not_told_apart(pairs, fastest) if len(pairs) and fastest else []
     budget = shared_value(jobs, names.setting("iterations"))
     return Race(
         setting=setting,
@@ -145,11 +143,11 @@ def _race(
 def _uncertain(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame) -> frozenset[str]:
     """Return the schemes with a run that rounding decides and that ended at or below the target."""
     steps = unmerged(experiment_sweep).of_role(names.STEP)
-    chaotic = steps[steps["verdict"] == names.BY_ROUNDING]
+    undecided_steps = steps[steps["verdict"] == names.BY_ROUNDING]
     jobs_by_id = {row["run_id"]: row for row in as_rows(jobs)}
     return frozenset(
         jobs_by_id[step["parent"]]["scheme"]
-        for step in as_rows(chaotic)
+        for step in as_rows(undecided_steps)
         if step["parent"] in jobs_by_id and _ends_below(step, jobs_by_id[step["parent"]], target)
     )
 

@@ -24,8 +24,10 @@ def finite(schemes: pd.DataFrame) -> pd.DataFrame:
     """Return the scheme runs that have a final cost, the lowest cost first."""
     if FINAL_COST not in schemes:
         return schemes.iloc[:0]
-    lost = schemes["verdict"].isin([names.FAILED, *names.UNRANKED])
-    return schemes[schemes[FINAL_COST].notna() & ~lost].sort_values(FINAL_COST, kind="stable")
+    has_no_cost = schemes["verdict"].isin([names.FAILED, *names.UNRANKED])
+    return schemes[schemes[FINAL_COST].notna() & ~has_no_cost].sort_values(
+        FINAL_COST, kind="stable"
+    )
 
 
 def compared_by(schemes: pd.DataFrame) -> str:

@@ -54,7 +54,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
         failed = row["verdict"] == names.FAILED
         array_names = str(row.get(names.RECORDED.column) or "").split(",") if no_descent else ()
         by_cost = compared(row) is names.TRAIN_COST
-        solved = by_cost and row.get(names.MINIMUM_REACHED.column) == "true"
+        is_solved = by_cost and row.get(names.MINIMUM_REACHED.column) == "true"
         summary_row |= {
             "scheme": row["label"],
             "medians of": row.get(REPEATS) or None,
@@ -68,7 +68,7 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             "cost": row.get(names.FINAL_COST.column),
             "cost q1": row.get(names.quartile(names.TRAIN_COST, "q1").column),
             "cost q3": row.get(names.quartile(names.TRAIN_COST, "q3").column),
-            EXCESS_LEFT: excess_shown(row, row) if solved else None,
+            EXCESS_LEFT: excess_shown(row, row) if is_solved else None,
             "misclassified": row.get(names.FINAL_MISCLASSIFICATIONS.column),
             "test cost": row.get(names.FINAL_TEST_COST.column),
             "test misclassified": row.get(names.FINAL_TEST_MISCLASSIFICATIONS.column),
@@ -81,11 +81,13 @@ def summary(sweep: Sweep) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame({"scheme": pd.Series(dtype=str), "seconds": pd.Series(dtype=float)})
     table = pd.DataFrame(rows)
-    needed: tuple[str, ...] = ("experiment", "scheme", "seconds")
+    required_columns: tuple[str, ...] = ("experiment", "scheme", "seconds")
     if not without_descents.all():
-        needed += (step, "cost", "steps", names.DIVERGED)
-    empty = [name for name in table if name not in needed and table[name].isna().all()]
-    return table.drop(columns=empty)
+        required_columns += (step, "cost", "steps", names.DIVERGED)
+    empty_columns = [
+        name for name in table if name not in required_columns and table[name].isna().all()
+    ]
+    return table.drop(columns=empty_columns)
 
 
 def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
@@ -133,17 +135,17 @@ def text(table: pd.DataFrame) -> str:
 def markdown(table: pd.DataFrame) -> str:
     """Return a table as Markdown with right-aligned numbers."""
     rule = [":--" if is_words(str(name), table) else "--:" for name in table]
-    written = [list(map(clean.markdown, [name, *column])) for name, column in cells(table).items()]
-    head, *body = zip(*written, strict=True)
+    columns = [list(map(clean.markdown, [name, *column])) for name, column in cells(table).items()]
+    head, *body = zip(*columns, strict=True)
     rows = [head, rule, *body]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def latex(table: pd.DataFrame) -> str:
     """Return a table as a LaTeX `tabular` with plain rules, which needs no package."""
-    written = cells(table)
-    align = "".join("l" if is_words(name, table) else "r" for name in written)
-    rows = [list(written), *zip(*written.values(), strict=True)]
+    columns = cells(table)
+    align = "".join("l" if is_words(name, table) else "r" for name in columns)
+    rows = [list(columns), *zip(*columns.values(), strict=True)]
     lines = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in rows]
     body = [lines[0], r"\hline", *lines[1:]]
     return "\n".join(

@@ -58,8 +58,10 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
         rows.append(table_row)
     table = pd.DataFrame(rows)
     required_columns = ("experiment", "scheme", "always falls up to", "converges up to")
-    empty = [name for name in table if name not in required_columns and table[name].isna().all()]
-    return table.drop(columns=empty)
+    empty_columns = [
+        name for name in table if name not in required_columns and table[name].isna().all()
+    ]
+    return table.drop(columns=empty_columns)
 
 
 def _vanishing(row: Mapping[Any, Any]) -> bool:
@@ -72,25 +74,29 @@ def _vanishing(row: Mapping[Any, Any]) -> bool:
 
 def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
     """Return the critical step over 2/L, or the interval in which the grid places it."""
-    predicted = number_in(row, names.THRESHOLD.column)
+    threshold = number_in(row, names.THRESHOLD.column)
     no_descent = row.get(names.setting("iterations")) == "0"
-    if not predicted > 0 or row.get(names.PLAIN.column) == "false" or no_descent:
+    if not threshold > 0 or row.get(names.PLAIN.column) == "false" or no_descent:
         return None
-    critical, falls = (
+    critical_step, largest_falling = (
         number_in(row, metric.column) for metric in (names.CRITICAL, names.LARGEST_FALLING)
     )
-    if pd.notna(critical):
-        return bounded(critical / predicted, row.get(names.CENSORED_CRITICAL.column))
+    if pd.notna(critical_step):
+        return bounded(critical_step / threshold, row.get(names.CENSORED_CRITICAL.column))
     steps = runs.of_role(names.STEP, row["experiment"])
     scheme_steps = steps[steps["parent"] == row["run_id"]]
     sizes = sorted(step_size(step) for step in as_rows(scheme_steps))
-    if pd.isna(falls):
+    if pd.isna(largest_falling):
         nonzero_sizes = [size for size in sizes if size > 0]
-        return f"<{nonzero_sizes[0] / predicted:.3g}" if nonzero_sizes else None
+        return f"<{nonzero_sizes[0] / threshold:.3g}" if nonzero_sizes else None
     if row.get(names.CENSORED_FALLING.column) == "true":
-        return f">={falls / predicted:.3g}"
-    larger_sizes = [size for size in sizes if size > falls * (1 + 1e-9)]
-    return f"{falls / predicted:.3g} to {larger_sizes[0] / predicted:.3g}" if larger_sizes else None
+        return f">={largest_falling / threshold:.3g}"
+    larger_sizes = [size for size in sizes if size > largest_falling * (1 + 1e-9)]
+    return (
+        f"{largest_falling / threshold:.3g} to {larger_sizes[0] / threshold:.3g}"
+        if larger_sizes
+        else None
+    )
 
 
 def _condition(row: dict[Any, Any]) -> str | None:
@@ -119,9 +125,9 @@ def explanation(sweep: Sweep, experiment: str) -> str:
     """Return an explanation of one experiment's numbers in a few sentences, with its notes."""
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(schemes) and (schemes["verdict"] == names.FAILED).all():
-        return sentences.said("none_ran").text
+        return sentences.make_sentence("none_ran").text
     if problems.without_descent(schemes).all():
-        return sentences.said("no_step").text
+        return sentences.make_sentence("no_step").text
     records = [(row["label"], reasons.SchemeRecord.from_row(row)) for row in as_rows(schemes)]
     return " ".join(
         [sentences.paragraph(reasons.of_comparison(records)), *notes(sweep, experiment)]
@@ -141,7 +147,7 @@ def _notes(schemes: pd.DataFrame) -> list[str]:
         schemes.groupby(names.NOTE.column, sort=False) if names.NOTE.column in schemes else ()
     ):
         prefix = "" if len(rows) == len(schemes) else f"{'; '.join(rows['label'])}: "
-        note_texts.append(sentences.said("note", of=prefix, note=note).text)
+        note_texts.append(sentences.make_sentence("note", of=prefix, note=note).text)
     return note_texts
 
 
@@ -152,5 +158,5 @@ def _judged_again(schemes: pd.DataFrame) -> list[str]:
     for keys, rows in schemes.groupby(again_column) if again_column in schemes else ():
         labels = dict.fromkeys(names.label_of(key) for key in str(keys).split(","))
         fields = {"schemes": "; ".join(rows["label"]), "what": ", ".join(labels)}
-        notices.append(sentences.said("judged_again", **fields).text)
+        notices.append(sentences.make_sentence("judged_again", **fields).text)
     return notices

@@ -170,18 +170,18 @@ def not_told_apart(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
 def assurance(pairs: pd.DataFrame) -> str:
     """Return the confidence of a table from `paired` in words, or how many splits it lacks."""
     count = len(pairs)
-    needed = evidence.fewest(count)
+    needed_splits = evidence.fewest(count)
     most_splits = int((pairs["splits"] - pairs.get("neither", 0)).max())
-    if most_splits < needed:
-        need = f"{count} pairs of schemes need" if count > 1 else "1 pair of schemes needs"
+    if most_splits < needed_splits:
+        requirement = f"{count} pairs of schemes need" if count > 1 else "1 pair of schemes needs"
         return (
-            f"no conclusion: {need} at least {needed} splits "
-            f"(2 x 0.5^{needed} <= 0.05 / {count}); there are {most_splits}"
+            f"no conclusion: {requirement} at least {needed_splits} splits "
+            f"(2 x 0.5^{needed_splits} <= 0.05 / {count}); there are {most_splits}"
         )
     correction = ", by Holm's correction" if count > 1 else ""
     return (
         f"95 % confidence for the whole table{correction}, for splits of this data set; fewer than "
-        f"{needed} splits can show nothing"
+        f"{needed_splits} splits can show nothing"
     )
 
 
@@ -216,28 +216,32 @@ def profile(table: pd.DataFrame) -> pd.DataFrame:
         Dolan and More, Benchmarking optimization software with performance profiles, Mathematical
         Programming 91 (2002).
     """
-    wide, _ = _shared(table)
-    if not np.isfinite(wide.to_numpy(dtype=float)).any():
+    values_by_scheme, _ = _shared(table)
+    if not np.isfinite(values_by_scheme.to_numpy(dtype=float)).any():
         return pd.DataFrame(columns=["scheme", "factor", "share"])
-    values = wide.to_numpy()
-    least = values[values > 0].min(initial=1.0)
-    values = np.maximum(values, least)
-    best = values.min(axis=1, keepdims=True)
-    factors = values / np.where(np.isfinite(best), best, 1.0)
+    values = values_by_scheme.to_numpy()
+    smallest_value = values[values > 0].min(initial=1.0)
+    values = np.maximum(values, smallest_value)
+    best_values = values.min(axis=1, keepdims=True)
+    factors = values / np.where(np.isfinite(best_values), best_values, 1.0)
     points = np.unique(np.r_[1.0, factors[np.isfinite(factors)]])
-    weights = _weights(wide)
+    weights = _weights(values_by_scheme)
     rows = [
         {"scheme": name, "factor": point, "share": float(weights @ (factors[:, column] <= point))}
-        for column, name in enumerate(wide.columns)
+        for column, name in enumerate(values_by_scheme.columns)
         for point in points
     ]
     return pd.DataFrame(rows)
 
 
-def _weights(wide: pd.DataFrame) -> Array:
+def _weights(values_by_scheme: pd.DataFrame) -> Array:
     """Return the weight of each row `(n,)`: equal for problems, and for the splits of a problem."""
-    sizes = wide.groupby(level=PROBLEM_COLUMNS)[wide.columns[0]].transform("size")
-    return np.asarray(1 / (sizes * wide.groupby(level=PROBLEM_COLUMNS).ngroups), dtype=float)
+    sizes = values_by_scheme.groupby(level=PROBLEM_COLUMNS)[values_by_scheme.columns[0]].transform(
+        "size"
+    )
+    return np.asarray(
+        1 / (sizes * values_by_scheme.groupby(level=PROBLEM_COLUMNS).ngroups), dtype=float
+    )
 
 
 def unsolved(table: pd.DataFrame) -> tuple[int, int]:
@@ -245,8 +249,10 @@ def unsolved(table: pd.DataFrame) -> tuple[int, int]:
 
     Only splits that every scheme was run on count, over all problems of `table` from `reached`.
     """
-    wide, _ = _shared(table)
-    return int(np.isinf(wide.to_numpy(dtype=float)).all(axis=1).sum()), len(wide)
+    values_by_scheme, _ = _shared(table)
+    return int(np.isinf(values_by_scheme.to_numpy(dtype=float)).all(axis=1).sum()), len(
+        values_by_scheme
+    )
 
 
 def ranked(table: pd.DataFrame) -> pd.DataFrame:
@@ -262,24 +268,24 @@ def ranked(table: pd.DataFrame) -> pd.DataFrame:
         The ranks, for the problems and splits that every scheme was run on.
     """
     values, excess = _shared(table)
-    order = [
+    sort_keys = [
         _ordered(split_values, split_excess)
         for split_values, split_excess in zip(
             values.to_numpy(dtype=float), excess.to_numpy(dtype=float)
         )
     ]
-    frame = pd.DataFrame(order, index=values.index, columns=values.columns)
+    frame = pd.DataFrame(sort_keys, index=values.index, columns=values.columns)
     return frame.rank(axis=1, method="average")
 
 
 def _ordered(values: Array, excess: Array) -> Array:
     """Return finite sort keys `(n,)`: the values, with infinite ones ordered by their excess."""
     unreached = np.isinf(values)
-    order = np.empty(len(values))
-    order[~unreached] = values[~unreached]
-    groups = evidence.tied(excess[unreached], names.TIED)
-    order[unreached] = 1 + (values[~unreached].max() if (~unreached).any() else 0) + groups
-    return order
+    sort_keys = np.empty(len(values))
+    sort_keys[~unreached] = values[~unreached]
+    tie_ranks = evidence.tied(excess[unreached], names.TIED)
+    sort_keys[unreached] = 1 + (values[~unreached].max() if (~unreached).any() else 0) + tie_ranks
+    return sort_keys
 
 
 def ranks(table: pd.DataFrame) -> pd.DataFrame:
@@ -302,24 +308,24 @@ def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
         are too few; `solved`, the share of problems brought to the target; `won`, the share of
         problems on which no scheme was faster.
     """
-    order = ranked(table)
-    if order.empty:
+    rank_table = ranked(table)
+    if rank_table.empty:
         return pd.DataFrame(columns=["scheme", "rank", "median", "low", "high", "solved", "won"])
-    means = order.groupby(level="experiment").mean()
-    units = (means if len(means) > 1 else order).to_numpy().T
-    low, high = evidence.interval(units, evidence.LEVEL / len(units))
+    means = rank_table.groupby(level="experiment").mean()
+    unit_ranks = (means if len(means) > 1 else rank_table).to_numpy().T
+    low, high = evidence.interval(unit_ranks, evidence.LEVEL / len(unit_ranks))
     values, _ = _shared(table)
-    weights, solved = _weights(values), np.isfinite(values.to_numpy(dtype=float))
-    won = solved & (values.to_numpy() == values.min(axis=1).to_numpy()[:, None])
+    weights, is_solved = _weights(values), np.isfinite(values.to_numpy(dtype=float))
+    is_won = is_solved & (values.to_numpy() == values.min(axis=1).to_numpy()[:, None])
     board = pd.DataFrame(
         {
-            "scheme": list(order.columns),
+            "scheme": list(rank_table.columns),
             "rank": means.mean().to_numpy(),
-            "median": evidence.median(units),
+            "median": evidence.median(unit_ranks),
             "low": low,
             "high": high,
-            "solved": weights @ solved,
-            "won": weights @ won,
+            "solved": weights @ is_solved,
+            "won": weights @ is_won,
             "problems": values.groupby(level=PROBLEM_COLUMNS).ngroups,
             "splits": len(values),
         }

@@ -43,9 +43,11 @@ def log_ratios(first: Array, second: Array) -> Array:
         start (0) counts as 1, or as the least value above 0 if that is smaller, so that a ratio
         exists.
     """
-    least = np.min(np.r_[first[first > 0], second[second > 0], 1.0])
+    smallest_value = np.min(np.r_[first[first > 0], second[second > 0], 1.0])
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.log(np.maximum(second, least)) - np.log(np.maximum(first, least)))
+        return np.asarray(
+            np.log(np.maximum(second, smallest_value)) - np.log(np.maximum(first, smallest_value))
+        )
 
 
 def median(values: Array) -> Array:
@@ -55,13 +57,13 @@ def median(values: Array) -> Array:
     """
     ordered = np.sort(values, axis=-1)
     size = np.sum(~np.isnan(values), axis=-1, keepdims=True)
-    last = np.maximum(size, 1)
-    low = np.take_along_axis(ordered, (last - 1) // 2, axis=-1)[..., 0]
-    high = np.take_along_axis(ordered, last // 2, axis=-1)[..., 0]
+    sample_size = np.maximum(size, 1)
+    low = np.take_along_axis(ordered, (sample_size - 1) // 2, axis=-1)[..., 0]
+    high = np.take_along_axis(ordered, sample_size // 2, axis=-1)[..., 0]
     with np.errstate(invalid="ignore"):
         middle = (low + high) / 2
-    opposite = np.isinf(low) & np.isinf(high) & (low != high)
-    return np.where(opposite, 0.0, middle)
+    opposite_infinities = np.isinf(low) & np.isinf(high) & (low != high)
+    return np.where(opposite_infinities, 0.0, middle)
 
 
 def side_by_side(pairs: Sequence[Array]) -> Array:
@@ -142,10 +144,10 @@ def holm(p_values: Array) -> Array:
     """
     count = p_values.shape[-1]
     order = np.argsort(p_values, axis=-1, kind="stable")
-    steps = np.broadcast_to(LEVEL / np.arange(count, 0, -1.0), p_values.shape)
-    passed = np.take_along_axis(p_values, order, axis=-1) <= steps
-    rejected = np.sum(np.cumprod(passed, axis=-1), axis=-1, keepdims=True)
-    sorted_levels = np.minimum(steps, LEVEL / np.maximum(count - rejected, 1.0))
+    step_levels = np.broadcast_to(LEVEL / np.arange(count, 0, -1.0), p_values.shape)
+    below_level = np.take_along_axis(p_values, order, axis=-1) <= step_levels
+    rejected = np.sum(np.cumprod(below_level, axis=-1), axis=-1, keepdims=True)
+    sorted_levels = np.minimum(step_levels, LEVEL / np.maximum(count - rejected, 1.0))
     levels = np.empty_like(p_values)
     np.put_along_axis(levels, order, sorted_levels, axis=-1)
     return levels
@@ -172,8 +174,8 @@ def interval(values: Array, level: Array | float = LEVEL) -> tuple[Array, Array]
 
     count = np.sum(~np.isnan(values), axis=-1, keepdims=True)
     below = np.arange(values.shape[-1])
-    half = np.broadcast_to(np.asarray(level, dtype=float), count.shape[:-1])[..., None] / 2
-    tail_count = np.sum((bdtr(below, count, 0.5) <= half) & (below < count), axis=-1)
+    half_level = np.broadcast_to(np.asarray(level, dtype=float), count.shape[:-1])[..., None] / 2
+    tail_count = np.sum((bdtr(below, count, 0.5) <= half_level) & (below < count), axis=-1)
     ordered = np.sort(values, axis=-1)
 
     def value_at(index: NDArray[np.int64]) -> Array:

@@ -13,7 +13,7 @@ from normbench.results.compare.comparisons import OPEN, not_told_apart
 from normbench.results.compare.merging import members_of, merged, unmerged
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import said
+from normbench.results.words.sentences import make_sentence
 
 BETTER, WORSE = "better", "worse"
 PREDICTION_CONCLUSIONS = {1: BETTER, -1: WORSE, 0: OPEN}
@@ -47,7 +47,7 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
 
 def _by_split(sweep: Sweep) -> pd.DataFrame:
     runs, source = merged(sweep), unmerged(sweep)
-    split_of = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
+    splits_by_id = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
     rows = []
     for scheme in as_rows(runs.of_role(names.SCHEME)):
         if pd.isna(scheme.get(names.FINAL_TEST_COST.column, np.nan)):
@@ -60,7 +60,7 @@ def _by_split(sweep: Sweep) -> pd.DataFrame:
         }
         for run_id, history in histories.groupby("run_id"):
             row_key = {"experiment": scheme["experiment"], "scheme": scheme["label"]}
-            row_key["split"] = split_of[parents[run_id]]
+            row_key["split"] = splits_by_id[parents[run_id]]
             rows.append({**row_key, **_costs_and_rates(history.set_index("iteration"), scheme)})
     keys = ["experiment", "scheme", "split"]
     table = pd.DataFrame(rows, columns=[*keys, *SPLIT_COLUMNS])
@@ -82,8 +82,8 @@ def _costs_and_rates(history: pd.DataFrame, scheme: dict[Any, Any]) -> dict[str,
         columns[name] = rate.iloc[-1] if len(rate) else np.nan
         columns[f"best {name}"] = rate.min() if len(rate) else np.nan
     augmentation = scheme.get(names.setting("dataset.augment"))
-    augmented = isinstance(augmentation, str) and augmentation != "None"
-    copies = int(scheme[names.setting("dataset.augment_copies")]) if augmented else 0
+    is_augmented = isinstance(augmentation, str) and augmentation != "None"
+    copies = int(scheme[names.setting("dataset.augment_copies")]) if is_augmented else 0
     points = scheme.get("train_points", np.nan) / (1 + copies)
     columns["ratio"] = scheme.get("test_points", np.nan) / points
     return {name: float(columns[name]) for name in SPLIT_COLUMNS}
@@ -174,14 +174,16 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
     """
     rows, differences, p_values = [], [], []
     for experiment, experiment_rows in splits.groupby("experiment", sort=False):
-        wide = experiment_rows.pivot(
+        errors_by_scheme = experiment_rows.pivot(
             index="split", columns="scheme", values=measure(experiment_rows)
         )
-        wide = wide[list(dict.fromkeys(experiment_rows["scheme"]))] * (
+        errors_by_scheme = errors_by_scheme[list(dict.fromkeys(experiment_rows["scheme"]))] * (
             100 if measure(experiment_rows) == "rate" else 1
         )
-        for first, second in combinations(wide.columns, 2):
-            split_differences = (wide[second] - wide[first]).dropna().to_numpy()
+        for first, second in combinations(errors_by_scheme.columns, 2):
+            split_differences = (
+                (errors_by_scheme[second] - errors_by_scheme[first]).dropna().to_numpy()
+            )
             row = {"experiment": experiment, "scheme": first, "against": second}
             rows.append(
                 {**row, "splits": len(split_differences), "wins": evidence.wins(split_differences)}
@@ -196,8 +198,8 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     values = evidence.side_by_side(differences)
     conclusions = evidence.judge(values)
-    rejected = np.array(p_values) <= evidence.holm(np.array(p_values))
-    signs = np.sign([split_differences.sum() for split_differences in differences]) * rejected
+    is_rejected = np.array(p_values) <= evidence.holm(np.array(p_values))
+    signs = np.sign([split_differences.sum() for split_differences in differences]) * is_rejected
     table = pd.DataFrame(rows).assign(
         difference=evidence.median(values),
         low=conclusions.low,
@@ -241,27 +243,29 @@ def predictions_text(splits: pd.DataFrame, schemes: Sequence[str], extra_digits:
     return f"{median:.{1 + extra_digits}%} of the test points misclassified"
 
 
-def best_and_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
+def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
     """Return the sentence that the fastest schemes predict best; empty where another does too."""
     best = predicts_best(splits)
-    if not set(fast) >= set(best) or set(best) == set(splits["scheme"]):
+    if not set(fastest_schemes) >= set(best) or set(best) == set(splits["scheme"]):
         return ""
     count = splits["split"].nunique()
-    sure = not not_told_apart(paired(splits), best)
-    doubt = "" if sure else f", though {count} {_splits_are(count)} too few to be sure"
-    return said("faster_predicts_best", how=doubt).text
+    is_significant = not not_told_apart(paired(splits), best)
+    doubt = "" if is_significant else f", though {count} {_splits_are(count)} too few to be sure"
+    return make_sentence("faster_predicts_best", how=doubt).text
 
 
-def worse_though_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
+def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
     """Return the sentence that the fastest schemes predict worse than others; empty otherwise."""
     best = predicts_best(splits)
-    tested_schemes = [name for name in fast if name in set(splits["scheme"])]
+    tested_schemes = [name for name in fastest_schemes if name in set(splits["scheme"])]
     if not tested_schemes or set(tested_schemes) & set(best):
         return ""
     count = splits["split"].nunique()
-    sure = not set(tested_schemes) & set(not_told_apart(paired(splits), best))
+    is_significant = not set(tested_schemes) & set(not_told_apart(paired(splits), best))
     doubt = (
-        f"on {count} splits" if sure else f"though {count} {_splits_are(count)} too few to be sure"
+        f"on {count} splits"
+        if is_significant
+        else f"though {count} {_splits_are(count)} too few to be sure"
     )
     faster = " = ".join(tested_schemes)
     for extra_digits in range(8):  # digits, until they differ
@@ -272,7 +276,7 @@ def worse_though_faster(splits: pd.DataFrame, fast: Sequence[str]) -> str:
         if predictions["theirs"] != predictions["least"]:
             break
     labels = {"faster": faster, "best": " = ".join(best)}
-    return said("faster_predicts_worse", how=doubt, **predictions, **labels).text
+    return make_sentence("faster_predicts_worse", how=doubt, **predictions, **labels).text
 
 
 def _splits_are(count: int) -> str:
@@ -289,18 +293,18 @@ def rises(splits: pd.DataFrame) -> str:
         for name, scheme_splits in splits.groupby("scheme", sort=False)
         if (rise := _rise(scheme_splits))
     ]
-    return said("rises", schemes="; ".join(scheme_rises)).text if scheme_rises else ""
+    return make_sentence("rises", schemes="; ".join(scheme_rises)).text if scheme_rises else ""
 
 
 def _rise(scheme_splits: pd.DataFrame) -> str:
     """Return the rise of a scheme's test cost from its minimum; empty if most splits have none."""
     rise = scheme_splits["cost"] - scheme_splits["best cost"]
     fall = (scheme_splits["start"] - scheme_splits["best cost"]).clip(lower=0)
-    rising = rise > RISE_TOLERANCE * fall
-    if 2 * rising.sum() <= len(scheme_splits):
+    is_rising = rise > RISE_TOLERANCE * fall
+    if 2 * is_rising.sum() <= len(scheme_splits):
         return ""
     if len(scheme_splits) > 1:
-        count, median = f"{rising.sum()} of {len(scheme_splits)}", rise[rising].median()
+        count, median = f"{is_rising.sum()} of {len(scheme_splits)}", rise[is_rising].median()
         return f"on {count} splits, by {median:.3g}, their median"
     row = scheme_splits.iloc[0]
     where = f"iteration {row['at']:.0f}" if row["at"] else "its start"

@@ -194,12 +194,12 @@ def _grid(
 def _with_representatives(schemes: pd.DataFrame, step_rows: pd.DataFrame) -> pd.DataFrame:
     """Return scheme rows with the outcome of the step size that represents each scheme."""
     families = tuple(names.METRICS + family for family in (names.TRAIN, names.TEST))
-    finals = [names.final(metric).column for metric in names.HISTORIES]
+    final_columns = [names.final(metric).column for metric in names.HISTORIES]
     outcome_columns = [names.STEP_TAG.column, names.VERDICT.column, "verdict", "reason", "members"]
     columns = [
         column
         for column in step_rows
-        if column.startswith(families) or column in (*finals, *outcome_columns)
+        if column.startswith(families) or column in (*final_columns, *outcome_columns)
     ]
     representatives = step_rows.set_index("group")[columns]
     schemes_by_group = schemes.set_index("group")
@@ -234,25 +234,29 @@ def _merge_rows(rows: pd.DataFrame, group_column: str) -> pd.DataFrame:
     merged_rows = _with_columns(merged_rows, {"members": groups["run_id"].agg(list)})
     if not rows[group_column].duplicated().any():
         return merged_rows.reset_index()
-    numbers = [name for name in rows if name.startswith(names.METRICS)]
-    finals = {metric: names.final(metric).column for metric in names.HISTORIES}
-    new_columns: dict[str, Any] = dict(groups[numbers].median().items())
+    metric_columns = [name for name in rows if name.startswith(names.METRICS)]
+    final_columns = {metric: names.final(metric).column for metric in names.HISTORIES}
+    new_columns: dict[str, Any] = dict(groups[metric_columns].median().items())
     new_columns |= {
         names.quartile(metric, quartile).column: groups[final].quantile(level)
-        for metric, final in finals.items()
+        for metric, final in final_columns.items()
         for quartile, level in zip(names.QUARTILES, QUARTILE_LEVELS)
         if final in rows
     }
     text_columns = [name for name in rows if name.startswith((names.PARAMS, names.TAGS))]
-    varied = groups[text_columns].nunique(dropna=False) > 1
-    for name in varied.columns[varied.any()]:
+    has_several_values = groups[text_columns].nunique(dropna=False) > 1
+    for name in has_several_values.columns[has_several_values.any()]:
         joined = groups[name].agg(lambda values: ", ".join(dict.fromkeys(values.dropna())))
         joined_values = joined if name.startswith(names.PARAMS) else None
-        new_columns[name] = merged_rows[name].astype(object).where(~varied[name], joined_values)
+        new_columns[name] = (
+            merged_rows[name].astype(object).where(~has_several_values[name], joined_values)
+        )
     for name in LOWER_BOUND_TAGS.keys() & set(rows.columns):
-        middles, bounds = zip(*(_smallest_step_size(group_rows, name) for _, group_rows in groups))
+        smallest_sizes, bounds = zip(
+            *(_smallest_step_size(group_rows, name) for _, group_rows in groups)
+        )
         new_columns |= {
-            name: pd.Series(middles, merged_rows.index),
+            name: pd.Series(smallest_sizes, merged_rows.index),
             LOWER_BOUND_TAGS[name]: pd.Series(bounds, merged_rows.index),
         }
     return _with_columns(merged_rows, new_columns).reset_index()
@@ -265,10 +269,10 @@ def _smallest_step_size(rows: pd.DataFrame, name: str) -> tuple[float, str]:
     """
     if rows[name].isna().any():
         return float("nan"), "false"
-    least = float(rows[name].min())
+    smallest = float(rows[name].min())
     tag = LOWER_BOUND_TAGS[name]
-    smallest_tags = rows.loc[rows[name] == least, tag] if tag in rows else pd.Series(dtype=str)
-    return least, str(bool(len(smallest_tags)) and bool((smallest_tags == "true").all())).lower()
+    smallest_tags = rows.loc[rows[name] == smallest, tag] if tag in rows else pd.Series(dtype=str)
+    return smallest, str(bool(len(smallest_tags)) and bool((smallest_tags == "true").all())).lower()
 
 
 def _verdicts(

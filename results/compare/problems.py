@@ -15,7 +15,7 @@ from normbench import names
 from normbench.results.store.rows import as_rows, shared_value
 from normbench.results.store.run_labels import as_set
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import said
+from normbench.results.words.sentences import make_sentence
 from normbench.settings import SEEDS, makes_problem
 
 VALUE_PER_SCHEME = "each scheme's own"
@@ -69,13 +69,14 @@ def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
     runs = pd.concat(sweep_runs, ignore_index=True)
     problem_settings = problems(runs, "sweep")
     names_by_run = scheme_names(runs)
-    varied = [
+    varied_settings = [
         {name: value for name, value in settings.items() if name not in SEEDS}
         for settings in problem_settings
     ]
     columns = {
         "setting": [
-            ", ".join(f"{name}={settings[name]}" for name in settings) for settings in varied
+            ", ".join(f"{name}={settings[name]}" for name in settings)
+            for settings in varied_settings
         ],
         "draw": [", ".join(draws) for draws in _draws(runs)],
         "scheme": [names_by_run[run_id] for run_id in runs["run_id"]],
@@ -113,8 +114,8 @@ def own_functions(schemes: pd.DataFrame) -> bool:
     """
     none = pd.Series(dtype=str)
     penalty = pd.to_numeric(schemes.get(names.setting("cost.l2"), none), errors="coerce")
-    where = schemes.get(names.setting("cost.l2_in"), none).reindex(penalty.index)
-    return bool(((penalty > 0) & (where != "features")).any())
+    penalized_weights = schemes.get(names.setting("cost.l2_in"), none).reindex(penalty.index)
+    return bool(((penalty > 0) & (penalized_weights != "features")).any())
 
 
 def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, str]]:
@@ -134,13 +135,13 @@ def problems(schemes: pd.DataFrame, sweep: str | None = None) -> list[dict[str, 
     """
     schemes = as_set(schemes)
     settings_by_run: dict[Any, dict[str, str]] = {index: {} for index in schemes.index}
-    varied = [
+    problem_columns = [
         name
         for name in schemes.columns
         if name.startswith(names.PARAMS) and makes_problem(name.removeprefix(names.PARAMS))
     ]
     for _, rows in schemes.groupby("experiment", sort=False):
-        for name in varied:
+        for name in problem_columns:
             if rows[name].nunique(dropna=False) == 1 or _one_value_each(rows, name):
                 continue
             choice = name.rpartition(".")[0]  # such as the optimizer's, whose options come with it
@@ -169,8 +170,8 @@ def _one_value_each(schemes: pd.DataFrame, name: str, group_column: str = "norma
 
 def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
     """Return, by run id, the normalizer's name with those of its options that vary."""
-    own_option = names.setting("normalizer.")
-    options = [name for name in schemes.columns if name.startswith(own_option)]
+    option_prefix = names.setting("normalizer.")
+    options = [name for name in schemes.columns if name.startswith(option_prefix)]
     names_by_run = {}
     for _, normalizer_runs in schemes.groupby("normalizer"):
         varied_options = [
@@ -178,7 +179,7 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
         ]
         for row in as_rows(normalizer_runs):
             option_values = [
-                f"{name.removeprefix(own_option)}={names.typed(row[name])}"
+                f"{name.removeprefix(option_prefix)}={names.typed(row[name])}"
                 for name in varied_options
             ]
             names_by_run[row["run_id"]] = ", ".join([names.fitted(row), *option_values])
@@ -212,10 +213,10 @@ def job_results(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> dict[str, dic
         columns = [column for column in wanted_columns if column in steps]
         for row in as_rows(steps[["parent", *columns]]):
             if row["parent"] in results_by_run:
-                ends = _numbers(row, STEP_RESULTS)
+                step_results = _numbers(row, STEP_RESULTS)
                 size = row[names.STEP_TAG.column]
                 results_by_run[row["parent"]] |= {
-                    f"{size} {key}": value for key, value in ends.items()
+                    f"{size} {key}": value for key, value in step_results.items()
                 }
     return results_by_run
 
@@ -268,9 +269,9 @@ def _equal_splits(first: ResultsByScheme, second: ResultsByScheme) -> bool:
     """Return whether two splits have equal results under every scheme."""
     return first.keys() == second.keys() and all(
         equal_results(first_results, second_results)
-        for name in first
-        for first_results in first[name]
-        for second_results in second[name]
+        for scheme in first
+        for first_results in first[scheme]
+        for second_results in second[scheme]
     )
 
 
@@ -294,15 +295,17 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
                 draws[position + 1 :],
             )
             groups.setdefault(key, []).append(row["run_id"])
-        several = [ids for ids in groups.values() if len(ids) > 1]
-        if several and all(
+        repeated_ids = [ids for ids in groups.values() if len(ids) > 1]
+        if repeated_ids and all(
             equal_results(results_by_job[ids[0]], results_by_job[run_id])
-            for ids in several
+            for ids in repeated_ids
             for run_id in ids
         ):
-            counts[name] = max(map(len, several))
+            counts[name] = max(map(len, repeated_ids))
     return [
-        said("idle_seed", name=name, count=counts[name], remedy=IDLE_SEED_REMEDIES[name]).text
+        make_sentence(
+            "idle_seed", name=name, count=counts[name], remedy=IDLE_SEED_REMEDIES[name]
+        ).text
         for name in SEEDS
         if name in counts
     ]
@@ -335,7 +338,7 @@ def budget(schemes: pd.DataFrame) -> str:
     )  # a user may have written 1e3
     if iterations == 0:
         return ""
-    count = "1 iteration" if iterations == 1 else f"{iterations} iterations"
-    phrases = ["" if iterations is None else count, optimizer]
-    within = " of ".join(phrase for phrase in phrases if phrase)
-    return f"in {within}" if within else ""
+    iterations_text = "1 iteration" if iterations == 1 else f"{iterations} iterations"
+    phrases = ["" if iterations is None else iterations_text, optimizer]
+    budget_text = " of ".join(phrase for phrase in phrases if phrase)
+    return f"in {budget_text}" if budget_text else ""

@@ -118,8 +118,14 @@ def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, fi
     if threshold is not None and threshold < min(sizes):
         return ABOVE
     # The finer step sizes reach a decade beyond the ends of the grid.
-    reach = 10 ** (1 - FINE_RADIUS / SIZES_PER_DECADE) if finer else 1.0
-    return HIGH if best >= max(sizes) * reach else LOW if best <= min(sizes) / reach else ""
+    reach_factor = 10 ** (1 - FINE_RADIUS / SIZES_PER_DECADE) if finer else 1.0
+    return (
+        HIGH
+        if best >= max(sizes) * reach_factor
+        else LOW
+        if best <= min(sizes) / reach_factor
+        else ""
+    )
 
 
 def refined_of(scheme: Mapping[Any, Any]) -> Mapping[str, Any]:
@@ -171,10 +177,18 @@ def tuned_once(sweep: Sweep, target: str = "1e-2") -> pd.DataFrame:
         values = np.pad(
             table, ((0, 0), (0, splits - len(split_iterations))), constant_values=np.inf
         )
-        missed = np.isinf(values).sum(axis=1)
+        missed_counts = np.isinf(values).sum(axis=1)
         median, upper = np.quantile(values, [0.5, 0.75], axis=1, method="higher")
-        best = min(range(len(values)), key=lambda n: (missed[n], upper[n], median[n], n))
-        numbers = (table.index[best], splits - missed[best], splits, median[best], upper[best])
+        best_index = min(
+            range(len(values)), key=lambda n: (missed_counts[n], upper[n], median[n], n)
+        )
+        numbers = (
+            table.index[best_index],
+            splits - missed_counts[best_index],
+            splits,
+            median[best_index],
+            upper[best_index],
+        )
         rows.append([*scheme, *numbers])
     return pd.DataFrame(rows, columns=columns)
 
@@ -211,15 +225,17 @@ def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
     rounding of a least cost.
     """
     missing = pd.Series(np.nan, index=schemes.index)
-    targets, minimum, tenth = (
+    targets, minimum, tenth_target = (
         schemes.get(metric.column, missing).astype(float)
         for metric in (names.target(target), names.MINIMUM, names.target("1e-1"))
     )
-    counted = counts(schemes)
-    minimum = minimum.mask(counted, 0.0)
-    goals = pd.DataFrame({"goal": targets, "minimum": minimum, "start": (tenth - minimum) * 10})
+    is_counted = counts(schemes)
+    minimum = minimum.mask(is_counted, 0.0)
+    goals = pd.DataFrame(
+        {"goal": targets, "minimum": minimum, "start": (tenth_target - minimum) * 10}
+    )
     goals["lowered"] = False
-    for _, rows in schemes[~counted].groupby(problems.PROBLEM_COLUMNS, sort=False):
+    for _, rows in schemes[~is_counted].groupby(problems.PROBLEM_COLUMNS, sort=False):
         if problems.own_functions(rows):
             continue
         for _, split_rows in rows.groupby("split"):
@@ -247,8 +263,8 @@ def counts(schemes: pd.DataFrame) -> "pd.Series[bool]":
 
 def compared(scheme: Mapping[Any, Any]) -> names.Metric:
     """Return the history by which a scheme run's step sizes are judged: the cost or the count."""
-    counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
-    return names.TRAIN_MISCLASSIFICATIONS if counted else names.TRAIN_COST
+    is_counted = scheme.get(names.COMPARED.column) == names.MISCLASSIFICATIONS
+    return names.TRAIN_MISCLASSIFICATIONS if is_counted else names.TRAIN_COST
 
 
 def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
@@ -263,8 +279,8 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
     Returns:
         The share; infinite where the run diverged, NaN where no least cost is recorded.
     """
-    counted = compared(scheme) is not names.TRAIN_COST
-    scheme = {**scheme, names.MINIMUM.column: 0.0} if counted else scheme
+    is_counted = compared(scheme) is not names.TRAIN_COST
+    scheme = {**scheme, names.MINIMUM.column: 0.0} if is_counted else scheme
     return _remaining_excess(
         run, scheme, scheme.get(names.MINIMUM.column, np.nan), start_excess(scheme)
     )
@@ -272,10 +288,10 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
 
 def start_excess(scheme: Mapping[Any, Any]) -> float:
     """Return the excess cost at the start of a scheme run; NaN where the least cost is unknown."""
-    minimum, tenth = (
+    minimum, tenth_target = (
         scheme.get(metric.column, np.nan) for metric in (names.MINIMUM, names.target("1e-1"))
     )
-    return float((tenth - minimum) * 10)
+    return float((tenth_target - minimum) * 10)
 
 
 def excess_shown(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float | None:
@@ -303,8 +319,8 @@ def step_size(step: Mapping[Any, Any]) -> float:
 
 def _recorded(run: Mapping[Any, Any], target: str, measure: str) -> float:
     """Return the recorded iterations or seconds to a target; infinite if it is not reached."""
-    reaches = np.isfinite(number_in(run, names.reached(target).column))
-    return number_in(run, names.reached(target, measure).column) if reaches else np.inf
+    is_reached = np.isfinite(number_in(run, names.reached(target).column))
+    return number_in(run, names.reached(target, measure).column) if is_reached else np.inf
 
 
 def _in_measure(scheme: Mapping[Any, Any], iterations: float, measure: str) -> float:
@@ -348,8 +364,8 @@ def first_held(costs: Mapping[int, float], goal: float) -> float:
     Returns:
         The iteration as a float.
     """
-    above = [step for step, cost in costs.items() if not cost <= goal]
-    first = max(above, default=-1) + 1
+    iterations_above = [step for step, cost in costs.items() if not cost <= goal]
+    first = max(iterations_above, default=-1) + 1
     return float(first) if first in costs else float("inf")
 
 

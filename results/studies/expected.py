@@ -136,8 +136,13 @@ def _entry(number: int, entry: Any) -> Expected:
 def _value(key_path: str, value: Any) -> float | tuple[float, float]:
     """Return the checked value of the key `value`: a number, or the lowest and the highest."""
     pair = value if isinstance(value, list) else [value]
-    wrong = any(isinstance(bound, bool) or not isinstance(bound, (int, float)) for bound in pair)
-    if wrong or len(pair) not in (1, 2) or not all(map(math.isfinite, pair)) or pair[0] > pair[-1]:
+    is_wrong = any(isinstance(bound, bool) or not isinstance(bound, (int, float)) for bound in pair)
+    if (
+        is_wrong
+        or len(pair) not in (1, 2)
+        or not all(map(math.isfinite, pair))
+        or pair[0] > pair[-1]
+    ):
         raise ResultsError(
             f"{key_path}.value={value}: must be a number, or the lowest and the highest as [1, 2]"
         )
@@ -148,11 +153,11 @@ def _within(key_path: str, within: Any) -> float | str:
     """Return the checked value of the key `within`: a number, or a share as text."""
     text = within.rstrip("%") if isinstance(within, str) and within.endswith("%") else within
     try:
-        wrong = isinstance(within, bool) or (text is within and isinstance(within, str))
-        wrong = wrong or not 0 <= float(text) < math.inf
+        is_wrong = isinstance(within, bool) or (text is within and isinstance(within, str))
+        is_wrong = is_wrong or not 0 <= float(text) < math.inf
     except (TypeError, ValueError):
-        wrong = True
-    if wrong:
+        is_wrong = True
+    if is_wrong:
         raise ResultsError(
             f"{key_path}.within={within}: must be a number, 0 or more, or a share such as 1%"
         )

@@ -5,7 +5,7 @@ from math import isclose, isfinite
 from typing import Any, NamedTuple
 
 from normbench import names
-from normbench.results.words.sentences import Said, listed, paragraph, said
+from normbench.results.words.sentences import Sentence, listed, make_sentence, paragraph
 
 EQUAL_TOLERANCE = 1e-6  # relative: two thresholds nearer than that are one
 FLAT_FACTOR = (
@@ -53,7 +53,7 @@ class SchemeRecord(NamedTuple):
         return self.text(names.BASIS).startswith(names.EXACT)
 
 
-def of_scheme(record: SchemeRecord) -> list[Said]:
+def of_scheme(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on one scheme; its step size and verdict are among the tags."""
     return [
         *_threshold(record),
@@ -76,20 +76,20 @@ def in_short(record: SchemeRecord) -> str:
     )
 
 
-def _threshold(record: SchemeRecord) -> list[Said]:
+def _threshold(record: SchemeRecord) -> list[Sentence]:
     threshold, lipschitz = record.number(names.THRESHOLD), record.number(names.LIPSCHITZ)
     if threshold is None:
-        return [said("no_threshold", why=record.text(names.NOTE) or "there is none")]
+        return [make_sentence("no_threshold", why=record.text(names.NOTE) or "there is none")]
     plain = record.is_true(names.PLAIN)
     if lipschitz is None:
         start = record.number(names.LIPSCHITZ_START)
-        first = said("start_only", start=start, threshold=threshold)
-        return [first] if plain else [first, said("start_of_another")]
+        first = make_sentence("start_only", start=start, threshold=threshold)
+        return [first] if plain else [first, make_sentence("start_of_another")]
     template = ("exact" if record.exact else "bound") if plain else "other_optimizer"
-    return [said(template, lipschitz=lipschitz, threshold=threshold)]
+    return [make_sentence(template, lipschitz=lipschitz, threshold=threshold)]
 
 
-def _at_start(record: SchemeRecord) -> list[Said]:
+def _at_start(record: SchemeRecord) -> list[Sentence]:
     """Return the sentence on a curvature at the start that is below the global bound."""
     bound, start = record.number(names.LIPSCHITZ), record.number(names.LIPSCHITZ_START)
     threshold = record.number(names.THRESHOLD_START)
@@ -101,20 +101,20 @@ def _at_start(record: SchemeRecord) -> list[Said]:
         or isclose(bound, start, rel_tol=NEAR_TOLERANCE)
     ):
         return []
-    return [said("at_start", start=start, share=start / bound, threshold=threshold)]
+    return [make_sentence("at_start", start=start, share=start / bound, threshold=threshold)]
 
 
-def _hidden_condition(record: SchemeRecord) -> list[Said]:
+def _hidden_condition(record: SchemeRecord) -> list[Sentence]:
     limit = record.number(names.CONDITION_LIMIT)
-    return [] if limit is None else [said("beyond", limit=limit)]
+    return [] if limit is None else [make_sentence("beyond", limit=limit)]
 
 
-def _cause(record: SchemeRecord) -> list[Said]:
+def _cause(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on the scheme's transformation and its effect on the curvature."""
     if not record.text(names.AFFINE):
         return []
     if not record.is_true(names.AFFINE):
-        return [said("no_map"), *_largest_curvature(record)]
+        return [make_sentence("no_map"), *_largest_curvature(record)]
     is_done = {
         "centres the features": record.is_true(names.CENTRES),
         "shifts the features": record.is_true(names.SHIFTS) and not record.is_true(names.CENTRES),
@@ -123,13 +123,13 @@ def _cause(record: SchemeRecord) -> list[Said]:
     }
     actions = [action for action, applies in is_done.items() if applies]
     if not actions:
-        return [said("untouched")]
+        return [make_sentence("untouched")]
     if not actions[0].endswith("the features"):
         actions[0] = actions[0].replace("them", "the features")
-    return [said("parts", parts=listed(actions)), *_largest_curvature(record)]
+    return [make_sentence("parts", parts=listed(actions)), *_largest_curvature(record)]
 
 
-def _largest_curvature(record: SchemeRecord) -> list[Said]:
+def _largest_curvature(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on L under the scheme, and under centring and scaling alone."""
     metrics = (names.SPECTRUM_LARGEST, names.LARGEST_RAW, names.LARGEST_CENTRED)
     curvature, raw, centred = (record.number(metric) for metric in metrics)
@@ -139,100 +139,127 @@ def _largest_curvature(record: SchemeRecord) -> list[Said]:
     factor = record.number(names.COST_CURVATURE) or 1.0
     has_bound = record.number(names.LIPSCHITZ) is not None
     quantity = "L" if has_bound else "the Gram matrix's largest eigenvalue"
-    sentences = [said("here", what=quantity, here=curvature, raw=factor * raw)]
+    sentences = [make_sentence("here", what=quantity, here=curvature, raw=factor * raw)]
     if record.is_true(names.SCALES) or record.is_true(names.ROTATES):
-        sentences.append(said("centring", centred=factor * centred))
+        sentences.append(make_sentence("centring", centred=factor * centred))
     if record.is_true(names.ROTATES) and record.is_true(names.SCALES):
-        sentences.append(said("scaling", standard=factor * standard))
+        sentences.append(make_sentence("scaling", standard=factor * standard))
     if isclose(curvature, factor, rel_tol=EQUAL_TOLERANCE):
-        sentences.append(said("least_possible", here=factor))
+        sentences.append(make_sentence("least_possible", here=factor))
     return sentences
 
 
-def _ridge(record: SchemeRecord) -> list[Said]:
-    ridge, live = record.number(names.RIDGE), record.number(names.LIVE_DIRECTIONS)
-    share, touched = record.number(names.RIDGE_SHARE), record.number(names.RIDGE_TOUCHED)
-    if ridge is None or not live or share is None:
+def _ridge(record: SchemeRecord) -> list[Sentence]:
+    ridge, live_directions = record.number(names.RIDGE), record.number(names.LIVE_DIRECTIONS)
+    share, touched_directions = record.number(names.RIDGE_SHARE), record.number(names.RIDGE_TOUCHED)
+    if ridge is None or not live_directions or share is None:
         return []
-    sentences = [said("ridge_idle", ridge=ridge, share=share, live=live)]
-    if touched:
-        least = record.number(names.RIDGE_SMALLEST)
-        fields = {"ridge": ridge, "share": share, "live": live, "touched": touched, "least": least}
-        sentences = [said("ridge_holds", **fields)]
-    dead, lost = record.number(names.DEAD_DIRECTIONS), record.number(names.LOST_DIRECTIONS)
-    if lost:
-        return [*sentences, said("lost", lost=lost, all=lost + live)]
-    return [*sentences, said("dropped", dead=dead)] if dead else sentences
+    sentences = [make_sentence("ridge_idle", ridge=ridge, share=share, live=live_directions)]
+    if touched_directions:
+        smallest_variance = record.number(names.RIDGE_SMALLEST)
+        fields = {
+            "ridge": ridge,
+            "share": share,
+            "live": live_directions,
+            "touched": touched_directions,
+            "least": smallest_variance,
+        }
+        sentences = [make_sentence("ridge_holds", **fields)]
+    dead_directions, lost_directions = (
+        record.number(names.DEAD_DIRECTIONS),
+        record.number(names.LOST_DIRECTIONS),
+    )
+    if lost_directions:
+        return [
+            *sentences,
+            make_sentence("lost", lost=lost_directions, all=lost_directions + live_directions),
+        ]
+    return (
+        [*sentences, make_sentence("dropped", dead=dead_directions)]
+        if dead_directions
+        else sentences
+    )
 
 
-def _observed(record: SchemeRecord) -> list[Said]:
+def _observed(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on the step sizes of the grid, with 2/L where it holds."""
     sentences = []
     falling = record.number(names.LARGEST_FALLING)
     if falling is not None:
-        end = " (the largest tried)" if record.is_true(names.CENSORED_FALLING) else ""
+        reservation = " (the largest tried)" if record.is_true(names.CENSORED_FALLING) else ""
         threshold = record.number(names.THRESHOLD) if record.is_true(names.PLAIN) else None
         ratio = f", {falling / threshold:.3g} times 2/L" if threshold else ""
-        sentences.append(said("falling", falling=falling, end=end, ratio=ratio))
+        sentences.append(make_sentence("falling", falling=falling, end=reservation, ratio=ratio))
     convergent = record.number(names.LARGEST_CONVERGENT)
     if convergent is not None:
-        end = ", and no larger one failed" if record.is_true(names.CENSORED) else ""
-        return [*sentences, said("convergent", convergent=convergent, end=end)]
+        reservation = ", and no larger one failed" if record.is_true(names.CENSORED) else ""
+        return [*sentences, make_sentence("convergent", convergent=convergent, end=reservation)]
     if record.number(names.STEPS_LEVELLED) == 0:
-        return [*sentences, said("none_converged")]
+        return [*sentences, make_sentence("none_converged")]
     return sentences
 
 
-def _best(record: SchemeRecord) -> list[Said]:
+def _best(record: SchemeRecord) -> list[Sentence]:
     step, verdict = record.text(names.STEP_TAG), record.text(names.VERDICT)
     if not step:
-        return [said("none_ranked")]
+        return [make_sentence("none_ranked")]
     best = "fewest" if record.text(names.COMPARED) else "best"
     name = "shown" if record.is_true(names.STEP_CHOSEN) else best
-    return [said(name, step=float(step), verdict=verdict)]
+    return [make_sentence(name, step=float(step), verdict=verdict)]
 
 
-def _above(record: SchemeRecord) -> list[Said]:
+def _above(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences that compare a step size above 2/L with the curvature on the way."""
     step, threshold = record.text(names.STEP_TAG), record.number(names.THRESHOLD)
     if not step or not threshold or not record.is_true(names.PLAIN) or float(step) <= threshold:
         return []
-    sentences = [said("above", ratio=float(step) / threshold)]
+    sentences = [make_sentence("above", ratio=float(step) / threshold)]
     if record.exact:
         return sentences
     start, best = record.number(names.THRESHOLD_START), record.number(names.THRESHOLD_BEST)
-    for name, local in (("above_start", start), ("above_best", best)):
-        if local is not None and local <= FLAT_FACTOR * float(step):
-            side = "above" if local > float(step) else "below"
-            sentences.append(said(name, threshold=local, side=side))
+    for name, local_threshold in (("above_start", start), ("above_best", best)):
+        if local_threshold is not None and local_threshold <= FLAT_FACTOR * float(step):
+            side = "above" if local_threshold > float(step) else "below"
+            sentences.append(make_sentence(name, threshold=local_threshold, side=side))
     return sentences
 
 
-def least_cost(record: SchemeRecord) -> list[Said]:
+def least_cost(record: SchemeRecord) -> list[Sentence]:
     """Return the sentence on the value of the least cost, and on whether weights attain it."""
     value, source = record.number(names.MINIMUM), record.text(names.MINIMUM_SOURCE)
-    case, reached = record.text(names.MINIMUM_CASE), record.is_true(names.MINIMUM_REACHED)
+    case, is_reached = record.text(names.MINIMUM_CASE), record.is_true(names.MINIMUM_REACHED)
     if value is None:
         return []
     if record.text(names.COMPARED) == names.MISCLASSIFICATIONS:
-        return [said("trivial")] if value >= 0 else []
+        return [make_sentence("trivial")] if value >= 0 else []
     if case == names.STRICTLY:
-        return [said("strictly")]
+        return [make_sentence("strictly")]
     if case == names.UNDECIDED:
-        return [said("undecided", minimum=value)]
-    tenth = record.number(names.target("1e-1"))
+        return [make_sentence("undecided", minimum=value)]
+    tenth_target = record.number(names.target("1e-1"))
     if (
         case == names.ATTAINED
-        and tenth is not None
-        and 0 <= value <= ZERO_TOLERANCE * (tenth - value) * 10
+        and tenth_target is not None
+        and 0 <= value <= ZERO_TOLERANCE * (tenth_target - value) * 10
     ):
         value = 0.0
     name = "attained" if case == names.ATTAINED else "partly"
-    return [said(name, minimum=value) if reached else said(f"{name}_unknown", source=source)]
+    return [
+        make_sentence(name, minimum=value)
+        if is_reached
+        else make_sentence(f"{name}_unknown", source=source)
+    ]
 
 
-def of_comparison(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Said]:
-    """Return what is said of schemes together, `(label, found)` each."""
+def of_comparison(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+    """Return the sentences that compare schemes.
+
+    Args:
+        schemes: The label and the record of each scheme.
+
+    Returns:
+        The sentences.
+    """
     return [
         *_thresholds(schemes),
         *_convergent(schemes),
@@ -266,35 +293,39 @@ def extremes(values: Sequence[tuple[float, str]]) -> tuple[tuple[float, str], tu
     return (least, low), (largest, high)
 
 
-def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Said]:
-    plain = [(label, record) for label, record in schemes if record.text(names.PLAIN) != "false"]
-    thresholds = _recorded_values(plain, names.THRESHOLD)
+def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+    plain_schemes = [
+        (label, record) for label, record in schemes if record.text(names.PLAIN) != "false"
+    ]
+    thresholds = _recorded_values(plain_schemes, names.THRESHOLD)
     if len(thresholds) < 2:
         return []
     (least, low), (largest, high) = extremes(thresholds)
     if largest <= least * (1 + NEAR_TOLERANCE):
-        return [said("same_threshold", threshold=largest)]
+        return [make_sentence("same_threshold", threshold=largest)]
     return [
-        said("thresholds", high=high, most=largest, ratio=largest / least, low=low, least=least)
+        make_sentence(
+            "thresholds", high=high, most=largest, ratio=largest / least, low=low, least=least
+        )
     ]
 
 
-def _convergent(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Said]:
+def _convergent(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
     metric = names.LARGEST_CONVERGENT
     step_sizes = _recorded_values(schemes, metric)
     if not step_sizes:
-        return [said("none_convergent")]
+        return [make_sentence("none_convergent")]
     largest = max(step_sizes)[0]
     largest_records = [
         (label, record) for label, record in schemes if record.number(metric) == largest
     ]
     is_lower_bound = any(record.is_true(names.CENSORED) for _, record in largest_records)
-    end = "; no larger one that was tried failed" if is_lower_bound else ""
+    reservation = "; no larger one that was tried failed" if is_lower_bound else ""
     labels = "; ".join(label for label, _ in largest_records)  # a label has commas of its own
-    return [said("largest_convergent", step=largest, labels=labels, end=end)]
+    return [make_sentence("largest_convergent", step=largest, labels=labels, end=reservation)]
 
 
-def _shared_least_cost(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Said]:
+def _shared_least_cost(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
     """Return the sentence on the least cost if it is the same for all schemes, else nothing."""
     sentences = {
         sentence.text: sentence for _, record in schemes for sentence in least_cost(record)
@@ -303,10 +334,12 @@ def _shared_least_cost(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Said
     return list(sentences.values()) if len(sentences) == 1 and len(cases) == 1 else []
 
 
-def _lost_directions(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Said]:
+def _lost_directions(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
     """Return the sentence on schemes that lost directions of the scaled features in rounding."""
     lost_counts = [
         (lost, label) for lost, label in _recorded_values(schemes, names.LOST_DIRECTIONS) if lost
     ]
     labels = "; ".join(label for _, label in lost_counts)
-    return [said("lost_by", labels=labels, lost=max(lost_counts)[0])] if lost_counts else []
+    return (
+        [make_sentence("lost_by", labels=labels, lost=max(lost_counts)[0])] if lost_counts else []
+    )

@@ -164,7 +164,7 @@ TEMPLATES = {
     "losing": "{scheme} loses {share} of the variance.",
 }
 # Clauses inside sentences: the ranks of a ranking, causes and doubts.
-PARTS = {
+CLAUSES = {
     "cost": "{labels}, {cost:.4g}{at} ({told})",
     "low": "{labels}, under {cost:.2g}{at} ({told})",
     "excess": "{labels}, {left}{at} ({told})",
@@ -188,7 +188,7 @@ PARTS = {
 }
 
 
-class Said(NamedTuple):
+class Sentence(NamedTuple):
     """A sentence: the name of its template, and the values of the template's fields."""
 
     name: str
@@ -200,9 +200,9 @@ class Said(NamedTuple):
         return TEMPLATES[self.name].format(**self.values)
 
 
-def said(name: str, /, **values: Any) -> Said:
+def make_sentence(name: str, /, **values: Any) -> Sentence:
     """Return a sentence by its template's name."""
-    return Said(name, values)
+    return Sentence(name, values)
 
 
 def listed(phrases: Sequence[str]) -> str:
@@ -210,6 +210,6 @@ def listed(phrases: Sequence[str]) -> str:
     return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases)
 
 
-def paragraph(sentences: Sequence[Said]) -> str:
+def paragraph(sentences: Sequence[Sentence]) -> str:
     """Join sentences into one text."""
     return " ".join(sentence.text for sentence in sentences)

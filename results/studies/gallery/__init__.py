@@ -51,11 +51,11 @@ def at_cost(sweep: Sweep, cost: float) -> pd.DataFrame:
         )
         first = int(np.argmax(costs <= cost))
         if costs[first] <= cost:
-            before = max(first - 1, 0)
-            fall = costs[before] - costs[first]
-            share = (costs[before] - cost) / fall if fall > 0 else 1.0
-            between = values[before] + share * (values[first] - values[before])
-            interpolated[run_id] = [history["iteration"].to_numpy()[first], *between]
+            previous = max(first - 1, 0)
+            fall = costs[previous] - costs[first]
+            share = (costs[previous] - cost) / fall if fall > 0 else 1.0
+            interpolated_values = values[previous] + share * (values[first] - values[previous])
+            interpolated[run_id] = [history["iteration"].to_numpy()[first], *interpolated_values]
     table_columns = ["iteration", *columns]
     table = pd.DataFrame.from_dict(interpolated, orient="index", columns=table_columns).reindex(
         rows["run_id"]

@@ -99,11 +99,11 @@ def zca_2d(sweep: Sweep) -> dict[str, float]:
         matrix = np.linalg.lstsq(x, points[label], rcond=None)[0].T
         left_vectors, _, right_vectors = np.linalg.svd(matrix)
         factors[label] = left_vectors @ right_vectors
-    turned = points["zca_sphere"] @ factors["pca_sphere"].T
+    rotated = points["zca_sphere"] @ factors["pca_sphere"].T
     return {
         "zca_turn": _angle(factors["zca_sphere"]),
         "pca_turn": _angle(factors["pca_sphere"]),
-        "between": float(np.abs(turned - points["pca_sphere"]).max()),
+        "between": float(np.abs(rotated - points["pca_sphere"]).max()),
     }
 
 

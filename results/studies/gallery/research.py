@@ -136,8 +136,8 @@ def large_steps(sweep: Sweep) -> dict[str, float]:
 
 def _largest(step: float, cost: Array, size: float) -> float:
     """Return the largest `size^2 step (k - s) cost(k)` of one descent, see `large_steps`."""
-    late = np.flatnonzero(cost >= 1 / step)
-    first = int(late[-1]) + 1 if len(late) else 0
+    iterations_above = np.flatnonzero(cost >= 1 / step)
+    first = int(iterations_above[-1]) + 1 if len(iterations_above) else 0
     k = np.arange(first + 1, len(cost))
     return float(np.max(size**2 * step * (k - first) * cost[k], initial=0.0))
 
@@ -289,10 +289,10 @@ def six_whitenings_one_curve(sweep: Sweep) -> dict[str, float]:
     table = sweep.histories(sweep.of_role(names.STEP), [names.TRAIN_COST.key])
     cost = names.TRAIN_COST.key
     wide = table.pivot(index=["step_size", "iteration"], columns="normalizer", values=cost)
-    apart = (wide.div(wide["pca_sphere"], axis=0) - 1).abs().max()
+    deviations = (wide.div(wide["pca_sphere"], axis=0) - 1).abs().max()
     return {
-        "whitenings": float(apart.drop("ledoit_wolf").max()),
-        "with_ledoit_wolf": float(np.max(apart)),
+        "whitenings": float(deviations.drop("ledoit_wolf").max()),
+        "with_ledoit_wolf": float(np.max(deviations)),
     }
 
 
@@ -314,8 +314,8 @@ def statistics_before_the_split(sweep: Sweep) -> dict[str, float]:
     rows = sweep.of_role(names.SCHEME)
     keys = ["normalizer", names.setting("dataset.points"), names.FIT_ON]
     means = rows.groupby(keys)[names.FOLDS_ERROR.column].mean().unstack()
-    off = means["all"] - means["train"]
-    return {f"{scheme}_{points}": float(value) for (scheme, points), value in off.items()}
+    biases = means["all"] - means["train"]
+    return {f"{scheme}_{points}": float(value) for (scheme, points), value in biases.items()}
 
 
 def where_the_gain_is(sweep: Sweep) -> dict[str, float]:
