@@ -9,14 +9,14 @@ import pandas as pd
 from normbench import names
 from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons, directions
-from normbench.results.compare.merging import merged, whole
+from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import excess_left, reached
 from normbench.results.figures import components, film, melt, overview, reconstruction, windows
 from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.reasons import EQUAL, extremes
-from normbench.results.words.sentences import Said, paragraph, said
+from normbench.results.words.reasons import EQUAL_TOLERANCE, extremes
+from normbench.results.words.sentences import Sentence, make_sentence, paragraph
 
 MOST = 4  # schemes that have a sentence each; of more, the first and the last
 CONDITION = "The condition number of the cost's curvature"
@@ -36,9 +36,9 @@ def finding(sweep: Sweep, experiment: str, figure: str) -> str:
     return paragraph(found(made, experiment)) if found else ""
 
 
-def _overview(made: Sweep, experiment: str) -> list[Said]:
+def _overview(made: Sweep, experiment: str) -> list[Sentence]:
     """Say the schemes' mean ranks over all problems of the sweep."""
-    board = comparisons.leaderboard(reached([whole(made)], overview.TARGET))
+    board = comparisons.leaderboard(reached([unmerged(made)], overview.TARGET))
     if board.empty:
         return []
     alike = board.groupby(["rank", "solved"], sort=False)["scheme"]
@@ -49,13 +49,15 @@ def _overview(made: Sweep, experiment: str) -> list[Said]:
         "target": f"{float(overview.TARGET):.0%}".replace("%", " %"),
         "problems": int(board["problems"].max()),
     }
-    return [said("mean_ranks", places=", ".join(places), **told)]
+    return [make_sentence("mean_ranks", places=", ".join(places), **told)]
 
 
-def _windows(made: Sweep, experiment: str) -> list[Said]:
+def _windows(made: Sweep, experiment: str) -> list[Sentence]:
     """Say how many directions each scheme's step size serves, and how much they hold."""
     rows = material.schemes(made, experiment)
-    arrays = material.fitting(made, rows, names.KEPT, lambda parts: directions.CURVATURE in parts)
+    arrays = material.fitting(
+        made, rows, names.KEPT, lambda parts: directions.WINDOW_CURVATURE in parts
+    )
     found = []
     for row in as_rows(rows):
         step = pd.to_numeric(row[names.STEP_TAG.column])
@@ -64,24 +66,26 @@ def _windows(made: Sweep, experiment: str) -> list[Said]:
         iterations = int(row[names.setting("iterations")])
         bars = windows.bars(arrays[row["label"]], iterations)
         count, share = bars.served(float(step))
-        gone = 1 - directions.predicted(arrays[row["label"]], float(step), iterations)
+        gone = 1 - directions.predicted_excess(arrays[row["label"]], float(step), iterations)
         left = excess_left(row, row)
         seen = 1 - min(left, 1.0)
         exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
-        if not exact and np.isfinite(left) and abs(gone - seen) > directions.EXPLAINED:
+        if not exact and np.isfinite(left) and abs(gone - seen) > directions.EXPLANATION_TOLERANCE:
             told = {"step": f"{step:g}", "scheme": row["label"], "seen": f"{seen:.0%}"}
-            found.append((count, said("not_served", predicted=f"{gone:.0%}", **told)))
+            found.append((count, make_sentence("not_served", predicted=f"{gone:.0%}", **told)))
             continue
         told = {"step": f"{step:g}", "count": count, "every": int(bars.times.sum())}
         told |= {"scheme": row["label"], "share": f"{share:.0%}"}
-        found.append((count, said("serving", **told, model="" if exact else " at the start")))
+        found.append(
+            (count, make_sentence("serving", **told, model="" if exact else " at the start"))
+        )
     if len(found) > MOST:
         found = sorted(found, key=lambda pair: pair[0])
         found = [found[0], found[-1]]
     return [one for _, one in found]
 
 
-def _melt(made: Sweep, experiment: str) -> list[Said]:
+def _melt(made: Sweep, experiment: str) -> list[Sentence]:
     """Say how many layers each scheme's step size melts, and how much of the excess is left."""
     rows = material.schemes(made, experiment)
     arrays = material.fitting(made, rows, names.KEPT, lambda parts: True)
@@ -92,7 +96,7 @@ def _melt(made: Sweep, experiment: str) -> list[Said]:
     for one in melts:
         told = {"scheme": one.label, "gone": one.layers.gone(one.step), "step": f"{one.step:.2g}"}
         told |= {"every": len(one.layers.distinct), "left": melt.percent(one.edge[-1])}
-        found.append(said("melting", **told))
+        found.append(make_sentence("melting", **told))
     return found
 
 
@@ -100,7 +104,7 @@ def _left_by(one: melt.Melt) -> float:
     return -float(one.edge[-1])
 
 
-def _film(made: Sweep, experiment: str) -> list[Said]:
+def _film(made: Sweep, experiment: str) -> list[Sentence]:
     """Say what the numbers of the film's first frame and of its last are."""
     rows = material.schemes(made, experiment)
     arrays = material.fitting(made, rows, "film", lambda parts: True)
@@ -109,17 +113,17 @@ def _film(made: Sweep, experiment: str) -> list[Said]:
     label, reel, _ = film.last(arrays, rows)
     (_, first, before), (_, last, after) = (reel.counters(frame) for frame in (0, -1))
     told = {"first": first, "last": last, "before": before, "after": after}
-    return [said("filmed", scheme=label, **told)]
+    return [make_sentence("filmed", scheme=label, **told)]
 
 
-def _best_steps(made: Sweep, experiment: str) -> list[Said]:
+def _best_steps(made: Sweep, experiment: str) -> list[Sentence]:
     """Say from where to where the step sizes that stand for the schemes reach."""
     rows = material.schemes(made, experiment)
     which = f"The {made.which_step(experiment)} step size"
     return _range(which, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
 
 
-def _converging(made: Sweep, experiment: str) -> list[Said]:
+def _converging(made: Sweep, experiment: str) -> list[Sentence]:
     """Say how many step sizes of each scheme converged."""
     steps = made.of_role(names.STEP, experiment)
     if steps.empty:
@@ -129,11 +133,11 @@ def _converging(made: Sweep, experiment: str) -> list[Said]:
         return []
     counts = tried.agg(lambda own: int((own == names.CONVERGED).sum())).items()
     words = ", ".join(f"{label} {count}" for label, count in counts)
-    return [said("converging", steps=int(tried.size().iloc[0]), counts=words)]
+    return [make_sentence("converging", steps=int(tried.size().iloc[0]), counts=words)]
 
 
-def _of(what: str, metric: names.Metric) -> Callable[[Sweep, str], list[Said]]:
-    def tell(made: Sweep, experiment: str) -> list[Said]:
+def _of(what: str, metric: names.Metric) -> Callable[[Sweep, str], list[Sentence]]:
+    def tell(made: Sweep, experiment: str) -> list[Sentence]:
         rows = material.schemes(made, experiment)
         return _range(what, rows["label"], rows[metric.column]) if metric.column in rows else []
 
@@ -142,13 +146,13 @@ def _of(what: str, metric: names.Metric) -> Callable[[Sweep, str], list[Said]]:
 
 def _of_parts(
     word: str, told: Callable[[Parts], tuple[str, float]], fits: Callable[[Any], bool] = bool
-) -> Callable[[Sweep, str], list[Said]]:
+) -> Callable[[Sweep, str], list[Sentence]]:
     """Return what tells a number of each scheme's arrays of a record, from the least to the most.
 
     told: makes from a scheme's arrays what the number is, in words, and the number.
     """
 
-    def tell(made: Sweep, experiment: str) -> list[Said]:
+    def tell(made: Sweep, experiment: str) -> list[Sentence]:
         arrays = material.fitting(made, material.schemes(made, experiment), word, fits)
         found: dict[str, dict[str, float]] = {}
         for label, parts in arrays.items():
@@ -162,7 +166,7 @@ def _of_parts(
 def _directions(parts: Parts) -> tuple[str, float]:
     """Count the directions that hold most of the variance under a scheme."""
     after = np.sort(np.maximum(parts["after"], 0.0))[::-1]
-    held = np.cumsum(after) >= MUCH * (1 - EQUAL) * after.sum()
+    held = np.cumsum(after) >= MUCH * (1 - EQUAL_TOLERANCE) * after.sum()
     every = len(parts["before"])
     what = f"The number of directions, of {every}, that hold {MUCH:.0%} of the variance"
     return what, float(held.argmax() + 1) if after.sum() > 0 else float("nan")
@@ -202,7 +206,7 @@ def _plane(parts: Parts) -> tuple[str, float]:
     return "The share of the variance in the plane that is drawn", float(parts["shares"].sum())
 
 
-def _range(what: str, labels: Iterable[str], values: Iterable[float]) -> list[Said]:
+def _range(what: str, labels: Iterable[str], values: Iterable[float]) -> list[Sentence]:
     """Say the least and the most of a number over the schemes; nothing where none has it."""
     known = [
         (float(value), label)
@@ -212,23 +216,23 @@ def _range(what: str, labels: Iterable[str], values: Iterable[float]) -> list[Sa
     if not known:
         return []
     (least, low), (most, high) = extremes(known)
-    if most - least <= EQUAL * abs(most):
-        return [said("is_one", what=what, value=most, schemes=high)]
-    return [said("goes_from", what=what, least=least, low=low, most=most, high=high)]
+    if most - least <= EQUAL_TOLERANCE * abs(most):
+        return [make_sentence("is_one", what=what, value=most, schemes=high)]
+    return [make_sentence("goes_from", what=what, least=least, low=low, most=most, high=high)]
 
 
-def _projection(made: Sweep, experiment: str) -> list[Said]:
+def _projection(made: Sweep, experiment: str) -> list[Sentence]:
     rows = material.schemes(made, experiment)
     lost = rows.get(names.VARIANCE_LOST.column, pd.Series(dtype=float))
     told = zip(rows["label"], lost) if len(lost) else ()
     return [
-        said("losing", scheme=label, share=f"{value:.3%}")
+        make_sentence("losing", scheme=label, share=f"{value:.3%}")
         for label, value in told
         if pd.notna(value)
     ]
 
 
-FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
+FINDINGS: dict[str, Callable[[Sweep, str], list[Sentence]]] = {
     "overview": _overview,
     "melt": _melt,
     "windows": _windows,

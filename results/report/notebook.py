@@ -59,7 +59,7 @@ STYLE = f"""
 def _html(table: pd.DataFrame) -> str:
     """Return a table as HTML, numbers of four digits at most and to the right."""
     cells = tables.cells(table)
-    for name in (name for name in tables.COSTS if name in table):
+    for name in (name for name in tables.COST_COLUMNS if name in table):
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
     if "excess left" in table:
         shares = table["excess left"]

@@ -25,7 +25,7 @@ from normbench.results.store.errors import unwritable
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings, reasons
-from normbench.results.words.reasons import Found
+from normbench.results.words.reasons import SchemeRecord
 
 FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -175,7 +175,7 @@ def _predictions(part: Sweep) -> Table | None:
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     """Return the tables of the points held out: every scheme, and pairs where there are splits."""
     if splits.empty:
-        caption = headings.FOLDS
+        caption = headings.CROSS_VALIDATION
         return [] if folds.empty else [_table(caption, folds)]
     caption = headings.TEST_POINTS
     pairs = heldout.paired(splits)
@@ -194,7 +194,8 @@ def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
         return []
     known = schemes[schemes[said].notna()]
     return [
-        (row["label"], reasons.in_short(Found.of_row(row)), row[said]) for row in as_rows(known)
+        (row["label"], reasons.in_short(SchemeRecord.from_row(row)), row[said])
+        for row in as_rows(known)
     ]
 
 

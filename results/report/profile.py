@@ -16,7 +16,7 @@ from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings
-from normbench.results.words.sentences import Said, said
+from normbench.results.words.sentences import Sentence, make_sentence
 
 if TYPE_CHECKING:
     from normbench.results.figures.base import style
@@ -98,18 +98,22 @@ def notes(loaded: Sequence[Sweep]) -> list[str]:
     """Return what has to be known before schemes are compared, in sentences."""
     schemes = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
     own = any(problems.own_functions(sweep.of_role(names.SCHEME)) for sweep in loaded)
-    found = [*_counts(schemes), *_starts(schemes), *([said("own_functions")] if own else [])]
+    found = [
+        *_counts(schemes),
+        *_starts(schemes),
+        *([make_sentence("own_functions")] if own else []),
+    ]
     return [*problems.idle_seeds(loaded), *(one.text for one in found)]
 
 
-def _counts(schemes: pd.DataFrame) -> list[Said]:
+def _counts(schemes: pd.DataFrame) -> list[Sentence]:
     """Say where misclassified points are compared, and why."""
     counted = schemes[reached.counts(schemes)]
     experiments = ", ".join(dict.fromkeys(counted["experiment"]))
-    return [said("counts", experiments=experiments)] if experiments else []
+    return [make_sentence("counts", experiments=experiments)] if experiments else []
 
 
-def _starts(schemes: pd.DataFrame) -> list[Said]:
+def _starts(schemes: pd.DataFrame) -> list[Sentence]:
     """Say what a start that is drawn is to the schemes of each experiment."""
     start = names.setting("start")
     if start not in schemes:
@@ -119,7 +123,7 @@ def _starts(schemes: pd.DataFrame) -> list[Said]:
         if rows["label"].nunique() > 1:
             told.setdefault(_start(rows.groupby(start, sort=False)), []).append(str(experiment))
     return [
-        said(kind, experiments=", ".join(where), **dict(zip(("same", "others"), labels)))
+        make_sentence(kind, experiments=", ".join(where), **dict(zip(("same", "others"), labels)))
         for (kind, *labels), where in told.items()
         if kind
     ]

@@ -236,8 +236,8 @@ STATES = {
     "another folder": (another_folder, Phase.STOPPED, 1, f"was stopped (1 of 3 jobs done){REST}"),
 }
 WORDS = [
-    *(["table", "--format", name] for name in tables.FORMATS),
-    *(["table", "--histories", "--format", name] for name in tables.FORMATS),
+    *(["table", "--format", name] for name in tables.TABLE_FORMATS),
+    *(["table", "--histories", "--format", name] for name in tables.TABLE_FORMATS),
     ["table", "--all-steps"],
     ["figure", "overview"],
     ["figure", "histories"],
