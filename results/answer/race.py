@@ -66,7 +66,7 @@ def races(sweep: Sweep, experiment: str) -> list[Race]:
 
     To the last of them where none is. None of jobs without a descent.
     """
-    return sweep.once(("races", experiment), lambda: _races(sweep.only(experiment)))
+    return sweep.get_or_compute(("races", experiment), lambda: _races(sweep.only(experiment)))
 
 
 def _races(part: Sweep) -> list[Race]:

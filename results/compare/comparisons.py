@@ -124,7 +124,7 @@ def _ends_lower(row: dict[str, Any], excess: Array) -> str | None:
 
 def repeated(sweep: Sweep) -> pd.DataFrame:
     """Return the pairs of a sweep, by iterations to 1e-2, that several splits make."""
-    return sweep.once("repeated", lambda: paired(reached([sweep]), least=2))
+    return sweep.get_or_compute("repeated", lambda: paired(reached([sweep]), least=2))
 
 
 def not_told_apart(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:

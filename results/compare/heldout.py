@@ -35,7 +35,7 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
     targets. start: the test cost at the start. ratio: test points per training point, of which
     noisy copies are none. Empty without test points. Not to be changed.
     """
-    return sweep.once("by_split", lambda: _by_split(sweep))
+    return sweep.get_or_compute("by_split", lambda: _by_split(sweep))
 
 
 def _by_split(sweep: Sweep) -> pd.DataFrame:

@@ -52,7 +52,7 @@ class Merged(Sweep):
         own = self.runs["experiment"] == experiment
         if own.all():
             return self
-        return self.once(
+        return self.get_or_compute(
             ("only", experiment),
             lambda: replace(self, runs=self.runs[own], source=self.source.only(experiment)),
         )
@@ -60,7 +60,7 @@ class Merged(Sweep):
 
 def merged(sweep: Sweep) -> Sweep:
     """Return the sweep with one run a scheme and setting; itself where it has no more."""
-    return sweep.once("merged", lambda: _merged(sweep))
+    return sweep.get_or_compute("merged", lambda: _merged(sweep))
 
 
 def _merged(sweep: Sweep) -> Sweep:

@@ -94,7 +94,7 @@ def still(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
     That is where its record, its figures or the code that draws has changed since.
     """
     rows = as_rows(sweep.of_role(names.SWEEP))
-    if sweep.is_query or state.of(sweep).phase is not state.Phase.ENDED:
+    if sweep.is_query or state.state_of(sweep).phase is not state.Phase.ENDED:
         return None
     record, found = _record(sweep, [*_code(), *BY_DEFAULT]), {}
     for row in rows:
@@ -152,7 +152,7 @@ def _copies(drawn: Path, folder: Path, names: Mapping[str, str]) -> list[Path]:
     for name, told in names.items():
         if clean.name(name) != name or Path(name).suffix not in KINDS:
             raise ValueError(name)
-        text = texts[folder / name] = files.content(drawn / name, LARGEST)
+        text = texts[folder / name] = files.read_bounded(drawn / name, LARGEST)
         if _digest(text) != told:
             raise ValueError(name)
     for file, text in texts.items() if drawn != folder else ():
@@ -178,7 +178,7 @@ def remove(folder: Path, tags: Mapping[str, str], others: Collection[Mapping[str
         if clean.name(name) != name or Path(name).suffix not in KINDS or name in shared:
             continue
         with suppress(OSError):
-            if _digest(files.content(folder / name, LARGEST)) == digest:
+            if _digest(files.read_bounded(folder / name, LARGEST)) == digest:
                 (folder / name).unlink()
 
 

@@ -65,7 +65,7 @@ def tags(sweep: Sweep, experiment: str) -> dict[str, str]:
     for role, name in ((names.SCHEME, "schemes"), (names.STEP, "every step")):
         shown = state(sweep, experiment, role)
         title = f"{name}, {sweep.sweep_id}"
-        found |= mlflows_own.saved(key(sweep.sweep_id, role), title, created, shown)
+        found |= mlflows_own.view_tag(key(sweep.sweep_id, role), title, created, shown)
     return found
 
 

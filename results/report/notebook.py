@@ -181,9 +181,9 @@ class Comparison:
         told = [*self.notes, headline.headline(self.sweep)]
         told += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
         title = ", ".join(self.sweep.experiments)
-        words = "".join(f"<p>{escape(clean.shown(line))}</p>" for line in told if line)
+        words = "".join(f"<p>{escape(clean.sanitize(line))}</p>" for line in told if line)
         why, histories = self._pictures("melt"), self._pictures("histories")
-        head = f"<style>{STYLE}</style><h4>{escape(clean.shown(title))}</h4>"
+        head = f"<style>{STYLE}</style><h4>{escape(clean.sanitize(title))}</h4>"
         return f'<div class="normbench">{head}{words}{why}{_html(self.table)}{histories}</div>'
 
     def _pictures(self, name: str) -> str:

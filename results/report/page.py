@@ -76,7 +76,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         title=sections[0]["question"] if len(sections) == 1 else _title(sweep),
         answer=headline.headline(sweep),
         cause=cause.cause(sweep, first) if len(sections) == 1 else "",
-        state=state.of(sweep).sentence,
+        state=state.state_of(sweep).sentence,
         overview=_pictures("all", sweep, first, drawn.get(first, ()), WHOLE),
         sections=sections,
         pairs=_pairs(comparisons.repeated(sweep)),
@@ -95,7 +95,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
 
 def _told(value: Any) -> Any:
     """Clean whatever the template prints."""
-    return clean.shown(value) if type(value) is str else value
+    return clean.sanitize(value) if type(value) is str else value
 
 
 def _title(sweep: Sweep) -> str:

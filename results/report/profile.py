@@ -56,7 +56,7 @@ def tell(
     loaded = [last, *(state.read(store, [sweep_id])[0] for sweep_id in sweep_ids[1:])]
     if len(loaded) > 1:
         about = [note for sweep in loaded for note in sweep.left_out]
-        about += state.told([state.of(sweep) for sweep in loaded])
+        about += state.sentences([state.state_of(sweep) for sweep in loaded])
     table = reached.reached(loaded, target, measure)
     goal = f"{100 * float(target):g} % of the excess cost is left"
     print(f"{measure} until {goal}, and no more later; each scheme at its best step size for")

@@ -19,14 +19,16 @@ def entries(dataset: Any) -> dict[str, str]:
 
 def data(run: Any) -> str:
     """Return the data set that a run was given, with its size and fingerprint; empty for none."""
-    words = []
-    for dataset in (entry.dataset for entry in of_run(run)):
+    descriptions = []
+    for dataset in (dataset_input.dataset for dataset_input in of_run(run)):
         profile = _profile(dataset.profile)
         size = ", ".join(
             f"{profile[key]} {key.replace('_', ' ')}" for key in SIZES if _is_size(profile.get(key))
         )
-        words.append(f"{dataset.name}: {size or 'size unknown'}; fingerprint {dataset.digest}")
-    return "; ".join(words)
+        descriptions.append(
+            f"{dataset.name}: {size or 'size unknown'}; fingerprint {dataset.digest}"
+        )
+    return "; ".join(descriptions)
 
 
 def sizes(run: Any) -> dict[str, int]:
@@ -44,7 +46,7 @@ def _is_size(value: Any) -> bool:
 def _profile(text: str | None) -> dict[str, Any]:
     """Return what a data set's profile says; nothing where it is another's, in another form."""
     try:
-        found = json.loads(text or "{}")
+        profile = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return profile if isinstance(profile, dict) else {}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 NAMED = re.compile(r"\b(params|tags)\.[`\"]?([\w./]+)")
-SHOWN = 12  # words that a message names
+MAX_LISTED = 12  # words that a message names
 
 
 def remedy(where: str, recorded: Iterable[Mapping[str, Mapping[str, str]]]) -> str:
@@ -14,18 +14,24 @@ def remedy(where: str, recorded: Iterable[Mapping[str, Mapping[str, str]]]) -> s
     recorded: of each run its `params` and its `tags`.
     """
     runs = list(recorded)
-    said = []
-    for kind, name in dict.fromkeys(NAMED.findall(where)):
-        values = sorted({run[kind][name] for run in runs if name in run[kind]})
+    sentences = []
+    for collection, name in dict.fromkeys(NAMED.findall(where)):
+        values = sorted({run[collection][name] for run in runs if name in run[collection]})
         if values:
-            said.append(f"{kind}.{name} is {_listed(values, ' or ')} there")
+            sentences.append(f"{collection}.{name} is {_listed(values, ' or ')} there")
             continue
-        known = sorted({key for run in runs for key in run[kind]})
-        near = get_close_matches(name, known, 1)
-        meant = f"did you mean {kind}.{near[0]}" if near else f"there are {_listed(known, ', ')}"
-        said.append(f"no run has {kind}.{name}; {meant}")
-    return "; ".join(said) or "write it as in \"params.dataset = 'digits'\""
+        recorded_names = sorted({key for run in runs for key in run[collection]})
+        close_names = get_close_matches(name, recorded_names, 1)
+        suggestion = (
+            f"did you mean {collection}.{close_names[0]}"
+            if close_names
+            else f"there are {_listed(recorded_names, ', ')}"
+        )
+        sentences.append(f"no run has {collection}.{name}; {suggestion}")
+    return "; ".join(sentences) or "write it as in \"params.dataset = 'digits'\""
 
 
-def _listed(words: list[str], between: str) -> str:
-    return between.join(words[:SHOWN]) + (f"{between}..." if len(words) > SHOWN else "")
+def _listed(options: list[str], separator: str) -> str:
+    return separator.join(options[:MAX_LISTED]) + (
+        f"{separator}..." if len(options) > MAX_LISTED else ""
+    )

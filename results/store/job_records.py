@@ -46,16 +46,16 @@ class JobRecord:
         """Write the record to a file, whole or not at all."""
         file.parent.mkdir(parents=True, exist_ok=True)
         flat = {
-            f"{name}/{key}": part
-            for name, parts in self.arrays.items()
-            for key, part in parts.items()
+            f"{name}/{key}": array
+            for name, named_arrays in self.arrays.items()
+            for key, array in named_arrays.items()
         }
         runs = {"scheme": vars(self.scheme), "steps": [vars(step) for step in self.steps]}
-        words = {**vars(self), **runs, "arrays": {}}
+        header = {**vars(self), **runs, "arrays": {}}
         draft = file.with_suffix(".draft")
         draft.unlink(missing_ok=True)
         with draft.open("xb") as stream:
-            np.savez(stream, words=np.array(json.dumps(words)), **flat)
+            np.savez(stream, words=np.array(json.dumps(header)), **flat)
             stream.flush()
             os.fsync(stream.fileno())
         draft.replace(file)
@@ -64,13 +64,16 @@ class JobRecord:
     def load(cls, file: Path) -> "JobRecord":
         """Return the record of a file; nothing in it is unpickled or evaluated."""
         arrays: dict[str, dict[str, Any]] = {}
-        with files.stored(file) as stream, np.load(stream, allow_pickle=False) as parts:
-            words = json.loads(str(parts["words"]))
-            for name in [name for name in parts.files if name != "words"]:
+        with (
+            files.open_stored_arrays(file) as stream,
+            np.load(stream, allow_pickle=False) as archive,
+        ):
+            header = json.loads(str(archive["words"]))
+            for name in [name for name in archive.files if name != "words"]:
                 record, _, key = name.partition("/")
-                arrays.setdefault(record, {})[key] = parts[name]
+                arrays.setdefault(record, {})[key] = archive[name]
         runs = [
-            RunRecord(run["name"], run["tags"], [tuple(entry) for entry in run["metrics"]])
-            for run in [words["scheme"], *words["steps"]]
+            RunRecord(run["name"], run["tags"], [tuple(metric) for metric in run["metrics"]])
+            for run in [header["scheme"], *header["steps"]]
         ]
-        return cls(**words | {"scheme": runs[0], "steps": runs[1:], "arrays": arrays})
+        return cls(**header | {"scheme": runs[0], "steps": runs[1:], "arrays": arrays})

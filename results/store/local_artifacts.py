@@ -22,43 +22,43 @@ class Entry(NamedTuple):
 
 def folder(uri: str) -> Path | None:
     """Return the folder of artifacts of a URI; None where they are not on this machine."""
-    kind, host, *_ = urlsplit(uri)
-    return path_of(uri) if kind in ("", "file") and host in ("", "localhost") else None
+    scheme, host, *_ = urlsplit(uri)
+    return path_of(uri) if scheme in ("", "file") and host in ("", "localhost") else None
 
 
-def find(here: Path, name: str) -> Path:
+def find(root: Path, name: str) -> Path:
     """Return the file of an artifact. Raises FileNotFoundError, also for a name that leaves."""
-    file = here / name
-    parts = PurePosixPath(name)
-    inside = not parts.is_absolute() and ".." not in parts.parts
-    if not inside or not file.exists() or not file.resolve().is_relative_to(here.resolve()):
+    file = root / name
+    relative_path = PurePosixPath(name)
+    inside = not relative_path.is_absolute() and ".." not in relative_path.parts
+    if not inside or not file.exists() or not file.resolve().is_relative_to(root.resolve()):
         raise FileNotFoundError(f"No such artifact: '{name}'")
     return file
 
 
-def entries(here: Path, name: str) -> list[Entry]:
+def entries(root: Path, name: str) -> list[Entry]:
     """Return what is in a folder of artifacts, by name; nothing where there is no such folder."""
-    if not (here / name).is_dir():
+    if not (root / name).is_dir():
         return []
-    found = sorted(find(here, name).iterdir()) if name else sorted(here.iterdir())
-    return [Entry(file.relative_to(here).as_posix(), file.is_dir()) for file in found]
+    files = sorted(find(root, name).iterdir()) if name else sorted(root.iterdir())
+    return [Entry(file.relative_to(root).as_posix(), file.is_dir()) for file in files]
 
 
-def copy(file: Path, here: Path, name: str) -> None:
+def copy(file: Path, root: Path, name: str) -> None:
     """Copy a file into a folder of artifacts, whole or not at all."""
-    _put(here / name / file.name, lambda draft: shutil.copy2(file, draft))
+    _write_atomically(root / name / file.name, lambda draft: shutil.copy2(file, draft))
 
 
-def write(here: Path, name: str, text: str) -> None:
+def write(root: Path, name: str, text: str) -> None:
     """Write a text among artifacts, whole or not at all."""
-    _put(here / name, lambda draft: draft.write_text(text, encoding="utf-8"))
+    _write_atomically(root / name, lambda draft: draft.write_text(text, encoding="utf-8"))
 
 
-def _put(file: Path, make: Callable[[Path], Any]) -> None:
+def _write_atomically(file: Path, write_draft: Callable[[Path], Any]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f"{DRAFT}{uuid4().hex}")
     try:
-        make(draft)
+        write_draft(draft)
         _sync(draft)
         os.replace(draft, file)
         _sync(file.parent)
@@ -66,10 +66,10 @@ def _put(file: Path, make: Callable[[Path], Any]) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _sync(place: Path) -> None:
+def _sync(path: Path) -> None:
     """Bring a file, or a folder's entries, to the disk: a run that is finished has its arrays."""
-    handle = os.open(place, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        os.fsync(descriptor)
     finally:
-        os.close(handle)
+        os.close(descriptor)

@@ -56,25 +56,27 @@ def look(normalizer: str) -> Look:
 
 def looks(normalizers: Sequence[str]) -> list[Look]:
     """Return a look for each; the second of one name and later ones are shades of the first."""
-    seen: dict[str, int] = {}
-    taken: set[str] = set()
-    found = []
+    counts: dict[str, int] = {}
+    used_markers: set[str] = set()
+    assigned = []
     for name in normalizers:
-        first, number = look(name), seen.get(name, 0)
-        if number == 0 and first in found:  # two schemes of the user's own with one look
+        base, number = look(name), counts.get(name, 0)
+        if number == 0 and base in assigned:  # two schemes of the user's own with one look
             number = 1
-        seen[name] = number + 1
-        found.append(_shade(first, number, taken) if number else first)
-        taken.add(found[-1].marker)
-    return found
+        counts[name] = number + 1
+        assigned.append(_shade(base, number, used_markers) if number else base)
+        used_markers.add(assigned[-1].marker)
+    return assigned
 
 
-def _shade(first: Look, number: int, taken: set[str]) -> Look:
-    share = 0.22 * ((number + 1) // 2)
-    towards = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
-    share = min(share, 0.8)
-    channels = (int(first.color[n : n + 2], 16) / 255 for n in (1, 3, 5))
-    shades = (round(255 * ((1 - share) * part + share * towards)) for part in channels)
-    color = "#" + "".join(f"{part:02x}" for part in shades)
-    free = [marker for marker in MARKERS if marker not in taken] or list(MARKERS)
-    return Look(color, free[0], LINES[(LINES.index(first.line) + number) % len(LINES)])
+def _shade(base: Look, number: int, used_markers: set[str]) -> Look:
+    mixing_share = 0.22 * ((number + 1) // 2)
+    target = 0.85 if number % 2 else 0.0  # lighter, darker, lighter ...
+    mixing_share = min(mixing_share, 0.8)
+    channels = (int(base.color[n : n + 2], 16) / 255 for n in (1, 3, 5))
+    shades = (
+        round(255 * ((1 - mixing_share) * channel + mixing_share * target)) for channel in channels
+    )
+    color = "#" + "".join(f"{channel:02x}" for channel in shades)
+    unused_markers = [marker for marker in MARKERS if marker not in used_markers] or list(MARKERS)
+    return Look(color, unused_markers[0], LINES[(LINES.index(base.line) + number) % len(LINES)])

@@ -43,8 +43,8 @@ class Held:
             )
             last[key] = value
         tags = {**run.tags, names.ROLE.key: role} | ({names.PARENT.key: parent} if parent else {})
-        now = int(time.time() * 1000)
-        given = [SimpleNamespace(dataset=SimpleNamespace(**job.dataset))] if job else []
+        timestamp = int(time.time() * 1000)
+        dataset_inputs = [SimpleNamespace(dataset=SimpleNamespace(**job.dataset))] if job else []
         self.runs.append(
             SimpleNamespace(
                 info=SimpleNamespace(
@@ -52,11 +52,11 @@ class Held:
                     experiment_id=self.experiment,
                     run_name=run.name,
                     status="FINISHED",
-                    start_time=now,
-                    end_time=now,
+                    start_time=timestamp,
+                    end_time=timestamp,
                 ),
                 data=SimpleNamespace(tags=tags, params=job.params if job else {}, metrics=last),
-                inputs=SimpleNamespace(dataset_inputs=given),
+                inputs=SimpleNamespace(dataset_inputs=dataset_inputs),
             )
         )
         return run_id

@@ -30,7 +30,9 @@ from normbench.results.store.uris import path_of
 TABLE = "experiments"  # that every database of MLflow's has
 OF_EXPERIMENT, OF_RUN = 2, 4  # parts of an artifacts' path: mlartifacts/EXPERIMENT/RUN/artifacts
 VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its experiment
-places: WeakSet[Any] = WeakSet()  # that hold SQLite's connections, here and in SQLAlchemy's pools
+CONNECTION_HOLDERS: WeakSet[Any] = (
+    WeakSet()
+)  # that hold SQLite's connections, here and in SQLAlchemy's pools
 LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
 LONGEST_REFUSAL = 200  # characters
 ENVIRONMENT = {
@@ -81,32 +83,34 @@ def tables() -> bytes:
     # Where artifacts go is said below: MLflow would make that folder here.
     store = SqlAlchemyStore("sqlite:///:memory:", "nowhere://")  # type: ignore[no-untyped-call]
     with closing(store.engine.raw_connection()) as connection:
-        made: bytes = cast(sqlite3.Connection, connection.driver_connection).serialize()
+        database_bytes: bytes = cast(sqlite3.Connection, connection.driver_connection).serialize()
     store.engine.dispose()
-    return made
+    return database_bytes
 
 
 def write_tables(database: Path, tables: bytes, artifacts: str) -> None:
     """Write a file of `tables`; artifacts: where those of its default experiment go."""
     database.write_bytes(tables)
-    place, now = below(artifacts, "0"), int(time.time() * 1000)
+    artifact_location, timestamp = append_to_uri(artifacts, "0"), int(time.time() * 1000)
     with closing(sqlite3.connect(database)) as connection:
-        new = "artifact_location = ?, creation_time = ?, last_update_time = ?"
-        connection.execute(f"update experiments set {new}", [place, now, now])
+        assignments = "artifact_location = ?, creation_time = ?, last_update_time = ?"
+        connection.execute(
+            f"update experiments set {assignments}", [artifact_location, timestamp, timestamp]
+        )
         connection.commit()
         connection.execute("PRAGMA journal_mode=WAL")
 
 
-def below(uri: str, *parts: str) -> str:
+def append_to_uri(uri: str, *segments: str) -> str:
     """Return the URI of what is below another: `file:///a` and `b` are `file:///a/b`."""
     if set(uri) & {"?", "#"}:
         from mlflow.utils.uri import append_to_uri_path
 
-        return str(append_to_uri_path(uri, *parts))  # type: ignore[no-untyped-call]
-    return "/".join([uri.rstrip("/"), *parts])
+        return str(append_to_uri_path(uri, *segments))  # type: ignore[no-untyped-call]
+    return "/".join([uri.rstrip("/"), *segments])
 
 
-def beside(database: Path, artifacts: str, parts: int) -> Path | None:
+def moved_with_database(database: Path, artifacts: str, segment_count: int) -> Path | None:
     """Return where artifacts are if they were moved, or copied, together with their database.
 
     artifacts: their URI, which holds the folder's path of that time. parts: how many of its last
@@ -115,10 +119,12 @@ def beside(database: Path, artifacts: str, parts: int) -> Path | None:
     """
     if urlsplit(artifacts).scheme not in ("", "file"):
         return None
-    told = path_of(artifacts)
-    here = database.parent.absolute().joinpath(*told.parts[-parts:])
-    moved = here.is_dir() and not (told.is_dir() and told.samefile(here))
-    return here if moved else None
+    recorded_path = path_of(artifacts)
+    beside_database = database.parent.absolute().joinpath(*recorded_path.parts[-segment_count:])
+    moved = beside_database.is_dir() and not (
+        recorded_path.is_dir() and recorded_path.samefile(beside_database)
+    )
+    return beside_database if moved else None
 
 
 def follow(database: Path) -> None:
@@ -128,19 +134,23 @@ def follow(database: Path) -> None:
     into the original's. What is at the old place alone keeps its path.
     """
     with closing(sqlite3.connect(database)) as connection:
-        places = "select experiment_id, artifact_location from experiments"
-        for experiment, told in connection.execute(places).fetchall():
-            now = beside(database, told, OF_EXPERIMENT)
-            if not now:
+        locations_query = "select experiment_id, artifact_location from experiments"
+        for experiment, recorded_location in connection.execute(locations_query).fetchall():
+            current_location = moved_with_database(database, recorded_location, OF_EXPERIMENT)
+            if not current_location:
                 continue
-            new = "update experiments set artifact_location = ? where experiment_id = ?"
-            connection.execute(new, [now.as_uri(), experiment])
-            runs = "select run_uuid, artifact_uri from runs where experiment_id = ?"
-            for run, uri in connection.execute(runs, [experiment]).fetchall():
-                old, _, own = uri.rpartition(f"/{run}/")
-                if old == told and (not path_of(uri).is_dir() or beside(database, uri, OF_RUN)):
-                    new = "update runs set artifact_uri = ? where run_uuid = ?"
-                    connection.execute(new, [f"{now.as_uri()}/{run}/{own}", run])
+            update = "update experiments set artifact_location = ? where experiment_id = ?"
+            connection.execute(update, [current_location.as_uri(), experiment])
+            runs_query = "select run_uuid, artifact_uri from runs where experiment_id = ?"
+            for run, uri in connection.execute(runs_query, [experiment]).fetchall():
+                recorded_parent, _, path_in_run = uri.rpartition(f"/{run}/")
+                if recorded_parent == recorded_location and (
+                    not path_of(uri).is_dir() or moved_with_database(database, uri, OF_RUN)
+                ):
+                    update = "update runs set artifact_uri = ? where run_uuid = ?"
+                    connection.execute(
+                        update, [f"{current_location.as_uri()}/{run}/{path_in_run}", run]
+                    )
         connection.commit()
 
 
@@ -157,9 +167,9 @@ def mind_connections() -> None:
     from sqlalchemy.engine import Engine
 
     @event.listens_for(Engine, "connect")
-    def settle(connection: Any, place: Any) -> None:
+    def settle(connection: Any, pool_record: Any) -> None:
         if isinstance(connection, sqlite3.Connection):
-            places.add(place)
+            CONNECTION_HOLDERS.add(pool_record)
             with suppress(sqlite3.Error):  # of a file that is damaged: MLflow will find it so
                 if connection.execute("PRAGMA journal_mode").fetchone() == ("wal",):
                     connection.execute("PRAGMA synchronous=NORMAL")
@@ -167,8 +177,8 @@ def mind_connections() -> None:
 
 def close_connections() -> None:
     """Close SQLite's connections, as at a process's end: the last one writes the log back."""
-    for place in list(places):
-        place.close()
+    for holder in list(CONNECTION_HOLDERS):
+        holder.close()
 
 
 def statuses(database: Path, runs: Sequence[str]) -> dict[str, str]:
@@ -211,11 +221,16 @@ def check_run(
             if len(text) > validation.MAX_TAG_VAL_LENGTH:
                 raise ValueError(f"the tag {key[:50]} has {len(text)} characters")
             validation._validate_tag(key, text)
-        for given in inputs:
-            validation._validate_dataset(Dataset(**given["input"]))
-            validation._validate_input_tags([InputTag(*tag) for tag in given["tags"].items()])
-    named = {(given["input"]["name"], given["input"]["digest"]) for given in inputs}
-    if len(named) < len(inputs):
+        for dataset_input in inputs:
+            validation._validate_dataset(Dataset(**dataset_input["input"]))
+            validation._validate_input_tags(
+                [InputTag(*tag) for tag in dataset_input["tags"].items()]
+            )
+    identities = {
+        (dataset_input["input"]["name"], dataset_input["input"]["digest"])
+        for dataset_input in inputs
+    }
+    if len(identities) < len(inputs):
         raise ValueError("a run has a data set twice")
 
 
@@ -253,14 +268,19 @@ def _refusals() -> Iterator[None]:
         raise ValueError(str(error)[:LONGEST_REFUSAL]) from error
 
 
-def saved(key: str, name: str, created: int, state: dict[str, Any]) -> dict[str, str]:
+def view_tag(key: str, name: str, created: int, state: dict[str, Any]) -> dict[str, str]:
     """Return the tag that saves a view; none where it is longer than what MLflow keeps."""
-    told = {"name": name, "createdAt": created, "updatedAt": created, "state": packed(state)}
-    text = json.dumps(told)
+    view = {
+        "name": name,
+        "createdAt": created,
+        "updatedAt": created,
+        "state": compress_state(state),
+    }
+    text = json.dumps(view)
     return {VIEW + key: text} if len(text) <= LONGEST else {}
 
 
-def packed(state: dict[str, Any]) -> str:
+def compress_state(state: dict[str, Any]) -> str:
     """Return a view's state as MLflow stores it: compressed JSON."""
     text = json.dumps(state, separators=(",", ":"), sort_keys=True)
     return f"deflate;{base64.b64encode(zlib.compress(text.encode(), 9)).decode()}"
@@ -347,5 +367,5 @@ def page(experiment_id: str, view: str = "", search: str = "", order: str = "") 
     )
     if view:  # which holds the search: MLflow takes none beside it
         return f"{start}&viewStateShareKey={quote(view)}"
-    words = f"searchFilter={quote(search, safe='')}&orderByKey={quote(order, safe='')}"
-    return f"{start}&{words}&orderByAsc=true"
+    parameters = f"searchFilter={quote(search, safe='')}&orderByKey={quote(order, safe='')}"
+    return f"{start}&{parameters}&orderByAsc=true"

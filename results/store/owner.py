@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from normbench import names
-from normbench.results.safe.files import opened
+from normbench.results.safe.files import open_descriptor
 
 LOCK = "lock"
 
@@ -19,7 +19,7 @@ LOCK = "lock"
 def lives(folder: Path) -> bool | None:
     """Return whether the sweep of a folder is still at work; None where no lock tells."""
     try:
-        file = os.fdopen(opened(folder / LOCK))
+        file = os.fdopen(open_descriptor(folder / LOCK))
     except PermissionError:  # another user's: not ours to end
         return True
     except (OSError, ValueError):
@@ -56,9 +56,9 @@ def is_alive(tags: Mapping[str, str]) -> bool | None:
 
 def is_this_process(tags: Mapping[str, str]) -> bool:
     """Return whether the process that asks runs the sweep itself."""
-    own = (host(), str(os.getpid()))
-    same = (tags.get(names.HOST.key), tags.get(names.PROCESS.key)) == own
-    return same and bool(is_alive(tags))
+    this_process = (host(), str(os.getpid()))
+    is_same_process = (tags.get(names.HOST.key), tags.get(names.PROCESS.key)) == this_process
+    return is_same_process and bool(is_alive(tags))
 
 
 def _runs(process: str) -> bool:

@@ -23,12 +23,14 @@ from normbench.results.store.stores import absolute, artifact, connect, search
 
 HISTORIES = tuple(metric.key for metric in names.HISTORIES)
 QUARTILES = tuple(
-    names.quartile(metric, part).key for metric in names.HISTORIES for part in names.QUARTILES
+    names.quartile(metric, quantile).key
+    for metric in names.HISTORIES
+    for quantile in names.QUARTILES
 )
 OURS = names.SWEEP_ID.exists  # on a shared server, others may have a tag `role` as well
 QUERY = "query"  # stands for the id of a sweep
 Arrays = dict[str, NDArray[Any]]
-Made = TypeVar("Made")
+Cached = TypeVar("Cached")
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,11 @@ class Sweep:
         They are taken out once: figures, tables and verdicts ask for the same ones again.
         """
         if experiment is None:
-            return self.once(("role", role), lambda: self.runs[self.runs["role"] == role])
+            return self.get_or_compute(("role", role), lambda: self.runs[self.runs["role"] == role])
         rows = self.of_role(role)
-        return self.once(("role", role, experiment), lambda: rows[rows["experiment"] == experiment])
+        return self.get_or_compute(
+            ("role", role, experiment), lambda: rows[rows["experiment"] == experiment]
+        )
 
     @property
     def is_query(self) -> bool:
@@ -83,26 +87,28 @@ class Sweep:
         return which_step(self.of_role(names.SCHEME, experiment))
 
     @cached_property
-    def kept(self) -> dict[Any, Any]:
-        """What has been made of the runs and is asked for again: see `once`."""
+    def cache(self) -> dict[Any, Any]:
+        """What has been made of the runs and is asked for again: see `get_or_compute`."""
         return {}
 
     def only(self, experiment: str) -> "Sweep":
         """Return the part of the sweep that belongs to one experiment: itself where that is all."""
-        own = self.runs["experiment"] == experiment
-        if own.all():
+        in_experiment = self.runs["experiment"] == experiment
+        if in_experiment.all():
             return self  # with what has been made of it
-        return self.once(("only", experiment), lambda: replace(self, runs=self.runs[own]))
+        return self.get_or_compute(
+            ("only", experiment), lambda: replace(self, runs=self.runs[in_experiment])
+        )
 
-    def once(self, key: Any, make: Callable[[], Made]) -> Made:
+    def get_or_compute(self, key: Any, compute: Callable[[], Cached]) -> Cached:
         """Return what make gives, made once for a key: tables, figures and sentences ask again.
 
         It is not to be changed.
         """
-        if key not in self.kept:
-            self.kept[key] = make()
-        made: Made = self.kept[key]
-        return made
+        if key not in self.cache:
+            self.cache[key] = compute()
+        cached: Cached = self.cache[key]
+        return cached
 
     def of_scheme(self, name: str) -> "Sweep":
         """Return the sweep with one scheme alone, by its label, or by its normalizer.
@@ -111,15 +117,15 @@ class Sweep:
         """
         schemes = self.of_role(names.SCHEME)
         if not {name} & {*schemes["label"], *schemes["normalizer"]}:
-            there = ", ".join(dict.fromkeys(schemes["label"]))
-            raise ResultsError(f"scheme {name}: is not in {self.sweep_id}; choose one of {there}")
-        own = (self.runs["label"] == name) | (self.runs["normalizer"] == name)
-        return replace(self, runs=self.runs[own | (self.runs["role"] == names.SWEEP)])
+            labels = ", ".join(dict.fromkeys(schemes["label"]))
+            raise ResultsError(f"scheme {name}: is not in {self.sweep_id}; choose one of {labels}")
+        in_scheme = (self.runs["label"] == name) | (self.runs["normalizer"] == name)
+        return replace(self, runs=self.runs[in_scheme | (self.runs["role"] == names.SWEEP)])
 
     def has_tag(self, experiment: str, tag: str) -> bool:
         """Return whether an experiment has a tag, such as that of a saved view of MLflow's page."""
-        found = self._client.get_experiment_by_name(experiment)
-        return found is not None and tag in found.tags
+        recorded = self._client.get_experiment_by_name(experiment)
+        return recorded is not None and tag in recorded.tags
 
     @cached_property
     def _client(self) -> Any:
@@ -131,12 +137,12 @@ class Sweep:
         Columns: run_id, experiment, normalizer, label, step_size, verdict, iteration, and each
         metric that one of the runs has.
         """
-        known = self.once("histories", dict[tuple[str, str], pd.Series])
-        return histories.table(self._client, runs, metrics, self._descent, known, self.left_out)
+        cache = self.get_or_compute("histories", dict[tuple[str, str], pd.Series])
+        return histories.table(self._client, runs, metrics, self._descent, cache, self.left_out)
 
     def _descent(self, scheme: str) -> Arrays:
         """Return the arrays of a scheme's descent, which several figures need, read once."""
-        return self.once((names.KEPT, scheme), lambda: self._array(scheme, names.KEPT))
+        return self.get_or_compute((names.KEPT, scheme), lambda: self._array(scheme, names.KEPT))
 
     def series(self, run_id: str, metric: str) -> dict[int, float]:
         """Return a metric of one run, by its step: empty where the run has none of that name."""
@@ -175,11 +181,11 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
     """
     client = connect(store)
     query = f"{names.ROLE.equals(names.SWEEP)} and {OURS}"
-    for most in (1, None):  # nearly always the first one holds a job
-        found = search(client, query, most)
-        if not found:
+    for max_runs in (1, None):  # nearly always the first one holds a job
+        sweep_runs = search(client, query, max_runs)
+        if not sweep_runs:
             raise ResultsError(f"--store {store}: holds no comparison; run normbench first")
-        ids = list(dict.fromkeys(str(run.data.tags[names.SWEEP_ID.key]) for run in found))
+        ids = list(dict.fromkeys(str(run.data.tags[names.SWEEP_ID.key]) for run in sweep_runs))
         for sweep_id in ids:
             if _holds_job(client, sweep_id):
                 return ids[0], sweep_id
@@ -191,7 +197,7 @@ def _holds_job(client: Any, sweep_id: str) -> bool:
     job = f"{names.ROLE.equals(names.SCHEME)} and attributes.status != 'RUNNING'"
     job += " and attributes.status != 'KILLED'"
     members = (names.SWEEP_ID.equals(sweep_id), names.membership(sweep_id).exists)
-    return any(search(client, f"{job} and {member}", most=1) for member in members)
+    return any(search(client, f"{job} and {member}", max_runs=1) for member in members)
 
 
 def load(store: str, *sweeps: str) -> Sweep:
@@ -208,8 +214,8 @@ def load(store: str, *sweeps: str) -> Sweep:
     runs = {
         run.info.run_id: run for sweep_id in sweeps for run in of_sweep(client, store, sweep_id)
     }
-    one = sweeps[0] if len(sweeps) == 1 else ""
-    return _sweep_of(client, list(runs.values()), absolute(store), one)
+    common_id = sweeps[0] if len(sweeps) == 1 else ""
+    return _sweep_of(client, list(runs.values()), absolute(store), common_id)
 
 
 def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
@@ -217,30 +223,30 @@ def of_sweep(client: Any, store: str, sweep_id: str) -> list[Any]:
 
     Raises ResultsError where it is not there.
     """
-    found: list[Any] = []
+    sweep_runs: list[Any] = []
     if not {"'", "`"} & set(sweep_id):  # which no query can name
-        found = [*search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
-    if not found:
+        sweep_runs = [*search(client, names.SWEEP_ID.equals(sweep_id)), *_reused(client, sweep_id)]
+    if not sweep_runs:
         raise ResultsError(
             f"comparison {clean.line(sweep_id)}: is not in {clean.line(store)}; "
             "normbench results list shows them"
         )
-    return found
+    return sweep_runs
 
 
 def _reused(client: Any, sweep_id: str) -> list[Any]:
     """Return the scheme runs that a sweep took from others, and the step runs below them."""
     members = search(client, names.membership(sweep_id).exists)
-    taken = {
+    schemes = {
         run.info.run_id: run for run in members if run.data.tags.get(names.SWEEP_ID.key) != sweep_id
     }
-    found = list(taken.values())
-    for other in sorted({run.data.tags.get(names.SWEEP_ID.key, "") for run in found}):
+    reused_runs = list(schemes.values())
+    for other_sweep in sorted({run.data.tags.get(names.SWEEP_ID.key, "") for run in reused_runs}):
         steps = search(
-            client, f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other)}"
+            client, f"{names.ROLE.equals(names.STEP)} and {names.SWEEP_ID.equals(other_sweep)}"
         )
-        found += [run for run in steps if run.data.tags.get(names.PARENT.key) in taken]
-    return found
+        reused_runs += [run for run in steps if run.data.tags.get(names.PARENT.key) in schemes]
+    return reused_runs
 
 
 def query(store: str, where: str) -> Sweep:
@@ -250,30 +256,34 @@ def query(store: str, where: str) -> Sweep:
     ResultsError for a filter that MLflow refuses or that finds nothing.
     """
     client = connect(store)
-    every = f"{names.ROLE.equals(names.SCHEME)} and {OURS}"
+    all_schemes = f"{names.ROLE.equals(names.SCHEME)} and {OURS}"
     try:
-        schemes = search(client, f"{every} and {where}")
+        schemes = search(client, f"{all_schemes} and {where}")
     except ResultsError as error:  # of the store, or of the filter, which the user wrote
         reason = clean.first_line(error.__cause__ or error)
         raise ResultsError(f"--where {where}: {reason}") from error
     if not schemes:
-        others = search(client, every, most=1000)
-        said = remedy(where, ({"params": run.data.params, "tags": run.data.tags} for run in others))
-        raise ResultsError(clean.line(f"--where {where}: finds no scheme run in {store}; {said}"))
-    known = {run.info.run_id for run in schemes}
+        recorded_schemes = search(client, all_schemes, max_runs=1000)
+        suggestion = remedy(
+            where, ({"params": run.data.params, "tags": run.data.tags} for run in recorded_schemes)
+        )
+        raise ResultsError(
+            clean.line(f"--where {where}: finds no scheme run in {store}; {suggestion}")
+        )
+    scheme_ids = {run.info.run_id for run in schemes}
     parents = {run.data.tags.get(names.PARENT.key) for run in schemes}
     runs = list(schemes)
     for sweep_id in sorted({run.data.tags[names.SWEEP_ID.key] for run in schemes}):
         for run in search(client, names.SWEEP_ID.equals(sweep_id)):
-            of_scheme = run.data.tags.get(names.PARENT.key) in known
-            if of_scheme or run.info.run_id in parents:
+            is_step = run.data.tags.get(names.PARENT.key) in scheme_ids
+            if is_step or run.info.run_id in parents:
                 runs.append(run)
     return _sweep_of(client, runs, absolute(store))
 
 
-def held(client: Any, found: Sequence[Any], store: str, sweep_id: str) -> Sweep:
+def held(client: Any, sweep_runs: Sequence[Any], store: str, sweep_id: str) -> Sweep:
     """Return a sweep that a client of its own holds, all of whose runs were found."""
-    return replace(_sweep_of(client, found, store, sweep_id), client=client)
+    return replace(_sweep_of(client, sweep_runs, store, sweep_id), client=client)
 
 
 def scheme(store: str, run_id: str) -> Sweep:
@@ -283,23 +293,23 @@ def scheme(store: str, run_id: str) -> Sweep:
     return _sweep_of(client, runs, absolute(store))
 
 
-def _sweep_of(client: Any, found: Sequence[Any], store: str, sweep_id: str = "") -> Sweep:
+def _sweep_of(client: Any, recorded: Sequence[Any], store: str, sweep_id: str = "") -> Sweep:
     """Return runs as a sweep, or as what a query found, without those that cannot be read."""
-    called = {entry.experiment_id: entry.name for entry in client.search_experiments()}
-    runs, left_out = run_checks.readable(run_checks.whole(found), called)
+    experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
+    runs, left_out = run_checks.readable(run_checks.without_interrupted(recorded), experiment_names)
     if left_out and not any(run.data.tags.get(names.ROLE.key) == names.SCHEME for run in runs):
         raise ResultsError(" ".join(run_checks.listed(left_out)))
-    table = _table(runs, called, sweep_id)
+    table = _table(runs, experiment_names, sweep_id)
     return Sweep(store, sweep_id or QUERY, table, left_out=run_checks.listed(left_out))
 
 
-def _table(runs: Sequence[Any], called: Mapping[str, str], sweep_id: str) -> pd.DataFrame:
+def _table(runs: Sequence[Any], experiment_names: Mapping[str, str], sweep_id: str) -> pd.DataFrame:
     """Return one row a run; of a sweep, its schemes by experiment, in the order of its jobs.
 
     called: the experiments' names, by their ids.
     """
     line = lru_cache(maxsize=None)(clean.line)  # most of what runs say, they say alike
-    rows = [_row(run, line(called[run.info.experiment_id]), line) for run in runs]
+    rows = [_row(run, line(experiment_names[run.info.experiment_id]), line) for run in runs]
     table = as_table(rows)
     table["place"] = pd.to_numeric(table.get(names.membership(sweep_id).column), errors="coerce")
     table["first"] = table.groupby("experiment")["place"].transform("min")
@@ -316,19 +326,19 @@ def sweeps(store: str) -> pd.DataFrame:
     not recorded; its command, given again, runs them), command.
     """
     client = connect(store)
-    called = {entry.experiment_id: entry.name for entry in client.search_experiments()}
-    every = search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}")
-    found, _ = run_checks.readable(every, called)
+    experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
+    sweep_runs = search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}")
+    readable_runs, _ = run_checks.readable(sweep_runs, experiment_names)
     rows = [
         {
             "sweep": run.data.tags[names.SWEEP_ID.key],
-            "experiment": called[run.info.experiment_id],
+            "experiment": experiment_names[run.info.experiment_id],
             "status": _status(run),
             "jobs": run.data.tags.get(names.JOBS.key, ""),
             "lacks": _lacks(client, run),
             "command": clean.line(run.data.tags.get(names.COMMAND.key, "")),
         }
-        for run in found
+        for run in readable_runs
     ]
     return pd.DataFrame(rows, columns=["sweep", "experiment", "status", "jobs", "lacks", "command"])
 
@@ -356,8 +366,8 @@ def _lacks(client: Any, sweep: Any) -> str:
         return ""
     member = names.membership(sweep.data.tags[names.SWEEP_ID.key]).exists
     schemes = search(client, f"{names.ROLE.equals(names.SCHEME)} and {member}")
-    there = [run for run in schemes if run.info.status in ("FINISHED", "FAILED")]
-    return str(int(jobs) - len(there))
+    recorded_schemes = [run for run in schemes if run.info.status in ("FINISHED", "FAILED")]
+    return str(int(jobs) - len(recorded_schemes))
 
 
 def _row(run: Any, experiment: str, line: Callable[[str], str]) -> dict[str, Any]:
@@ -391,9 +401,9 @@ def _labelled(table: pd.DataFrame) -> pd.DataFrame:
     table["label"] = labels(table)
     if names.STEP_SIZE.column not in table:  # no step size is there: all failed, or were deleted
         table[names.STEP_SIZE.column] = np.nan
-    known = table.set_index("run_id")
+    by_run_id = table.set_index("run_id")
     steps = table["role"] == names.STEP
     for name in ("label", *inputs.SIZES):
         if name in table:
-            table[name] = table[name].where(~steps, table["parent"].map(known[name]))
+            table[name] = table[name].where(~steps, table["parent"].map(by_run_id[name]))
     return table

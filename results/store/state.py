@@ -50,8 +50,8 @@ class State:
         if self.phase is Phase.STOPPED and self.done == self.jobs:
             return COMPLETE
         number = self.done if self.jobs is None else self.jobs
-        of = "" if self.jobs is None else f"{self.done} of "
-        count = f"{of}{number} job{'s' * (number != 1)}"
+        total_prefix = "" if self.jobs is None else f"{self.done} of "
+        count = f"{total_prefix}{number} job{'s' * (number != 1)}"
         return self.phase.value.format(count=count, host=self.host or "another machine")
 
     @property
@@ -60,7 +60,7 @@ class State:
         return f"This comparison {self.predicate}." if self.predicate else ""
 
 
-def of(sweep: Sweep, sweep_id: str = "") -> State:
+def state_of(sweep: Sweep, sweep_id: str = "") -> State:
     """Return the state of a sweep, or of one of several that were loaded together."""
     sweep_id = sweep_id or sweep.sweep_id
     schemes, parents = as_rows(sweep.of_role(names.SCHEME)), as_rows(sweep.of_role(names.SWEEP))
@@ -75,8 +75,9 @@ def of(sweep: Sweep, sweep_id: str = "") -> State:
     tags = [runs.tags_of(row) for row in rows]
     count = tags[0].get(names.JOBS.key, "")
     jobs = int(count) if count.isdigit() else None
-    phases = [_phase(own, row["status"], done, jobs) for own, row in zip(tags, rows)]
-    phase = next((one for one in Phase if one in phases), Phase.ENDED)  # in the order of `Phase`
+    phases = [_phase(run_tags, row["status"], done, jobs) for run_tags, row in zip(tags, rows)]
+    # The first in the order of `Phase` stands for the sweep.
+    phase = next((candidate for candidate in Phase if candidate in phases), Phase.ENDED)
     return State(sweep_id, phase, done, jobs, clean.line(tags[0].get(names.HOST.key, "")))
 
 
@@ -104,29 +105,33 @@ def read(store: str, sweep_ids: Sequence[str] = ()) -> tuple[Sweep, list[str]]:
     notes: list[str] = []
     ids = list(dict.fromkeys(sweep_ids))
     if not ids:
-        started, shown = runs.last_sweep_ids(store)
-        if shown != started:
-            newer = of(runs.load(store, started)).predicate
+        started_id, shown_id = runs.last_sweep_ids(store)
+        if shown_id != started_id:
+            newer = state_of(runs.load(store, started_id)).predicate
             notes.append(
-                f"The last comparison, {started}, {newer}. "
-                f"Shown is {shown}, the last one that has results."
+                f"The last comparison, {started_id}, {newer}. "
+                f"Shown is {shown_id}, the last one that has results."
             )
-        ids = [shown]
+        ids = [shown_id]
     sweep = runs.load(store, *ids)
-    states = [of(sweep, sweep_id) for sweep_id in ids]
+    states = [state_of(sweep, sweep_id) for sweep_id in ids]
     if sweep.of_role(names.SCHEME).empty:
         raise ResultsError(
             "; ".join(
-                f"comparison {clean.line(one.sweep_id)}: has no results yet; "
-                f"it {one.predicate or 'has no jobs'}"
-                for one in states
+                f"comparison {clean.line(sweep_state.sweep_id)}: has no results yet; "
+                f"it {sweep_state.predicate or 'has no jobs'}"
+                for sweep_state in states
             )
         )
-    return sweep, [*notes, *sweep.left_out, *told(states)]
+    return sweep, [*notes, *sweep.left_out, *sentences(states)]
 
 
-def told(states: Sequence[State]) -> list[str]:
+def sentences(states: Sequence[State]) -> list[str]:
     """Return what there is to tell of the comparisons that are shown, in sentences."""
     if len(states) == 1:
         return [states[0].sentence] if states[0].sentence else []
-    return [f"Comparison {one.sweep_id} {one.predicate}." for one in states if one.predicate]
+    return [
+        f"Comparison {sweep_state.sweep_id} {sweep_state.predicate}."
+        for sweep_state in states
+        if sweep_state.predicate
+    ]

@@ -39,7 +39,7 @@ def connect(store: str) -> Any:
             refuse_strange(database, empty=False)
         elif uris.is_server(store):
             knock(store)
-        return _Told(database_file.client(store), store)
+        return _ErrorReportingClient(database_file.client(store), store)
     except ResultsError:
         raise
     except Exception as error:  # whatever a driver raises
@@ -60,7 +60,7 @@ def absolute(store: str) -> str:
         raise ResultsError(f"--store {secrets.blot_places(store)}: {error}") from None
 
 
-def search(client: Any, query: str, most: int | None = None, **options: Any) -> list[Any]:
+def search(client: Any, query: str, max_runs: int | None = None, **options: Any) -> list[Any]:
     """Return the runs of a query in all experiments, the latest first.
 
     options: more of those that `search_runs` of MLflow's client takes.
@@ -69,12 +69,12 @@ def search(client: Any, query: str, most: int | None = None, **options: Any) -> 
     runs: list[Any] = []
     token = None
     while True:
-        size = min(most or 1000, 1000)
+        size = min(max_runs or 1000, 1000)
         page = client.search_runs(ids, query, max_results=size, page_token=token, **options)
         runs += page
         token = page.token
-        if not token or (most and len(runs) >= most):
-            return runs[:most]
+        if not token or (max_runs and len(runs) >= max_runs):
+            return runs[:max_runs]
 
 
 def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Path:
@@ -85,31 +85,33 @@ def artifact(client: Any, store: str, run_id: str, name: str, folder: str) -> Pa
     try:
         return Path(client.download_artifacts(run_id, name, folder))
     except ResultsError as error:
-        known = client.get_run(run_id).info.artifact_uri
-        here = moved(store, known)
-        if here and (here / name).is_file():
-            return here / name
+        recorded_uri = client.get_run(run_id).info.artifact_uri
+        folder_beside = moved(store, recorded_uri)
+        if folder_beside and (folder_beside / name).is_file():
+            return folder_beside / name
         raise ResultsError(
             f"run {run_id}: its {name} cannot be read "
             f"({clean.first_line(error.__cause__ or error)}); "
-            f"it was written to {clean.line(known)}: move the folder of artifacts back there, "
-            "or, as it was, beside the database"
+            f"it was written to {clean.line(recorded_uri)}: move the folder of artifacts back "
+            "there, or, as it was, beside the database"
         ) from error
 
 
 def artifacts(client: Any, store: str, run: Any) -> list[str]:
     """Return the names of a run's artifacts, in order."""
-    here = moved(store, run.info.artifact_uri)
-    if here:
+    folder_beside = moved(store, run.info.artifact_uri)
+    if folder_beside:
         return sorted(
-            file.relative_to(here).as_posix() for file in here.rglob("*") if file.is_file()
+            file.relative_to(folder_beside).as_posix()
+            for file in folder_beside.rglob("*")
+            if file.is_file()
         )
-    found, folders = [], [""]
+    file_names, folders = [], [""]
     while folders:
         entries = client.list_artifacts(run.info.run_id, folders.pop() or None)
         folders += [entry.path for entry in entries if entry.is_dir]
-        found += [entry.path for entry in entries if not entry.is_dir]
-    return sorted(found)
+        file_names += [entry.path for entry in entries if not entry.is_dir]
+    return sorted(file_names)
 
 
 def moved(store: str, artifacts: str) -> Path | None:
@@ -119,7 +121,11 @@ def moved(store: str, artifacts: str) -> Path | None:
     database is no file.
     """
     database = uris.database(store)
-    return mlflows_own.beside(database, artifacts, mlflows_own.OF_RUN) if database else None
+    return (
+        mlflows_own.moved_with_database(database, artifacts, mlflows_own.OF_RUN)
+        if database
+        else None
+    )
 
 
 def refuse_strange(database: Path, empty: bool) -> None:
@@ -161,14 +167,14 @@ def knock(server: str) -> None:
 def reason_of(error: BaseException) -> str:
     """Return why a store cannot be reached, without the names of the library's parts."""
     text = str(error)
-    for words in UNREACHED:
-        if words in text:
-            return words.lower()
+    for phrase in UNREACHED:
+        if phrase in text:
+            return phrase.lower()
     line = clean.first_line(error)
     return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
 
 
-class _Told:
+class _ErrorReportingClient:
     """MLflow's client, whose errors are one line that names the store."""
 
     def __init__(self, client: Any, store: str) -> None:
@@ -177,13 +183,13 @@ class _Told:
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._client, name)
 
-        def told(*arguments: Any, **named: Any) -> Any:
+        def report_errors(*arguments: Any, **named: Any) -> Any:
             try:
                 return call(*arguments, **named)
             except Exception as error:
                 raise _lost(self._store, error) from error
 
-        return told
+        return report_errors
 
 
 def _lost(store: str, error: Exception) -> ResultsError:

@@ -13,14 +13,14 @@ PLAIN = re.compile(
 LONGEST_TIMEOUT = 1e6  # seconds; SQLite counts milliseconds in 32 bits
 
 
-def kind(uri: str) -> str:
+def scheme_of(uri: str) -> str:
     """Return the scheme of a URI without its driver: `sqlite`, `postgresql`, `http`."""
     return uri.partition(":")[0].partition("+")[0].lower()
 
 
 def is_server(uri: str) -> bool:
     """Return whether a URI is that of MLflow's own server."""
-    return kind(uri) in ("http", "https")
+    return scheme_of(uri) in ("http", "https")
 
 
 def absolute(uri: str, folder: Path) -> str:
@@ -35,9 +35,9 @@ def absolute(uri: str, folder: Path) -> str:
             the rule and the remedy.
     """
     uri = uri.strip()
-    if kind(uri) != "sqlite":
-        scheme, separator, rest = uri.partition("://")
-        return f"{scheme.lower()}{separator}{rest}" if separator else uri
+    if scheme_of(uri) != "sqlite":
+        scheme, separator, address = uri.partition("://")
+        return f"{scheme.lower()}{separator}{address}" if separator else uri
     if PLAIN.fullmatch(uri):
         return of_file(os.path.abspath(folder / uri.removeprefix(FILE)))
     from sqlalchemy.engine import make_url
@@ -82,7 +82,7 @@ def of_file(file: str | Path) -> str:
 
 def database(uri: str) -> Path | None:
     """Return the file of a SQLite store; None for any other. uri: as `absolute` returns it."""
-    if kind(uri) != "sqlite":
+    if scheme_of(uri) != "sqlite":
         return None
     if PLAIN.fullmatch(uri):
         return Path(uri.removeprefix(FILE))

@@ -59,7 +59,7 @@ def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, 
     first = None
     for sweep_id in sweep_ids:
         sweep = runs.load(store, sweep_id)
-        found = state.of(sweep)
+        found = state.state_of(sweep)
         if found.done and (found.phase is Phase.ENDED or found.done == found.jobs):
             return sweep, unfinished
         unfinished.append(found)

@@ -11,7 +11,7 @@ from normbench.results.safe import clean, secrets
 @pytest.fixture
 def settings(monkeypatch):
     """A resolved config, some of whose values are of variables, and the text of its defaults."""
-    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setattr(secrets, "_secrets", set())
     monkeypatch.setattr(secrets, "_settings", set())
     for name, value in {"SSHPASS": "hunter2hunter2", "SHORT": "abc", "COUNT": "12"}.items():
         monkeypatch.setenv(name, value)

@@ -280,15 +280,15 @@ def test_a_suggested_place_is_the_users_own(monkeypatch, tmp_path):
 
 def test_only_regular_files_of_a_size_are_read(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
-    assert files.content(tmp_path / "file", 5) == b"12345"
+    assert files.read_bounded(tmp_path / "file", 5) == b"12345"
     with pytest.raises(OSError, match="is larger than 4 bytes"):
-        files.content(tmp_path / "file", 4)
+        files.read_bounded(tmp_path / "file", 4)
     for kind in ("a pipe", "a link", "a folder"):
         IN_THE_WAY[kind](tmp_path / kind)
         with pytest.raises(OSError, match="is no regular file"):
-            files.content(tmp_path / kind, 5)
+            files.read_bounded(tmp_path / kind, 5)
     with pytest.raises(OSError, match="is no regular file"):
-        files.content(Path("/dev/zero"), 5)
+        files.read_bounded(Path("/dev/zero"), 5)
 
 
 class Tags:

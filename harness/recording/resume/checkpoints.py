@@ -58,7 +58,9 @@ class DescentFile:
         own["seconds"] = np.array(self.spent + tick - self._began)
         size = sum(part.nbytes for part in parts.values())
         # What only pickle could write is not read again, nor is what is too large.
-        if size < files.LARGEST and not any(part.dtype.hasobject for part in parts.values()):
+        if size < files.MAX_ARRAY_BYTES and not any(
+            part.dtype.hasobject for part in parts.values()
+        ):
             try:
                 whole = {**own, **parts}
                 _write(self.file, {**whole, DIGEST: np.array(_digest(whole))})
@@ -73,7 +75,10 @@ class DescentFile:
         """Return what `read` makes of the file; None where there is none, or one that is no use."""
         self._begin()
         try:
-            with files.stored(self.file) as stream, np.load(stream, allow_pickle=False) as packed:
+            with (
+                files.open_stored_arrays(self.file) as stream,
+                np.load(stream, allow_pickle=False) as packed,
+            ):
                 parts = {name: packed[name] for name in packed.files}
             if str(parts.pop(DIGEST)) != _digest(parts):
                 raise ValueError("it is damaged")

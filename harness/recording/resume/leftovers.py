@@ -49,7 +49,7 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
     it cannot be opened.
     """
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
-    file = os.fdopen(files.opened(folder / owner.LOCK, flags), "r+")
+    file = os.fdopen(files.open_descriptor(folder / owner.LOCK, flags), "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -78,7 +78,7 @@ def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
     lock: of the folder, held; it goes with the ledger. Another sweep's ledger stays.
     """
     with suppress(OSError, ValueError, KeyError, TypeError):
-        if json.loads(files.content(folder / LEDGER, LARGEST_LEDGER))["sweep_id"] == sweep_id:
+        if json.loads(files.read_bounded(folder / LEDGER, LARGEST_LEDGER))["sweep_id"] == sweep_id:
             (folder / LEDGER).unlink()
             if lock:
                 (folder / owner.LOCK).unlink()
@@ -113,7 +113,9 @@ def only_one(fingerprint: str, folders: Path, wait: bool = True) -> Iterator[boo
     """
     place = int(fingerprint[:15], 16)
     folders.mkdir(parents=True, exist_ok=True)
-    mine = files.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
+    mine = files.open_descriptor(
+        folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600
+    )
     with os.fdopen(mine, "r+") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, place)

@@ -103,7 +103,7 @@ class WritableDatabase(database.Database):
             experiment = self.get_experiment(experiment_id)
             if experiment.lifecycle_stage != "active":
                 raise RefusedError(f"The experiment {experiment_id} must be in the 'active' state")
-            place = mlflows_own.below(experiment.artifact_location, run_id, "artifacts")
+            place = mlflows_own.append_to_uri(experiment.artifact_location, run_id, "artifacts")
             user, begun = tags.get(names.USER.key, "unknown"), start_time or _now()
             row = (run_id, run_name, "UNKNOWN", "", "", user, "RUNNING", begun, "", "active", place)
             self._insert("runs", columns, [(*row, int(experiment_id))], "abort")

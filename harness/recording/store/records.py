@@ -107,7 +107,7 @@ def of_failure(place: Place, error: BaseException) -> JobRecord:
         place.parent,
         _texts(place.params),
         RunRecord(place.tags[names.NORMALIZER.key], {**place.tags, **own}),
-        failure=clean.shown("".join(traceback.format_exception(error))),
+        failure=clean.sanitize("".join(traceback.format_exception(error))),
     )
 
 
@@ -135,7 +135,7 @@ def _texts(params: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     """Return what MLflow is told of a value: cleaned, and cut to its limit."""
-    return clean.shown(str(value))[:LONGEST]
+    return clean.sanitize(str(value))[:LONGEST]
 
 
 def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunRecord:
@@ -170,15 +170,15 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
         "classes": list(dataset.class_names),
     }
     columns = [
-        {"type": "double", "name": clean.shown(name), "required": True}
+        {"type": "double", "name": clean.sanitize(name), "required": True}
         for name in dataset.feature_names
     ]
     schema = json.dumps({"mlflow_colspec": columns})
     return {
-        "name": clean.shown(dataset.name),
+        "name": clean.sanitize(dataset.name),
         "digest": dataset.fingerprint[:36],
         "source_type": "normbench",
-        "source": json.dumps({"source": clean.shown(dataset.source)}),
+        "source": json.dumps({"source": clean.sanitize(dataset.source)}),
         "profile": json.dumps(profile),
         **({"schema": schema} if len(schema) <= LONGEST_SCHEMA else {}),
     }

@@ -76,7 +76,7 @@ def packed(file: Path, overwrite: bool, about: Mapping[str, Any]) -> Iterator[Pa
     draft = file.with_name(f".{file.name}.draft")
     try:
         _refuse_known(file, overwrite)
-        number = files.opened(draft, os.O_RDWR | os.O_CREAT)
+        number = files.open_descriptor(draft, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _unwritable(file, error) from error
     with os.fdopen(number, "r+b") as stream:
@@ -144,7 +144,7 @@ def unpacked(file: Path) -> Iterator[Unpacked]:
     Raises `UserError` for any other file, and for one that is damaged or of a newer normbench.
     """
     try:
-        stream = os.fdopen(files.opened(file), "rb")
+        stream = os.fdopen(files.open_descriptor(file), "rb")
     except OSError as error:
         raise UserError(
             f"{file}: cannot be read ({error.strerror or error}); name a file that normbench "

@@ -17,7 +17,7 @@ from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean
 from normbench.results.store import dataset_inputs, mlflows_own, stores
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.run_checks import whole
+from normbench.results.store.run_checks import without_interrupted
 from normbench.results.store.runs import of_sweep, sweeps
 
 EXPERIMENTS = "experiments.json"
@@ -49,7 +49,7 @@ class Export:
             runs |= {run.info.run_id: run for run in of_sweep(self.client, store, sweep)}
         self.own = [run for run in runs.values() if _role(run) == names.SWEEP]
         leftovers.refuse_at_work(self.own)
-        found = whole(list(runs.values()))
+        found = without_interrupted(list(runs.values()))
         self.jobs = [run for run in found if _role(run) == names.SCHEME]
         self.steps: dict[str, list[Any]] = {run.info.run_id: [] for run in self.jobs}
         for run in found:

@@ -122,8 +122,8 @@ def svg(reel: Reel, title: str, file: Path, facts: Mapping[str, str]) -> Path:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     told = template.render(
-        title=clean.shown(title),
-        about=clean.shown(output.about(facts)),
+        title=clean.sanitize(title),
+        about=clean.sanitize(output.about(facts)),
         words=[str(word) for word in reel.parts["words"]],
         keys=reel.keys,
         last=len(reel) - 1,

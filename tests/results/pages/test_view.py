@@ -22,7 +22,7 @@ from tests.recorded import TWO
 
 def test_a_state_is_packed_as_mlflow_unpacks_it(three):
     shown = view.state(three.sweep, three.name)
-    text = mlflows_own.packed(shown)
+    text = mlflows_own.compress_state(shown)
     assert text.startswith("deflate;eN")  # zlib at its best compression, in base64
     unpacked = json.loads(zlib.decompress(base64.b64decode(text.split(";", 1)[1])))
     assert unpacked == json.loads(json.dumps(shown))
