@@ -36,7 +36,7 @@ from normbench.results.store.entities import (
 from normbench.results.store.errors import RefusedError
 
 REVISION = "dc11669786a5"  # of the schema
-SECONDS = 20.0  # that MLflow waits for a lock
+LOCK_TIMEOUT = 20.0  # that MLflow waits for a lock
 TERM = re.compile(r"(tags|attributes)\.(?:`([^`]+)`|([\w.\-]+)) (=|!=|LIKE) '([^']*)'")
 OF_RUNS = "select value from json_each(?)"  # any number of ids
 ACTIVE = "lifecycle_stage = 'active'"
@@ -74,7 +74,7 @@ class Database:
         self._connection = sqlite3.connect(
             f"file:{quote(str(file))}?{_opening(file)}",
             uri=True,
-            timeout=float(timeout[1]) if timeout else SECONDS,
+            timeout=float(timeout[1]) if timeout else LOCK_TIMEOUT,
             isolation_level=None,
             check_same_thread=False,
         )

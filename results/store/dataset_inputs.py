@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-LARGEST = 1 << 53
+MAX_COUNT = 1 << 53
 SIZES = ("train_points", "test_points", "features")
 
 
@@ -40,7 +40,7 @@ def sizes(run: Any) -> dict[str, int]:
 
 def _is_size(value: Any) -> bool:
     """Return whether a value of a profile is a number of points or features."""
-    return type(value) is int and 0 <= value < LARGEST
+    return type(value) is int and 0 <= value < MAX_COUNT
 
 
 def _profile(text: str | None) -> dict[str, Any]:

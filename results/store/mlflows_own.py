@@ -33,8 +33,8 @@ VIEW = "mlflow.sharedViewState."  # before a saved view's id: a tag of its exper
 CONNECTION_HOLDERS: WeakSet[Any] = (
     WeakSet()
 )  # that hold SQLite's connections, here and in SQLAlchemy's pools
-LONGEST = 5000  # characters that MLflow keeps of an experiment's tag
-LONGEST_REFUSAL = 200  # characters
+MAX_TAG_LENGTH = 5000  # characters that MLflow keeps of an experiment's tag
+MAX_REFUSAL_LENGTH = 200  # characters
 ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
@@ -265,7 +265,7 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except MlflowException as error:
-        raise ValueError(str(error)[:LONGEST_REFUSAL]) from error
+        raise ValueError(str(error)[:MAX_REFUSAL_LENGTH]) from error
 
 
 def view_tag(key: str, name: str, created: int, state: dict[str, Any]) -> dict[str, str]:
@@ -277,7 +277,7 @@ def view_tag(key: str, name: str, created: int, state: dict[str, Any]) -> dict[s
         "state": compress_state(state),
     }
     text = json.dumps(view)
-    return {VIEW + key: text} if len(text) <= LONGEST else {}
+    return {VIEW + key: text} if len(text) <= MAX_TAG_LENGTH else {}
 
 
 def compress_state(state: dict[str, Any]) -> str:

@@ -16,17 +16,17 @@ from normbench.results.store import mlflows_own, uris
 from normbench.results.store.errors import ResultsError
 
 DEFAULT_STORE = uris.EXAMPLE
-UNKNOWN = "error code 401"  # in the words of MLflow's client
+UNAUTHORIZED = "error code 401"  # in the words of MLflow's client
 REFUSED = (  # why, and the remedy
     "401: the server knows no such user and password",
     f"set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or write {secrets.ACCOUNT}",
 )
-LONGEST_REASON = 200  # characters
-UNREACHED = (
+MAX_REASON_LENGTH = 200  # characters
+UNREACHABLE_PHRASES = (
     *("Connection refused", "Connection reset", "Connection aborted", "timed out"),
     *("Name or service not known", "No route to host"),
 )
-PATIENCE = (3.0, 5.0)  # seconds to reach a server, and until it answers
+TIMEOUTS = (3.0, 5.0)  # seconds to reach a server, and until it answers
 
 
 def connect(store: str) -> Any:
@@ -155,7 +155,7 @@ def knock(server: str) -> None:
     import requests
 
     try:
-        answer = requests.get(f"{server.rstrip('/')}/version", timeout=PATIENCE)
+        answer = requests.get(f"{server.rstrip('/')}/version", timeout=TIMEOUTS)
     except requests.exceptions.SSLError:  # MLflow has settings of its own for that
         return
     except (requests.RequestException, ValueError) as error:
@@ -167,11 +167,11 @@ def knock(server: str) -> None:
 def reason_of(error: BaseException) -> str:
     """Return why a store cannot be reached, without the names of the library's parts."""
     text = str(error)
-    for phrase in UNREACHED:
+    for phrase in UNREACHABLE_PHRASES:
         if phrase in text:
             return phrase.lower()
     line = clean.first_line(error)
-    return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
+    return line if len(line) <= MAX_REASON_LENGTH else f"{line[:MAX_REASON_LENGTH]}..."
 
 
 class _ErrorReportingClient:
@@ -201,4 +201,4 @@ def _lost(store: str, error: Exception) -> ResultsError:
 
 def is_refused(error: BaseException) -> bool:
     """Return whether a server wants to know who is there, and does not know this user."""
-    return UNKNOWN in str(error)
+    return UNAUTHORIZED in str(error)

@@ -6,11 +6,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 EXAMPLE = "sqlite:///mlflow.db"
-FILE = "sqlite:///"
-PLAIN = re.compile(
-    rf"{FILE}[\w./-]+", re.ASCII
+SQLITE_PREFIX = "sqlite:///"
+PLAIN_FILE_URI = re.compile(
+    rf"{SQLITE_PREFIX}[\w./-]+", re.ASCII
 )  # SQLAlchemy, which takes 0.15 s to load, reads the rest
-LONGEST_TIMEOUT = 1e6  # seconds; SQLite counts milliseconds in 32 bits
+MAX_TIMEOUT = 1e6  # seconds; SQLite counts milliseconds in 32 bits
 
 
 def scheme_of(uri: str) -> str:
@@ -38,8 +38,8 @@ def absolute(uri: str, folder: Path) -> str:
     if scheme_of(uri) != "sqlite":
         scheme, separator, address = uri.partition("://")
         return f"{scheme.lower()}{separator}{address}" if separator else uri
-    if PLAIN.fullmatch(uri):
-        return of_file(os.path.abspath(folder / uri.removeprefix(FILE)))
+    if PLAIN_FILE_URI.fullmatch(uri):
+        return of_file(os.path.abspath(folder / uri.removeprefix(SQLITE_PREFIX)))
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -68,8 +68,8 @@ def absolute(uri: str, folder: Path) -> str:
 
 def of_file(file: str | Path) -> str:
     """Return the URI of a SQLite file, from which SQLAlchemy reads the same path."""
-    plain = f"{FILE}{file}"
-    if PLAIN.fullmatch(plain):
+    plain = f"{SQLITE_PREFIX}{file}"
+    if PLAIN_FILE_URI.fullmatch(plain):
         return plain
     from sqlalchemy.engine import URL, make_url
 
@@ -84,8 +84,8 @@ def database(uri: str) -> Path | None:
     """Return the file of a SQLite store; None for any other. uri: as `absolute` returns it."""
     if scheme_of(uri) != "sqlite":
         return None
-    if PLAIN.fullmatch(uri):
-        return Path(uri.removeprefix(FILE))
+    if PLAIN_FILE_URI.fullmatch(uri):
+        return Path(uri.removeprefix(SQLITE_PREFIX))
     from sqlalchemy.engine import make_url
 
     return Path(str(make_url(uri).database))
@@ -99,6 +99,6 @@ def path_of(uri: str) -> Path:
 def _is_timeout(text: object) -> bool:
     """Return whether SQLite can wait for so many seconds; None: as long as it does by itself."""
     try:
-        return text is None or 0 <= float(str(text)) <= LONGEST_TIMEOUT
+        return text is None or 0 <= float(str(text)) <= MAX_TIMEOUT
     except ValueError:
         return False

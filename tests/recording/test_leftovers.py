@@ -21,7 +21,7 @@ from normbench.recording.store.connection import Store, StoreLostError
 from normbench.recording.store.places import own_place
 from normbench.recording.store.writer import Writer
 from normbench.results.pages import drawn
-from normbench.results.pages.drawn import Known
+from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.safe import files
 from normbench.results.store import owner
 from normbench.results.store.job_records import JobRecord, RunRecord
@@ -316,7 +316,7 @@ def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, nam
     monkeypatch.setattr(drawn, "CODE", tmp_path)
 
     def digest():
-        return Known(None, tmp_path, {}, []).digest
+        return RecordedFigures(None, tmp_path, {}, []).digest
 
     before = digest()
     (tmp_path / "figures/base/style.pyc").write_text("b")
@@ -339,7 +339,7 @@ def test_figures_are_copied_from_a_neighbour_and_nothing_else_is(tmp_path):
     told = hashlib.sha256(b"drawn").hexdigest()[:16]
 
     def copied(folder, name, copy=True):
-        known = Known(Tags(folder, json.dumps({name: told})), mine, {NAME: "1"}, [])
+        known = RecordedFigures(Tags(folder, json.dumps({name: told})), mine, {NAME: "1"}, [])
         return known.files(copy)
 
     neighbour = tmp_path / "outputs" / "other"

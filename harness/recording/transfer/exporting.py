@@ -106,7 +106,9 @@ class Export:
     def _views(self) -> set[str]:
         """The tags of the views of all sweeps of the store."""
         roles = (names.SCHEME, names.STEP)
-        known = {view.key(sweep, role) for sweep in sweeps(self.store)["sweep"] for role in roles}
+        known = {
+            view.view_id(sweep, role) for sweep in sweeps(self.store)["sweep"] for role in roles
+        }
         return {f"{mlflows_own.VIEW}{key}" for key in known}
 
 

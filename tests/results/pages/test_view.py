@@ -60,7 +60,7 @@ def test_runs_stand_in_the_order_of_the_jobs(two):
     sweep = load(two.uri, "a")
     shown = view.state(sweep, TWO)
     assert shown["orderByAsc"]
-    assert shown["orderByKey"] == view.order("a")
+    assert shown["orderByKey"] == view.sort_key("a")
     client, key = two.writer.client, names.membership("a").key
     for wanted in (["StandardScaler", "MinMaxScaler"], ["MinMaxScaler", "StandardScaler"]):
         for number, word in enumerate(wanted):
@@ -88,7 +88,7 @@ def test_a_view_that_mlflow_would_refuse_is_left_out(three, monkeypatch):
         "mlflow.sharedViewState.sweep-1",
         "mlflow.sharedViewState.sweep-1-steps",
     }
-    monkeypatch.setattr(mlflows_own, "LONGEST", 10)
+    monkeypatch.setattr(mlflows_own, "MAX_TAG_LENGTH", 10)
     assert view.tags(three.sweep, three.name) == {}
 
 
