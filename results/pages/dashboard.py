@@ -14,7 +14,7 @@ from threading import Thread
 from normbench import names
 from normbench.results.pages import view
 from normbench.results.safe import secrets
-from normbench.results.store import mlflows_own, state, uris
+from normbench.results.store import saved_views, state, uris
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
 
@@ -38,10 +38,10 @@ def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
     rows = sweep.of_role(names.SWEEP, experiment)
     experiment_id = rows["experiment_id"].iloc[0]
     key = view.view_id(sweep.sweep_id, role)
-    if sweep.has_tag(experiment, mlflows_own.VIEW + key):
-        return mlflows_own.page(experiment_id, view=key)
+    if sweep.has_tag(experiment, saved_views.VIEW + key):
+        return saved_views.page(experiment_id, view=key)
     search = view.search_filter(sweep.sweep_id, role)
-    return mlflows_own.page(experiment_id, search=search, order=view.sort_key(sweep.sweep_id))
+    return saved_views.page(experiment_id, search=search, order=view.sort_key(sweep.sweep_id))
 
 
 def serve(store: str, host: str = HOST, port: int = PORT) -> int:

@@ -1,6 +1,6 @@
 """A comparison's saved views in MLflow: which charts stand on its page, and in what order.
 
-How MLflow stores a view stands in `mlflows_own`.
+`normbench.results.store.saved_views` has the format in which MLflow stores a view.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 from normbench import names
 from normbench.results.compare.merging import members_of, merged
-from normbench.results.store import mlflows_own
+from normbench.results.store import saved_views
 from normbench.results.store.looks import looks
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
@@ -65,7 +65,7 @@ def tags(sweep: Sweep, experiment: str) -> dict[str, str]:
     for role, name in ((names.SCHEME, "schemes"), (names.STEP, "every step")):
         page_state = state(sweep, experiment, role)
         title = f"{name}, {sweep.sweep_id}"
-        view_tags |= mlflows_own.view_tag(view_id(sweep.sweep_id, role), title, created, page_state)
+        view_tags |= saved_views.view_tag(view_id(sweep.sweep_id, role), title, created, page_state)
     return view_tags
 
 
@@ -87,14 +87,14 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
             name = "every step size" if role == names.STEP else f"{step_choice} step sizes"
         tall = title in OPEN_SECTIONS[:2]
         sections.append(
-            mlflows_own.section(title, name, title in OPEN_SECTIONS, 400 if tall else 320)
+            saved_views.section(title, name, title in OPEN_SECTIONS, 400 if tall else 320)
         )
         cards += [
             _card(name, title, name in LOGARITHMIC or name in counts) for name in section_metrics
         ]
-    cards += [mlflows_own.no_chart(name) for name in AXES]
+    cards += [saved_views.no_chart(name) for name in AXES]
     search = search_filter(sweep.sweep_id, role)
-    return mlflows_own.state(search, sort_key(sweep.sweep_id), COLUMNS, sections, cards)
+    return saved_views.state(search, sort_key(sweep.sweep_id), COLUMNS, sections, cards)
 
 
 def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -124,8 +124,8 @@ def _card(metric: str, section: str, log: bool) -> dict[str, Any]:
     """Return a chart: lines over the iterations, or over the step size, or bars."""
     if metric in (*HISTORIES, *GRID, *SERIES) or metric in QUARTILES:
         over = STEP if metric in GRID else ""  # a power of ten, for want of a logarithmic axis
-        return mlflows_own.lines(metric, section, over, log)
-    return mlflows_own.bars(metric, section)
+        return saved_views.lines(metric, section, over, log)
+    return saved_views.bars(metric, section)
 
 
 def colors(sweep: Sweep, experiment: str) -> dict[str, str]:

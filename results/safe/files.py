@@ -1,4 +1,4 @@
-"""Files where others may have put something else: regular ones only, opened without waiting."""
+"""Open files in folders that others can write to: regular files only, and without blocking."""
 
 import errno
 import os
@@ -9,13 +9,23 @@ from pathlib import Path
 from typing import IO
 from zipfile import ZIP_STORED, ZipFile
 
-MAX_ARRAY_BYTES = 1 << 32  # bytes of arrays that are kept on disk
+MAX_ARRAY_BYTES = 1 << 32  # the largest file of arrays that is read
 
 
 def open_descriptor(path: Path, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
-    """Return the descriptor of a regular file.
+    """Open a regular file.
 
-    Raises OSError for a link, a folder, a device, or a pipe, which would wait for its other end.
+    Args:
+        path: The file.
+        flags: Flags of `os.open`; `O_NOFOLLOW`, `O_NONBLOCK` and `O_CLOEXEC` are added.
+        mode: The permissions of a file that is created.
+
+    Returns:
+        Its descriptor.
+
+    Raises:
+        OSError: It is a link, a folder, a device or a pipe, which would block until its other end
+            is opened.
     """
     with suppress(FileNotFoundError):
         _require_regular(os.lstat(path), path)
@@ -29,12 +39,24 @@ def open_descriptor(path: Path, flags: int = os.O_RDONLY, mode: int = 0o644) -> 
 
 
 def _require_regular(status: os.stat_result, path: Path) -> None:
+    """Raise OSError for the status of anything but a regular file."""
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "is no regular file", str(path))
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
-    """Return what a regular file of at most so many bytes holds. Raises OSError for any other."""
+    """Return the bytes of a regular file.
+
+    Args:
+        path: The file.
+        max_bytes: The largest size that is read.
+
+    Returns:
+        Its bytes.
+
+    Raises:
+        OSError: It is larger, or no regular file.
+    """
     with os.fdopen(open_descriptor(path), "rb") as file:
         raw = file.read(max_bytes + 1)
     if len(raw) > max_bytes:
@@ -44,9 +66,17 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 
 @contextmanager
 def open_stored_arrays(path: Path) -> Iterator[IO[bytes]]:
-    """Open arrays that numpy's savez wrote: nothing in them is larger than the file itself.
+    """Open an uncompressed archive of arrays, written by `numpy.savez`.
 
-    Raises OSError, or ValueError, for anything else.
+    Args:
+        path: The archive.
+
+    Yields:
+        A stream of it; no array in it is larger than the file itself.
+
+    Raises:
+        OSError: It is no regular file.
+        ValueError: It is compressed, or its members are larger than it.
     """
     with os.fdopen(open_descriptor(path), "rb") as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -65,9 +95,18 @@ def open_stored_arrays(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_compressed_arrays(path: Path) -> Iterator[IO[bytes]]:
-    """Open arrays that numpy's savez_compressed wrote, which unpack to what memory can hold.
+    """Open a compressed archive of arrays, written by `numpy.savez_compressed`.
 
-    Raises OSError, or what zipfile raises, for anything else.
+    Args:
+        path: The archive.
+
+    Yields:
+        A stream of it; its arrays take at most a quarter of the machine's memory.
+
+    Raises:
+        OSError: It is no regular file.
+        ValueError: Its arrays would take more memory.
+        BadZipFile: It is no archive.
     """
     max_bytes = min(MAX_ARRAY_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
     with os.fdopen(open_descriptor(path), "rb") as stream:

@@ -1,4 +1,4 @@
-"""What a run says of the data that it was given: MLflow's dataset input."""
+"""The data set of a run, as MLflow's dataset input describes it."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ def of_run(run: Any) -> list[Any]:
 
 
 def entries(dataset: Any) -> dict[str, str]:
-    """Return what MLflow keeps of a data set, as text."""
+    """Return the fields of MLflow's data set that have a value, as text."""
     return {key: str(value) for key, value in dict(dataset).items() if value is not None}
 
 
@@ -32,7 +32,7 @@ def data(run: Any) -> str:
 
 
 def sizes(run: Any) -> dict[str, int]:
-    """Return how many points and features the run's data set has, as far as it is recorded."""
+    """Return the numbers of points and features of a run's data set, where they are recorded."""
     inputs = of_run(run)
     profile = _profile(inputs[0].dataset.profile) if inputs else {}
     return {key: profile[key] for key in SIZES if _is_size(profile.get(key))}
@@ -44,7 +44,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _profile(text: str | None) -> dict[str, Any]:
-    """Return what a data set's profile says; nothing where it is another's, in another form."""
+    """Return a data set's profile; nothing where another program wrote it in another form."""
     try:
         profile = json.loads(text or "{}")
     except (ValueError, RecursionError):

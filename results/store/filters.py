@@ -1,17 +1,22 @@
-"""A filter of runs that finds nothing: which of its words there is not, and which there are."""
+"""The remedy for a filter that matches no run: names and values that are recorded."""
 
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 NAMED = re.compile(r"\b(params|tags)\.[`\"]?([\w./]+)")
-MAX_LISTED = 12  # words that a message names
+MAX_LISTED = 12  # names or values in a message
 
 
 def remedy(where: str, recorded: Iterable[Mapping[str, Mapping[str, str]]]) -> str:
-    """Return what the words of a filter could be instead.
+    """Return a sentence that names what a filter could ask for instead.
 
-    recorded: of each run its `params` and its `tags`.
+    Args:
+        where: The filter, as the user wrote it.
+        recorded: The `params` and `tags` of each recorded run.
+
+    Returns:
+        The sentence; an example of a filter where it names no param or tag.
     """
     runs = list(recorded)
     sentences = []
@@ -32,6 +37,7 @@ def remedy(where: str, recorded: Iterable[Mapping[str, Mapping[str, str]]]) -> s
 
 
 def _listed(options: list[str], separator: str) -> str:
+    """Return the first options as a list in words."""
     return separator.join(options[:MAX_LISTED]) + (
         f"{separator}..." if len(options) > MAX_LISTED else ""
     )

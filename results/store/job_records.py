@@ -1,4 +1,4 @@
-"""The record of a job: plain values, which wait on disk while the store cannot be reached."""
+"""The record of a job, which can be saved to a file while the store is out of reach."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import numpy as np
 
 from normbench.results.safe import files
 
-Entry = tuple[str, float, int]  # a metric: its name, its value, its step
+Entry = tuple[str, float, int]  # a metric's name, its value, its step
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,18 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job: its scheme's run, a run for each step size below it, and what belongs to them.
+    """A job: the run of its scheme, with one child run for each step size.
 
-    store: the store that it is meant for, without a password. experiment: a name; parent: the id of
-    the sweep's run. dataset: the entries of MLflow's dataset input. arrays: those that the setting
-    `record` asks for. failure: the traceback of a job that failed.
+    Attributes:
+        store: The URI of the store that it is written to, without a password.
+        experiment: The experiment's name.
+        parent: The id of the sweep's run.
+        params: The settings.
+        scheme: The scheme's run.
+        steps: The runs of the step sizes.
+        dataset: The fields of MLflow's dataset input.
+        arrays: The arrays of each record that the setting `record` names.
+        failure: The traceback of a job that failed.
     """
 
     store: str
@@ -43,7 +50,7 @@ class JobRecord:
     failure: str = ""
 
     def save(self, file: Path) -> None:
-        """Write the record to a file, whole or not at all."""
+        """Write the record to a file atomically."""
         file.parent.mkdir(parents=True, exist_ok=True)
         flat = {
             f"{name}/{key}": array
@@ -62,7 +69,7 @@ class JobRecord:
 
     @classmethod
     def load(cls, file: Path) -> "JobRecord":
-        """Return the record of a file; nothing in it is unpickled or evaluated."""
+        """Return the record in a file; nothing in the file is unpickled or evaluated."""
         arrays: dict[str, dict[str, Any]] = {}
         with (
             files.open_stored_arrays(file) as stream,

@@ -1,4 +1,4 @@
-"""Histories of runs as one table, from the store or, of long ones, from what a job keeps."""
+"""Histories of runs as one table, read from metrics or, if thinned there, from saved arrays."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +26,17 @@ def table(
 ) -> pd.DataFrame:
     """Return one row a run and iteration, see `Sweep.histories`.
 
-    descent: gives the arrays of a scheme's descent, by the id of its run. known: histories by run
-    and metric; those that are read are added, since several figures ask for them. left_out: gets a
-    sentence on each run whose histories cannot be read; it has no rows.
+    Args:
+        client: MLflow's client.
+        runs: The rows of the runs.
+        metrics: The names of the metrics.
+        load_descent: Returns the arrays of a scheme's descent, by the id of the scheme's run.
+        cache: Histories by run and metric. Those that are read are added for later calls.
+        left_out: Gets a sentence about each run whose histories cannot be read and which therefore
+            has no rows.
+
+    Returns:
+        The table.
     """
     rows = as_rows(runs)
     requested: list[tuple[str, str]] = []
@@ -40,7 +48,7 @@ def table(
             series[row["run_id"]] = archived
         requested += [(row["run_id"], name) for name in recorded_metrics if name not in archived]
     unread = [pair for pair in requested if pair not in cache]
-    # One call a run and metric is the only way that every store supports: several at a time.
+    # Every store supports one call per run and metric only, so several calls run in parallel.
     with ThreadPoolExecutor(8) as pool:
         fetched = pool.map(lambda pair: client.get_metric_history(*pair), unread)
         for pair, points in zip(unread, fetched):
@@ -65,11 +73,11 @@ def table(
 def _archived_histories(
     row: Mapping[Any, Any], metrics: Sequence[str], load_descent: Descent
 ) -> Series:
-    """Return those of a run's histories of which MLflow has some points, with all of them."""
+    """Return the complete histories of a run whose metrics were thinned, else nothing."""
     if row.get(names.THINNED.column) != "true":
         return {}
     descent_arrays = load_descent(row["run_id"] if row["role"] == names.SCHEME else row["parent"])
-    step_size = float(row[names.STEP_TAG.column])  # six digits of it
+    step_size = float(row[names.STEP_TAG.column])  # rounded to six digits
     grid_index = int(np.argmin(np.abs(np.log(descent_arrays["step_sizes"] / step_size))))
     arrays = {
         name: descent_arrays[name][grid_index, 0] for name in metrics if name in descent_arrays
@@ -78,6 +86,7 @@ def _archived_histories(
 
 
 def _frame(row: Mapping[Any, Any], series: Series) -> pd.DataFrame:
+    """Return the histories of one run as a table that starts with `RUN_COLUMNS`."""
     frame = pd.DataFrame(dict(series)).rename_axis("iteration").reset_index()
     run_values = {**row, names.STEP_SIZE.key: row.get(names.STEP_TAG.column)}
     for position, name in enumerate(RUN_COLUMNS):

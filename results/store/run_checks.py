@@ -1,7 +1,7 @@
-"""The typed values of a run: what another program wrote, or damaged, is left out and named.
+"""Check the types and bounds of recorded values; unreadable runs are left out and named.
 
-A store may be anybody's. Everything that is computed with has a type and a bound here, where the
-entries of MLflow become a table; behind it, no reader asks again.
+A store may come from anybody. Every value that is used in a computation is checked here, before
+MLflow's runs become a table, so that no later reader has to check again.
 """
 
 import math
@@ -21,20 +21,26 @@ from normbench import names, settings
 from normbench.results.safe import clean, files
 from normbench.results.store.errors import ResultsError
 
-MAX_LENGTHS = {"parameter": 6000, "tag": 8000, "metric": 250}  # characters that MLflow takes
-MAX_ENTRIES = 2000  # entries of a kind that a run may have; the largest job has 300
-MAX_VALUE_LENGTH = 30  # characters of a value in a note
-MAX_ITERATION = 1 << 40  # no iteration is as late
-MAX_NAMED_RUNS = 5  # runs that are named
+MAX_LENGTHS = {"parameter": 6000, "tag": 8000, "metric": 250}  # characters that MLflow stores
+MAX_ENTRIES = 2000  # params, tags or metrics of a run; the largest job has 300
+MAX_VALUE_LENGTH = 30  # characters of a value in a message
+MAX_ITERATION = 1 << 40  # beyond any real iteration
+MAX_NAMED_RUNS = 5  # unreadable runs that are named one by one
 ROLES = (names.SWEEP, names.SCHEME, names.STEP)
 ITERATIONS = "iterations"
 JOB_METRICS = (names.FIT_SECONDS, names.DESCENT_SECONDS, names.THEORY_SECONDS, names.STEPS_TRIED)
 
 
 def readable(runs: Sequence[Any], experiments: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-    """Return the runs that can be read, and a sentence for each that is left out.
+    """Separate readable runs from others.
 
-    With a job's run, those of its steps are left out. experiments: their names, by their ids.
+    Args:
+        runs: Runs as MLflow's objects.
+        experiments: The experiments' names, by their ids.
+
+    Returns:
+        The readable runs, and a sentence about each other run. The step runs of an unreadable
+        job are left out with it.
     """
     troubles = {run.info.run_id: _trouble(run, experiments) for run in runs}
     unreadable = {run_id: trouble for run_id, trouble in troubles.items() if trouble}
@@ -51,7 +57,14 @@ def readable(runs: Sequence[Any], experiments: Mapping[str, Any]) -> tuple[list[
 
 
 def without_interrupted(runs: Sequence[Any]) -> list[Any]:
-    """Return runs without the jobs, and the steps, that were cut off while they were written."""
+    """Return runs without the jobs and steps whose recording was interrupted.
+
+    Args:
+        runs: Runs as MLflow's objects.
+
+    Returns:
+        The completely recorded runs.
+    """
     interrupted = {
         run.info.run_id
         for run in runs
@@ -68,14 +81,22 @@ def without_interrupted(runs: Sequence[Any]) -> list[Any]:
 
 
 def left_out(run_id: str, trouble: str) -> str:
-    """Return the sentence that names a run which cannot be read."""
+    """Return the sentence about an unreadable run.
+
+    Args:
+        run_id: The run.
+        trouble: Why it cannot be read, as a clause.
+
+    Returns:
+        The sentence.
+    """
     return (
         f"Run {clean.line(run_id)} is left out: {trouble}. It was damaged, or is not normbench's."
     )
 
 
 def listed(notes: Sequence[str]) -> list[str]:
-    """Return the first of many sentences, and how many there are more."""
+    """Return the first of many sentences, and one that counts the others."""
     unnamed_count = len(notes) - MAX_NAMED_RUNS
     return [
         *notes[:MAX_NAMED_RUNS],
@@ -84,21 +105,30 @@ def listed(notes: Sequence[str]) -> list[str]:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a metric's value is one that normbench records: a finite number."""
+    """Return whether a metric's value is finite, as all that normbench records are."""
     # MLflow stores infinity as the largest float.
     return isinstance(value, (int, float)) and -sys.float_info.max < value < sys.float_info.max
 
 
 def history(points: Sequence[Any]) -> Sequence[Any]:
-    """Return the points of a metric; none where one of them is not what normbench records."""
+    """Return the points of a metric; none where normbench cannot have recorded one of them."""
     is_valid = all(is_number(point.value) and 0 <= point.step < MAX_ITERATION for point in points)
     return points if is_valid else ()
 
 
 def arrays(file: Path, run_id: str, name: str) -> dict[str, NDArray[Any]]:
-    """Return a record's named arrays from its file; nothing in it is unpickled.
+    """Return the arrays of a record; nothing in its file is unpickled.
 
-    Raises ResultsError for a file that is damaged, or unpacks to more than memory holds.
+    Args:
+        file: The record's file.
+        run_id: The run, for the message of an error.
+        name: The record's name, likewise.
+
+    Returns:
+        The arrays by name.
+
+    Raises:
+        ResultsError: The file is damaged, or its arrays do not fit into memory.
     """
     try:
         with (
@@ -114,18 +144,19 @@ def arrays(file: Path, run_id: str, name: str) -> dict[str, NDArray[Any]]:
 
 
 def _cleaned(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array; names in it, of features and classes, are cleaned."""
+    """Return an array with its texts, the names of features and classes, sanitized."""
     if array.dtype.kind != "U":
         return array
     return np.array([clean.line(name) for name in array.flat], dtype=str).reshape(array.shape)
 
 
 def _trouble(run: Any, experiments: Mapping[str, Any]) -> str:
-    """Return why a run cannot be read; empty where it can be."""
+    """Return the first reason why a run cannot be read; empty where it can."""
     return next(_troubles(run, experiments), "")
 
 
 def _troubles(run: Any, experiments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the reasons why a run cannot be read, as clauses."""
     run_info, data = run.info, run.data
     if not isinstance(experiments.get(run_info.experiment_id), str):
         yield "the name of its experiment is no text"
@@ -151,13 +182,13 @@ def _troubles(run: Any, experiments: Mapping[str, Any]) -> Iterator[str]:
     if role not in ROLES:
         yield f"its tag {names.ROLE.key} is {_abbreviate(role)}"
     if role == names.SWEEP:
-        yield from _of_sweep(data.tags)
+        yield from _troubles_of_sweep(data.tags)
     else:
-        yield from _of_job(role, data.params, data.tags, data.metrics)
+        yield from _troubles_of_job(role, data.params, data.tags, data.metrics)
 
 
 def _texts(field: str, entries: Mapping[Any, Any]) -> Iterator[str]:
-    """Yield what is wrong with parameters or tags as texts."""
+    """Yield the clauses about params or tags that are no texts, too long or too many."""
     if len(entries) > MAX_ENTRIES:
         yield f"it has {len(entries)} {field}s"
     for key, text in entries.items():
@@ -167,16 +198,17 @@ def _texts(field: str, entries: Mapping[Any, Any]) -> Iterator[str]:
             yield f"its {field} {_abbreviate(key)} has {len(text)} characters"
 
 
-def _of_sweep(tags: Mapping[str, str]) -> Iterator[str]:
+def _troubles_of_sweep(tags: Mapping[str, str]) -> Iterator[str]:
+    """Yield the clause about a sweep's number of jobs if it is no number."""
     jobs = tags.get(names.JOBS.key, "0")
     if not (jobs.isascii() and jobs.isdigit() and len(jobs) < 10):
         yield f"its tag {names.JOBS.key} is {_abbreviate(jobs)}"
 
 
-def _of_job(
+def _troubles_of_job(
     role: str, params: Mapping[str, str], tags: Mapping[str, str], metrics: Mapping[str, float]
 ) -> Iterator[str]:
-    """Yield what is wrong with the entries of a scheme or a step that are computed with."""
+    """Yield the clauses about values of a scheme's or a step's run that computations use."""
     verdict, size = tags.get(names.VERDICT.key), tags.get(names.STEP_TAG.key)
     if (size is not None or role == names.STEP) and not _is_size(size):
         yield f"its tag {names.STEP_TAG.key} is {_abbreviate(size)}"
@@ -212,6 +244,7 @@ def _check_of(key: str) -> Callable[[str, Any], Any] | None:
 
 
 def _holds(check: Callable[[str, Any], Any], key: str, text: str) -> bool:
+    """Return whether a setting's recorded text is a finite number that passes its check."""
     try:
         return math.isfinite(check(key, literal_eval(text)))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
@@ -219,7 +252,7 @@ def _holds(check: Callable[[str, Any], Any], key: str, text: str) -> bool:
 
 
 def _abbreviate(value: Any) -> str:
-    """Return a value in a note, cut."""
+    """Return a value as text for a message, truncated."""
     if value is None:
         return "not there"
     text = clean.line(

@@ -1,4 +1,4 @@
-"""What the schemes of an experiment are called: labels that tell each from the others."""
+"""Labels that distinguish the schemes of an experiment from one another."""
 
 import pandas as pd
 
@@ -10,9 +10,13 @@ OPTIMIZER = names.setting("optimizer")
 
 
 def labels(table: pd.DataFrame) -> "pd.Series[str]":
-    """Return each run's label: the normalizer, and what else tells a scheme from the others.
+    """Return each run's label: the normalizer, and the settings in which its schemes differ.
 
-    table: one row a run, of one experiment or several.
+    Args:
+        table: One row a run, of one experiment or several.
+
+    Returns:
+        The labels, indexed like the table.
     """
     table = as_set(table)
     base = pd.Series([names.fitted(row) for row in as_rows(table)], table.index, dtype=str)
@@ -24,7 +28,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
         if name.startswith(names.PARAMS)
         and not has_role(name.removeprefix(names.PARAMS), Role.PLACE)
         and name != names.FIT_ON
-        and schemes[name].nunique() > 1  # asked of each group alone, this takes seconds
+        and schemes[name].nunique() > 1  # this check within each group would take seconds
     ]
     for _, same_normalizer in schemes.groupby([schemes["experiment"], base[schemes.index]]):
         if len(same_normalizer) == 1:
@@ -43,7 +47,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
 
 
 def as_set(table: pd.DataFrame) -> pd.DataFrame:
-    """Return runs with the start that was meant: a scheme that cannot have it is not set apart."""
+    """Return runs with the requested start where a scheme had to replace it by another."""
     start, stands_in = names.setting("start"), names.STANDS_IN.column
     if start not in table or stands_in not in table:
         return table
@@ -51,10 +55,11 @@ def as_set(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _varies(same_normalizer: pd.DataFrame, setting: str) -> "pd.Series[bool]":
-    """Return for each of a scheme's rows whether a setting tells it apart from the others.
+    """Return for each row of one normalizer whether a setting distinguishes it from the others.
 
-    An option, such as `optimizer.epsilon`, does so among the rows of its own choice alone; any
-    other setting among those of one optimizer, which can have its own (`${per_optimizer:...}`).
+    An option, such as `optimizer.epsilon`, is compared among the rows of the same choice. Any other
+    setting is compared among the rows of the same optimizer, since its value may depend on the
+    optimizer (`${per_optimizer:...}`).
     """
     is_recorded = same_normalizer[setting].notna()
     choice = next(
@@ -71,7 +76,7 @@ def _varies(same_normalizer: pd.DataFrame, setting: str) -> "pd.Series[bool]":
 def _with_values(
     rows: pd.DataFrame, labels: "pd.Series[str]", mask: pd.DataFrame
 ) -> "pd.Series[str]":
-    """Return labels with the values of the columns that are shown, a mask of each row's own."""
+    """Return labels extended by the values of those columns that a row's mask selects."""
     columns = [name for name in mask if mask[name].any()]
     extended = {}
     for index, row in rows[columns].iterrows():
@@ -83,5 +88,5 @@ def _with_values(
 
 
 def _short(name: str) -> str:
-    """Return a setting's name as a label has it: that of a normalizer's option alone."""
+    """Return a setting's name without its prefix; a normalizer's option by its own name."""
     return name.removeprefix(names.PARAMS).removeprefix(names.TAGS).removeprefix("normalizer.")

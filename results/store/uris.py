@@ -1,4 +1,4 @@
-"""URIs of stores, read in one place: this package opens the very file that MLflow opens."""
+"""Parse the URIs of stores, so that this package opens the same files as MLflow."""
 
 import os
 import re
@@ -7,9 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 EXAMPLE = "sqlite:///mlflow.db"
 SQLITE_PREFIX = "sqlite:///"
-PLAIN_FILE_URI = re.compile(
-    rf"{SQLITE_PREFIX}[\w./-]+", re.ASCII
-)  # SQLAlchemy, which takes 0.15 s to load, reads the rest
+# Other URIs are parsed by SQLAlchemy, which takes 0.15 s to load.
+PLAIN_FILE_URI = re.compile(rf"{SQLITE_PREFIX}[\w./-]+", re.ASCII)
 MAX_TIMEOUT = 1e6  # seconds; SQLite counts milliseconds in 32 bits
 
 
@@ -24,15 +23,18 @@ def is_server(uri: str) -> bool:
 
 
 def absolute(uri: str, folder: Path) -> str:
-    """Return the URI of a store as MLflow is given it: the path of a SQLite file is absolute.
+    """Return the URI of a store for MLflow, with the path of a SQLite file made absolute.
 
     Args:
-        uri: What the user wrote; `~` at the start of a path is the user's home.
-        folder: What a relative path starts from.
+        uri: The URI as the user wrote it; `~` at the start of a path is the user's home.
+        folder: The folder that a relative path starts from.
+
+    Returns:
+        The URI.
 
     Raises:
-        ValueError: For a URI of SQLite that names no file, or sets more than a timeout. It says
-            the rule and the remedy.
+        ValueError: A URI of SQLite names no file, or sets more than a timeout. The message has the
+            rule and the remedy.
     """
     uri = uri.strip()
     if scheme_of(uri) != "sqlite":
@@ -67,7 +69,7 @@ def absolute(uri: str, folder: Path) -> str:
 
 
 def of_file(file: str | Path) -> str:
-    """Return the URI of a SQLite file, from which SQLAlchemy reads the same path."""
+    """Return the URI of a SQLite file that SQLAlchemy parses back to the same path."""
     plain = f"{SQLITE_PREFIX}{file}"
     if PLAIN_FILE_URI.fullmatch(plain):
         return plain
@@ -75,13 +77,13 @@ def of_file(file: str | Path) -> str:
 
     if make_url(plain).database == str(file):
         return plain
-    # MLflow makes the folder that it reads behind sqlite:///, and does not decode it; with a
-    # driver it makes none.
+    # MLflow creates the folder of a path after sqlite:/// without decoding it; it creates none for
+    # a URI with a driver.
     return URL.create("sqlite+pysqlite", database=str(file)).render_as_string()
 
 
 def database(uri: str) -> Path | None:
-    """Return the file of a SQLite store; None for any other. uri: as `absolute` returns it."""
+    """Return the file of a SQLite store, from the URI that `absolute` returns; None for others."""
     if scheme_of(uri) != "sqlite":
         return None
     if PLAIN_FILE_URI.fullmatch(uri):
@@ -97,7 +99,7 @@ def path_of(uri: str) -> Path:
 
 
 def _is_timeout(text: object) -> bool:
-    """Return whether SQLite can wait for so many seconds; None: as long as it does by itself."""
+    """Return whether a text is a timeout in seconds for SQLite, or None for its default."""
     try:
         return text is None or 0 <= float(str(text)) <= MAX_TIMEOUT
     except ValueError:

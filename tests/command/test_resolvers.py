@@ -16,7 +16,7 @@ def settings(monkeypatch):
     for name, value in {"SSHPASS": "hunter2hunter2", "SHORT": "abc", "COUNT": "12"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("UNSET", raising=False)
-    secrets._pattern.cache_clear()
+    secrets._learned_pattern.cache_clear()
     resolvers.register()
     config = OmegaConf.create(
         {
@@ -30,7 +30,7 @@ def settings(monkeypatch):
         }
     )
     yield OmegaConf.to_container(config, resolve=True)
-    secrets._pattern.cache_clear()
+    secrets._learned_pattern.cache_clear()
 
 
 def test_it_is_blotted_in_its_setting_and_stays_where_numbers_are_computed_with(settings):

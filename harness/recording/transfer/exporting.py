@@ -15,7 +15,7 @@ from normbench.recording.transfer.copies import OF_A_STORE, JobCopy, RunCopy, Va
 from normbench.results.pages import view
 from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean
-from normbench.results.store import dataset_inputs, mlflows_own, stores
+from normbench.results.store import dataset_inputs, mlflows_own, saved_views, stores
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.run_checks import without_interrupted
 from normbench.results.store.runs import of_sweep, sweeps
@@ -109,7 +109,7 @@ class Export:
         known = {
             view.view_id(sweep, role) for sweep in sweeps(self.store)["sweep"] for role in roles
         }
-        return {f"{mlflows_own.VIEW}{key}" for key in known}
+        return {f"{saved_views.VIEW}{key}" for key in known}
 
 
 def count(counts: dict[str, int], runs: Sequence[RunCopy]) -> None:
