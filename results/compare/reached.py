@@ -54,7 +54,7 @@ def reached(
     """
     if len(sweeps) == 1:
         key = ("reached", target, measure)
-        return sweeps[0].once(key, lambda: _reached(sweeps, target, measure)).copy()
+        return sweeps[0].get_or_compute(key, lambda: _reached(sweeps, target, measure)).copy()
     return _reached(sweeps, target, measure)
 
 
