@@ -30,7 +30,7 @@ def histories(sweep: Sweep, runs: pd.DataFrame) -> pd.DataFrame:
     Test costs are left out. Each split has its own least cost. An excess at the level of rounding
     is NaN.
     """
-    whole_sweep = merging.whole(sweep)
+    whole_sweep = merging.unmerged(sweep)
     all_runs = whole_sweep.runs.set_index("run_id", drop=False)
     least_costs = all_runs.get(names.MINIMUM.column, pd.Series(np.nan, index=all_runs.index))
     own_least_costs = least_costs.where(least_costs.notna(), all_runs["parent"].map(least_costs))

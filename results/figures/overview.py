@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from normbench import names
 from normbench.results.compare import comparisons, problems
-from normbench.results.compare.merging import merged, whole
+from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import counts, excess_shown, reached
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, Look, Shape
@@ -36,17 +36,17 @@ def table(sweep: Sweep) -> pd.DataFrame:
         `q1`, `q3`: iterations to the target, as in `comparisons.spread`; infinite for never.
         `counted`: whether misclassified points are compared instead of costs.
     """
-    problem_runs = problems.scheme_runs([whole(sweep)])[["run_id", *problems.SCHEME]]
+    problem_runs = problems.scheme_runs([unmerged(sweep)])[["run_id", *problems.SCHEME_COLUMNS]]
     scheme_rows = merged(sweep).of_role(names.SCHEME)
     scheme_rows = scheme_rows[
         [column for column in scheme_rows if column not in ("setting", "scheme")]
     ]
     rows = problem_runs.merge(scheme_rows, on=["run_id", "experiment"])
-    spread = comparisons.spread(reached([whole(sweep)], TARGET))
+    spread = comparisons.spread(reached([unmerged(sweep)], TARGET))
     if "setting" not in spread:
         spread = spread.assign(setting="")
-    quartiles = spread[[*problems.SCHEME, "median", "q1", "q3"]]
-    rows = rows.merge(quartiles, on=problems.SCHEME, how="left").assign(counted=counts)
+    quartiles = spread[[*problems.SCHEME_COLUMNS, "median", "q1", "q3"]]
+    rows = rows.merge(quartiles, on=problems.SCHEME_COLUMNS, how="left").assign(counted=counts)
     has_excess = rows["counted"]
     if names.MINIMUM_REACHED.column in rows:
         has_excess = has_excess | (rows[names.MINIMUM_REACHED.column] == "true")
@@ -218,7 +218,7 @@ def _set_log_scale(axis: Any, values: Any, outcomes: Sequence[str]) -> list[floa
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of a whole sweep; None for a single problem. The experiment is ignored."""
     rows = table(sweep)
-    count = len(rows[problems.PLACE].drop_duplicates())
+    count = len(rows[problems.PROBLEM_COLUMNS].drop_duplicates())
     if count < 2:
         return None
     titles = {

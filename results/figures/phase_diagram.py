@@ -22,7 +22,7 @@ from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICT_LOOKS, Shape
 from normbench.results.figures.step_sizes import LARGEST_CONVERGENT, STEP_SIZE, THRESHOLD
 from normbench.results.store.rows import as_rows, number_in
-from normbench.results.words.reasons import EQUAL
+from normbench.results.words.reasons import EQUAL_TOLERANCE
 
 FINAL_COST = names.FINAL_COST.column
 # Marks of cells that replace the verdict; they point to the step sizes that do better.
@@ -169,7 +169,9 @@ def group_equal_schemes(steps: pd.DataFrame, schemes: pd.DataFrame) -> list[list
             same_drawing = drawn_values == group_values and len(compared_numbers) == len(
                 group_numbers
             )
-            if same_drawing and np.allclose(compared_numbers, group_numbers, rtol=EQUAL, atol=0):
+            if same_drawing and np.allclose(
+                compared_numbers, group_numbers, rtol=EQUAL_TOLERANCE, atol=0
+            ):
                 equal_schemes.append(row)
                 break
         else:

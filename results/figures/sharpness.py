@@ -123,7 +123,8 @@ def _set_axes(axis: Any, scale: str | None) -> None:
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no sharpness is recorded."""
     runs = material.schemes(sweep, experiment)
-    first_repeat = merging.whole(sweep)  # of several splits the first, with its path and step size
+    # Of several splits, the figure shows the first, with its path and step size.
+    first_repeat = merging.unmerged(sweep)
     step_tags = first_repeat.runs.set_index("run_id").get(STEP_TAG, pd.Series(dtype=str))
     runs = runs.assign(**{STEP_TAG: runs["run_id"].map(step_tags)})
     table = first_repeat.histories(runs, (SHARPNESS,))

@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from normbench import names
-from normbench.results.compare.directions import CURVATURE, SHARE, TIMES
+from normbench.results.compare.directions import WINDOW_CURVATURE, WINDOW_SHARE, WINDOW_TIMES
 from normbench.results.compare.reached import excess_left
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.material import ArraysByLabel, SchemeArrays, with_arrays
@@ -71,14 +71,17 @@ def bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars:
         scheme_arrays: the recorded arrays, with the curvatures, shares and counts of directions.
         iterations: K.
     """
-    curvature, share = scheme_arrays[CURVATURE], np.asarray(scheme_arrays[SHARE], dtype=float)
+    curvature, share = (
+        scheme_arrays[WINDOW_CURVATURE],
+        np.asarray(scheme_arrays[WINDOW_SHARE], dtype=float),
+    )
     decay = np.exp(-1 / max(iterations, 1))
     total_share = share.sum()
     return Bars(
         (1 - decay) / curvature,
         (1 + decay) / curvature,
         share / total_share if total_share > 0 else share,
-        np.asarray(scheme_arrays[TIMES]),
+        np.asarray(scheme_arrays[WINDOW_TIMES]),
     )
 
 
@@ -88,7 +91,10 @@ def best_step_bars(scheme_arrays: SchemeArrays, iterations: int) -> Bars | None:
     if curvature is None or not len(curvature):
         return None
     unit_shares = np.ones(len(curvature), int)
-    return bars({CURVATURE: curvature, SHARE: unit_shares, TIMES: unit_shares}, iterations)
+    return bars(
+        {WINDOW_CURVATURE: curvature, WINDOW_SHARE: unit_shares, WINDOW_TIMES: unit_shares},
+        iterations,
+    )
 
 
 def group_bars(all_bars: Bars) -> Bars:
@@ -121,7 +127,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     """Return the figure of an experiment; None where no scheme has directions to draw."""
     rows = material.schemes(sweep, experiment)
     arrays = material.fitting(
-        sweep, rows, names.KEPT, lambda scheme_arrays: CURVATURE in scheme_arrays
+        sweep, rows, names.KEPT, lambda scheme_arrays: WINDOW_CURVATURE in scheme_arrays
     )
     if not arrays:
         return None

@@ -158,8 +158,8 @@ def write_svg(reel: Reel, title: str, file: Path, provenance: Mapping[str, str])
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     document = template.render(
-        title=clean.shown(title),
-        about=clean.shown(output.describe_provenance(provenance)),
+        title=clean.sanitize(title),
+        about=clean.sanitize(output.describe_provenance(provenance)),
         words=[str(frame_label) for frame_label in reel.arrays["words"]],
         keys=reel.keys,
         last=len(reel) - 1,

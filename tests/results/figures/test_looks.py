@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from normbench.results.figures import NAMES, step_sizes
 from normbench.results.figures.base import material, style, ticks
-from normbench.results.store.looks import LOOKS, SPARE
+from normbench.results.store.looks import LOOKS, LOOKS_OF_OTHER_SCHEMES
 from tests.results.figures.test_figures import drawing
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
@@ -79,13 +79,15 @@ def test_no_colour_of_a_scheme_is_one_of_a_class(vision):
 @pytest.mark.parametrize("vision", VISIONS)
 def test_no_colour_of_a_scheme_is_one_of_a_verdict(vision):
     # Measured 9.6 at the least: zca_sphere and cycling (deutan); 24 in normal vision.
-    assert nearest([*SCHEMES, *(look.color for look in SPARE)], VERDICTS, vision) > 9
+    assert (
+        nearest([*SCHEMES, *(look.color for look in LOOKS_OF_OTHER_SCHEMES)], VERDICTS, vision) > 9
+    )
     assert nearest(SCHEMES, VERDICTS, "normal") > 20
 
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_a_scheme_of_the_users_own_has_no_colour_of_another(vision):
-    for look in SPARE:
+    for look in LOOKS_OF_OTHER_SCHEMES:
         assert nearest([look.color], SCHEMES, vision) > 9  # measured 9.8
 
 
@@ -104,7 +106,9 @@ def inverted(color):
     return np.clip(rotated @ (1 - np.array(to_rgb(color))), 0, 1)
 
 
-@pytest.mark.parametrize("look", [*LOOKS.values(), *SPARE], ids=lambda look: look.color)
+@pytest.mark.parametrize(
+    "look", [*LOOKS.values(), *LOOKS_OF_OTHER_SCHEMES], ids=lambda look: look.color
+)
 def test_lines_stand_out_from_white_and_inverted_from_the_dark(look):
     """Graphics need 3 to 1, see WCAG 2.2, 1.4.11."""
     assert contrast(to_rgb(look.color), (1, 1, 1)) >= 3

@@ -14,9 +14,9 @@ RNG = np.random.default_rng(5)
 def parts(curvature, share, times=None):
     times = np.ones(len(curvature), dtype=int) if times is None else np.array(times)
     return {
-        windows.CURVATURE: np.array(curvature, dtype=float),
-        windows.SHARE: np.array(share, dtype=float),
-        windows.TIMES: times,
+        windows.WINDOW_CURVATURE: np.array(curvature, dtype=float),
+        windows.WINDOW_SHARE: np.array(share, dtype=float),
+        windows.WINDOW_TIMES: times,
     }
 
 
@@ -165,7 +165,7 @@ def test_a_scheme_without_directions_has_no_panel(three):
 def test_it_is_drawn_from_what_a_job_keeps(three):
     known = three.sweep.arrays(material.schemes(three.sweep, three.name), names.KEPT)
     figure = drawing.figure(three.sweep, three.name, "windows")
-    drawn = [label for label, kept in known.items() if windows.CURVATURE in kept]
+    drawn = [label for label, kept in known.items() if windows.WINDOW_CURVATURE in kept]
     assert (figure is None) == (not drawn)
     if figure:
         assert len(figure.axes) == 2 * len(drawn)
