@@ -12,7 +12,7 @@ from normbench.results.safe import clean
 from normbench.results.store.runs import Sweep
 
 SIGNED = "Written by normbench"  # a description without it is a user's, and is kept
-MAX_LENGTH = 4900  # MLflow stores 5,000 characters of an experiment's description
+MAX_DESCRIPTION_LENGTH = 4900  # MLflow stores 5,000 characters of an experiment's description
 
 
 def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
@@ -50,7 +50,11 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
         f"*{SIGNED}.*",
     ]
     text = "\n\n".join([*head, table, *foot])
-    return text if len(text) <= MAX_LENGTH else "\n\n".join([*head, *foot])[:MAX_LENGTH]
+    return (
+        text
+        if len(text) <= MAX_DESCRIPTION_LENGTH
+        else "\n\n".join([*head, *foot])[:MAX_DESCRIPTION_LENGTH]
+    )
 
 
 def of_scheme(row: Mapping[Any, Any]) -> str:
@@ -61,7 +65,7 @@ def of_scheme(row: Mapping[Any, Any]) -> str:
     verdict = row["verdict"] or "no descent"
     paragraphs[0] += clean.markdown(f"{verdict}{at}, in comparison {row[names.SWEEP_ID.column]}.")
     paragraphs += [clean.markdown(explanation)] if isinstance(explanation, str) else []
-    return "\n\n".join([*paragraphs, f"*{SIGNED}.*"])[:MAX_LENGTH]
+    return "\n\n".join([*paragraphs, f"*{SIGNED}.*"])[:MAX_DESCRIPTION_LENGTH]
 
 
 def _file_path(experiment_sweep: Sweep, name: str) -> str:

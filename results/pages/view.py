@@ -32,8 +32,8 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
 }
 OPEN_SECTIONS = tuple(SECTIONS)[:2]  # the charts of the answer
 # Columns as the page names them.
-COST = f"{names.METRICS}`{names.FINAL_COST.key}`"
-COLUMNS = (COST, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
+COST_COLUMN = f"{names.METRICS}`{names.FINAL_COST.key}`"
+COLUMNS = (COST_COLUMN, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
 
 
 def view_id(sweep_id: str, role: str = names.SCHEME) -> str:

@@ -9,14 +9,14 @@ import pandas as pd
 from normbench import names
 from normbench.results.answer import closing as answer
 from normbench.results.compare import comparisons, directions
-from normbench.results.compare.merging import merged, whole
+from normbench.results.compare.merging import merged, unmerged
 from normbench.results.compare.reached import excess_left, reached
 from normbench.results.figures import components, film, melt, overview, reconstruction, windows
 from normbench.results.figures.base import material
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.reasons import EQUAL, extremes
-from normbench.results.words.sentences import Said, paragraph, said
+from normbench.results.words.reasons import EQUAL_TOLERANCE, extremes
+from normbench.results.words.sentences import Sentence, make_sentence, paragraph
 
 MAX_SENTENCES = 4  # one per scheme; of more schemes, only the first and the last have one
 CONDITION = "The condition number of the cost's curvature"
@@ -46,9 +46,9 @@ def finding(sweep: Sweep, experiment: str, figure: str) -> str:
     return paragraph(describe(merged_sweep, experiment)) if describe else ""
 
 
-def _overview(merged_sweep: Sweep, experiment: str) -> list[Said]:
+def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say the schemes' mean ranks over all problems of the sweep."""
-    board = comparisons.leaderboard(reached([whole(merged_sweep)], overview.TARGET))
+    board = comparisons.leaderboard(reached([unmerged(merged_sweep)], overview.TARGET))
     if board.empty:
         return []
     ties = board.groupby(["rank", "solved"], sort=False)["scheme"]
@@ -62,14 +62,17 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Said]:
         "target": f"{float(overview.TARGET):.0%}".replace("%", " %"),
         "problems": int(board["problems"].max()),
     }
-    return [said("mean_ranks", places=", ".join(ranks), **totals)]
+    return [make_sentence("mean_ranks", places=", ".join(ranks), **totals)]
 
 
-def _windows(merged_sweep: Sweep, experiment: str) -> list[Said]:
+def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say how many directions each scheme's step size serves, and their share of the excess."""
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(
-        merged_sweep, rows, names.KEPT, lambda scheme_arrays: directions.CURVATURE in scheme_arrays
+        merged_sweep,
+        rows,
+        names.KEPT,
+        lambda scheme_arrays: directions.WINDOW_CURVATURE in scheme_arrays,
     )
     sentences = []
     for row in as_rows(rows):
@@ -79,22 +82,26 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Said]:
         iterations = int(row[names.setting("iterations")])
         bars = windows.bars(arrays[row["label"]], iterations)
         count, share = bars.served(float(step_size))
-        predicted = 1 - directions.predicted(arrays[row["label"]], float(step_size), iterations)
+        predicted = 1 - directions.predicted_excess(
+            arrays[row["label"]], float(step_size), iterations
+        )
         remaining = excess_left(row, row)
         observed = 1 - min(remaining, 1.0)
         is_exact = str(row.get(names.BASIS.column, "")).startswith(names.EXACT)
         if (
             not is_exact
             and np.isfinite(remaining)
-            and abs(predicted - observed) > directions.EXPLAINED
+            and abs(predicted - observed) > directions.EXPLANATION_TOLERANCE
         ):
             fields = {"step": f"{step_size:g}", "scheme": row["label"], "seen": f"{observed:.0%}"}
-            sentences.append((count, said("not_served", predicted=f"{predicted:.0%}", **fields)))
+            sentences.append(
+                (count, make_sentence("not_served", predicted=f"{predicted:.0%}", **fields))
+            )
             continue
         fields = {"step": f"{step_size:g}", "count": count, "every": int(bars.times.sum())}
         fields |= {"scheme": row["label"], "share": f"{share:.0%}"}
         sentences.append(
-            (count, said("serving", **fields, model="" if is_exact else " at the start"))
+            (count, make_sentence("serving", **fields, model="" if is_exact else " at the start"))
         )
     if len(sentences) > MAX_SENTENCES:
         sentences = sorted(sentences, key=lambda pair: pair[0])
@@ -102,7 +109,7 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Said]:
     return [sentence for _, sentence in sentences]
 
 
-def _melt(merged_sweep: Sweep, experiment: str) -> list[Said]:
+def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say how many layers each scheme's step size melts, and how much of the excess is left."""
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(merged_sweep, rows, names.KEPT, lambda scheme_arrays: True)
@@ -122,7 +129,7 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Said]:
             "every": len(scheme_melt.layers.distinct),
             "left": melt.percent(scheme_melt.edge[-1]),
         }
-        sentences.append(said("melting", **fields))
+        sentences.append(make_sentence("melting", **fields))
     return sentences
 
 
@@ -131,7 +138,7 @@ def _by_remaining_excess(scheme_melt: melt.Melt) -> float:
     return -float(scheme_melt.edge[-1])
 
 
-def _film(merged_sweep: Sweep, experiment: str) -> list[Said]:
+def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say the numbers of the film's first and last frames."""
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(merged_sweep, rows, "film", lambda scheme_arrays: True)
@@ -140,17 +147,17 @@ def _film(merged_sweep: Sweep, experiment: str) -> list[Said]:
     label, reel, _ = film.last(arrays, rows)
     (_, first, before), (_, last, after) = (reel.counters(frame) for frame in (0, -1))
     counters = {"first": first, "last": last, "before": before, "after": after}
-    return [said("filmed", scheme=label, **counters)]
+    return [make_sentence("filmed", scheme=label, **counters)]
 
 
-def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Said]:
+def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say the range of the schemes' best (or shown) step sizes."""
     rows = material.schemes(merged_sweep, experiment)
     quantity = f"The {merged_sweep.which_step(experiment)} step size"
     return _range(quantity, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
 
 
-def _converging(merged_sweep: Sweep, experiment: str) -> list[Said]:
+def _converging(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say how many step sizes of each scheme converged."""
     steps = merged_sweep.of_role(names.STEP, experiment)
     if steps.empty:
@@ -160,13 +167,13 @@ def _converging(merged_sweep: Sweep, experiment: str) -> list[Said]:
         return []
     counts = tried.agg(lambda verdicts: int((verdicts == names.CONVERGED).sum())).items()
     count_list = ", ".join(f"{label} {count}" for label, count in counts)
-    return [said("converging", steps=int(tried.size().iloc[0]), counts=count_list)]
+    return [make_sentence("converging", steps=int(tried.size().iloc[0]), counts=count_list)]
 
 
-def _range_of_metric(quantity: str, metric: names.Metric) -> Callable[[Sweep, str], list[Said]]:
+def _range_of_metric(quantity: str, metric: names.Metric) -> Callable[[Sweep, str], list[Sentence]]:
     """Return a function that says the range of a metric over the schemes."""
 
-    def describe(merged_sweep: Sweep, experiment: str) -> list[Said]:
+    def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         rows = material.schemes(merged_sweep, experiment)
         return _range(quantity, rows["label"], rows[metric.column]) if metric.column in rows else []
 
@@ -175,14 +182,14 @@ def _range_of_metric(quantity: str, metric: names.Metric) -> Callable[[Sweep, st
 
 def _range_of_arrays(
     record: str, measure: Callable[[Arrays], tuple[str, float]], fits: Callable[[Any], bool] = bool
-) -> Callable[[Sweep, str], list[Said]]:
+) -> Callable[[Sweep, str], list[Sentence]]:
     """Return a function that says the range over the schemes of a number from a record's arrays.
 
     measure: returns the name of the number and its value from a scheme's arrays. fits: whether a
     scheme's arrays can be measured.
     """
 
-    def describe(merged_sweep: Sweep, experiment: str) -> list[Said]:
+    def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         arrays = material.fitting(
             merged_sweep, material.schemes(merged_sweep, experiment), record, fits
         )
@@ -202,7 +209,7 @@ def _range_of_arrays(
 def _direction_count(arrays: Arrays) -> tuple[str, float]:
     """Return the number of directions that hold most of the variance under a scheme."""
     variances = np.sort(np.maximum(arrays["after"], 0.0))[::-1]
-    is_enough = np.cumsum(variances) >= VARIANCE_SHARE * (1 - EQUAL) * variances.sum()
+    is_enough = np.cumsum(variances) >= VARIANCE_SHARE * (1 - EQUAL_TOLERANCE) * variances.sum()
     direction_count = len(arrays["before"])
     quantity = (
         f"The number of directions, of {direction_count}, that hold {VARIANCE_SHARE:.0%} "
@@ -229,7 +236,11 @@ def _widths(arrays: Arrays) -> tuple[str, float]:
 def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
     """Return the share of the variance of the drawn components."""
     component_count = len(arrays["components"])
-    shown_count = component_count if component_count <= components.ALL else components.SHOWN
+    shown_count = (
+        component_count
+        if component_count <= components.MAX_COMPLETE
+        else components.DEFAULT_COMPONENTS
+    )
     quantity = f"The share of the variance that {shown_count} components add"
     return quantity, float(arrays["variance"][:shown_count].sum())
 
@@ -250,7 +261,7 @@ def _variance_of_plane(arrays: Arrays) -> tuple[str, float]:
     return "The share of the variance in the plane that is drawn", float(arrays["shares"].sum())
 
 
-def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> list[Said]:
+def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> list[Sentence]:
     """Say the minimum and maximum of a quantity over the schemes; nothing where none has it."""
     finite_values = [
         (float(value), label)
@@ -260,10 +271,10 @@ def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> lis
     if not finite_values:
         return []
     (minimum, minimum_schemes), (maximum, maximum_schemes) = extremes(finite_values)
-    if maximum - minimum <= EQUAL * abs(maximum):
-        return [said("is_one", what=quantity, value=maximum, schemes=maximum_schemes)]
+    if maximum - minimum <= EQUAL_TOLERANCE * abs(maximum):
+        return [make_sentence("is_one", what=quantity, value=maximum, schemes=maximum_schemes)]
     return [
-        said(
+        make_sentence(
             "goes_from",
             what=quantity,
             least=minimum,
@@ -274,19 +285,19 @@ def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> lis
     ]
 
 
-def _projection(merged_sweep: Sweep, experiment: str) -> list[Said]:
+def _projection(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say the share of the variance that each scheme's projection loses."""
     rows = material.schemes(merged_sweep, experiment)
     variance_lost = rows.get(names.VARIANCE_LOST.column, pd.Series(dtype=float))
     losses = zip(rows["label"], variance_lost) if len(variance_lost) else ()
     return [
-        said("losing", scheme=label, share=f"{value:.3%}")
+        make_sentence("losing", scheme=label, share=f"{value:.3%}")
         for label, value in losses
         if pd.notna(value)
     ]
 
 
-FINDINGS: dict[str, Callable[[Sweep, str], list[Said]]] = {
+FINDINGS: dict[str, Callable[[Sweep, str], list[Sentence]]] = {
     "overview": _overview,
     "melt": _melt,
     "windows": _windows,

@@ -43,13 +43,13 @@ class Table(pd.DataFrame):  # type: ignore[misc]
 
 
 # Notebooks are dark if the system is, or if JupyterLab or VS Code has a dark theme.
-DARK = "body[data-jp-theme-light=false] .normbench svg, body.vscode-dark .normbench svg"
+DARK_SELECTORS = "body[data-jp-theme-light=false] .normbench svg, body.vscode-dark .normbench svg"
 STYLE = f"""
 .normbench p {{ max-width: 46rem; }}
 .normbench svg {{ display: block; width: 100%; max-width: 60rem; height: auto; }}
 .normbench th, .normbench td {{ text-align: left; white-space: nowrap; padding: .2em .8em; }}
 .normbench .number {{ text-align: right; font-variant-numeric: tabular-nums; }}
-{DARK} {{ {inline.INVERTED} }}
+{DARK_SELECTORS} {{ {inline.INVERTED} }}
 @media (prefers-color-scheme: dark) {{
   body:not([data-jp-theme-light=true]):not(.vscode-light) .normbench svg {{ {inline.INVERTED} }}
 }}
@@ -59,7 +59,7 @@ STYLE = f"""
 def _html(table: pd.DataFrame) -> str:
     """Return a table as HTML, with numbers of at most four digits aligned to the right."""
     cells = tables.cells(table)
-    for name in (name for name in tables.COSTS if name in table):
+    for name in (name for name in tables.COST_COLUMNS if name in table):
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
     if "excess left" in table:
         shares = table["excess left"]
@@ -194,7 +194,7 @@ class Comparison:
     def _pictures(self, name: str) -> str:
         """Return a figure of every experiment that has it, as SVG elements."""
         with TemporaryDirectory() as folder:
-            drawn = drawing.write(self.sweep, Path(folder), [name], kinds=["svg"])
+            drawn = drawing.write(self.sweep, Path(folder), [name], file_formats=["svg"])
             files = list(chain.from_iterable(drawn.values()))
             texts = [(file.stem, file.read_text(encoding="utf-8")) for file in files]
         return "".join(inline.element(text, f"{clean.name(stem)}-") for stem, text in texts)

@@ -16,7 +16,7 @@ from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_shown
-from normbench.results.figures import NAMES, WHOLE, drawing
+from normbench.results.figures import NAMES, SWEEP_FIGURES, drawing
 from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
 from normbench.results.safe import clean
@@ -25,9 +25,9 @@ from normbench.results.store.errors import unwritable
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings, reasons
-from normbench.results.words.reasons import Found
+from normbench.results.words.reasons import SchemeRecord
 
-FILE = "report.html"
+REPORT_FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 LEADING_FIGURES = ("melt",)  # the figures above the tables
 # Figures of photographs, which are not inverted in dark mode.
@@ -51,7 +51,7 @@ def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
     Raises:
         ResultsError: The folder cannot be written.
     """
-    file = folder / FILE
+    file = folder / REPORT_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(render(sweep, drawn), encoding="utf-8")
@@ -74,7 +74,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
 
     if drawn is None:
         with TemporaryDirectory() as folder:
-            return render(sweep, drawing.write(sweep, Path(folder), kinds=("svg",)))
+            return render(sweep, drawing.write(sweep, Path(folder), file_formats=("svg",)))
     sections = [
         _section(f"s{number}", sweep, experiment, drawn.get(experiment, ()))
         for number, experiment in enumerate(sweep.experiments, 1)
@@ -93,7 +93,7 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
         answer=headline.headline(sweep),
         cause=cause.cause(sweep, first) if len(sections) == 1 else "",
         state=state.state_of(sweep).sentence,
-        overview=_pictures("all", sweep, first, drawn.get(first, ()), WHOLE),
+        overview=_pictures("all", sweep, first, drawn.get(first, ()), SWEEP_FIGURES),
         sections=sections,
         pairs=_pairs(comparisons.repeated(sweep)),
         sweep_id=sweep.sweep_id,
@@ -172,7 +172,7 @@ def _section(
             experiment_sweep,
             experiment,
             files,
-            [n for n in NAMES if n not in (*WHOLE, *LEADING_FIGURES)],
+            [n for n in NAMES if n not in (*SWEEP_FIGURES, *LEADING_FIGURES)],
         ),
         "explored": explorer.data(experiment_sweep, experiment),
         "theory": theory.explanation(experiment_sweep, experiment),
@@ -207,7 +207,7 @@ def _predictions(experiment_sweep: Sweep) -> Table | None:
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     """Return the tables of points held out: of the schemes, and of pairs if there are splits."""
     if splits.empty:
-        caption = headings.FOLDS
+        caption = headings.CROSS_VALIDATION
         return [] if folds.empty else [_table(caption, folds)]
     caption = headings.TEST_POINTS
     pairs = heldout.paired(splits)
@@ -226,7 +226,7 @@ def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
         return []
     explained = schemes[schemes[column].notna()]
     return [
-        (row["label"], reasons.in_short(Found.of_row(row)), row[column])
+        (row["label"], reasons.in_short(SchemeRecord.from_row(row)), row[column])
         for row in as_rows(explained)
     ]
 

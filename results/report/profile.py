@@ -16,19 +16,19 @@ from normbench.results.store import state
 from normbench.results.store.errors import ResultsError, unwritable
 from normbench.results.store.runs import Sweep
 from normbench.results.words import headings
-from normbench.results.words.sentences import Said, said
+from normbench.results.words.sentences import Sentence, make_sentence
 
 if TYPE_CHECKING:
     from normbench.results.figures.base import style
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
-FILE = "profiles"  # of the figure, without its suffix
+PROFILES_FILE = "profiles"  # of the figure, without its suffix
 NO_PROBLEM = "no job with a descent"
 NO_PAIR = "no problem on which two schemes were run"
 NO_SCHEME = "no scheme reaches the target on any problem that every scheme was run on"
-RANGE = "range: the first number is what a step size between those tried might take at best"
-UNREACHED = "schemes that do not reach the target are ranked by the excess cost they end with"
-MEDIAN = "low to high: an interval of the median rank"
+RANGE_NOTE = "range: the first number is what a step size between those tried might take at best"
+UNREACHED_NOTE = "schemes that do not reach the target are ranked by the excess cost they end with"
+MEDIAN_NOTE = "low to high: an interval of the median rank"
 NOT_ALL = "no problem on which every scheme was run; name the comparisons that share their schemes"
 
 
@@ -72,14 +72,16 @@ def tell(
     for note in (*state_notes, *notes(loaded)):
         print(f"{note}\n")
     board = comparisons.leaderboard(table)  # the answer; the tables below it explain it
-    _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN)
+    _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN_NOTE)
     _show(headings.PREDICTIONS, _predictions(loaded), NO_PROBLEM)
     spread = comparisons.spread(table)
-    _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE)
+    _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE_NOTE)
     pairs = comparisons.paired(table)
     assurance = comparisons.assurance(pairs) if len(pairs) else ""
     _show("pairs; ratio: how many times longer the other scheme takes", pairs, NO_PAIR, assurance)
-    _show("mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED)
+    _show(
+        "mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED_NOTE
+    )
     count, every = comparisons.unsolved(table)
     profile_title = "performance profile: share of problems within a factor of the fastest"
     unsolved_note = f"on {count} of {every} splits no scheme reaches it" if count else ""
@@ -109,19 +111,19 @@ def notes(loaded: Sequence[Sweep]) -> list[str]:
     sentences = [
         *_counts(schemes),
         *_starts(schemes),
-        *([said("own_functions")] if has_own_functions else []),
+        *([make_sentence("own_functions")] if has_own_functions else []),
     ]
     return [*problems.idle_seeds(loaded), *(sentence.text for sentence in sentences)]
 
 
-def _counts(schemes: pd.DataFrame) -> list[Said]:
+def _counts(schemes: pd.DataFrame) -> list[Sentence]:
     """Say in which experiments misclassified points are compared, and why."""
     counted = schemes[reached.counts(schemes)]
     experiments = ", ".join(dict.fromkeys(counted["experiment"]))
-    return [said("counts", experiments=experiments)] if experiments else []
+    return [make_sentence("counts", experiments=experiments)] if experiments else []
 
 
-def _starts(schemes: pd.DataFrame) -> list[Said]:
+def _starts(schemes: pd.DataFrame) -> list[Sentence]:
     """Say whether the schemes of each experiment start at the same function."""
     start = names.setting("start")
     if start not in schemes:
@@ -133,7 +135,9 @@ def _starts(schemes: pd.DataFrame) -> list[Said]:
                 str(experiment)
             )
     return [
-        said(template, experiments=", ".join(experiments), **dict(zip(("same", "others"), labels)))
+        make_sentence(
+            template, experiments=", ".join(experiments), **dict(zip(("same", "others"), labels))
+        )
         for (template, *labels), experiments in experiments_by_sentence.items()
         if template
     ]
@@ -162,7 +166,7 @@ def _draw(
     figure = profiles.draw(table, title, shape=shape or style.SCREEN)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = output.save(figure, folder / FILE, facts)
+        files = output.save(figure, folder / PROFILES_FILE, facts)
     except OSError as error:
         raise unwritable(folder, error) from error
     for file in files:

@@ -13,7 +13,7 @@ from normbench.results.answer import cause, fastest, headline
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
-from normbench.results.compare.merging import MOST, crowded, merged
+from normbench.results.compare.merging import MAX_DRAWN_SCHEMES, crowded, merged
 from normbench.results.compare.reached import tuned_once
 from normbench.results.figures import BY_DEFAULT
 from normbench.results.pages import dashboard
@@ -115,10 +115,10 @@ def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
         if crowded(sweep, name):
             screen.say(
                 terminal,
-                f"figures    none of {name}: more than {MOST} schemes; "
+                f"figures    none of {name}: more than {MAX_DRAWN_SCHEMES} schemes; "
                 "normbench results figure NAME --where FILTER draws one of some",
             )
-    screen.say(terminal, f"more       {headings.MORE}")
+    screen.say(terminal, f"more       {headings.MORE_TABLES}")
     all_files = list(dict.fromkeys(file for files in drawn.values() for file in files))
     for folder in dict.fromkeys(file.parent for file in all_files):
         folder_files = [file for file in all_files if file.parent == folder]
@@ -173,7 +173,7 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
         _print_table(terminal, headings.TEST_POINTS, heldout.summary(splits))
     folds = heldout.cross_validated(sweep)
     if not folds.empty:
-        _print_table(terminal, headings.FOLDS, folds)
+        _print_table(terminal, headings.CROSS_VALIDATION, folds)
     tuned = tuned_once(sweep)
     if not tuned.empty:
         _print_table(terminal, headings.TUNED_ONCE, comparisons.with_settings(tuned))

@@ -143,7 +143,7 @@ def neighbours(request, tmp_path, with_store, monkeypatch):
             (folder / leftovers.LEDGER).write_text(json.dumps({"sweep_id": sweep, "jobs": 1}))
             (folder / "both.png").write_bytes(b"equal")
             (folder / f"{sweep}.png").write_bytes(picture)
-            run = writer.start_sweep(NAME, sweep, {"command": "-", **leftovers.home(folder)})
+            run = writer.start_sweep(NAME, sweep, {"command": "-", **leftovers.owner_tags(folder)})
             pictures = [folder / "both.png", folder / f"{sweep}.png"]
             RecordedFigures(writer, folder, {NAME: run}, []).remember({NAME: pictures})
             writer.finish(run)

@@ -173,7 +173,7 @@ def test_a_saving_that_takes_long_is_made_seldom(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "_write", write)
     file = DescentFile(tmp_path, DESCENT, 60)
     file.save({})
-    clock[0] += 10 * checkpoints.SHARE - 1
+    clock[0] += 10 * checkpoints.SAVING_INTERVAL - 1
     assert not file.due()
     clock[0] += 1
     assert file.due()

@@ -18,7 +18,7 @@ from normbench.datasets import UserError
 from normbench.recording.resume import leftovers
 from normbench.recording.store import connection as store
 from normbench.recording.store.connection import Store, StoreLostError
-from normbench.recording.store.places import own_place
+from normbench.recording.store.places import suggested_path
 from normbench.recording.store.writer import Writer
 from normbench.results.pages import drawn
 from normbench.results.pages.drawn import RecordedFigures
@@ -36,13 +36,15 @@ def writer(tmp_path, with_store):
 
 
 def record(writer, number=0, fingerprint="ab", parent="", **more):
-    job = {"job": f"s1/{number}", "sweep_id": "s1", "fingerprint": fingerprint}
+    job = {"job": f"s1/{number}", "sweep_id": "s1", "fingerprint": fingerprint, "descent": "cd"}
     shared = {"sweep_id": "s1", "normalizer": "standard"}
     steps = [
         RunRecord(f"step {n}", shared, [("train/cost", 0.5, k) for k in range(3)]) for n in "ab"
     ]
     scheme = RunRecord("standard", {**shared, **job}, [("train/cost", 0.5, 0)])
-    return JobRecord(writer.store.shown, NAME, parent, {"iterations": "2"}, scheme, steps, **more)
+    return JobRecord(
+        writer.store.safe_uri, NAME, parent, {"iterations": "2"}, scheme, steps, **more
+    )
 
 
 @pytest.fixture
@@ -149,7 +151,7 @@ HELD = """
 import sys
 from pathlib import Path
 from normbench.recording.resume import leftovers
-with leftovers.only_one("ab", Path(sys.argv[1])):
+with leftovers.only_one("cd", Path(sys.argv[1])):  # as a job locks its descent
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -273,7 +275,7 @@ def test_a_record_goes_once_it_was_written_by_whoever(writer, pending, tmp_path)
 
 def test_a_suggested_place_is_the_users_own(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert own_place("mlflow.db") == tmp_path / "mlflow.db"
+    assert suggested_path("mlflow.db") == tmp_path / "mlflow.db"
     with pytest.raises(UserError, match=str(tmp_path)):
         _ = Store.at("sqlite:////proc/none/mlflow.db", None, tmp_path).client
 

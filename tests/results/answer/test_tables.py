@@ -137,9 +137,9 @@ def test_formats_hold_the_same_table(three):
     table = tables.summary(three.sweep)
     assert len(tables.text(table).splitlines()) == 4
     assert len(tables.markdown(table).splitlines()) == 5
-    back = pd.read_csv(io.StringIO(tables.FORMATS["csv"](table)))
+    back = pd.read_csv(io.StringIO(tables.TABLE_FORMATS["csv"](table)))
     assert np.array_equal(back["cost"], table["cost"])
-    again = pd.read_parquet(io.BytesIO(tables.FORMATS["parquet"](table)))
+    again = pd.read_parquet(io.BytesIO(tables.TABLE_FORMATS["parquet"](table)))
     pd.testing.assert_frame_equal(again, table)
     lines = tables.latex(table).splitlines()
     assert lines[0].startswith(r"\begin{tabular}{ll")

@@ -203,7 +203,7 @@ def test_a_failed_job_stands_there_with_its_reason(images):
     parent = images.sweep.of_role("sweep")["run_id"].iloc[0]
     tags = {"normalizer": "broken", "sweep_id": "sweep-1"}
     reason = "it <b>broke</b> at http://me:secret@host/"
-    place = records.Place(images.uri, images.name, parent, {}, tags)
+    place = records.RecordHeader(images.uri, images.name, parent, {}, tags)
     run_id = writer.write(records.of_failure(place, ValueError(reason)))
     page = Page(report.render(load(images.uri, "sweep-1")))
     writer.client.delete_run(run_id)
