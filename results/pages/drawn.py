@@ -1,4 +1,4 @@
-"""Figures that are there already: a sweep all of whose jobs are reused need not draw them again."""
+"""Cache of rendered figures, for sweeps whose jobs are all reused."""
 
 import hashlib
 import json
@@ -16,20 +16,25 @@ from normbench.results.store import state
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-CODE = Path(str(resources.files("normbench.results")))  # which draws
-VOCABULARY = Path(str(names.__file__))  # the one other module that it needs
+CODE = Path(str(resources.files("normbench.results")))  # the code that draws
+VOCABULARY = Path(str(names.__file__))  # the only other module that figures depend on
 FIGURE_SUFFIXES = (".png", ".svg", ".gif", ".html")
 CODE_SUFFIXES = (".py", ".js", ".jinja")
-MAX_FILE_BYTES = 1 << 28  # bytes of a file
-MAX_RUNS = 2000  # runs whose record is compared; of more it takes as long as to draw
-# What a run is told when it is drawn, or by other sweeps.
-LATER = (names.DESCRIPTION.column, names.COLOR.column, names.REQUEST.column)
+MAX_FILE_BYTES = 1 << 28
+MAX_RUNS = 2000  # comparing the records of more runs takes as long as drawing
+# Columns that change when a sweep is drawn, or by other sweeps.
+CHANGING_COLUMNS = (names.DESCRIPTION.column, names.COLOR.column, names.REQUEST.column)
 
 
 class RecordedFigures:
-    """The figures of a sweep, by what they show.
+    """The figures that another sweep drew of the same jobs, with the same code.
 
-    That is its jobs, in order, the code that draws, and the names of those that are wanted.
+    Args:
+        writer: The writer of MLflow.
+        folder: The folder of this sweep.
+        parents: The sweep run of each experiment.
+        outcomes: The jobs in order, each with `experiment`, `run_id` and `reused`.
+        wanted: The names of the figures.
     """
 
     def __init__(
@@ -48,10 +53,14 @@ class RecordedFigures:
         self.digest = hashlib.sha256(identity.encode()).hexdigest()
 
     def files(self, copy: bool) -> dict[str, list[Path]] | None:
-        """Return an equal sweep's files, where they are; None where they are not there.
+        """Return the files of an equal sweep.
 
-        None, too, where a file is no longer what that sweep drew. copy: they are copied into this
-        sweep's folder. Raises nothing: what is not there is drawn.
+        Args:
+            copy: Whether the files are copied into this sweep's folder.
+
+        Returns:
+            The files by experiment; None where one is missing or was changed since, so that the
+            figures must be drawn.
         """
         if not self.reused:
             return None
@@ -74,9 +83,14 @@ class RecordedFigures:
         return files_by_experiment
 
     def remember(self, written: Mapping[str, Sequence[Path]], sweep: Sweep | None = None) -> None:
-        """Say on each experiment's sweep run what was drawn. Raises `StoreLostError`.
+        """Tag each experiment's sweep run with its figures.
 
-        sweep: as it was read to be drawn.
+        Args:
+            written: The figures' files by experiment.
+            sweep: The runs from which they were drawn.
+
+        Raises:
+            StoreLostError: The store is out of reach.
         """
         record = _record(sweep, self.drawing) if sweep else ""
         for experiment, parent in self.parents.items():
@@ -91,9 +105,15 @@ class RecordedFigures:
 
 
 def current_figures(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
-    """Return a sweep's files in a folder, as its command drew them; None where they must be drawn.
+    """Return the figures that a sweep's command drew, copied into a folder.
 
-    That is where its record, its figures or the code that draws has changed since.
+    Args:
+        sweep: The runs.
+        folder: The folder.
+
+    Returns:
+        The files by experiment; None where the record, a figure or the code that draws has changed
+        since, so that the figures must be drawn.
     """
     rows = as_rows(sweep.of_role(names.SWEEP))
     if sweep.is_query or state.state_of(sweep).phase is not state.Phase.ENDED:
@@ -117,15 +137,17 @@ def current_figures(sweep: Sweep, folder: Path) -> dict[str, list[Path]] | None:
 
 
 def _record(sweep: Sweep, drawing: Sequence[str]) -> str:
-    """Return a digest of what is recorded of a sweep's jobs, and of what draws it.
+    """Return a digest of the record of a sweep's jobs and of what draws it; empty for many runs.
 
-    drawing: its code, and the names of the figures. Empty for a sweep of many runs.
+    drawing: the digests of the code, and the names of the figures.
     """
     if len(sweep.runs) > MAX_RUNS:
         return ""
     rows = sweep.runs[sweep.runs["role"] != names.SWEEP]
     members = names.membership("").column
-    columns = [key for key in sorted(rows) if key not in LATER and not key.startswith(members)]
+    columns = [
+        key for key in sorted(rows) if key not in CHANGING_COLUMNS and not key.startswith(members)
+    ]
     table = rows[columns]
     recorded_mask = table.notna().to_numpy().tolist()
     cells = [
@@ -141,20 +163,21 @@ def _record(sweep: Sweep, drawing: Sequence[str]) -> str:
 
 
 def _code_digests() -> list[str]:
-    """Return a digest of each file that draws.
+    """Return a digest of each file of code that draws.
 
-    Any change, were it of a comment, draws again: to see which matter takes longer.
+    Any change causes a new drawing, even that of a comment: to find out whether a change matters
+    would take longer.
     """
     drawing = [file for file in sorted(CODE.rglob("*")) if file.suffix in CODE_SUFFIXES]
     return [_digest_of_file(file) for file in (*drawing, VOCABULARY)]
 
 
 def _copies(drawn: Path, folder: Path, names: Mapping[str, str]) -> list[Path]:
-    """Return a sweep's figures in a folder, copied from another's, which must be its neighbour.
+    """Copy a sweep's figures into a folder, unless they are there, and return the files.
 
-    names: the files' names, each with the digest of its content. They come from the store, where
-    somebody else may have written the name of any file. Raises ValueError where it is no figure of
-    such a sweep.
+    drawn: the folder of the figures, which must have the same parent. names: the digest of each
+    file by its name; since they come from the store, they may name any file. Raises ValueError for
+    a file that is no figure of that sweep.
     """
     if drawn.parent != folder.parent:
         raise ValueError(drawn)
@@ -176,11 +199,15 @@ def _copies(drawn: Path, folder: Path, names: Mapping[str, str]) -> list[Path]:
 def remove(
     folder: Path, tags: Mapping[str, str], tags_of_other_sweeps: Collection[Mapping[str, str]]
 ) -> None:
-    """Remove what a sweep drew in its folder.
+    """Remove the figures of a sweep from its folder.
 
-    tags: of the sweep's run; others: of the runs of all other sweeps. A file that is no longer what
-    was drawn stays, and so does what others put there; what tags say comes from the store, where
-    another may have written.
+    Files that were changed since, and files of other sweeps, are kept. The tags come from a store
+    that others may write to, so they are not trusted.
+
+    Args:
+        folder: The folder.
+        tags: The tags of the sweep's run.
+        tags_of_other_sweeps: The tags of the runs of all other sweeps.
     """
     shared = {
         name
@@ -197,7 +224,7 @@ def remove(
 
 
 def _digests(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the digest of each file that a sweep's tags say it drew, by its name."""
+    """Return the digest of each figure's file, by its name, from the tags of a sweep's run."""
     try:
         return dict(json.loads(tags.get(names.DRAWN_FILES.key, "{}")))
     except (ValueError, TypeError):
@@ -205,8 +232,10 @@ def _digests(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def _digest_of_file(file: Path) -> str:
+    """Return the digest of a file."""
     return _digest(file.read_bytes())
 
 
 def _digest(text: bytes) -> str:
+    """Return a short digest of bytes."""
     return hashlib.sha256(text).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A comparison's saved views in MLflow: which charts stand on its page, and in what order.
+"""A comparison's saved views in MLflow: the charts of its page and their order.
 
 `normbench.results.store.saved_views` has the format in which MLflow stores a view.
 """
@@ -13,10 +13,10 @@ from normbench.results.store.looks import looks
 from normbench.results.store.runs import HISTORIES, QUARTILES, Sweep
 
 SERIES = (names.SHARPNESS.key, names.PREDICTED_COST.key)
-# The theory that says most comes first; every other number of it follows, by name.
+# These metrics of theory come first; all others follow by name.
 THEORY = (*SERIES, names.THRESHOLD.key, names.LIPSCHITZ.key, names.CONDITION.key)
-STEP = names.GRID_STEP_SIZE.key  # the horizontal axis of what the step runs came to
-# These are no results, and MLflow is kept from drawing them.
+STEP = names.GRID_STEP_SIZE.key  # the horizontal axis of the step runs' final values
+# Metrics without a chart: they are axes, not results.
 AXES = (STEP, names.STEP_SIZE.key)
 GRID = tuple(names.grid(metric).key for metric in names.HISTORIES[:2])
 COUNTS = (names.TRAIN_MISCLASSIFICATIONS, names.TEST_MISCLASSIFICATIONS)
@@ -30,35 +30,41 @@ SECTIONS: dict[str, Callable[[str], bool]] = {
     "time": lambda name: name.startswith(names.TIME),
     "quartiles over the starts": lambda name: name in QUARTILES,
 }
-OPEN_SECTIONS = tuple(SECTIONS)[:2]  # the charts that answer
-# The page names its columns so.
-COST = f"{names.METRICS}`{names.FINAL_COST.key}`"
-COLUMNS = (COST, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
+OPEN_SECTIONS = tuple(SECTIONS)[:2]  # the charts of the answer
+# Columns as the page names them.
+COST_COLUMN = f"{names.METRICS}`{names.FINAL_COST.key}`"
+COLUMNS = (COST_COLUMN, *(f"{names.TAGS}`{tag.key}`" for tag in (names.STEP_TAG, names.VERDICT)))
 
 
 def view_id(sweep_id: str, role: str = names.SCHEME) -> str:
-    """Return a view's id: of the scheme runs, or of the step runs."""
+    """Return the id of a sweep's view of its scheme runs, or of its step runs."""
     return sweep_id if role == names.SCHEME else f"{sweep_id}-steps"
 
 
 def search_filter(sweep_id: str, role: str = names.SCHEME) -> str:
-    """Return MLflow's search filter for the runs of a sweep, own and reused."""
+    """Return MLflow's filter for the runs of a sweep, including reused ones."""
     return f"{names.ROLE.equals(role)} and {names.membership(sweep_id).exists}"
 
 
 def sort_key(sweep_id: str) -> str:
-    """Return what MLflow's page sorts the runs of a sweep by: the order of its jobs.
+    """Return the column by which MLflow's page sorts a sweep's runs: the order of its jobs.
 
-    The page shows two lines of a chart's legend: the schemes that stand first in the command, which
-    the others are compared with. By date, MLflow would fold the schemes below their sweep.
+    A chart's legend shows two lines only. They are the schemes that come first in the command,
+    which the others are compared with. Sorted by date, the schemes would be folded below their
+    sweep.
     """
     return f"{names.TAGS}`{names.membership(sweep_id).key}`"
 
 
 def tags(sweep: Sweep, experiment: str) -> dict[str, str]:
-    """Return the tags that save an experiment's views: its scheme runs, and its step runs.
+    """Return the tags that save an experiment's views of its scheme runs and its step runs.
 
-    A view that is longer than what MLflow keeps is left out.
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+
+    Returns:
+        The tags; a view that is longer than MLflow stores is left out.
     """
     created = int(sweep.of_role(names.SWEEP, experiment)["started"].iloc[0])
     view_tags: dict[str, str] = {}
@@ -72,7 +78,13 @@ def tags(sweep: Sweep, experiment: str) -> dict[str, str]:
 def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, Any]:
     """Return the state of MLflow's page: the search, the sections and their charts.
 
-    role: `scheme` for a curve a scheme, `step` for a curve a step size.
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+        role: `scheme` for one curve a scheme, `step` for one curve a step size.
+
+    Returns:
+        The state, as the page stores it.
     """
     rows = sweep.of_role(role, experiment).dropna(axis="columns", how="all")
     metrics = sorted(
@@ -98,7 +110,7 @@ def state(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> dict[str, 
 
 
 def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return the sections that have a chart, with their metrics; the most asked for come first."""
+    """Return the sections that have a chart, with their metrics, the most important first."""
     remaining = [name for name in metrics if name not in AXES]
     chosen: dict[str, list[str]] = {title: [] for title in SECTIONS}
     for name in [*HISTORIES, *GRID, *THEORY, *remaining]:
@@ -111,7 +123,7 @@ def _sections(metrics: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def _counts(rows: Any) -> list[str]:
-    """Return the metrics of counts that end above 0 in every run: others have no logarithm."""
+    """Return the metrics of counts that end above 0 in every run, so that they have a logarithm."""
     positive_counts = []
     for metric in COUNTS:
         column = names.final(metric).column
@@ -121,17 +133,24 @@ def _counts(rows: Any) -> list[str]:
 
 
 def _card(metric: str, section: str, log: bool) -> dict[str, Any]:
-    """Return a chart: lines over the iterations, or over the step size, or bars."""
+    """Return the chart of a metric: lines over iterations or step sizes, or bars."""
     if metric in (*HISTORIES, *GRID, *SERIES) or metric in QUARTILES:
-        over = STEP if metric in GRID else ""  # a power of ten, for want of a logarithmic axis
+        over = (
+            STEP if metric in GRID else ""
+        )  # the exponent of ten, since MLflow has no logarithmic axis
         return saved_views.lines(metric, section, over, log)
     return saved_views.bars(metric, section)
 
 
 def colors(sweep: Sweep, experiment: str) -> dict[str, str]:
-    """Return the colour of each run of an experiment, by its id: that of the figures.
+    """Return the colours of an experiment's runs, as in the figures.
 
-    So the splits and seeds of a scheme have one.
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+
+    Returns:
+        The colour by the run's id; all splits and seeds of a scheme have the same.
     """
     merged_sweep = merged(sweep)
     schemes = merged_sweep.of_role(names.SCHEME, experiment)

@@ -1,4 +1,4 @@
-"""What each figure shows, in sentences made from recorded numbers: captions, and texts to read."""
+"""Captions and text alternatives of figures: sentences about the recorded numbers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -29,7 +29,16 @@ Arrays = Mapping[str, Any]
 
 
 def finding(sweep: Sweep, experiment: str, figure: str) -> str:
-    """Return what a figure of an experiment shows; empty where no number is recorded for it."""
+    """Return the sentences about the numbers that a figure shows.
+
+    Args:
+        sweep: The runs.
+        experiment: The experiment.
+        figure: The figure's name.
+
+    Returns:
+        The sentences; empty where no number is recorded for the figure.
+    """
     merged_sweep = merged(sweep)
     if figure in ("histories", "closer", "fit"):
         return answer.sentence(sweep, experiment)
@@ -57,7 +66,7 @@ def _overview(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say how many directions each scheme's step size serves, and how much they hold."""
+    """Say how many directions each scheme's step size serves, and their share of the excess."""
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(
         merged_sweep,
@@ -125,11 +134,12 @@ def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _by_remaining_excess(scheme_melt: melt.Melt) -> float:
+    """Return the sort key that puts the scheme with the most excess left first."""
     return -float(scheme_melt.edge[-1])
 
 
 def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say what the numbers of the film's first frame and of its last are."""
+    """Say the numbers of the film's first and last frames."""
     rows = material.schemes(merged_sweep, experiment)
     arrays = material.fitting(merged_sweep, rows, "film", lambda scheme_arrays: True)
     if not arrays:
@@ -141,7 +151,7 @@ def _film(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _best_steps(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
-    """Say from where to where the step sizes that stand for the schemes reach."""
+    """Say the range of the schemes' best (or shown) step sizes."""
     rows = material.schemes(merged_sweep, experiment)
     quantity = f"The {merged_sweep.which_step(experiment)} step size"
     return _range(quantity, rows["label"], pd.to_numeric(rows[names.STEP_TAG.column]))
@@ -161,22 +171,25 @@ def _converging(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 
 
 def _range_of_metric(quantity: str, metric: names.Metric) -> Callable[[Sweep, str], list[Sentence]]:
-    def tell(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+    """Return a function that says the range of a metric over the schemes."""
+
+    def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         rows = material.schemes(merged_sweep, experiment)
         return _range(quantity, rows["label"], rows[metric.column]) if metric.column in rows else []
 
-    return tell
+    return describe
 
 
 def _range_of_arrays(
     record: str, measure: Callable[[Arrays], tuple[str, float]], fits: Callable[[Any], bool] = bool
 ) -> Callable[[Sweep, str], list[Sentence]]:
-    """Return what tells a number of each scheme's arrays of a record, from the least to the most.
+    """Return a function that says the range over the schemes of a number from a record's arrays.
 
-    told: makes from a scheme's arrays what the number is, in words, and the number.
+    measure: returns the name of the number and its value from a scheme's arrays. fits: whether a
+    scheme's arrays can be measured.
     """
 
-    def tell(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+    def describe(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
         arrays = material.fitting(
             merged_sweep, material.schemes(merged_sweep, experiment), record, fits
         )
@@ -190,11 +203,11 @@ def _range_of_arrays(
             for sentence in _range(quantity, value_by_scheme, value_by_scheme.values())
         ]
 
-    return tell
+    return describe
 
 
 def _direction_count(arrays: Arrays) -> tuple[str, float]:
-    """Count the directions that hold most of the variance under a scheme."""
+    """Return the number of directions that hold most of the variance under a scheme."""
     variances = np.sort(np.maximum(arrays["after"], 0.0))[::-1]
     is_enough = np.cumsum(variances) >= VARIANCE_SHARE * (1 - EQUAL_TOLERANCE) * variances.sum()
     direction_count = len(arrays["before"])
@@ -206,7 +219,7 @@ def _direction_count(arrays: Arrays) -> tuple[str, float]:
 
 
 def _widths(arrays: Arrays) -> tuple[str, float]:
-    """Compare the standard deviations of the coordinates that are drawn."""
+    """Return the ratio of the largest to the smallest standard deviation of drawn coordinates."""
     values = np.asarray(arrays["values"], dtype=float)
     widths = values.std(axis=0)
     widths = widths[widths > CONSTANT_SPREAD * np.maximum(np.abs(values).max(axis=0), widths.max())]
@@ -221,7 +234,7 @@ def _widths(arrays: Arrays) -> tuple[str, float]:
 
 
 def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
-    """Add up the variance of the components that are drawn."""
+    """Return the share of the variance of the drawn components."""
     component_count = len(arrays["components"])
     shown_count = (
         component_count
@@ -233,7 +246,7 @@ def _variance_of_components(arrays: Arrays) -> tuple[str, float]:
 
 
 def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
-    """Compare the image amid its build-up with the original."""
+    """Return the relative error of the image halfway through its reconstruction."""
     stages = reconstruction.stages(arrays["count"])
     middle_stage = stages[len(stages) // 2]
     norm = float(np.linalg.norm(arrays["original"]))
@@ -244,12 +257,12 @@ def _reconstruction_error(arrays: Arrays) -> tuple[str, float]:
 
 
 def _variance_of_plane(arrays: Arrays) -> tuple[str, float]:
-    """Add up the variance of the two components that points are drawn in."""
+    """Return the share of the variance of the two components that span the drawn plane."""
     return "The share of the variance in the plane that is drawn", float(arrays["shares"].sum())
 
 
 def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> list[Sentence]:
-    """Say the least and the most of a number over the schemes; nothing where none has it."""
+    """Say the minimum and maximum of a quantity over the schemes; nothing where none has it."""
     finite_values = [
         (float(value), label)
         for value, label in zip(values, labels)
@@ -273,6 +286,7 @@ def _range(quantity: str, labels: Iterable[str], values: Iterable[float]) -> lis
 
 
 def _projection(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
+    """Say the share of the variance that each scheme's projection loses."""
     rows = material.schemes(merged_sweep, experiment)
     variance_lost = rows.get(names.VARIANCE_LOST.column, pd.Series(dtype=float))
     losses = zip(rows["label"], variance_lost) if len(variance_lost) else ()

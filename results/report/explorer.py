@@ -1,4 +1,4 @@
-"""What the report's explorer plays with: every step size's history and layers, as JSON."""
+"""The data of the report's interactive explorer: histories and layers by step size, as JSON."""
 
 import base64
 import hashlib
@@ -17,22 +17,26 @@ from normbench.results.store.rows import number_in
 from normbench.results.store.runs import Sweep
 
 SCRIPT = (resources.files("normbench.results.report") / "explorer.js").read_text(encoding="utf-8")
-# What a page's policy allows to run: this text and no other.
+# The page's content security policy allows this script and no other.
 SCRIPT_HASH = "sha256-" + base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
-MAX_ITERATIONS = (
-    500  # iterations of a history; of more, the least and the greatest of each of 250 bins
-)
-MAX_LINE_POINTS = 40  # points of a contour
+MAX_ITERATIONS = 500  # of a history; a longer one is reduced to the extremes of 250 bins
+MAX_LINE_POINTS = 40  # of a contour
 MAX_LAYER_ROWS = 101  # iterations whose layers are drawn
-CONTOURS = "contours"  # the word of record that keeps them
-MAX_SCHEMES = 12  # schemes that lines tell apart
+CONTOURS = "contours"  # the record of the contours' arrays
+MAX_SCHEMES = 12  # as many as colours and lines can distinguish
 COST = names.TRAIN_COST.key
 
 
 def data(sweep: Sweep, experiment: str) -> str:
-    """Return what is known of an experiment's step sizes, as JSON that may stand in a page.
+    """Return the explorer's data of an experiment.
 
-    Of several splits, seeds and starts the first. Empty where no histories are kept.
+    Args:
+        sweep: The runs; of several splits, seeds and starts the first is used.
+        experiment: The experiment.
+
+    Returns:
+        JSON that is safe inside a script element; empty where the arrays of the descents are not
+        recorded, or of more than 12 schemes.
     """
     runs = merged(sweep)
     rows = material.schemes(runs, experiment)
@@ -61,15 +65,16 @@ def data(sweep: Sweep, experiment: str) -> str:
 
 
 def _ink(color: str) -> str:
-    """Return a line's colour: black is the text's, which is light in the dark."""
+    """Return a line's CSS colour; black becomes the text's colour, which is light in dark mode."""
     return "currentColor" if set(color) <= set("#0") else color
 
 
 def _steps(arrays: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str, Any]:
-    """Return the step sizes, their verdicts, and what their histories leave of the excess.
+    """Return the step sizes, their verdicts and their histories of the excess.
 
-    `at` (k,) iterations and `left` (S, k): all of them, or, of many, where the least and the
-    greatest of each bin stand, so that a zigzag keeps its width. 1 is the start's excess.
+    `at` (k,) are the iterations and `left` (S, k) the excess there as a share of the start's. A
+    long history is reduced to the minimum and the maximum of each bin, so that a zigzag keeps its
+    width.
     """
     costs = np.asarray(arrays[COST][:, 0], dtype=float)
     minimum = float(arrays["minimum"])
@@ -82,7 +87,7 @@ def _steps(arrays: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str
             np.stack([history_bin.min(axis=1), history_bin.max(axis=1)], axis=1)
             for history_bin in bins
         ]
-        last = excess[:, -1:]  # what is left at the end is told, so it stands there
+        last = excess[:, -1:]  # the page prints the excess left at the last iteration
         excess = np.concatenate([excess[:, :1], *extremes, last], axis=1)
         iterations = np.r_[0, np.repeat(edges[:-1], 2), len(iterations) - 1]
     rounded_verdicts = {float(f"{size:.6g}"): verdict for size, verdict in verdicts.items()}
@@ -96,7 +101,7 @@ def _steps(arrays: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str
 
 
 def _theory(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return 2/L and the best step, as far as they are known."""
+    """Return 2/L and the best step size, where they are recorded."""
     numbers = {
         "threshold": number_in(row, names.THRESHOLD.column),
         "best": number_in(row, names.STEP_TAG.column),
@@ -105,11 +110,11 @@ def _theory(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _layers(layers: melt.Layers) -> dict[str, Any]:
-    """Return a scheme's layers: of least squares what their closed form needs, else the measured.
+    """Return a scheme's layers: for least squares the terms of the closed form, else measurements.
 
-    `thickness` (g,): of each layer that is drawn; `first` (g,): where it begins. `ends` (S, g):
-    what each run leaves of each, over the layer. `path_at` (k,), `path` (k, g): what is left along
-    the best run.
+    `thickness` (g,) is that of each drawn layer, `first` (g,) the direction where it begins. `ends`
+    (S, g) is the share of each layer that each run leaves. `path` (k, g) is that share along the
+    best run, at the iterations `path_at` (k,).
     """
     described: dict[str, Any] = {"thickness": _short(layers.thickness, 9)}
     if layers.exact:
@@ -128,9 +133,10 @@ def _layers(layers: melt.Layers) -> dict[str, Any]:
 
 
 def _plane(arrays: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]:
-    """Return a scheme's plane of weights: contours, every step's path, and what predicts others.
+    """Return a scheme's plane of weights: contours, the paths, and the terms that predict others.
 
-    Pairs of coordinates stand one after another, from the lower left corner, 1 the window's side.
+    Points are flat lists of coordinate pairs, measured from the lower left corner in units of the
+    window's sides.
     """
     corner = np.array([arrays["a"][0], arrays["b"][0]])
     sides = np.array([np.ptp(arrays["a"]), np.ptp(arrays["b"])])
@@ -152,10 +158,10 @@ def _plane(arrays: Mapping[str, Any], levels: tuple[Any, int]) -> dict[str, Any]
 
 
 def _thin(count: int, max_points: int = MAX_LINE_POINTS) -> Any:
-    """Return the places of at most so many points of a line, first and last among them."""
+    """Return the evenly spread indices of at most so many points, the first and last included."""
     return np.unique(np.linspace(0, count - 1, min(count, max_points)).round().astype(int))
 
 
 def _short(values: Any, digits: int) -> list[float | None]:
-    """Return numbers of so many digits; None for what is not finite."""
+    """Return numbers rounded to significant digits; None for those that are not finite."""
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values]

@@ -1,4 +1,4 @@
-"""The report: one HTML file that holds a whole comparison and asks nothing of any other place."""
+"""The report: one self-contained HTML file with a whole comparison."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -27,23 +27,31 @@ from normbench.results.store.runs import Sweep
 from normbench.results.words import headings, reasons
 from normbench.results.words.reasons import SchemeRecord
 
-FILE = "report.html"
+REPORT_FILE = "report.html"
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 LEADING_FIGURES = ("melt",)  # the figures above the tables
-# Figures that hold photographs, whose lightness is their content.
+# Figures of photographs, which are not inverted in dark mode.
 PHOTOGRAPHIC_FIGURES = ("colours", "components", "exemplars", "reconstruction", "weighted")
-MAX_SVG_LENGTH = 300_000  # characters: a figure of more points than that is embedded as a PNG
+MAX_SVG_LENGTH = 300_000  # characters; a longer figure is embedded as PNG
 Files = Mapping[str, Sequence[Path]]
 Table = dict[str, Any]  # see `_table`
 
 
 def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
-    """Write a sweep's report into a folder; return the file.
+    """Write the report of a sweep.
 
-    drawn: the figures' files by experiment, where they are drawn already. Raises ResultsError
-    where the folder cannot be written.
+    Args:
+        sweep: The runs.
+        folder: Where the report is written.
+        drawn: The figures' files by experiment; they are drawn if this is None.
+
+    Returns:
+        The file.
+
+    Raises:
+        ResultsError: The folder cannot be written.
     """
-    file = folder / FILE
+    file = folder / REPORT_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file.write_text(render(sweep, drawn), encoding="utf-8")
@@ -53,7 +61,15 @@ def write(sweep: Sweep, folder: Path, drawn: Files | None = None) -> Path:
 
 
 def render(sweep: Sweep, drawn: Files | None = None) -> str:
-    """Return the report of a sweep as HTML; drawn as for `write`."""
+    """Return the report of a sweep as HTML.
+
+    Args:
+        sweep: The runs.
+        drawn: The figures' files by experiment; they are drawn if this is None.
+
+    Returns:
+        The page.
+    """
     from jinja2 import Environment, StrictUndefined
 
     if drawn is None:
@@ -94,11 +110,12 @@ def render(sweep: Sweep, drawn: Files | None = None) -> str:
 
 
 def _sanitize(value: Any) -> Any:
-    """Clean whatever the template prints."""
+    """Sanitize a value that the template prints."""
     return clean.sanitize(value) if type(value) is str else value
 
 
 def _title(sweep: Sweep) -> str:
+    """Return the title of a report on several experiments."""
     labels = set(sweep.of_role(names.SCHEME)["normalizer"])
     return (
         f"Which of {len(labels)} normalization schemes lowers the cost furthest, "
@@ -107,12 +124,13 @@ def _title(sweep: Sweep) -> str:
 
 
 def _started(sweep: Sweep) -> str:
+    """Return when the sweep started, in UTC."""
     first = _sweep_runs(sweep)["started"].min() / 1000
     return datetime.fromtimestamp(first, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _sweep_runs(sweep: Sweep) -> pd.DataFrame:
-    """Return the sweep's own runs; where they were deleted, those of its jobs."""
+    """Return the rows of the sweep's runs; if those were deleted, of its scheme runs."""
     sweep_runs = sweep.of_role(names.SWEEP)
     return sweep_runs if len(sweep_runs) else sweep.of_role(names.SCHEME)
 
@@ -120,7 +138,7 @@ def _sweep_runs(sweep: Sweep) -> pd.DataFrame:
 def _section(
     section_id: str, sweep: Sweep, experiment: str, files: Sequence[Path]
 ) -> dict[str, Any]:
-    """Return what the template says of one experiment, by its name there."""
+    """Return the template's variables of one experiment."""
     experiment_sweep = sweep.only(experiment)
     schemes = merged(experiment_sweep).of_role(names.SCHEME)
     splits = heldout.by_split(sweep)
@@ -169,10 +187,10 @@ def _section(
 
 
 def _table(caption: str, frame: pd.DataFrame) -> Table:
-    """Return a table for reading: its caption, its columns, and its rows of cells, numbers rounded.
+    """Return a table for the template: caption, columns, and rows of formatted cells.
 
-    words: of each column, whether it holds words, which stand to the left. The first column
-    names its row.
+    `words` says of each column whether it holds text, which is aligned to the left. The first
+    column holds the rows' headings.
     """
     cells = tables.cells(frame)
     rows = list(zip(*cells.values(), strict=True))
@@ -181,12 +199,13 @@ def _table(caption: str, frame: pd.DataFrame) -> Table:
 
 
 def _predictions(experiment_sweep: Sweep) -> Table | None:
+    """Return the table of theory's predictions, None where no theory was recorded."""
     caption, table = headings.PREDICTIONS, theory.predictions(experiment_sweep)
     return _table(caption, table) if "2/L" in table else None
 
 
 def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
-    """Return the tables of the points held out: every scheme, and pairs where there are splits."""
+    """Return the tables of points held out: of the schemes, and of pairs if there are splits."""
     if splits.empty:
         caption = headings.CROSS_VALIDATION
         return [] if folds.empty else [_table(caption, folds)]
@@ -201,7 +220,7 @@ def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
 
 
 def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
-    """Return each scheme's label, theory in three sentences, and all of it, where it has one."""
+    """Return the label, the short and the full explanation of each scheme that has one."""
     column = names.EXPLANATION.column
     if column not in schemes:
         return []
@@ -213,7 +232,7 @@ def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 
 def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | None]:
-    """Return the settings that all schemes share, and a table of those that they do not."""
+    """Return the settings that all schemes share, and a table of those that differ."""
     frame = schemes[[name for name in schemes if name.startswith(names.PARAMS)]]
     frame = frame.rename(columns=lambda name: name.removeprefix(names.PARAMS))
     frame = frame.dropna(axis="columns", how="all").astype(object)
@@ -229,7 +248,7 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
 
 
 def _failed_runs(experiment_sweep: Sweep) -> Table | None:
-    """Return every failed, diverged or unfinished run with its reason."""
+    """Return the table of failed, diverged and unfinished runs with their reasons."""
     rows = []
     for row in as_rows(experiment_sweep.of_role(names.SCHEME)):
         if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
@@ -246,7 +265,7 @@ def _failed_runs(experiment_sweep: Sweep) -> Table | None:
 
 
 def _steps(experiment_sweep: Sweep) -> Table | None:
-    """Return what every step size of every scheme came to: the figures, for those who hear them."""
+    """Return the table of all step sizes, which gives the figures' content to screen readers."""
     schemes = merged(experiment_sweep).of_role(names.SCHEME).set_index("label").to_dict("index")
     steps = merged(experiment_sweep).of_role(names.STEP)
     if steps.empty:
@@ -264,12 +283,13 @@ def _steps(experiment_sweep: Sweep) -> Table | None:
         if row["label"] in schemes
     ]
     frame = pd.DataFrame(rows)
-    diverged = frame["verdict"] == names.DIVERGED  # which have no final cost
+    diverged = frame["verdict"] == names.DIVERGED  # a diverged run has no final cost
     frame[["cost", "misclassified"]] = frame[["cost", "misclassified"]].mask(diverged)
     return _table("Every step size", frame.dropna(axis="columns", how="all"))
 
 
 def _pairs(pairs: pd.DataFrame) -> Table | None:
+    """Return the table of pairs of schemes, None without repetitions."""
     if pairs.empty:
         return None
     caption = headings.PAIRS
@@ -277,7 +297,7 @@ def _pairs(pairs: pd.DataFrame) -> Table | None:
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:
-    """Return the versions and the code that made the sweep."""
+    """Return the versions of libraries and of the code that ran the sweep."""
     row = _sweep_runs(sweep).iloc[0].dropna()
     versions = names.version("").column
     version_rows = [
@@ -300,7 +320,7 @@ def _pictures(
     files: Sequence[Path],
     figure_names: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Return those of the wanted figures that have a file."""
+    """Return the template's pictures of those named figures that have a file."""
     by_name = {file.stem.removesuffix(f"-{clean.name(experiment)}"): file for file in files}
     return [
         _picture(section, experiment_sweep, experiment, name, by_name[name])
@@ -312,7 +332,7 @@ def _pictures(
 def _picture(
     section: str, experiment_sweep: Sweep, experiment: str, name: str, file: Path
 ) -> dict[str, Any]:
-    """Return a figure as it is drawn in its file, its caption, and it in words."""
+    """Return a figure for the template: its SVG or PNG, its caption and its text alternative."""
     description = NAMES[name]
     caption = description[0].upper() + description[1:].split(" (")[0]
     finding = captions.finding(experiment_sweep, experiment, name)
@@ -333,7 +353,7 @@ def _picture(
 
 
 def _png(experiment_sweep: Sweep, experiment: str, name: str) -> str:
-    """Return the address of a figure as PNG data."""
+    """Return a figure as a data URL of a PNG."""
     figure = drawing.figure(experiment_sweep, experiment, name)
     assert figure is not None
     with TemporaryDirectory() as folder:

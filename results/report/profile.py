@@ -1,4 +1,4 @@
-"""What `normbench results profile` tells and draws: schemes compared over any set of sweeps."""
+"""The output of `normbench results profile`: schemes compared over any set of sweeps."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from normbench.results.figures.base import style
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, float("inf"))
-FILE = "profiles"  # the figure's, without its suffix
+PROFILES_FILE = "profiles"  # of the figure, without its suffix
 NO_PROBLEM = "no job with a descent"
 NO_PAIR = "no problem on which two schemes were run"
-NOBODY = "no scheme reaches the target on any problem that every scheme was run on"
-RANGE = "range: the first number is what a step size between those tried might take at best"
-UNREACHED = "schemes that do not reach the target are ranked by the excess cost they end with"
-MEDIAN = "low to high: an interval of the median rank"
+NO_SCHEME = "no scheme reaches the target on any problem that every scheme was run on"
+RANGE_NOTE = "range: the first number is what a step size between those tried might take at best"
+UNREACHED_NOTE = "schemes that do not reach the target are ranked by the excess cost they end with"
+MEDIAN_NOTE = "low to high: an interval of the median rank"
 NOT_ALL = "no problem on which every scheme was run; name the comparisons that share their schemes"
 
 
@@ -40,11 +40,19 @@ def tell(
     folder: Path | None = None,
     shape: "style.Shape | None" = None,
 ) -> None:
-    """Print predictions, pairs, ranks, profiles and the leaderboard of sweeps; of the last without.
+    """Print the leaderboard, predictions, pairs, ranks and profiles of sweeps.
 
-    folder: where the figure of the profiles goes, in a shape; none is drawn without. Raises
-    ResultsError on a sweep that is not there, a target or a measure that does not exist, a folder
-    that cannot be written, and a figure of no problem.
+    Args:
+        store: An MLflow store or server.
+        sweep_ids: The sweeps; without any, the last one.
+        target: The share of the excess that is to be reached, one of `comparisons.TARGETS`.
+        measure: What is counted until then, one of `names.MEASURES`.
+        folder: Where the figure of the profiles is written; None for no figure.
+        shape: The figure's size.
+
+    Raises:
+        ResultsError: A sweep, the target or the measure does not exist, the folder cannot be
+            written, or there is no problem to draw.
     """
     for name, value, choices in (
         ("target", target, comparisons.TARGETS),
@@ -63,30 +71,32 @@ def tell(
     print("that on each split; of several starts, the median\n")
     for note in (*state_notes, *notes(loaded)):
         print(f"{note}\n")
-    board = comparisons.leaderboard(table)  # the answer: the rest says how it came about
-    _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN)
+    board = comparisons.leaderboard(table)  # the answer; the tables below it explain it
+    _show(f"leaderboard{_over(board)}", board, NOT_ALL, MEDIAN_NOTE)
     _show(headings.PREDICTIONS, _predictions(loaded), NO_PROBLEM)
     spread = comparisons.spread(table)
-    _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE)
+    _show("median and quartiles over splits", spread, NO_PROBLEM, RANGE_NOTE)
     pairs = comparisons.paired(table)
     assurance = comparisons.assurance(pairs) if len(pairs) else ""
     _show("pairs; ratio: how many times longer the other scheme takes", pairs, NO_PAIR, assurance)
-    _show("mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED)
+    _show(
+        "mean rank by experiment", comparisons.ranks(table).reset_index(), NOT_ALL, UNREACHED_NOTE
+    )
     count, every = comparisons.unsolved(table)
     profile_title = "performance profile: share of problems within a factor of the fastest"
     unsolved_note = f"on {count} of {every} splits no scheme reaches it" if count else ""
-    _show(profile_title, wide(table), NOBODY if count else NOT_ALL, unsolved_note)
+    _show(profile_title, wide(table), NO_SCHEME if count else NOT_ALL, unsolved_note)
     if folder is not None:
         title = f"{measure} until {goal}{_over(board)}"
         if not (profile_table := comparisons.profile(table)).empty:
             ids = ", ".join(sweep.sweep_id for sweep in loaded)
             _draw(profile_table, title, folder, shape, {"sweep": ids})
             return
-        raise ResultsError(f"--out {folder}: nothing to draw; {NOBODY if count else NOT_ALL}")
+        raise ResultsError(f"--out {folder}: nothing to draw; {NO_SCHEME if count else NOT_ALL}")
 
 
 def _over(board: pd.DataFrame) -> str:
-    """Return how many problems and splits a leaderboard is over."""
+    """Return the numbers of problems and splits of a leaderboard, as a suffix of a title."""
     if board.empty:
         return ""
     count, splits = int(board["problems"].max()), int(board["splits"].max())
@@ -95,7 +105,7 @@ def _over(board: pd.DataFrame) -> str:
 
 
 def notes(loaded: Sequence[Sweep]) -> list[str]:
-    """Return what has to be known before schemes are compared, in sentences."""
+    """Return sentences that a reader needs before comparing the schemes of loaded sweeps."""
     schemes = pd.concat([sweep.of_role(names.SCHEME) for sweep in loaded])
     has_own_functions = any(problems.own_functions(sweep.of_role(names.SCHEME)) for sweep in loaded)
     sentences = [
@@ -107,14 +117,14 @@ def notes(loaded: Sequence[Sweep]) -> list[str]:
 
 
 def _counts(schemes: pd.DataFrame) -> list[Sentence]:
-    """Say where misclassified points are compared, and why."""
+    """Say in which experiments misclassified points are compared, and why."""
     counted = schemes[reached.counts(schemes)]
     experiments = ", ".join(dict.fromkeys(counted["experiment"]))
     return [make_sentence("counts", experiments=experiments)] if experiments else []
 
 
 def _starts(schemes: pd.DataFrame) -> list[Sentence]:
-    """Say what a start that is drawn is to the schemes of each experiment."""
+    """Say whether the schemes of each experiment start at the same function."""
     start = names.setting("start")
     if start not in schemes:
         return []
@@ -134,7 +144,7 @@ def _starts(schemes: pd.DataFrame) -> list[Sentence]:
 
 
 def _start(by_start: Any) -> tuple[str, ...]:
-    """Return which sentence tells of one experiment's starts, and the schemes in it."""
+    """Return the sentence's key for one experiment's starts, and the schemes that it names."""
     labels = {start: "; ".join(dict.fromkeys(rows["label"])) for start, rows in by_start}
     if set(labels) == {"same_function", "normal"}:
         return "few_functions", labels["same_function"], labels["normal"]
@@ -149,14 +159,14 @@ def _draw(
     shape: "style.Shape | None",
     facts: dict[str, str],
 ) -> None:
-    """Draw the profiles into a folder; print the files."""
+    """Draw the profiles into a folder and print the names of the files."""
     from normbench.results.figures import profiles
     from normbench.results.figures.base import output, style
 
     figure = profiles.draw(table, title, shape=shape or style.SCREEN)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        files = output.save(figure, folder / FILE, facts)
+        files = output.save(figure, folder / PROFILES_FILE, facts)
     except OSError as error:
         raise unwritable(folder, error) from error
     for file in files:
@@ -164,7 +174,7 @@ def _draw(
 
 
 def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
-    """Return theory and observation of each scheme, by setting where there are several."""
+    """Return theory and observation of each scheme, with the setting where there are several."""
     placed = problems.placed(loaded)
     settings = dict(zip(placed["run_id"], placed["setting"]))
     frames = []
@@ -175,7 +185,9 @@ def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
         if "experiment" not in predictions:
             predictions.insert(0, "experiment", sweep.experiments[0])
         rows = merged(sweep).of_role(names.SCHEME)
-        run_ids = rows.loc[rows["verdict"] != names.FAILED, "run_id"]  # a row each, in this order
+        run_ids = rows.loc[
+            rows["verdict"] != names.FAILED, "run_id"
+        ]  # the rows of `predictions`, in order
         predictions.insert(1, "setting", [settings.get(run, "") for run in run_ids])
         frames.append(predictions)
     if not frames:
@@ -185,7 +197,7 @@ def _predictions(loaded: list[Sweep]) -> pd.DataFrame:
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the profiles at a few factors, one row a scheme: what a terminal has room for."""
+    """Return the performance profiles at a few factors, one row a scheme."""
     tidy = comparisons.profile(table)
     shares = {}
     for factor in FACTORS:
@@ -195,7 +207,7 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _show(title: str, table: pd.DataFrame, nothing: str, note: str = "") -> None:
-    """Print a table under its title and a note on it, or why there is none."""
+    """Print a table under its title and a note, or the reason why it is empty."""
     if table.empty:
         print(f"{title}: nothing to compare ({nothing})\n")
         return

@@ -1,4 +1,4 @@
-"""The comparison's table on a terminal: as many columns as fit, bars, and a history a row."""
+"""The comparison's table on a terminal: the columns that fit, bars, and sparklines."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,22 +24,28 @@ from normbench.results.store.runs import Sweep
 
 SCHEME, EXCESS_LEFT, SECONDS, STEPS = "scheme", tables.EXCESS_LEFT, "seconds", "steps"
 BAR, HISTORY = "left, drawn", "history"
-# Columns that give way first on a narrow terminal; what is not among them stays.
-GIVE_WAY = (
+# Columns that a narrow terminal omits, in this order; all others are always printed.
+OPTIONAL_COLUMNS = (
     *(SECONDS, STEPS, names.DIVERGED, "cost q1", "cost q3", "medians of", "cost"),
     *("converges up to", "test cost", names.RECORDED.key, HISTORY, BAR, "misclassified"),
     *("test misclassified", "verdict"),
 )
-MIN_SECONDS = 10.0  # seconds: what takes less is of no interest
-GAP, PICTURE_WIDTH = 2, 8  # columns between two columns, and of a bar or a history
+MIN_SECONDS = 10.0  # the column of seconds is omitted if no job took longer
+GAP, PICTURE_WIDTH = 2, 8  # characters between two columns, and of a bar or a sparkline
 BLOCKS = "▁▂▃▄▅▆▇█"
-FOOT_RANGE = (1e-6, 1e-1)  # of the start's excess: the lowest and the highest foot of the histories
-MIN_LUMINANCE = 0.25  # a darker colour would not be read on a dark terminal: the terminal's own is
+FOOT_RANGE = (1e-6, 1e-1)  # bounds of the sparklines' lower end, as shares of the start's excess
+MIN_LUMINANCE = 0.25  # a darker colour is unreadable on a dark terminal, and replaced
 
 
 def show(terminal: Console, sweep: Sweep) -> None:
-    """Print the table of a comparison; on a terminal its columns that fit, in colours."""
-    summary = without_dull(tables.summary(sweep))
+    """Print the table of a comparison.
+
+    Args:
+        terminal: A terminal gets the columns that fit, bars and sparklines, in colours; any other
+            output gets the whole table as text.
+        sweep: The runs.
+    """
+    summary = without_uninformative(tables.summary(sweep))
     if not terminal.is_terminal:
         print(tables.text(summary), file=terminal.file)
         return
@@ -49,19 +55,25 @@ def show(terminal: Console, sweep: Sweep) -> None:
     cells[SCHEME] = [Text(str(cell), style=color) for cell, color in zip(cells[SCHEME], colors)]
     if screen.shows_bars(terminal) and EXCESS_LEFT in cells:
         cells = _with_pictures(cells, summary, sweep, rows, colors)
-    for name in GIVE_WAY:
+    for name in OPTIONAL_COLUMNS:
         if _needed(cells) <= terminal.width:
             break
         cells.pop(name, None)
-    _print(terminal, cells, _are_words(summary))
+    _print(terminal, cells, _holds_text(summary))
 
 
 def plain(terminal: Console, table: pd.DataFrame) -> None:
-    """Print any other table; on a terminal in blocks that fit, each with the columns of words."""
+    """Print a table without colours.
+
+    Args:
+        terminal: A terminal gets blocks of columns that fit, each with the leading columns of text;
+            any other output gets the whole table as text.
+        table: The table.
+    """
     if not terminal.is_terminal:
         print(tables.text(table), file=terminal.file)
         return
-    cells, holds_text = _texts(table), _are_words(table)
+    cells, holds_text = _texts(table), _holds_text(table)
     row_headings = list(takewhile(holds_text.get, cells))
     block = dict.fromkeys(row_headings)
     for name in [name for name in cells if name not in row_headings]:
@@ -75,21 +87,23 @@ def plain(terminal: Console, table: pd.DataFrame) -> None:
 
 
 def _readable(color: str) -> str:
-    """Return a colour that is read on a dark terminal, too: itself, or the terminal's own."""
+    """Return a colour if it is readable on a dark terminal, else the terminal's default."""
     red, green, blue = (int(color[offset : offset + 2], 16) / 255 for offset in (1, 3, 5))
     return color if 0.30 * red + 0.59 * green + 0.11 * blue >= MIN_LUMINANCE else "default"
 
 
 def _texts(table: pd.DataFrame) -> dict[str, list[RenderableType]]:
+    """Return the formatted cells of a table by column."""
     return {name: [Text(cell) for cell in column] for name, column in tables.cells(table).items()}
 
 
-def _are_words(table: pd.DataFrame) -> dict[str, bool]:
+def _holds_text(table: pd.DataFrame) -> dict[str, bool]:
+    """Return for each column of a table whether it holds text."""
     return {str(name): tables.is_words(str(name), table) for name in table}
 
 
-def without_dull(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table without columns that tell nothing: equal counts, and seconds of quick jobs."""
+def without_uninformative(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without columns of equal counts, and without the seconds of quick jobs."""
     uninformative = []
     if STEPS in table and table[STEPS].nunique() < 2:
         uninformative.append(STEPS)
@@ -107,7 +121,7 @@ def _with_pictures(
     rows: Sequence[Mapping[Any, Any]],
     colors: Sequence[str],
 ) -> dict[str, list[RenderableType]]:
-    """Return columns with a bar of the excess left and a history, beside the number."""
+    """Return the columns with a bar and a sparkline after the number of the excess left."""
     bars: list[RenderableType] = [
         Bar(1.0, 0.0, min(float(remaining), 1.0), width=PICTURE_WIDTH, color=color)
         if pd.notna(remaining)
@@ -125,7 +139,7 @@ def _with_pictures(
 
 
 def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """Return the history of each row's best run as a line of blocks."""
+    """Return the sparkline of each row's best run."""
     table = tables.histories(sweep)
     histories = []
     for row in rows:
@@ -144,7 +158,15 @@ def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
 
 
 def sparkline(shares: Any, foot: float) -> str:
-    """Return shares of the start's excess as blocks, on a logarithmic scale down to a foot."""
+    """Return a history as a line of block characters.
+
+    Args:
+        shares: The excess as shares of the start's, `(k,)`.
+        foot: The share at the lower end of the logarithmic scale.
+
+    Returns:
+        The line; empty for fewer than two or for infinite shares.
+    """
     if len(shares) < 2 or not np.isfinite(shares).all():
         return ""
     sampled = np.linspace(0, len(shares) - 1, PICTURE_WIDTH).round().astype(int)
@@ -155,7 +177,7 @@ def sparkline(shares: Any, foot: float) -> str:
 def _print(
     terminal: Console, cells: Mapping[str, list[RenderableType]], holds_text: Mapping[str, bool]
 ) -> None:
-    """Print columns side by side; words stand to the left, numbers to the right."""
+    """Print columns side by side, texts aligned to the left and numbers to the right."""
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     for column_index, (name, column) in enumerate(cells.items()):
         is_text = holds_text.get(name, True)
@@ -164,7 +186,7 @@ def _print(
             justify="left" if is_text else "right",
             overflow="fold",
             no_wrap=not is_text,
-            # The first column names the row: an id that is broken cannot be copied.
+            # The first column names the row: a wrapped id could not be copied.
             min_width=None if column_index else min(_width(name, column), terminal.width // 2),
         )
     for row in zip(*cells.values()):
@@ -173,12 +195,12 @@ def _print(
 
 
 def _needed(cells: Mapping[str, list[RenderableType]]) -> int:
-    """Return how many columns of a terminal a table takes."""
+    """Return the width of a table in characters."""
     return sum(_width(name, column) + GAP for name, column in cells.items())
 
 
 def _head(name: str) -> str:
-    """Return a column's heading, in two lines where it has several words."""
+    """Return a column's heading, split into two lines if it has several words."""
     head = "" if name == BAR else name
     blanks = [position for position, character in enumerate(head) if character == " "]
     if not blanks:
@@ -188,5 +210,6 @@ def _head(name: str) -> str:
 
 
 def _width(name: str, column: Sequence[RenderableType]) -> int:
+    """Return the width of a column in characters."""
     cells = [PICTURE_WIDTH if isinstance(cell, Bar) else cell_len(str(cell)) for cell in column]
     return max([*map(cell_len, _head(name).split("\n")), *cells])

@@ -1,4 +1,4 @@
-"""What a comparison ends in: the answer, one table, and where everything is."""
+"""The terminal output at the end of a comparison: the answer, a table and the files."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -37,10 +37,20 @@ def present(
     drawn: dict[str, list[Path]] | None = None,
     wanted: Sequence[str] = BY_DEFAULT,
 ) -> dict[str, list[Path]]:
-    """Print the answer and the table, draw figures, write the report; return files by experiment.
+    """Print the answer and the table, draw the figures and write the report.
 
-    drawn: the files of these very figures and report, where there are some. wanted: the names of
-    the figures. Raises ResultsError where the folder cannot be written.
+    Args:
+        sweep: The runs.
+        folder: Where the figures and the report are written.
+        options: How figures are drawn.
+        drawn: The files of these very figures and this report by experiment, if they exist.
+        wanted: The names of the figures.
+
+    Returns:
+        The files by experiment.
+
+    Raises:
+        ResultsError: The folder cannot be written.
     """
     terminal = screen.console()
     terminal.print()
@@ -61,12 +71,12 @@ def present(
         figures = drawing.write(sweep, folder, wanted, options or drawing.DEFAULT)
         page = report.write(sweep, folder, figures)
         drawn = {name: [*files, page] for name, files in figures.items()}
-    _say_places(terminal, sweep, drawn)
+    _say_locations(terminal, sweep, drawn)
     return drawn
 
 
 def _say_answers(terminal: Console, sweep: Sweep) -> None:
-    """Print which scheme is best, why, and what has to be known beside."""
+    """Print which scheme is best, why, and the remarks on the comparison."""
     splits = heldout.by_split(sweep)
     has_several = len(sweep.experiments) > 1
     overall_headline = headline.headline(sweep)
@@ -80,15 +90,15 @@ def _say_answers(terminal: Console, sweep: Sweep) -> None:
         lines += [
             line for line in fastest.answers(sweep, name, splits) if line != experiment_headline
         ]
-        headlines = (
-            f"{overall_headline} {experiment_headline}"  # a ranking says which runs diverged, too
-        )
+        # A headline may already name the diverged runs.
+        headlines = f"{overall_headline} {experiment_headline}"
         lines += [line for line in answer.remarks(sweep, name) if line not in headlines]
         screen.say(terminal, *lines)
     screen.say(terminal, *profile.notes([sweep]))
 
 
 def _say_failures(terminal: Console, sweep: Sweep) -> None:
+    """Print the failed jobs with their reasons."""
     schemes = sweep.of_role(names.SCHEME)
     failed = schemes[schemes["verdict"] == names.FAILED]
     if failed.empty:
@@ -99,8 +109,8 @@ def _say_failures(terminal: Console, sweep: Sweep) -> None:
     terminal.print()
 
 
-def _say_places(terminal: Console, sweep: Sweep, drawn: Files) -> None:
-    """Print where the files are, and where the comparison is recorded."""
+def _say_locations(terminal: Console, sweep: Sweep, drawn: Files) -> None:
+    """Print the folders of the files and the store of the comparison."""
     for name in sweep.experiments:
         if crowded(sweep, name):
             screen.say(
@@ -121,7 +131,7 @@ def _say_places(terminal: Console, sweep: Sweep, drawn: Files) -> None:
 
 
 def _short(folder: Path) -> str:
-    """Return a folder as seen from the working folder, where it lies within."""
+    """Return a folder relative to the working folder if it lies inside."""
     working_folder = Path(os.getcwd())
     return (
         str(folder.relative_to(working_folder))
@@ -131,7 +141,7 @@ def _short(folder: Path) -> str:
 
 
 def _contents(files: Sequence[Path]) -> str:
-    """Return the pages among files by name, and how many figures the others are."""
+    """Return the names of the pages among files, and the number and formats of the figures."""
     pages = list(dict.fromkeys(file.name for file in files if file.suffix == ".html"))
     figures = dict.fromkeys(file.stem for file in files if file.suffix != ".html")
     formats = dict.fromkeys(file.suffix.lstrip(".") for file in files if file.suffix != ".html")
@@ -140,7 +150,7 @@ def _contents(files: Sequence[Path]) -> str:
 
 
 def print_theory(sweep: Sweep) -> None:
-    """Print the tables behind the answer: what theory promised, test points, pairs of schemes."""
+    """Print the tables behind the answer: predictions of theory, test points, pairs of schemes."""
     terminal = screen.console()
     for note in profile.notes([sweep]):
         screen.say(terminal, note)
@@ -157,7 +167,7 @@ def print_theory(sweep: Sweep) -> None:
 
 
 def _print_held_out(terminal: Console, sweep: Sweep) -> None:
-    """Print how test points fared, and pairs of schemes where there are splits."""
+    """Print the tables of points held out, and pairs of schemes where there are splits."""
     pairs, splits = comparisons.repeated(sweep), heldout.by_split(sweep)
     if not splits.empty:
         _print_table(terminal, headings.TEST_POINTS, heldout.summary(splits))

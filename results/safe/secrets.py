@@ -21,25 +21,25 @@ from functools import lru_cache
 from urllib.parse import unquote, unquote_plus
 
 BLOT = "***"
-MIN_LENGTH = 3  # characters; a shorter secret is blotted by its place alone
+MIN_SECRET_LENGTH = 3  # characters; a shorter secret is blotted by its place alone
 MIN_LENGTH_INSIDE_WORDS = 8  # a shorter secret is blotted only as a separate word
 MIN_LENGTH_IN_OTHER_SETTINGS = 4  # a shorter value is blotted in its own setting alone
 # A shorter secret of letters alone, or of digits alone, may be an ordinary word, such as
 # `standard`, or a number: it is blotted only between the delimiters of a secret.
 MIN_LETTERS = 12
 MIN_DIGITS = 6
-MAX_LENGTH = 500  # a longer text is not learned as a secret
+MAX_SECRET_LENGTH = 500  # a longer text is not learned as a secret
 MAX_PASSWORD_ENDS = 10  # positions of an @ that are tried as the end of a password
 MAX_DECODINGS = 3  # times that a text may have been percent-encoded
-KEYS = (
+SECRET_KEYS = (
     "password|passwd|passphrase|pwd|token|secret|api[_-]?key|access[_-]?key|account[_-]?key"
     "|private[_-]?key|signature|credentials?"
 )
-ENVIRONMENT = re.compile(rf"(?i)(?:{KEYS})$|_(?:dsn|connection_string)$")
-ACCOUNT = "~/.mlflow/credentials"  # MLflow's own file of a user's name and password
-NO_SECRET = ("PWD", "OLDPWD")  # the working folder
+SECRET_VARIABLES = re.compile(rf"(?i)(?:{SECRET_KEYS})$|_(?:dsn|connection_string)$")
+CREDENTIALS_FILE = "~/.mlflow/credentials"  # MLflow's own file of a user's name and password
+HARMLESS_VARIABLES = ("PWD", "OLDPWD")  # the working folder
 NO_PORT = r"(?!\d{0,5}(?:[/?#\s'\"),;\]<>`|}&\\*]|[.:!](?=\s|$)|$))"
-HTTP = ("http", "https", "git", "ftp")  # schemes where a user without a password is a token
+HTTP_SCHEMES = ("http", "https", "git", "ftp")  # schemes where a user without a password is a token
 NO_PASSWORD = ("", "x-oauth-basic")
 MIN_TOKEN_LENGTH = 20  # a user name of as many characters is a token
 VALUE_PATTERN = (
@@ -57,7 +57,7 @@ def _blot_uri(match: re.Match[str]) -> str:
 
 
 def _is_http(scheme: str) -> bool:
-    return scheme.lower().rpartition("+")[2] in HTTP
+    return scheme.lower().rpartition("+")[2] in HTTP_SCHEMES
 
 
 # The patterns that find a secret by its place, each with its replacement.
@@ -77,13 +77,16 @@ SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
         re.compile(rf"((?<![\w/])//[^\s/:@\[]{{1,200}}:){NO_PORT}[^\s@/'\"),;\]]{{1,500}}+(?!@)"),
         rf"\1{BLOT}",
     ),
-    (re.compile(rf"((?:{'|'.join(HTTP)})://)[^\s/:@]{{1,500}}@", re.I), rf"\1{BLOT}@"),
+    (re.compile(rf"((?:{'|'.join(HTTP_SCHEMES)})://)[^\s/:@]{{1,500}}@", re.I), rf"\1{BLOT}@"),
     (
         re.compile(r"(?<![\w/:.*%+-])([\w.%+-]{1,200}):[^\s:@/'\"*]{1,500}@(?=[\w\[])"),
         rf"\1:{BLOT}@",
     ),
-    (re.compile(rf"((?:{KEYS})(?:\s*=\s*|['\"]\s*:\s*))(?:{VALUE_PATTERN})", re.I), rf"\1{BLOT}"),
-    (re.compile(rf"^([ \t]*(?:{KEYS}):[ \t]+)\S+", re.I | re.M), rf"\1{BLOT}"),
+    (
+        re.compile(rf"((?:{SECRET_KEYS})(?:\s*=\s*|['\"]\s*:\s*))(?:{VALUE_PATTERN})", re.I),
+        rf"\1{BLOT}",
+    ),
+    (re.compile(rf"^([ \t]*(?:{SECRET_KEYS}):[ \t]+)\S+", re.I | re.M), rf"\1{BLOT}"),
     (re.compile(r"([?&;](?:key|[\w-]*[_-]key|sig|auth)=)[^&;\s'\"]+", re.I), rf"\1{BLOT}"),
     (
         re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?)(?:\w+\s+)?[^\s'\"]+", re.I),
@@ -92,7 +95,7 @@ SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], st
     (re.compile(r"(\bbearer\s+)[\w+/=.-]{8,}", re.I), rf"\1{BLOT}"),
 )
 # A text that does not match this is not matched by any of `SECRET_PATTERNS` either.
-MARKS = re.compile(rf"//|@|=|['\"]\s*:|{KEYS}|authorization|bearer", re.I)
+PLACE_MARKS = re.compile(rf"//|@|=|['\"]\s*:|{SECRET_KEYS}|authorization|bearer", re.I)
 
 _secrets: set[str] = set()
 _settings: set[tuple[str, str]] = set()  # settings, each with its value from the environment
@@ -158,10 +161,10 @@ def learn_environment() -> None:
     """
     account = ConfigParser(interpolation=None)
     with suppress(ConfigError, OSError, ValueError):
-        account.read(os.path.expanduser(ACCOUNT))
+        account.read(os.path.expanduser(CREDENTIALS_FILE))
     _learn_secrets({account.get("mlflow", "mlflow_tracking_password", fallback="")})
     for name, text in os.environ.items():
-        if ENVIRONMENT.search(name) and name not in NO_SECRET:
+        if SECRET_VARIABLES.search(name) and name not in HARMLESS_VARIABLES:
             _learn_secrets({text, *_secrets_in(text)})
         elif "://" in text:
             learn(text)
@@ -189,7 +192,7 @@ def _blot(text: str, secret_pattern: re.Pattern[str] | None, depth: int) -> str:
         return match[0] if blotted == plain else blotted
 
     text = secret_pattern.sub(BLOT, text) if secret_pattern else text
-    if MARKS.search(text):
+    if PLACE_MARKS.search(text):
         for pattern, replacement in SECRET_PATTERNS:
             text = pattern.sub(replacement, text)
     return re.sub(r"\S+", blot_decoded, text) if depth and "%" in text else text
@@ -203,7 +206,9 @@ def without_user(uri: str) -> str:
 def _learn_secrets(candidates: set[str]) -> None:
     """Add texts of a secret's length to the learned secrets."""
     stripped = {text.strip() for text in candidates}
-    new_secrets = {text for text in stripped if MIN_LENGTH <= len(text) <= MAX_LENGTH} - _secrets
+    new_secrets = {
+        text for text in stripped if MIN_SECRET_LENGTH <= len(text) <= MAX_SECRET_LENGTH
+    } - _secrets
     if new_secrets:
         _secrets.update(new_secrets)
         _learned_pattern.cache_clear()
@@ -225,7 +230,7 @@ def _secrets_in(argument: str) -> Iterator[str]:
 def _secrets_by_place(text: str) -> Iterator[str]:
     """Yield the texts at the places of a secret: in URIs, and after keys such as `password=`."""
     for start in re.finditer(r"(?:([\w+.-]{0,40}):)?//", text):
-        following = text[start.end() : start.end() + MAX_LENGTH]
+        following = text[start.end() : start.end() + MAX_SECRET_LENGTH]
         server, _, port = re.split(r"[/?#\s]", following, maxsplit=1)[0].partition(":")
         if server and "@" not in following and not port.isdigit() and server[0] != "[":
             yield port
@@ -238,8 +243,8 @@ def _secrets_by_place(text: str) -> Iterator[str]:
                 yield base64.b64encode(f"{user}:{password}".encode(errors="replace")).decode()
             if _is_http(start[1] or "") and password in NO_PASSWORD:
                 yield user
-    for start in re.finditer(rf"(?:{KEYS})['\"]?\s*[=:]\s*", text, re.I):
-        following = text[start.end() : start.end() + MAX_LENGTH]
+    for start in re.finditer(rf"(?:{SECRET_KEYS})['\"]?\s*[=:]\s*", text, re.I):
+        following = text[start.end() : start.end() + MAX_SECRET_LENGTH]
         value_match = re.match(VALUE_PATTERN, following)
         values = [re.split(end, following)[0] for end in (r"[&;]", r"[&;\s]", r"[;]")]
         yield from (

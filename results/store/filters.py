@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
-NAMED = re.compile(r"\b(params|tags)\.[`\"]?([\w./]+)")
+PARAM_OR_TAG = re.compile(r"\b(params|tags)\.[`\"]?([\w./]+)")
 MAX_LISTED = 12  # names or values in a message
 
 
@@ -20,7 +20,7 @@ def remedy(where: str, recorded: Iterable[Mapping[str, Mapping[str, str]]]) -> s
     """
     runs = list(recorded)
     sentences = []
-    for collection, name in dict.fromkeys(NAMED.findall(where)):
+    for collection, name in dict.fromkeys(PARAM_OR_TAG.findall(where)):
         values = sorted({run[collection][name] for run in runs if name in run[collection]})
         if values:
             sentences.append(f"{collection}.{name} is {_listed(values, ' or ')} there")

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from normbench.results.store.uris import path_of
 
-DRAFT = ".artifact.uploading."  # the prefix of a file's name while it is written
+DRAFT_PREFIX = ".artifact.uploading."  # the prefix of a file's name while it is written
 
 
 class ArtifactEntry(NamedTuple):
@@ -93,7 +93,7 @@ def write(root: Path, name: str, text: str) -> None:
 def _write_atomically(file: Path, write_draft: Callable[[Path], Any]) -> None:
     """Write a draft beside a file, then replace the file by it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f"{DRAFT}{uuid4().hex}")
+    draft = file.with_name(f"{DRAFT_PREFIX}{uuid4().hex}")
     try:
         write_draft(draft)
         _sync(draft)

@@ -32,7 +32,7 @@ CONNECTION_HOLDERS: WeakSet[Any] = (
     WeakSet()
 )  # that hold SQLite's connections, here and in SQLAlchemy's pools
 MAX_REFUSAL_LENGTH = 200  # characters
-ENVIRONMENT = {
+MLFLOW_VARIABLES = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
@@ -47,7 +47,10 @@ def settle(retries: int) -> None:
         retries: How often MLflow repeats a failed request to a server. By default it retries for
             minutes, in addition to our own retries.
     """
-    for name, value in {**ENVIRONMENT, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": str(retries)}.items():
+    for name, value in {
+        **MLFLOW_VARIABLES,
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": str(retries),
+    }.items():
         os.environ.setdefault(name, value)
 
 

@@ -25,7 +25,9 @@ QUARTILES = tuple(
     for metric in names.HISTORIES
     for quantile in names.QUARTILES
 )
-OURS = names.SWEEP_ID.exists  # on a shared server, other projects may use a tag `role` as well
+HAS_SWEEP_ID = (
+    names.SWEEP_ID.exists
+)  # on a shared server, other projects may use a tag `role` as well
 QUERY = "query"  # takes the place of a sweep's id
 Arrays = dict[str, NDArray[Any]]
 Cached = TypeVar("Cached")
@@ -209,7 +211,7 @@ def last_sweep_ids(store: str) -> tuple[str, str]:
         ResultsError: There is no sweep.
     """
     client = connect(store)
-    query = f"{names.ROLE.equals(names.SWEEP)} and {OURS}"
+    query = f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}"
     for max_runs in (1, None):  # nearly always the first one has a job
         sweep_runs = search(client, query, max_runs)
         if not sweep_runs:
@@ -304,7 +306,7 @@ def query(store: str, where: str) -> Sweep:
         ResultsError: MLflow refuses the filter, or no run matches it.
     """
     client = connect(store)
-    all_schemes = f"{names.ROLE.equals(names.SCHEME)} and {OURS}"
+    all_schemes = f"{names.ROLE.equals(names.SCHEME)} and {HAS_SWEEP_ID}"
     try:
         schemes = search(client, f"{all_schemes} and {where}")
     except ResultsError as error:  # the store cannot be read, or the filter is wrong
@@ -363,7 +365,7 @@ def sweeps(store: str) -> pd.DataFrame:
     """
     client = connect(store)
     experiment_names = {entry.experiment_id: entry.name for entry in client.search_experiments()}
-    sweep_runs = search(client, f"{names.ROLE.equals(names.SWEEP)} and {OURS}")
+    sweep_runs = search(client, f"{names.ROLE.equals(names.SWEEP)} and {HAS_SWEEP_ID}")
     readable_runs, _ = run_checks.readable(sweep_runs, experiment_names)
     rows = [
         {

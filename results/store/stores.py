@@ -19,7 +19,8 @@ DEFAULT_STORE = uris.EXAMPLE
 UNAUTHORIZED = "error code 401"  # in the messages of MLflow's client
 REFUSED = (  # the reason and the remedy of such an error
     "401: the server knows no such user and password",
-    f"set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or write {secrets.ACCOUNT}",
+    "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, "
+    f"or write {secrets.CREDENTIALS_FILE}",
 )
 MAX_REASON_LENGTH = 200  # characters
 UNREACHABLE_PHRASES = (
