@@ -155,4 +155,4 @@ def explained(
         step = steps[best]
         own = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
     found = reasons.SchemeRecord(metrics, {**tags, **own})
-    return sentences.paragraph(reasons.of_scheme(found))
+    return sentences.paragraph(reasons.explain_scheme(found))

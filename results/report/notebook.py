@@ -63,7 +63,9 @@ def _html(table: pd.DataFrame) -> str:
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
     if "excess left" in table:
         shares = table["excess left"]
-        cells["excess left"] = [answer.share(one) if pd.notna(one) else "-" for one in shares]
+        cells["excess left"] = [
+            answer.format_share(one) if pd.notna(one) else "-" for one in shares
+        ]
     looks = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
 
     def row(tag: str, values: Sequence[str]) -> str:

@@ -181,7 +181,7 @@ def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     pairs = heldout.paired(splits)
     found = [_table(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
-        caption = f"{headings.TEST_PAIRS}; {heldout.unit(splits)}"
+        caption = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         caption += f" ({comparisons.assurance(pairs)}); {heldout.CLAIMS}"
         found.append(_table(caption, pairs))
     return found
@@ -194,7 +194,7 @@ def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
         return []
     known = schemes[schemes[said].notna()]
     return [
-        (row["label"], reasons.in_short(SchemeRecord.from_row(row)), row[said])
+        (row["label"], reasons.explain_briefly(SchemeRecord.from_row(row)), row[said])
         for row in as_rows(known)
     ]
 

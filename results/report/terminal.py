@@ -48,7 +48,7 @@ def present(
     terminal.print()
     within = problems.budget(sweep.of_role(names.SCHEME))
     if within:
-        of = answer.medians(merged(sweep).of_role(names.SCHEME))
+        of = answer.medians_note(merged(sweep).of_role(names.SCHEME))
         screen.say(terminal, f"{within[:1].upper()}{within[1:]}{of}:")
     screen_table.show(terminal, sweep)
     screen.say(terminal, headings.GLOSSARY_LINE, style="dim")
@@ -162,7 +162,7 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
     if not pairs.empty:
         _print_table(terminal, f"{headings.PAIRS} ({comparisons.assurance(pairs)})", pairs)
     if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
-        title = f"{headings.TEST_PAIRS}; {heldout.unit(splits)}"
+        title = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         title = f"{title} ({comparisons.assurance(judged)}); {heldout.CLAIMS}"
         _print_table(terminal, title, judged)
 
