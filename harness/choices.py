@@ -103,9 +103,12 @@ def described(group: str) -> str:
     return "".join(lines)
 
 
-def no_option(group: str, name: str, known: Sequence[str]) -> str:
-    """Return that a group has no such option, and what to type: one that is meant, or a list."""
-    setting = spell_setting(group, name)
+def no_option(group: str, name: str, known: Sequence[str], typed_in: str = "") -> str:
+    """Return that a group has no such option, and what to type: one that is meant, or a list.
+
+    typed_in: the setting that names the option, where it is not the group itself.
+    """
+    setting = spell_setting(typed_in or group, name)
     meant = remedy(group, name, known)
     if meant:
         return f"{setting}: {meant}"
@@ -113,12 +116,15 @@ def no_option(group: str, name: str, known: Sequence[str]) -> str:
     return f"{setting}: no such option; choose one of {choices}{did_you_mean(name, known)}"
 
 
-def options(group: str, name: str) -> dict[str, Any]:
-    """Return what `conf/<group>/<name>.yaml` says; raise `UserError` that lists the choices."""
+def options(group: str, name: str, typed_in: str = "") -> dict[str, Any]:
+    """Return what `conf/<group>/<name>.yaml` says; raise `UserError` that lists the choices.
+
+    typed_in: see `no_option`.
+    """
     from omegaconf import OmegaConf
 
     if name not in names(group):
-        raise UserError(no_option(group, name, names(group)))
+        raise UserError(no_option(group, name, names(group), typed_in))
     path = CONF / group / f"{name}.yaml"
     found = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     assert isinstance(found, dict)
@@ -155,16 +161,19 @@ def allowing(packages: Any) -> Iterator[None]:
         _named.reset(token)
 
 
-def locate(group: str, target: Any) -> Any:
+def locate(group: str, target: Any, setting: str = "") -> Any:
     """Return what a dotted path such as `normbench.costs.softmax` names, once it fits its group.
 
     Nothing is called. What may be imported: of this project, what an option of the group names; of
     scikit-learn, the public classes that transform; otherwise only packages that the user has
-    named. Raises `UserError`.
+    named. setting: the one that names it, where that is not the group's `_target_`. Raises
+    `UserError`.
     """
+    typed = "the name of" if setting else f"{group}= and"
+    setting = setting or f"{group}._target_"
     if not target:
         raise UserError(
-            f"{group}._target_: is missing; the option's file says what it stands for in a line "
+            f"{setting}: is missing; the option's file says what it stands for in a line "
             f"such as _target_: {PLACES[group].example}"
         )
     target = str(target)
@@ -173,14 +182,14 @@ def locate(group: str, target: Any) -> Any:
     if package == "normbench":  # the files under `conf` are the declaration
         if target not in _declared(group):
             raise UserError(
-                f"{group}._target_={target}: is named by no option of this project; "
-                f"write {group}= and one of {', '.join(names(group))}"
+                f"{setting}={target}: is named by no option of this project; "
+                f"write {typed} one of {', '.join(names(group))}"
             )
     elif package == "sklearn":
-        _refuse_inside(group, target)
+        _refuse_inside(group, target, setting)
     elif package not in _named.get():
         raise UserError(
-            f"{group}._target_={target}: is of {package}; a _target_ is of this "
+            f"{setting}={target}: is of {package}; a _target_ is of this "
             "project, of scikit-learn or of a package that the setting packages names; where you "
             f"trust that code, add packages=[{package}]"
         )
@@ -189,11 +198,11 @@ def locate(group: str, target: Any) -> Any:
     except (Exception, SystemExit) as error:  # the user's own module may do anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
-            f"{group}._target_={target}: cannot be imported ({reason}); "
+            f"{setting}={target}: cannot be imported ({reason}); "
             f"give the dotted path of a function or class, such as {PLACES[group].example}"
         ) from error
     if not PLACES[group].takes(found) or (package == "sklearn" and not _is_scheme_class(found)):
-        raise UserError(f"{group}._target_={target}: is no {PLACES[group].rule}")
+        raise UserError(f"{setting}={target}: is no {PLACES[group].rule}")
     return found
 
 
@@ -204,19 +213,19 @@ def _declared(group: str) -> frozenset[str]:
     return frozenset(name for text in files for name in TARGET.findall(text))
 
 
-def _refuse_inside(group: str, target: str) -> None:
+def _refuse_inside(group: str, target: str, setting: str) -> None:
     """Refuse all of scikit-learn but schemes named `sklearn.MODULE.NAME`, of a public module."""
     import sklearn
 
     parts = target.split(".")
     if group != "normalizer":
         raise UserError(
-            f"{group}._target_={target}: scikit-learn gives schemes alone; here stands "
+            f"{setting}={target}: scikit-learn gives schemes alone; here stands "
             f"a {PLACES[group].rule}"
         )
     if len(parts) != 3 or parts[1] not in sklearn.__all__:
         raise UserError(
-            f"{group}._target_={target}: is in no public module of scikit-learn; "
+            f"{setting}={target}: is in no public module of scikit-learn; "
             "write it as its documentation does, such as sklearn.preprocessing.StandardScaler"
         )
 
@@ -232,20 +241,22 @@ def _is_scheme_class(found: Any) -> bool:
     )
 
 
-def build(group: str, choice: Mapping[str, Any]) -> Any:
+def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = None) -> Any:
     """Return `_target_` called with the other entries of a choice.
 
     An option that the function does not take, or that it refuses with a ValueError, is a user's
-    mistake; so is a function that gives another kind of thing.
+    mistake; so is a function that gives another kind of thing. link: the setting that names a
+    scheme beside the group itself, and its name there.
     """
+    setting, within = (link[0], ".".join(link)) if link else ("", group)
     arguments = {key: value for key, value in choice.items() if key != "_target_"}
     if group == "normalizer":
         arguments = {key: _range(value) for key, value in arguments.items()}
     target = choice.get("_target_")
-    made = locate(group, target)
+    made = locate(group, target, setting)
     if str(target).startswith("sklearn.") and arguments.get("memory") is not None:
         raise UserError(
-            f"{group}.memory={arguments['memory']}: keeps pickles in a folder and loads them, "
+            f"{within}.memory={arguments['memory']}: keeps pickles in a folder and loads them, "
             "which can run code; leave it out"
         )
     try:
@@ -253,11 +264,11 @@ def build(group: str, choice: Mapping[str, Any]) -> Any:
     except UserError:
         raise
     except (TypeError, ValueError) as error:
-        shown = ", ".join(f"{group}.{key}={value}" for key, value in arguments.items())
-        raise UserError(f"{shown or group}: {' '.join(str(error).split())}") from error
+        shown = ", ".join(f"{within}.{key}={value}" for key, value in arguments.items())
+        raise UserError(f"{shown or within}: {' '.join(str(error).split())}") from error
     if not PLACES[group].is_made(found):
         raise UserError(
-            f"{group}._target_={target}: gives {type(found).__name__}; "
+            f"{setting or f'{group}._target_'}={target}: gives {type(found).__name__}; "
             f"it must be a {PLACES[group].rule}"
         )
     return found
@@ -298,8 +309,9 @@ def _link(entry: Any, setting: str = "normalizer.schemes") -> Any:
             "settings, such as {pca:{components:2}}"
         )
     ((name, settings),) = named.items()
-    known = {"_target_": name} if "." in str(name) else options("normalizer", name)
-    return build("normalizer", known | dict(settings))
+    is_path = "." in str(name)
+    known = {"_target_": name} if is_path else options("normalizer", name, setting)
+    return build("normalizer", known | dict(settings), (setting, str(name)))
 
 
 def _range(value: Any) -> Any:

@@ -18,7 +18,7 @@ from normbench.datasets.values import did_you_mean, limited_memory, python_spell
 from normbench.engine.scheme.applying import check_scheme
 from normbench.engine.settings import Settings
 from normbench.job import Job, Shared, run, with_default_start
-from normbench.recording.store.records import Place, of_outcome
+from normbench.recording.store.records import RecordHeader, of_outcome
 from normbench.rehearsal import rehearse
 from normbench.results.report.notebook import Comparison
 from normbench.results.store import memory as recorded
@@ -223,7 +223,9 @@ compare.__doc__ = (compare.__doc__ or "").replace(
 )
 
 
-def _place(job: Job, number: int, values: Mapping[str, Any], choices: Mapping[str, str]) -> Place:
+def _place(
+    job: Job, number: int, values: Mapping[str, Any], choices: Mapping[str, str]
+) -> RecordHeader:
     """Return what is known of a job, by the names that the command line records it under."""
     own = job.normalizer.get_params() if hasattr(job.normalizer, "get_params") else {}
     params = {
@@ -241,7 +243,7 @@ def _place(job: Job, number: int, values: Mapping[str, Any], choices: Mapping[st
     }
     if values["start"] is None and job.settings.start == "normal":
         tags[names.STANDS_IN.key] = "true"
-    return Place(recorded.STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags)
+    return RecordHeader(recorded.STORE, f"{choices['dataset']}-{choices['cost']}", "", params, tags)
 
 
 def _clone(normalizer: Any) -> Any:

@@ -49,10 +49,10 @@ class Setting:
     """A row of the table; `group.*` stands for the options of a group that have no row.
 
     check: returns the value, or raises `UserError`; None where only the data can tell. used: tells
-    from a job's parameters, as text or not, whether the value has an effect. folds: of a
-    cross-validation, which is made beside the descent. same_problem: other values make no other
-    problem, since an experiment has one or each scheme its own. recorded: is a parameter of a job.
-    python: is an argument of `compare()`.
+    from a job's parameters, as text or not, whether the value has an effect beyond the data's
+    content. folds: of a cross-validation, which is made beside the descent. same_problem: other
+    values make no other problem, since an experiment has one or each scheme its own. recorded: is a
+    parameter of a job. python: is an argument of `compare()`.
     """
 
     name: str
@@ -437,7 +437,15 @@ TABLE = (
         None,
         "outliers among the training points: cells, or whole points",
     ),
-    Setting("dataset.outlier_share", PROBLEM, 0.01, "share of the cells, or of the points"),
+    # A fold's outliers do not follow from those of all points, whose number is rounded.
+    Setting(
+        "dataset.outlier_share",
+        PROBLEM,
+        0.01,
+        "share of the cells, or of the points",
+        used=lambda params: _is_folded(params) and str(params.get("dataset.outliers")) != "None",
+        folds=True,
+    ),
     Setting(
         "dataset.outlier_size",
         PROBLEM,

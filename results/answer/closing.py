@@ -21,7 +21,13 @@ from normbench.results.answer.ranking import (
 )
 from normbench.results.compare import problems
 from normbench.results.compare.merging import REPEATS, merged, unmerged
-from normbench.results.compare.reached import counts, excess_left, start_excess
+from normbench.results.compare.reached import (
+    counts,
+    excess_left,
+    start_excess,
+    step_size,
+    thresholds_that_hold,
+)
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import (
@@ -166,6 +172,21 @@ def _no_answer(sweep: Sweep, experiment: str | None) -> str:
     return paragraph([reason, *_exclusions(sweep, experiment)])
 
 
+def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
+    """Return a sentence on smaller step sizes where all that were tried are above every 2/L."""
+    jobs = thresholds_that_hold(unmerged(sweep).of_role(names.SCHEME, experiment))
+    sizes = [step_size(step) for step in as_rows(unmerged(sweep).of_role(names.STEP, experiment))]
+    if names.THRESHOLD.column not in jobs or not sizes or jobs["experiment"].nunique() > 1:
+        return []
+    limits = jobs.groupby("label", sort=False)[names.THRESHOLD.column].max().astype(float)
+    limits = limits[limits < min(sizes)]
+    if limits.empty:
+        return []
+    labels, powers = [str(label) for label in limits.index], np.log10(limits)
+    decades = {"first": int(np.floor(powers.min())) - 2, "last": int(np.ceil(powers.max())) + 1}
+    return [make_sentence("grid_above", schemes=join_phrases(labels), **decades)]
+
+
 def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     """Return sentences on schemes that diverged at every step size, and on failed jobs."""
     jobs = unmerged(sweep).of_role(names.SCHEME, experiment)
@@ -176,6 +197,7 @@ def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     subject = f"{count} of {len(jobs)} jobs" if too_many or not diverged else join_phrases(diverged)
     failed = int((jobs["verdict"] == names.FAILED).sum())
     sentences = [make_sentence("all_diverged", who=subject)] if count else []
+    sentences += _all_above(sweep, experiment) if count and with_final_cost(schemes).empty else []
     sentences += [make_sentence("some_failed", failed=failed, jobs=len(jobs))] if failed else []
     return sentences + _by_rounding(unmerged(sweep), experiment)
 

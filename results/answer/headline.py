@@ -16,7 +16,7 @@ from normbench.results.answer.ranking import (
     with_final_cost,
 )
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import excess_left
+from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.store.rows import shared_value
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import (
@@ -137,7 +137,8 @@ def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
 
 def _closest_rows(finite_schemes: pd.DataFrame, race: Race) -> list[Mapping[Any, Any]]:
     """Return the scheme runs that come closest to the target of a race."""
-    return rank_rows(finite_schemes, "count" if race.by_count else "excess")[0]
+    schemes = with_lowest_seen(finite_schemes)
+    return rank_rows(schemes, "count" if race.by_count else "excess")[0]
 
 
 def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:

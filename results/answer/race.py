@@ -77,7 +77,7 @@ def races(sweep: Sweep, experiment: str) -> list[Race]:
         The races. The target of each is the first of `RACE_TARGETS` that a scheme meets, or the
         last of them if none is met. Jobs without a descent have no race.
     """
-    return sweep.once(("races", experiment), lambda: _races(sweep.only(experiment)))
+    return sweep.get_or_compute(("races", experiment), lambda: _races(sweep.only(experiment)))
 
 
 def _races(experiment_sweep: Sweep) -> list[Race]:

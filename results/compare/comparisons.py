@@ -148,7 +148,7 @@ def _lower_end(row: dict[str, Any], excess: Array) -> str | None:
 
 def repeated(sweep: Sweep) -> pd.DataFrame:
     """Return `paired` of a sweep, by iterations to 1e-2, for pairs that share several splits."""
-    return sweep.once("repeated", lambda: paired(reached([sweep]), least=2))
+    return sweep.get_or_compute("repeated", lambda: paired(reached([sweep]), least=2))
 
 
 def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:

@@ -42,7 +42,7 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
         start. Rates are shares of misclassified points, NaN for real targets. `ratio` is the
         number of test points per training point, without noisy copies.
     """
-    return sweep.once("by_split", lambda: _by_split(sweep))
+    return sweep.get_or_compute("by_split", lambda: _by_split(sweep))
 
 
 def _by_split(sweep: Sweep) -> pd.DataFrame:

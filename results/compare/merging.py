@@ -60,7 +60,7 @@ class Merged(Sweep):
         in_experiment = self.runs["experiment"] == experiment
         if in_experiment.all():
             return self
-        return self.once(
+        return self.get_or_compute(
             ("only", experiment),
             lambda: replace(
                 self, runs=self.runs[in_experiment], source=self.source.only(experiment)
@@ -70,7 +70,7 @@ class Merged(Sweep):
 
 def merged(sweep: Sweep) -> Sweep:
     """Return the sweep with one run a scheme and setting; the sweep itself if it has no more."""
-    return sweep.once("merged", lambda: _merged(sweep))
+    return sweep.get_or_compute("merged", lambda: _merged(sweep))
 
 
 def _merged(sweep: Sweep) -> Sweep:

@@ -58,7 +58,7 @@ def placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
         vary.
     """
     if len(sweeps) == 1:
-        return sweeps[0].once("placed", lambda: _placed(sweeps)).copy()
+        return sweeps[0].get_or_compute("placed", lambda: _placed(sweeps)).copy()
     return _placed(sweeps)
 
 

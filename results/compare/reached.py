@@ -54,7 +54,7 @@ def reached(
     """
     if len(sweeps) == 1:
         key = ("reached", target, measure)
-        return sweeps[0].once(key, lambda: _reached(sweeps, target, measure)).copy()
+        return sweeps[0].get_or_compute(key, lambda: _reached(sweeps, target, measure)).copy()
     return _reached(sweeps, target, measure)
 
 
@@ -285,6 +285,28 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
     return _remaining_excess(
         run, scheme, scheme.get(names.MINIMUM.column, np.nan), start_excess(scheme)
     )
+
+
+def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme runs of an experiment with one least cost where none of them solved for it.
+
+    Each job records the lowest cost that it saw itself: over that, the best step size of even the
+    slowest scheme would leave nothing. Here it is the lowest that any scheme of the problem saw.
+    """
+    goal, minimum = names.target("1e-1").column, names.MINIMUM.column
+    guessed = schemes.get(names.MINIMUM_REACHED.column, pd.Series(index=schemes.index)) == "false"
+    if not guessed.any() or problems.own_functions(schemes) or goal not in schemes:
+        return schemes
+    shared = schemes.copy()
+    settings = [str(setting) for setting in problems.problems(schemes)]
+    for _, rows in schemes[guessed & ~counts(schemes)].groupby(
+        pd.Series(settings, schemes.index), sort=False
+    ):
+        lowest = rows[goal].astype(float)
+        if lowest.notna().any():
+            of_lowest = rows.loc[lowest.idxmin(), [minimum, goal]].to_numpy()
+            shared.loc[rows.index, [minimum, goal]] = of_lowest
+    return shared
 
 
 def start_excess(scheme: Mapping[Any, Any]) -> float:

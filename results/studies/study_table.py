@@ -65,7 +65,7 @@ def _last_complete(store: str, sweep_ids: Sequence[str]) -> tuple[Sweep | None, 
     first_started = None
     for sweep_id in sweep_ids:
         sweep = runs.load(store, sweep_id)
-        sweep_state = state.of(sweep)
+        sweep_state = state.state_of(sweep)
         if sweep_state.done and (
             sweep_state.phase is Phase.ENDED or sweep_state.done == sweep_state.jobs
         ):

@@ -320,7 +320,8 @@ def _largest_convergent(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sen
     metric = names.LARGEST_CONVERGENT
     step_sizes = _recorded_values(schemes, metric)
     if not step_sizes:
-        return [make_sentence("none_convergent")]
+        gridless = all(record.is_true(names.GRIDLESS) for _, record in schemes)
+        return [] if gridless else [make_sentence("none_convergent")]
     largest = max(step_sizes)[0]
     largest_records = [
         (label, record) for label, record in schemes if record.number(metric) == largest

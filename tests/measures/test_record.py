@@ -38,7 +38,7 @@ def test_the_path_is_that_of_the_best_step(two_classes):
 
 
 def test_a_long_path_is_thinned_to_its_ends(two_classes, monkeypatch):
-    monkeypatch.setattr(contract, "PATH_NUMBERS", 4 * 5)
+    monkeypatch.setattr(contract, "MAX_PATH_NUMBERS", 4 * 5)
     for own in ({"start": "normal", "starts": 2}, {}):  # of several starts, the first
         outcome = run(job(*two_classes, **own))
         path = outcome.arrays["path"]

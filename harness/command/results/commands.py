@@ -138,7 +138,7 @@ def _show(options: argparse.Namespace) -> int:
 
     sweep = _sweep(options)
     folder = _folder(options, sweep)
-    present(sweep, folder, drawing, None if drawing else drawn.still(sweep, folder))
+    present(sweep, folder, drawing, None if drawing else drawn.current_figures(sweep, folder))
     return 0
 
 

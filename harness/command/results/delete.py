@@ -97,7 +97,7 @@ def _select_runs(writer: Writer, sweeps: Sequence[str]) -> Selection:
         sweep_runs, deleted = writer.of_sweep(sweep), writer.deleted_of(sweep)
         if not sweep_runs and not deleted:
             raise ResultsError(
-                f"comparison {clean.line(sweep)}: is not in {writer.store.shown}; "
+                f"comparison {clean.line(sweep)}: is not in {writer.store.safe_uri}; "
                 "normbench results list shows them"
             )
         cut_off += deleted
