@@ -188,7 +188,7 @@ def draw_studies(folder: Path) -> None:
     guide = (CONF / "experiment" / "README.md").read_text()
     for group in GROUPS:
         try:
-            sweeps, _ = study_table.last(f"sqlite:///{STORE.resolve()}", group)
+            sweeps, _ = study_table.last_sweeps(f"sqlite:///{STORE.resolve()}", group)
         except ResultsError:  # none of this group is recorded
             continue
         for name, sweep in sweeps.items():

@@ -205,4 +205,4 @@ def explained(
         step = steps[best]
         step_tags = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
     logged_findings = reasons.SchemeRecord(metrics, {**tags, **step_tags})
-    return sentences.paragraph(reasons.of_scheme(logged_findings))
+    return sentences.paragraph(reasons.explain_scheme(logged_findings))

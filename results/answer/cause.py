@@ -77,7 +77,7 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     )
     for slower_scheme in slower_schemes:
         window_arrays = arrays.get(slower_scheme.label, {})
-        if slower_scheme.condition < STRETCH_RATIO * fastest.condition or not _explained(
+        if slower_scheme.condition < STRETCH_RATIO * fastest.condition or not _is_explained(
             race, slower_scheme, window_arrays
         ):
             continue
@@ -86,7 +86,7 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
             for scheme in slower_schemes
             if DISTINCT_RATIO * scheme.condition <= fastest.condition
         ]
-        return [_why(race, slower_scheme, fastest), *_rounder(rounder_schemes)]
+        return [_cause_sentence(race, slower_scheme, fastest), *_rounder_sentences(rounder_schemes)]
     return []
 
 
@@ -117,11 +117,12 @@ def _raced_schemes(race: Race, rows: list[dict[Any, Any]]) -> list[RacedScheme]:
 
 
 def _finish_key(scheme: RacedScheme) -> tuple[float, float]:
+    """Return the sort key of a race: the iterations, then the remaining excess."""
     meets_target = np.isfinite(scheme.iterations)
     return scheme.iterations, 0.0 if meets_target else excess_left(scheme.row, scheme.row)
 
 
-def _explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, Any]) -> bool:
+def _is_explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, Any]) -> bool:
     """Return whether the curvature at the start predicts the recorded descent of a slow scheme.
 
     For a scheme that meets the target, it must predict that half of the iterations are too few and
@@ -150,7 +151,7 @@ def _explained(race: Race, slower_scheme: RacedScheme, arrays: Mapping[str, Any]
     )
 
 
-def _why(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme) -> Sentence:
+def _cause_sentence(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme) -> Sentence:
     """Return the sentence that compares the cost's shape under a slow and a fast scheme."""
     shape = "valley" if slower_scheme.condition >= VALLEY_CONDITION else "stretched"
     shape_of_slow = f"{'raw' if slower_scheme.raw else 'scheme'}_{shape}"
@@ -169,7 +170,7 @@ def _why(race: Race, slower_scheme: RacedScheme, fastest: RacedScheme) -> Senten
     )
 
 
-def _rounder(rounder_schemes: list[RacedScheme]) -> list[Sentence]:
+def _rounder_sentences(rounder_schemes: list[RacedScheme]) -> list[Sentence]:
     """Return the sentence on the slower scheme of the lowest condition number, if there is one."""
     if not rounder_schemes:
         return []

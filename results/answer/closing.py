@@ -13,11 +13,11 @@ from normbench.results.answer.ranking import (
     FINAL_COUNT,
     MAX_LISTED_SCHEMES,
     by_problem,
-    compared_by,
-    finite,
     labels_of,
-    listed_few,
-    ranked,
+    names_or_count,
+    rank_rows,
+    ranking_criterion,
+    with_final_cost,
 )
 from normbench.results.compare import problems
 from normbench.results.compare.merging import REPEATS, merged, unmerged
@@ -30,7 +30,13 @@ from normbench.results.compare.reached import (
 )
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import CLAUSES, Sentence, listed, make_sentence, paragraph
+from normbench.results.words.sentences import (
+    CLAUSES,
+    Sentence,
+    join_phrases,
+    make_sentence,
+    paragraph,
+)
 
 FEWEST_POINTS = "fewest misclassified points"
 
@@ -39,7 +45,7 @@ def question(sweep: Sweep, experiment: str) -> str:
     """Return the question that one experiment of a sweep asks, in a sentence."""
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     labels = [label for rows in by_problem(schemes) for label in rows["label"]]
-    labels_text = listed_few(list(dict.fromkeys(labels)))
+    labels_text = names_or_count(list(dict.fromkeys(labels)))
     if problems.without_descent(schemes).all():
         auxiliary = "does" if len(schemes) == 1 else "do"
         return f"What {auxiliary} {labels_text} make of the points of {experiment}?"
@@ -76,16 +82,16 @@ def sentence(sweep: Sweep, experiment: str) -> str:
     groups = by_problem(schemes)
     if len(groups) > 1:
         return _count_wins(groups, sweep, experiment)
-    finite_schemes = finite(schemes)
+    finite_schemes = with_final_cost(schemes)
     if finite_schemes.empty:
         return _no_answer(sweep, experiment)
-    criterion, ranks = compared_by(finite_schemes), ranked(finite_schemes)
+    criterion, ranks = ranking_criterion(finite_schemes), rank_rows(finite_schemes)
     end_text = problems.budget(schemes).replace("in ", "After ", 1) or "At the end"
     excess_owner = "its own" if _minima_differ(finite_schemes) else "the"
     ranking_text = "; ".join(_rank_text(rows, criterion, excess_owner) for rows in ranks)
     name = f"by_{criterion}" if len(ranks) > 1 else "one_place"
     answer = make_sentence(
-        name, after=end_text, places=ranking_text, medians=medians(finite_schemes)
+        name, after=end_text, places=ranking_text, medians=medians_note(finite_schemes)
     )
     return paragraph([answer, *_exclusions(sweep, experiment)])
 
@@ -111,11 +117,11 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
     ranks: dict[str, list[float]] = {label: [] for label in labels}
     problem_count = 0
     for rows in groups:
-        finite_schemes = finite(rows)
+        finite_schemes = with_final_cost(rows)
         if finite_schemes.empty:
             continue
         problem_count += 1
-        labels_by_rank = [labels_of(tied) for tied in ranked(finite_schemes)]
+        labels_by_rank = [labels_of(tied) for tied in rank_rows(finite_schemes)]
         for label in labels_by_rank[0]:
             wins[label] += 1
         better_count = 0
@@ -151,7 +157,7 @@ def _count_wins(groups: Sequence[pd.DataFrame], sweep: Sweep, experiment: str | 
     return paragraph([answer, *_exclusions(sweep, experiment)])
 
 
-def medians(schemes: pd.DataFrame) -> str:
+def medians_note(schemes: pd.DataFrame) -> str:
     """Return what the costs are medians of, as ` (medians of 4 splits)`; empty for single runs."""
     repeats = set(schemes.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""}
     starts = max((problems.starts_of(row) for row in as_rows(schemes)), default=1)
@@ -178,7 +184,7 @@ def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
         return []
     labels, powers = [str(label) for label in limits.index], np.log10(limits)
     decades = {"first": int(np.floor(powers.min())) - 2, "last": int(np.ceil(powers.max())) + 1}
-    return [make_sentence("grid_above", schemes=listed(labels), **decades)]
+    return [make_sentence("grid_above", schemes=join_phrases(labels), **decades)]
 
 
 def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
@@ -188,10 +194,10 @@ def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     diverged = list(dict.fromkeys(schemes.loc[schemes["verdict"] == names.DIVERGED, "label"]))
     too_many = schemes["experiment"].nunique() > 1 or len(diverged) > MAX_LISTED_SCHEMES
     count = int((jobs["verdict"] == names.DIVERGED).sum())
-    subject = f"{count} of {len(jobs)} jobs" if too_many or not diverged else listed(diverged)
+    subject = f"{count} of {len(jobs)} jobs" if too_many or not diverged else join_phrases(diverged)
     failed = int((jobs["verdict"] == names.FAILED).sum())
     sentences = [make_sentence("all_diverged", who=subject)] if count else []
-    sentences += _all_above(sweep, experiment) if count and finite(schemes).empty else []
+    sentences += _all_above(sweep, experiment) if count and with_final_cost(schemes).empty else []
     sentences += [make_sentence("some_failed", failed=failed, jobs=len(jobs))] if failed else []
     return sentences + _by_rounding(unmerged(sweep), experiment)
 
@@ -227,9 +233,11 @@ def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: 
     no_descent = rows[0].get(names.setting("iterations")) == "0"
     tags = [] if no_descent else [row.get(names.STEP_TAG.column) for row in rows]
     sizes = [size for size in dict.fromkeys(tags) if isinstance(size, str)]
-    step_text = f" at step size{'s' if len(sizes) > 1 else ''} {listed(sizes)}" if sizes else ""
+    step_text = (
+        f" at step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)}" if sizes else ""
+    )
     distinct_verdicts = list(dict.fromkeys(row["verdict"] for row in rows))
-    verdicts = "no step" if no_descent else listed(distinct_verdicts)
+    verdicts = "no step" if no_descent else join_phrases(distinct_verdicts)
     remaining_excess = excess_left(rows[0], rows[0])
     is_solved = rows[0].get(names.MINIMUM_REACHED.column) == "true" and np.isfinite(
         remaining_excess
@@ -239,11 +247,11 @@ def _rank_text(rows: Sequence[Mapping[Any, Any]], criterion: str, excess_owner: 
         return CLAUSES[criterion].format(**fields, count=rows[0][FINAL_COUNT])
     excess = f"excess cost{_excess_reference(rows[0])} left"
     if criterion == "excess":
-        known_excess = f"{share(remaining_excess)} of its {excess}"
+        known_excess = f"{format_share(remaining_excess)} of its {excess}"
         excess_text = known_excess if is_solved else "of an unknown excess cost"
         return CLAUSES[criterion].format(**fields, left=excess_text)
     if is_solved:
-        fields["told"] = f"{verdicts}, {share(remaining_excess)} of {excess_owner} {excess}"
+        fields["told"] = f"{verdicts}, {format_share(remaining_excess)} of {excess_owner} {excess}"
     cost, tied_cost = rows[0][FINAL_COST], names.TIED * start_excess(rows[0])
     name = "low" if abs(cost) < tied_cost else criterion
     return CLAUSES[name].format(**fields, cost=tied_cost if name == "low" else cost)
@@ -255,7 +263,7 @@ def _excess_reference(scheme: Mapping[Any, Any]) -> str:
     return "" if start in ("zeros", "None", None) else " of zero weights"
 
 
-def share(excess_share: float) -> str:
+def format_share(excess_share: float) -> str:
     """Return a share of the excess in percent; a share below `names.TIED` is only bounded."""
     if abs(excess_share) < names.TIED:
         return f"under {100 * names.TIED:.4f}%"

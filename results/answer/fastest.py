@@ -8,13 +8,13 @@ import pandas as pd
 from normbench import names
 from normbench.results.answer import headline
 from normbench.results.answer.race import RACE_TARGETS, races
-from normbench.results.answer.ranking import by_problem, finite, listed_few
+from normbench.results.answer.ranking import by_problem, names_or_count, with_final_cost
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import ABOVE, HIGH, LOW, reached, step_size
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import CLAUSES, listed, make_sentence, paragraph
+from normbench.results.words.sentences import CLAUSES, join_phrases, make_sentence, paragraph
 
 
 def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
@@ -33,7 +33,7 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     if len(set(problems.scheme_names(schemes).values())) < len(schemes):
         return []
-    if len(schemes) < 2 or len(by_problem(schemes)) > 1 or finite(schemes).empty:
+    if len(schemes) < 2 or len(by_problem(schemes)) > 1 or with_final_cost(schemes).empty:
         return []
     if problems.without_descent(schemes).all():
         return []
@@ -44,36 +44,36 @@ def answers(sweep: Sweep, experiment: str, splits: pd.DataFrame) -> list[str]:
     speed_sentences = (
         [paragraph(headline.describe_race(experiment_sweep, experiment, race))] if race else []
     )
-    leading_schemes = headline.leaders(finite(schemes), race) if race else []
+    leading_schemes = headline.leaders(with_final_cost(schemes), race) if race else []
     splits = splits[splits["experiment"] == experiment]
     if splits.empty:
         is_folded = (
             names.FOLDS_COST.column in schemes and schemes[names.FOLDS_COST.column].notna().any()
         )
         untested = [] if is_folded else [make_sentence("predicts_unknown").text]
-        return [*speed_sentences, *untested, *_edges(experiment_sweep)]
-    best = heldout.predicts_best(splits)
+        return [*speed_sentences, *untested, *_grid_edge_sentences(experiment_sweep)]
+    best = heldout.best_predictors(splits)
     count = splits["split"].nunique()
-    doubt = _doubt(heldout.paired(splits), best, count)
+    doubt = _doubt_clause(heldout.paired(splits), best, count)
     fields = {
         "result": heldout.predictions_text(splits, best),
-        "over": _over(count),
+        "over": _medians_note(count),
         "doubt": doubt,
     }
     prediction_sentence = make_sentence("predicts", schemes=" = ".join(best), **fields)
     comparison = heldout.best_and_faster(splits, leading_schemes) or heldout.worse_though_faster(
         splits, leading_schemes
     )
-    remarks = [comparison, heldout.rises(splits)]
+    remarks = [comparison, heldout.describe_rises(splits)]
     return [
         *speed_sentences,
         prediction_sentence.text,
         *filter(None, remarks),
-        *_edges(experiment_sweep),
+        *_grid_edge_sentences(experiment_sweep),
     ]
 
 
-def _edges(experiment_sweep: Sweep) -> list[str]:
+def _grid_edge_sentences(experiment_sweep: Sweep) -> list[str]:
     """Return sentences on schemes whose best step size is at an end of the grid, or beyond it.
 
     A grid that lies above 2/L has its own sentence.
@@ -93,27 +93,30 @@ def _edges(experiment_sweep: Sweep) -> list[str]:
     for name, end, (first, last) in grid_cases:
         schemes = [*dict.fromkeys(table.loc[table["end"] == end, "scheme"])]
         edges += (
-            [make_sentence(name, schemes=listed(schemes), first=first, last=last).text]
+            [make_sentence(name, schemes=join_phrases(schemes), first=first, last=last).text]
             if schemes
             else []
         )
     is_inside = table["step"].between(low, high) | table["step"].isna() | (table["end"] != "")
     schemes_beyond = [*dict.fromkeys(table.loc[~is_inside, "scheme"])]
     return edges + (
-        [make_sentence("grid_beyond", schemes=listed(schemes_beyond)).text]
+        [make_sentence("grid_beyond", schemes=join_phrases(schemes_beyond)).text]
         if schemes_beyond
         else []
     )
 
 
-def _over(splits: int) -> str:
+def _medians_note(splits: int) -> str:
+    """Return the number of splits that a median is over, or nothing for one split."""
     return f", median of {splits} splits" if splits > 1 else ""
 
 
-def _doubt(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
+def _doubt_clause(pairs: pd.DataFrame, best: Sequence[str], splits: int) -> str:
     """Return the clause on schemes that the splits do not distinguish from the best, or nothing."""
-    undecided_schemes = comparisons.not_told_apart(pairs, best)
+    undecided_schemes = comparisons.indistinguishable_schemes(pairs, best)
     if not undecided_schemes:
         return ""
     show = "split shows" if splits == 1 else "splits show"
-    return CLAUSES["doubt"].format(splits=splits, show=show, others=listed_few(undecided_schemes))
+    return CLAUSES["doubt"].format(
+        splits=splits, show=show, others=names_or_count(undecided_schemes)
+    )

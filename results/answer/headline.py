@@ -9,12 +9,23 @@ import pandas as pd
 from normbench import names
 from normbench.results.answer import closing
 from normbench.results.answer.race import Race, races
-from normbench.results.answer.ranking import MAX_LISTED_SCHEMES, finite, labels_of, ranked
+from normbench.results.answer.ranking import (
+    MAX_LISTED_SCHEMES,
+    labels_of,
+    rank_rows,
+    with_final_cost,
+)
 from normbench.results.compare.merging import merged
 from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.store.rows import shared_value
 from normbench.results.store.runs import Sweep
-from normbench.results.words.sentences import CLAUSES, Sentence, listed, make_sentence, paragraph
+from normbench.results.words.sentences import (
+    CLAUSES,
+    Sentence,
+    join_phrases,
+    make_sentence,
+    paragraph,
+)
 
 ZEROS = ("zeros", "None", "")  # recorded values of the setting `start` for zero weights
 
@@ -49,7 +60,7 @@ def headline(sweep: Sweep, experiment: str | None = None) -> str:
         for experiment_races in by_experiment.values()
         for race in experiment_races
     ):
-        return over_problems(sweep, by_experiment).text
+        return compare_problems(sweep, by_experiment).text
     for name, experiment_races in by_experiment.items():
         if experiment_races and count == 1:
             return paragraph(describe_race(sweep, name, experiment_races[0]))
@@ -63,8 +74,8 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     achievement, is_alone = _achievement(race, schemes), len(race.iterations) == 1
     if not race.fastest_schemes:
-        return [_unmet_target(race, achievement, finite(schemes), is_alone)]
-    fastest_text, is_single = listed(race.fastest_schemes), len(race.fastest_schemes) == 1
+        return [_unmet_target(race, achievement, with_final_cost(schemes), is_alone)]
+    fastest_text, is_single = join_phrases(race.fastest_schemes), len(race.fastest_schemes) == 1
     if race.fewest_iterations == 0:  # its own start is so low: this is not descent
         starts = "starts" if is_single else "start"
         share = f"{100 * float(race.target):g} %"
@@ -83,16 +94,19 @@ def describe_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
         "what": achievement.complement,
         "others": other_clauses,
     }
-    fields |= {"count": _count(race, race.fastest_schemes), "over": _over(race)}
+    fields |= {"count": _iterations_text(race, race.fastest_schemes), "over": _medians_note(race)}
     if is_alone:
         return [make_sentence("takes", who=fastest_text, **fields)]
     if not race.undecided_schemes:
-        first = make_sentence("fastest", grid=_grid(race), schemes=fastest_text)
+        first = make_sentence("fastest", grid=_grid_note(race), schemes=fastest_text)
         return [first, make_sentence("takes", who="It" if is_single else "They", **fields)]
-    return [_undecided(race, fastest_text), make_sentence("takes", who=fastest_text, **fields)]
+    return [
+        _undecided_sentence(race, fastest_text),
+        make_sentence("takes", who=fastest_text, **fields),
+    ]
 
 
-def _undecided(race: Race, fastest_text: str) -> Sentence:
+def _undecided_sentence(race: Race, fastest_text: str) -> Sentence:
     """Return the sentence that names the schemes not shown to be slower than the fastest."""
     candidates = [fastest_text, *race.undecided_schemes]
     schemes_text = (
@@ -118,15 +132,17 @@ def leaders(finite_schemes: pd.DataFrame, race: Race) -> list[str]:
     """
     if race.fastest_schemes:
         return race.fastest_schemes if race.fewest_iterations > 0 else []
-    return [] if finite_schemes.empty else labels_of(_closest(finite_schemes, race))
+    return [] if finite_schemes.empty else labels_of(_closest_rows(finite_schemes, race))
 
 
-def _closest(finite_schemes: pd.DataFrame, race: Race) -> list[Mapping[Any, Any]]:
+def _closest_rows(finite_schemes: pd.DataFrame, race: Race) -> list[Mapping[Any, Any]]:
+    """Return the scheme runs that come closest to the target of a race."""
     schemes = with_lowest_seen(finite_schemes)
-    return ranked(schemes, "count" if race.by_count else "excess")[0]
+    return rank_rows(schemes, "count" if race.by_count else "excess")[0]
 
 
 def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:
+    """Return the predicate of a scheme that meets the target of a race."""
     share = float(race.target)
     if race.by_count:
         return Achievement(
@@ -141,6 +157,7 @@ def _achievement(race: Race, schemes: pd.DataFrame) -> Achievement:
 
 
 def _starting_quantity(race: Race) -> str:
+    """Return the name of the quantity that the target is a share of."""
     return "the points misclassified" if race.by_count else "the excess cost of zero weights"
 
 
@@ -150,19 +167,21 @@ def _unmet_target(
     """Return the sentence that no scheme meets the target, and which one comes closest."""
     if finite_schemes.empty:
         return make_sentence("no_cost")
-    closest = _closest(finite_schemes, race)
+    closest = _closest_rows(finite_schemes, race)
     labels, remaining_excess = labels_of(closest), excess_left(closest[0], closest[0])
     fields = {
         "what": achievement.complement,
-        "within": _within(race),
-        "grid": _grid(race),
+        "within": _budget_text(race),
+        "grid": _grid_note(race),
         "end": "",
     }
     if np.isfinite(remaining_excess):
         comes, leaves = ("comes", "leaves") if len(labels) == 1 else ("come", "leave")
-        lead = f"it {leaves}" if is_single else f"{listed(labels)} {comes} closest and {leaves}"
+        lead = (
+            f"it {leaves}" if is_single else f"{join_phrases(labels)} {comes} closest and {leaves}"
+        )
         quantity = "the points" if race.by_count else "it"
-        share = closing.share(max(remaining_excess, 0.0))
+        share = closing.format_share(max(remaining_excess, 0.0))
         fields["end"] = f": {lead} {share} of {quantity}"
     if is_single:
         return make_sentence("nobody_alone", scheme=labels[0], do=achievement.do, **fields)
@@ -184,56 +203,61 @@ def _other_schemes(race: Race) -> Iterable[str]:
         key = (count, reason, bool(race.refined[name]), None if np.isnan(step) else f"{step:.3g}")
         schemes_by_outcome.setdefault(key if np.isfinite(count) else key[:3], []).append(name)
     for (count, reason, *_), schemes in schemes_by_outcome.items():
-        labels = listed(schemes)
+        labels = join_phrases(schemes)
         if np.isfinite(count):
             need = "needs" if len(schemes) == 1 else "need"
-            yield CLAUSES["needs"].format(labels=labels, need=need, count=_count(race, schemes, ""))
+            yield CLAUSES["needs"].format(
+                labels=labels, need=need, count=_iterations_text(race, schemes, "")
+            )
         elif reason == names.FAILED:
             yield CLAUSES["job_failed"].format(labels=labels)
         elif reason == names.DIVERGED:
             yield CLAUSES["none_finite"].format(labels=labels)
         else:
             name = "perhaps_not" if reason else "not_there"
-            grid = " on this grid" if _grid_alone(race, schemes) else ""
-            yield CLAUSES[name].format(labels=labels, within=_within(race, ""), grid=grid)
+            grid = " on this grid" if _has_grid_only(race, schemes) else ""
+            yield CLAUSES[name].format(labels=labels, within=_budget_text(race, ""), grid=grid)
 
 
-def _count(race: Race, schemes: Sequence[str], unit: str = " iterations") -> str:
+def _iterations_text(race: Race, schemes: Sequence[str], unit: str = " iterations") -> str:
     """Return the iterations of equal schemes with their step sizes: 12 iterations (step size 10).
 
     The number is an upper bound where only the step sizes of the grid were tried.
     """
     count = race.iterations[schemes[0]]
     unit = unit[:-1] if count == 1 else unit
-    bound = "at most " if _grid_alone(race, schemes) else ""
+    bound = "at most " if _has_grid_only(race, schemes) else ""
     steps = race.steps[list(schemes)]
     sizes = list(dict.fromkeys(f"{step:.3g}" for step in steps)) if steps.notna().all() else []
-    step_text = f" (step size{'s' if len(sizes) > 1 else ''} {listed(sizes)})" if sizes else ""
+    step_text = (
+        f" (step size{'s' if len(sizes) > 1 else ''} {join_phrases(sizes)})" if sizes else ""
+    )
     return f"{bound}{count:.0f}{unit}{step_text}"
 
 
-def _grid(race: Race) -> str:
+def _grid_note(race: Race) -> str:
     """Return the reservation that only the step sizes of the grid were tried, or nothing."""
     return "" if race.refined.any() else " on this grid"
 
 
-def _grid_alone(race: Race, schemes: Sequence[str]) -> bool:
+def _has_grid_only(race: Race, schemes: Sequence[str]) -> bool:
     """Return whether only the grid was tried for one of the schemes, but more for another."""
     return bool(race.refined.any() and not race.refined[list(schemes)].all())
 
 
-def _within(race: Race, unit: str = " iterations") -> str:
+def _budget_text(race: Race, unit: str = " iterations") -> str:
     """Return the budget of iterations in words; empty where it differs between jobs."""
     if race.budget is None:
         return ""
     return f" in {race.budget}{unit[:-1] if race.budget == 1 else unit}"
 
 
-def _over(race: Race) -> str:
+def _medians_note(race: Race) -> str:
+    """Return the number of splits that a median is over, or nothing for one split."""
     return f" (medians of {race.splits} splits)" if race.splits > 1 else ""
 
 
-def over_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Sentence:
+def compare_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> Sentence:
     """Return on how many problems each scheme is the fastest, and which show no difference."""
     races_by_problem = _races_by_problem(sweep, by_experiment)
     wins: dict[str, list[str]] = {}
@@ -251,9 +275,10 @@ def over_problems(sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]) -> 
         ):
             undecided.append(problem_name)
         else:
-            wins.setdefault(listed(race.fastest_schemes), []).append(problem_name)
+            wins.setdefault(join_phrases(race.fastest_schemes), []).append(problem_name)
     by_data = all(
-        problem_name == _data(sweep, name) for problem_name, (name, _) in races_by_problem.items()
+        problem_name == _data_set(sweep, name)
+        for problem_name, (name, _) in races_by_problem.items()
     )
     problem_count = f"{len(races_by_problem)} {'data sets' if by_data else 'problems'}"
     clauses: list[str] = []
@@ -276,7 +301,7 @@ def _races_by_problem(
     sweep: Sweep, by_experiment: Mapping[str, Sequence[Race]]
 ) -> dict[str, tuple[str, Race]]:
     """Return races by the name of their problem: its data set, or experiment, and setting."""
-    data_sets = [_data(sweep, name) for name in by_experiment]
+    data_sets = [_data_set(sweep, name) for name in by_experiment]
     distinct_data = all(data_sets) and len(set(data_sets)) == len(by_experiment)
     return {
         ", ".join(filter(None, [data_set if distinct_data else name, race.setting])): (name, race)
@@ -285,14 +310,15 @@ def _races_by_problem(
     }
 
 
-def _data(sweep: Sweep, experiment: str) -> str:
+def _data_set(sweep: Sweep, experiment: str) -> str:
+    """Return the data set of an experiment; empty where its runs have several."""
     return shared_value(sweep.of_role(names.SCHEME, experiment), names.DATASET.column)
 
 
 def _listed_problems(problem_names: Sequence[str]) -> str:
     """Return the names of problems as a list, or their number if they are many."""
     return (
-        listed(problem_names)
+        join_phrases(problem_names)
         if len(problem_names) <= MAX_LISTED_SCHEMES
         else f"{len(problem_names)} of them"
     )

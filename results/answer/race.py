@@ -105,6 +105,7 @@ def _races(experiment_sweep: Sweep) -> list[Race]:
 def _race(
     experiment_sweep: Sweep, setting: str, target: str, table: pd.DataFrame, jobs: pd.DataFrame
 ) -> Race:
+    """Return the race of one problem to a target, from its rows of `reached` and its jobs."""
     by_scheme = table.groupby("scheme", sort=False)
     iterations = by_scheme["value"].quantile(0.5, interpolation="higher")
     steps = by_scheme["step"].agg(lambda sizes: sizes.iloc[0] if sizes.nunique() == 1 else np.nan)
@@ -122,7 +123,9 @@ def _race(
     splits = int(table["split"].nunique())
     pairs = comparisons.paired(table) if splits > 1 else pd.DataFrame()
     # A single split cannot show how much iterations vary between splits.
-    undecided_schemes = comparisons.not_told_apart(pairs, fastest) if len(pairs) and fastest else []
+    undecided_schemes = (
+        comparisons.indistinguishable_schemes(pairs, fastest) if len(pairs) and fastest else []
+    )
     budget = shared_value(jobs, names.setting("iterations"))
     return Race(
         setting=setting,
@@ -131,16 +134,16 @@ def _race(
         steps=steps,
         refined=by_scheme["finer"].all() | iterations.index.isin(gridless),
         lost_verdicts=lost_verdicts,
-        uncertain_schemes=_uncertain(experiment_sweep, target, jobs),
+        uncertain_schemes=_uncertain_schemes(experiment_sweep, target, jobs),
         undecided_schemes=undecided_schemes,
         splits=splits,
-        enough_splits=splits >= evidence.fewest(max(len(pairs), 1)),
+        enough_splits=splits >= evidence.fewest_values(max(len(pairs), 1)),
         by_count=bool(counts(jobs).any()),
         budget=int(float(budget)) if budget else None,
     )
 
 
-def _uncertain(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame) -> frozenset[str]:
+def _uncertain_schemes(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame) -> frozenset[str]:
     """Return the schemes with a run that rounding decides and that ended at or below the target."""
     steps = unmerged(experiment_sweep).of_role(names.STEP)
     undecided_steps = steps[steps["verdict"] == names.BY_ROUNDING]
@@ -153,5 +156,6 @@ def _uncertain(experiment_sweep: Sweep, target: str, jobs: pd.DataFrame) -> froz
 
 
 def _ends_below(step: Mapping[Any, Any], job: Mapping[Any, Any], target: str) -> bool:
+    """Return whether a step run's final cost, or count, is at or below its job's target."""
     final = number_in(step, names.final(compared(job)).column)
     return bool(final <= number_in(job, names.target(target).column))

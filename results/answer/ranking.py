@@ -10,7 +10,7 @@ from normbench import names
 from normbench.results.compare import evidence, problems
 from normbench.results.compare.reached import counts, excess_left, start_excess
 from normbench.results.store.rows import as_rows
-from normbench.results.words.sentences import listed
+from normbench.results.words.sentences import join_phrases
 from normbench.settings import Role, has_role
 
 FINAL_COST = names.FINAL_COST.column
@@ -20,7 +20,7 @@ MAX_LISTED_SCHEMES = 4  # the most names that a sentence lists
 PROBLEM_ROLES = (Role.PROBLEM, Role.REPETITION)
 
 
-def finite(schemes: pd.DataFrame) -> pd.DataFrame:
+def with_final_cost(schemes: pd.DataFrame) -> pd.DataFrame:
     """Return the scheme runs that have a final cost, the lowest cost first."""
     if FINAL_COST not in schemes:
         return schemes.iloc[:0]
@@ -30,36 +30,36 @@ def finite(schemes: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def compared_by(schemes: pd.DataFrame) -> str:
+def ranking_criterion(schemes: pd.DataFrame) -> str:
     """Return the criterion of the ranking: `cost`, `excess` (the remaining share) or `count`."""
     if counts(schemes).any():
         return "count"
     return "excess" if problems.own_functions(schemes) else "cost"
 
 
-def ranked(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[Any, Any]]]:
+def rank_rows(schemes: pd.DataFrame, criterion: str = "") -> list[list[Mapping[Any, Any]]]:
     """Return the rows of each rank, the best first; values equal up to `names.TIED` share a rank.
 
     Args:
         schemes: The scheme runs, with a final cost each.
-        criterion: See `compared_by`, which is the default. Where the remaining excess of a scheme
-            is unknown, the ranking is by cost.
+        criterion: By default that of `ranking_criterion`. Where the remaining excess of a scheme is
+            unknown, the ranking is by cost.
 
     Returns:
         A list of rows for each rank.
     """
-    criterion = criterion or compared_by(schemes)
+    criterion = criterion or ranking_criterion(schemes)
     rows = as_rows(schemes.sort_index())
     costs = np.array([row[FINAL_COST] for row in rows])
     remaining_excess = np.array([excess_left(row, row) for row in rows])
     if criterion == "count":
-        rank_numbers = evidence.tied(np.array([row[FINAL_COUNT] for row in rows]), 0.0)
+        rank_numbers = evidence.tie_ranks(np.array([row[FINAL_COUNT] for row in rows]), 0.0)
     elif criterion == "excess" and np.isfinite(remaining_excess).all():
-        rank_numbers = evidence.tied(remaining_excess, names.TIED)
+        rank_numbers = evidence.tie_ranks(remaining_excess, names.TIED)
     else:
         start = float(np.nanmin([start_excess(row) for row in rows] + [np.inf]))
         scale = start if np.isfinite(start) else abs(float(costs.min()))
-        rank_numbers = evidence.tied(costs, names.TIED * scale)
+        rank_numbers = evidence.tie_ranks(costs, names.TIED * scale)
     return [
         [row for row, row_rank in zip(rows, rank_numbers) if row_rank == rank]
         for rank in range(rank_numbers.max() + 1)
@@ -88,6 +88,6 @@ def by_problem(schemes: pd.DataFrame) -> list[pd.DataFrame]:
     return [schemes.loc[rows].assign(label=labels[rows]) for rows in indexes_by_problem.values()]
 
 
-def listed_few(labels: Sequence[str]) -> str:
+def names_or_count(labels: Sequence[str]) -> str:
     """Return labels as a sentence lists them, or their number if they are many."""
-    return listed(labels) if len(labels) <= MAX_LISTED_SCHEMES else f"{len(labels)} schemes"
+    return join_phrases(labels) if len(labels) <= MAX_LISTED_SCHEMES else f"{len(labels)} schemes"

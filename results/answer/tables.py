@@ -146,7 +146,7 @@ def latex(table: pd.DataFrame) -> str:
     columns = cells(table)
     align = "".join("l" if is_words(name, table) else "r" for name in columns)
     rows = [list(columns), *zip(*columns.values(), strict=True)]
-    lines = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in rows]
+    lines = [" & ".join(_escape_latex(cell) for cell in row) + r" \\" for row in rows]
     body = [lines[0], r"\hline", *lines[1:]]
     return "\n".join(
         [rf"\begin{{tabular}}{{{align}}}", r"\hline", *body, r"\hline", r"\end{tabular}"]
@@ -203,7 +203,8 @@ def is_words(name: str, table: pd.DataFrame) -> bool:
     return name not in NUMBER_COLUMNS and not pd.api.types.is_numeric_dtype(table[name])
 
 
-def _escaped(cell: str) -> str:
+def _escape_latex(cell: str) -> str:
+    """Return the text of a cell with the special characters of LaTeX escaped."""
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     # LaTeX would set these three as other characters in text.
     special |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}

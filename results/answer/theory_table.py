@@ -46,13 +46,13 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
             "scheme": row["label"],
             "largest curvature L": row.get(names.LIPSCHITZ.column),
             "2/L": row.get(names.THRESHOLD.column),
-            "2/L at the end": None if _vanishing(row) else row.get(names.THRESHOLD_BEST.column),
-            "always falls up to": bounded(
+            "2/L at the end": None if _is_vanishing(row) else row.get(names.THRESHOLD_BEST.column),
+            "always falls up to": format_bound(
                 row.get(names.LARGEST_FALLING.column), row.get(names.CENSORED_FALLING.column)
             ),
             "converges up to": converges_up_to(row),
-            "critical step": bounded(critical, row.get(names.CENSORED_CRITICAL.column)),
-            "seen / promised": _ratio(runs, row),
+            "critical step": format_bound(critical, row.get(names.CENSORED_CRITICAL.column)),
+            "seen / promised": _seen_ratio(runs, row),
             "condition number": _condition(row),
         }
         rows.append(table_row)
@@ -64,7 +64,7 @@ def predictions(sweep: Sweep) -> pd.DataFrame:
     return table.drop(columns=empty_columns)
 
 
-def _vanishing(row: Mapping[Any, Any]) -> bool:
+def _is_vanishing(row: Mapping[Any, Any]) -> bool:
     """Return whether the least cost is at infinity and the final cost equals it up to `names.TIED`.
 
     The curvature then goes to 0 with the cost, and its value is decided by rounding.
@@ -72,7 +72,7 @@ def _vanishing(row: Mapping[Any, Any]) -> bool:
     return row.get(names.AT_INFINITY.column) == "true" and excess_left(row, row) <= names.TIED
 
 
-def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
+def _seen_ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
     """Return the critical step over 2/L, or the interval in which the grid places it."""
     threshold = number_in(row, names.THRESHOLD.column)
     no_descent = row.get(names.setting("iterations")) == "0"
@@ -82,7 +82,7 @@ def _ratio(runs: Sweep, row: Mapping[Any, Any]) -> str | None:
         number_in(row, metric.column) for metric in (names.CRITICAL, names.LARGEST_FALLING)
     )
     if pd.notna(critical_step):
-        return bounded(critical_step / threshold, row.get(names.CENSORED_CRITICAL.column))
+        return format_bound(critical_step / threshold, row.get(names.CENSORED_CRITICAL.column))
     steps = runs.of_role(names.STEP, row["experiment"])
     scheme_steps = steps[steps["parent"] == row["run_id"]]
     sizes = sorted(step_size(step) for step in as_rows(scheme_steps))
@@ -111,10 +111,10 @@ def _condition(row: dict[Any, Any]) -> str | None:
 
 def converges_up_to(row: Mapping[Any, Any]) -> str | None:
     """Return a scheme's largest convergent step size as text; None if none converged."""
-    return bounded(row.get(names.LARGEST_CONVERGENT.column), row.get(names.CENSORED.column))
+    return format_bound(row.get(names.LARGEST_CONVERGENT.column), row.get(names.CENSORED.column))
 
 
-def bounded(value: float | None, censored: str | None) -> str | None:
+def format_bound(value: float | None, censored: str | None) -> str | None:
     """Return a step size as text: `>=0.1` where it is censored, a lower bound; None for none."""
     if value is None or pd.isna(value):
         return None
@@ -130,7 +130,7 @@ def explanation(sweep: Sweep, experiment: str) -> str:
         return sentences.make_sentence("no_step").text
     records = [(row["label"], reasons.SchemeRecord.from_row(row)) for row in as_rows(schemes)]
     return " ".join(
-        [sentences.paragraph(reasons.of_comparison(records)), *notes(sweep, experiment)]
+        [sentences.paragraph(reasons.explain_comparison(records)), *notes(sweep, experiment)]
     )
 
 

@@ -88,7 +88,7 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
     if not pairs:
         return with_settings(pd.DataFrame(columns=columns))
     log_ratios = [evidence.log_ratios(*values.T) for _, values, _ in pairs]
-    conclusions = evidence.judge(evidence.side_by_side(log_ratios))
+    conclusions = evidence.judge(evidence.pad_pairs(log_ratios))
     at_grid_end = table.loc[table["end"] != "", [*PROBLEM_COLUMNS, "scheme"]]
     boundary_schemes = set(at_grid_end.itertuples(index=False))
     rows = []
@@ -106,12 +106,12 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
                 **row,
                 "splits": len(pair_ratios),
                 "neither": len(pair_ratios) - len(ordered_ratios),
-                "wins": evidence.wins(ordered_ratios),
+                "wins": evidence.win_share(ordered_ratios),
                 "ratio": float(np.exp(evidence.median(pair_ratios))),
                 "low": float(np.exp(conclusions.low[index])),
                 "high": float(np.exp(conclusions.high[index])),
                 "conclusion": conclusion,
-                "ends lower": _ends_lower(row, excess[np.isnan(pair_ratios)]),
+                "ends lower": _lower_end(row, excess[np.isnan(pair_ratios)]),
             }
         )
     pair_table = with_settings(pd.DataFrame(rows, columns=columns))
@@ -122,7 +122,7 @@ def paired(table: pd.DataFrame, least: int = 1) -> pd.DataFrame:
 def _pairs(table: pd.DataFrame, least: int) -> Iterator[tuple[dict[str, Any], Array, Array]]:
     """Yield each pair's problem and schemes, its values and its excesses `(splits, 2)`."""
     for problem, problem_rows in table.groupby(PROBLEM_COLUMNS, sort=False):
-        values, excess = (_wide(problem_rows, column) for column in ("value", "excess"))
+        values, excess = (_pivot_schemes(problem_rows, column) for column in ("value", "excess"))
         for first, second in combinations(values.columns, 2):
             pair_values = values[[first, second]].dropna()
             if len(pair_values) >= least:
@@ -131,7 +131,7 @@ def _pairs(table: pd.DataFrame, least: int) -> Iterator[tuple[dict[str, Any], Ar
                 yield row, pair_values.to_numpy(), pair_excess.to_numpy()
 
 
-def _ends_lower(row: dict[str, Any], excess: Array) -> str | None:
+def _lower_end(row: dict[str, Any], excess: Array) -> str | None:
     """Return which of two schemes ends with less excess `(splits, 2)`, and on how many splits."""
     if not len(excess):
         return None
@@ -151,7 +151,7 @@ def repeated(sweep: Sweep) -> pd.DataFrame:
     return sweep.get_or_compute("repeated", lambda: paired(reached([sweep]), least=2))
 
 
-def not_told_apart(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
+def indistinguishable_schemes(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
     """Return the other schemes that differ significantly from not every one of the best.
 
     Args:
@@ -170,7 +170,7 @@ def not_told_apart(pairs: pd.DataFrame, best: Sequence[str]) -> list[str]:
 def assurance(pairs: pd.DataFrame) -> str:
     """Return the confidence of a table from `paired` in words, or how many splits it lacks."""
     count = len(pairs)
-    needed_splits = evidence.fewest(count)
+    needed_splits = evidence.fewest_values(count)
     most_splits = int((pairs["splits"] - pairs.get("neither", 0)).max())
     if most_splits < needed_splits:
         requirement = f"{count} pairs of schemes need" if count > 1 else "1 pair of schemes needs"
@@ -185,16 +185,16 @@ def assurance(pairs: pd.DataFrame) -> str:
     )
 
 
-def _wide(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:
+def _pivot_schemes(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:
     """Return one row a problem and split and one column a scheme, in order of appearance."""
     schemes = list(dict.fromkeys(table["scheme"]))
     return table.pivot(index=[*PROBLEM_COLUMNS, "split"], columns="scheme", values=column)[schemes]
 
 
-def _shared(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _shared_problems(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return wide tables of values and excesses for the problems that every scheme was run on."""
-    values = _wide(table).dropna()
-    return values, _wide(table, "excess").loc[values.index]
+    values = _pivot_schemes(table).dropna()
+    return values, _pivot_schemes(table, "excess").loc[values.index]
 
 
 def profile(table: pd.DataFrame) -> pd.DataFrame:
@@ -216,7 +216,7 @@ def profile(table: pd.DataFrame) -> pd.DataFrame:
         Dolan and More, Benchmarking optimization software with performance profiles, Mathematical
         Programming 91 (2002).
     """
-    values_by_scheme, _ = _shared(table)
+    values_by_scheme, _ = _shared_problems(table)
     if not np.isfinite(values_by_scheme.to_numpy(dtype=float)).any():
         return pd.DataFrame(columns=["scheme", "factor", "share"])
     values = values_by_scheme.to_numpy()
@@ -249,7 +249,7 @@ def unsolved(table: pd.DataFrame) -> tuple[int, int]:
 
     Only splits that every scheme was run on count, over all problems of `table` from `reached`.
     """
-    values_by_scheme, _ = _shared(table)
+    values_by_scheme, _ = _shared_problems(table)
     return int(np.isinf(values_by_scheme.to_numpy(dtype=float)).all(axis=1).sum()), len(
         values_by_scheme
     )
@@ -267,9 +267,9 @@ def ranked(table: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The ranks, for the problems and splits that every scheme was run on.
     """
-    values, excess = _shared(table)
+    values, excess = _shared_problems(table)
     sort_keys = [
-        _ordered(split_values, split_excess)
+        _sort_keys(split_values, split_excess)
         for split_values, split_excess in zip(
             values.to_numpy(dtype=float), excess.to_numpy(dtype=float)
         )
@@ -278,12 +278,12 @@ def ranked(table: pd.DataFrame) -> pd.DataFrame:
     return frame.rank(axis=1, method="average")
 
 
-def _ordered(values: Array, excess: Array) -> Array:
+def _sort_keys(values: Array, excess: Array) -> Array:
     """Return finite sort keys `(n,)`: the values, with infinite ones ordered by their excess."""
     unreached = np.isinf(values)
     sort_keys = np.empty(len(values))
     sort_keys[~unreached] = values[~unreached]
-    tie_ranks = evidence.tied(excess[unreached], names.TIED)
+    tie_ranks = evidence.tie_ranks(excess[unreached], names.TIED)
     sort_keys[unreached] = 1 + (values[~unreached].max() if (~unreached).any() else 0) + tie_ranks
     return sort_keys
 
@@ -314,7 +314,7 @@ def leaderboard(table: pd.DataFrame) -> pd.DataFrame:
     means = rank_table.groupby(level="experiment").mean()
     unit_ranks = (means if len(means) > 1 else rank_table).to_numpy().T
     low, high = evidence.interval(unit_ranks, evidence.LEVEL / len(unit_ranks))
-    values, _ = _shared(table)
+    values, _ = _shared_problems(table)
     weights, is_solved = _weights(values), np.isfinite(values.to_numpy(dtype=float))
     is_won = is_solved & (values.to_numpy() == values.min(axis=1).to_numpy()[:, None])
     board = pd.DataFrame(

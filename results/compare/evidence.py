@@ -66,13 +66,13 @@ def median(values: Array) -> Array:
     return np.where(opposite_infinities, 0.0, middle)
 
 
-def side_by_side(pairs: Sequence[Array]) -> Array:
+def pad_pairs(pairs: Sequence[Array]) -> Array:
     """Return the values of m pairs as `(m, n)`; pairs with fewer splits are padded with NaN."""
     padded = list(zip_longest(*pairs, fillvalue=np.nan))
     return np.array(padded, dtype=float).reshape(-1, len(pairs)).T
 
 
-def wins(differences: Array) -> float:
+def win_share(differences: Array) -> float:
     """Return the share of differences `(n,)` above 0; a tie counts half; NaN for no values."""
     return float(np.mean((np.sign(differences) + 1) / 2)) if len(differences) else float("nan")
 
@@ -206,7 +206,7 @@ def judge(logs: Array) -> Conclusions:
     return Conclusions(direction, low, high)
 
 
-def fewest(pairs: int) -> int:
+def fewest_values(pairs: int) -> int:
     """Return the least sample size with which a table of `pairs` pairs allows a conclusion.
 
     It is the smallest n with `2 * 0.5**n <= LEVEL / pairs`, for n values of one sign.
@@ -214,7 +214,7 @@ def fewest(pairs: int) -> int:
     return int(np.ceil(1 - np.log2(LEVEL / max(pairs, 1))))
 
 
-def tied(values: Array, tolerance: float) -> NDArray[np.int64]:
+def tie_ranks(values: Array, tolerance: float) -> NDArray[np.int64]:
     """Return dense ranks of values with ties, from 0 for the lowest.
 
     Args:
@@ -227,6 +227,6 @@ def tied(values: Array, tolerance: float) -> NDArray[np.int64]:
     order = np.argsort(values, kind="stable")
     sorted_values = np.where(np.isfinite(values), values, np.finfo(float).max)[order]
     rises = np.diff(sorted_values) > tolerance
-    tie_ranks = np.empty(len(values), dtype=np.int64)
-    tie_ranks[order] = np.concatenate([[0], np.cumsum(rises)])[: len(values)]
-    return tie_ranks
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = np.concatenate([[0], np.cumsum(rises)])[: len(values)]
+    return ranks

@@ -9,7 +9,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import evidence, problems
-from normbench.results.compare.comparisons import OPEN, not_told_apart
+from normbench.results.compare.comparisons import OPEN, indistinguishable_schemes
 from normbench.results.compare.merging import members_of, merged, unmerged
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
@@ -46,6 +46,7 @@ def by_split(sweep: Sweep) -> pd.DataFrame:
 
 
 def _by_split(sweep: Sweep) -> pd.DataFrame:
+    """Compute the table of `by_split`, which caches it."""
     runs, source = merged(sweep), unmerged(sweep)
     splits_by_id = dict(problems.placed([source])[["run_id", "split"]].itertuples(index=False))
     rows = []
@@ -151,7 +152,7 @@ def summary(splits: pd.DataFrame) -> pd.DataFrame:
     return table.dropna(axis="columns", how="all")
 
 
-def measure(splits: pd.DataFrame) -> str:
+def prediction_column(splits: pd.DataFrame) -> str:
     """Return the column that compares predictions: `rate`, or `cost` for real targets."""
     return "cost" if splits["rate"].isna().any() else "rate"
 
@@ -175,10 +176,10 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
     rows, differences, p_values = [], [], []
     for experiment, experiment_rows in splits.groupby("experiment", sort=False):
         errors_by_scheme = experiment_rows.pivot(
-            index="split", columns="scheme", values=measure(experiment_rows)
+            index="split", columns="scheme", values=prediction_column(experiment_rows)
         )
         errors_by_scheme = errors_by_scheme[list(dict.fromkeys(experiment_rows["scheme"]))] * (
-            100 if measure(experiment_rows) == "rate" else 1
+            100 if prediction_column(experiment_rows) == "rate" else 1
         )
         for first, second in combinations(errors_by_scheme.columns, 2):
             split_differences = (
@@ -186,7 +187,11 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
             )
             row = {"experiment": experiment, "scheme": first, "against": second}
             rows.append(
-                {**row, "splits": len(split_differences), "wins": evidence.wins(split_differences)}
+                {
+                    **row,
+                    "splits": len(split_differences),
+                    "wins": evidence.win_share(split_differences),
+                }
             )
             differences.append(split_differences)
             p_values.append(
@@ -196,7 +201,7 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
     columns += ["conclusion", NEW_DATA]
     if not rows:
         return pd.DataFrame(columns=columns)
-    values = evidence.side_by_side(differences)
+    values = evidence.pad_pairs(differences)
     conclusions = evidence.judge(values)
     is_rejected = np.array(p_values) <= evidence.holm(np.array(p_values))
     signs = np.sign([split_differences.sum() for split_differences in differences]) * is_rejected
@@ -210,17 +215,19 @@ def paired(splits: pd.DataFrame) -> pd.DataFrame:
     return table[columns]
 
 
-def unit(splits: pd.DataFrame) -> str:
+def difference_caption(splits: pd.DataFrame) -> str:
     """Return what the column `difference` of `paired` measures, for the caption of the table."""
     quantity = (
-        "test cost" if measure(splits) == "cost" else "percent of the test points misclassified"
+        "test cost"
+        if prediction_column(splits) == "cost"
+        else "percent of the test points misclassified"
     )
     return f"difference: {quantity}, of `against` minus of `scheme`"
 
 
-def predicts_best(splits: pd.DataFrame) -> list[str]:
+def best_predictors(splits: pd.DataFrame) -> list[str]:
     """Return the schemes with the lowest median error at the end; for real targets, cost."""
-    medians = splits.groupby("scheme", sort=False)[measure(splits)].median()
+    medians = splits.groupby("scheme", sort=False)[prediction_column(splits)].median()
     return list(medians.index[medians <= medians.min() + 1e-6 * abs(medians.min())])
 
 
@@ -236,7 +243,7 @@ def predictions_text(splits: pd.DataFrame, schemes: Sequence[str], extra_digits:
         A phrase such as `5.0% of the test points misclassified`.
     """
     scheme_splits = splits[splits["scheme"].isin(schemes)]
-    column = measure(splits)
+    column = prediction_column(splits)
     median = scheme_splits.groupby("scheme")[column].median().iloc[0]
     if column == "cost":
         return f"test cost {median:.{4 + extra_digits}g}"
@@ -245,23 +252,23 @@ def predictions_text(splits: pd.DataFrame, schemes: Sequence[str], extra_digits:
 
 def best_and_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
     """Return the sentence that the fastest schemes predict best; empty where another does too."""
-    best = predicts_best(splits)
+    best = best_predictors(splits)
     if not set(fastest_schemes) >= set(best) or set(best) == set(splits["scheme"]):
         return ""
     count = splits["split"].nunique()
-    is_significant = not not_told_apart(paired(splits), best)
+    is_significant = not indistinguishable_schemes(paired(splits), best)
     doubt = "" if is_significant else f", though {count} {_splits_are(count)} too few to be sure"
     return make_sentence("faster_predicts_best", how=doubt).text
 
 
 def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) -> str:
     """Return the sentence that the fastest schemes predict worse than others; empty otherwise."""
-    best = predicts_best(splits)
+    best = best_predictors(splits)
     tested_schemes = [name for name in fastest_schemes if name in set(splits["scheme"])]
     if not tested_schemes or set(tested_schemes) & set(best):
         return ""
     count = splits["split"].nunique()
-    is_significant = not set(tested_schemes) & set(not_told_apart(paired(splits), best))
+    is_significant = not set(tested_schemes) & set(indistinguishable_schemes(paired(splits), best))
     doubt = (
         f"on {count} splits"
         if is_significant
@@ -280,10 +287,11 @@ def worse_though_faster(splits: pd.DataFrame, fastest_schemes: Sequence[str]) ->
 
 
 def _splits_are(count: int) -> str:
+    """Return the subject and verb for a number of splits."""
     return "split is" if count == 1 else "splits are"
 
 
-def rises(splits: pd.DataFrame) -> str:
+def describe_rises(splits: pd.DataFrame) -> str:
     """Return the sentence that names the schemes whose test cost rises again; empty for none.
 
     A scheme is named where its test cost rises on more than half of the splits.
@@ -291,12 +299,12 @@ def rises(splits: pd.DataFrame) -> str:
     scheme_rises = [
         f"{name} ({rise})"
         for name, scheme_splits in splits.groupby("scheme", sort=False)
-        if (rise := _rise(scheme_splits))
+        if (rise := _describe_rise(scheme_splits))
     ]
     return make_sentence("rises", schemes="; ".join(scheme_rises)).text if scheme_rises else ""
 
 
-def _rise(scheme_splits: pd.DataFrame) -> str:
+def _describe_rise(scheme_splits: pd.DataFrame) -> str:
     """Return the rise of a scheme's test cost from its minimum; empty if most splits have none."""
     rise = scheme_splits["cost"] - scheme_splits["best cost"]
     fall = (scheme_splits["start"] - scheme_splits["best cost"]).clip(lower=0)

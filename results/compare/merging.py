@@ -74,6 +74,7 @@ def merged(sweep: Sweep) -> Sweep:
 
 
 def _merged(sweep: Sweep) -> Sweep:
+    """Compute the sweep of `merged`, which caches it."""
     if isinstance(sweep, Merged) or sweep.of_role(names.SCHEME).empty:
         return sweep
     jobs = problems.placed([sweep])
@@ -84,8 +85,8 @@ def _merged(sweep: Sweep) -> Sweep:
     jobs["group"] = jobs.groupby(problems.SCHEME_COLUMNS, sort=False).ngroup()
     steps = sweep.of_role(names.STEP)
     steps = steps[steps["parent"].isin(jobs["run_id"])]
-    schemes = _schemes(jobs)
-    grid, representatives = _grid(steps, jobs, schemes)
+    schemes = _merge_schemes(jobs)
+    grid, representatives = _merge_steps(steps, jobs, schemes)
     schemes = _with_representatives(schemes, representatives)
     other_runs = sweep.runs[~sweep.runs["role"].isin([names.SCHEME, names.STEP])]
     runs = pd.concat([other_runs, schemes, grid], ignore_index=True)
@@ -132,7 +133,7 @@ def _scheme_has_run(jobs: pd.DataFrame) -> "pd.Series[bool]":
     return (jobs["verdict"] != names.FAILED).groupby(keys).transform("any")
 
 
-def _schemes(jobs: pd.DataFrame) -> pd.DataFrame:
+def _merge_schemes(jobs: pd.DataFrame) -> pd.DataFrame:
     """Return one merged row for each group of jobs, a scheme on a problem."""
     schemes = _merge_rows(jobs, "group")
     labels = schemes[["scheme", "setting"]].apply(lambda row: ", ".join(filter(None, row)), axis=1)
@@ -155,7 +156,7 @@ def repeated_over(rows: pd.DataFrame) -> list[str]:
     return sorted(set(rows.get(REPEATS, pd.Series(dtype=str)).dropna()) - {""})
 
 
-def _grid(
+def _merge_steps(
     steps: pd.DataFrame, jobs: pd.DataFrame, schemes: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return one row a scheme and step size, and the rows that represent their scheme."""

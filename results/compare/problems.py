@@ -63,6 +63,7 @@ def placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
 
 
 def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
+    """Compute the table of `placed`, which caches it for a single sweep."""
     sweep_runs = [
         sweep.of_role(names.SCHEME).assign(sweep=number) for number, sweep in enumerate(sweeps)
     ]
@@ -78,7 +79,7 @@ def _placed(sweeps: Sequence[Sweep]) -> pd.DataFrame:
             ", ".join(f"{name}={settings[name]}" for name in settings)
             for settings in varied_settings
         ],
-        "draw": [", ".join(draws) for draws in _draws(runs)],
+        "draw": [", ".join(draws) for draws in _seed_values(runs)],
         "scheme": [names_by_run[run_id] for run_id in runs["run_id"]],
     }
     # The columns hold text even without runs, because tables are merged by them.
@@ -186,7 +187,7 @@ def scheme_names(schemes: pd.DataFrame) -> dict[str, str]:
     return names_by_run
 
 
-def _draws(schemes: pd.DataFrame) -> list[tuple[str, ...]]:
+def _seed_values(schemes: pd.DataFrame) -> list[tuple[str, ...]]:
     """Return, by run, the values of the settings `SEEDS`."""
     return [
         tuple(str(row.get(names.setting(name), "0")) for name in SEEDS) for row in as_rows(schemes)
@@ -204,7 +205,9 @@ def job_results(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> dict[str, dic
         By the id of the scheme run: the recorded values of `SCHEME_RESULTS`, and those of
         `STEP_RESULTS` at each step size. The keys of the latter begin with the step size.
     """
-    results_by_run = {row["run_id"]: _numbers(row, SCHEME_RESULTS) for row in as_rows(schemes)}
+    results_by_run = {
+        row["run_id"]: _metric_values(row, SCHEME_RESULTS) for row in as_rows(schemes)
+    }
     for sweep in sweeps:
         steps = sweep.of_role(names.STEP)
         if steps.empty:
@@ -213,7 +216,7 @@ def job_results(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> dict[str, dic
         columns = [column for column in wanted_columns if column in steps]
         for row in as_rows(steps[["parent", *columns]]):
             if row["parent"] in results_by_run:
-                step_results = _numbers(row, STEP_RESULTS)
+                step_results = _metric_values(row, STEP_RESULTS)
                 size = row[names.STEP_TAG.column]
                 results_by_run[row["parent"]] |= {
                     f"{size} {key}": value for key, value in step_results.items()
@@ -221,7 +224,8 @@ def job_results(sweeps: Sequence[Sweep], schemes: pd.DataFrame) -> dict[str, dic
     return results_by_run
 
 
-def _numbers(row: Mapping[Any, Any], metrics: Sequence[names.Metric]) -> dict[str, float]:
+def _metric_values(row: Mapping[Any, Any], metrics: Sequence[names.Metric]) -> dict[str, float]:
+    """Return the recorded values of some metrics of a row, by key; NaN is left out."""
     recorded_values = {metric.key: row.get(metric.column) for metric in metrics}
     return {
         key: value for key, value in recorded_values.items() if value is not None and value == value
@@ -245,7 +249,8 @@ def _splits(schemes: pd.DataFrame, results_by_job: Mapping[str, Mapping[str, flo
     """
     rows = as_rows(schemes)
     seeds = [
-        (row["experiment"], row["setting"], *draws[:2]) for row, draws in zip(rows, _draws(schemes))
+        (row["experiment"], row["setting"], *draws[:2])
+        for row, draws in zip(rows, _seed_values(schemes))
     ]
     data = {key: row["data"] for key, row in zip(seeds, rows) if row.get("data")}
     labels = [(*key[:2], data.get(key, key[2:])) for key in seeds]
@@ -284,7 +289,7 @@ def idle_seeds(sweeps: Sequence[Sweep]) -> list[str]:
     """
     schemes = scheme_runs(sweeps)
     results_by_job = job_results(sweeps, schemes)
-    rows = list(zip(as_rows(schemes), _draws(schemes)))
+    rows = list(zip(as_rows(schemes), _seed_values(schemes)))
     counts = _idle_seed_counts(sweeps)
     for position, name in enumerate(SEEDS):
         groups: dict[Any, list[str]] = {}

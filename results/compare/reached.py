@@ -59,6 +59,7 @@ def reached(
 
 
 def _reached(sweeps: Sequence[Sweep], target: str, measure: str) -> pd.DataFrame:
+    """Compute the table of `reached`, which caches it for a single sweep."""
     schemes = problems.scheme_runs(sweeps)
     if schemes.empty:
         return pd.DataFrame(columns=REACHED_COLUMNS)
@@ -93,9 +94,9 @@ def _sweep_rows(sweep: Sweep, schemes: pd.DataFrame, target: str, measure: str) 
                 value = np.nan
         else:
             size = number_in(scheme, names.own_step(target).column)
-            value = _recorded(scheme, target, measure)
+            value = _recorded_value(scheme, target, measure)
             least = _in_measure(scheme, number_in(scheme, names.least(target).column), measure)
-            finer = target in refined_of(scheme).get("targets", ())
+            finer = target in parse_refinement(scheme).get("targets", ())
         scheme_and_split = [scheme[column] for column in (*problems.SCHEME_COLUMNS, "split")]
         best_size = size if np.isfinite(value) or finer else _lowest_step_size(scheme)
         end = _grid_end(scheme, sizes_by_run.get(scheme["run_id"], []), best_size, finer)
@@ -128,7 +129,7 @@ def _grid_end(scheme: Mapping[Any, Any], sizes: Sequence[float], best: float, fi
     )
 
 
-def refined_of(scheme: Mapping[Any, Any]) -> Mapping[str, Any]:
+def parse_refinement(scheme: Mapping[Any, Any]) -> Mapping[str, Any]:
     """Return the parsed tag on step sizes between those of a scheme's grid; empty without one."""
     text = scheme.get(names.REFINED.column)
     return json.loads(text) if isinstance(text, str) and text else {}
@@ -210,11 +211,11 @@ def _iterations_by_size(
     """Return a job's iterations to a target by step size, those between the grid's included."""
     if scheme["lowered"]:
         return iterations_by_run.get(scheme["run_id"], {})
-    tag = refined_of(scheme)
+    tag = parse_refinement(scheme)
     finer = zip(tag.get("numbers", ()), tag.get(target, ()))
     counts = {step_size_of(int(n)): np.inf if count is None else count for n, count in finer}
     rows = as_rows(steps[scheme["run_id"]])
-    return counts | {step_size(step): _recorded(step, target, "iterations") for step in rows}
+    return counts | {step_size(step): _recorded_value(step, target, "iterations") for step in rows}
 
 
 def _goals(schemes: pd.DataFrame, target: str) -> pd.DataFrame:
@@ -339,7 +340,7 @@ def step_size(step: Mapping[Any, Any]) -> float:
     return float(step[names.STEP_TAG.column] if size is None or pd.isna(size) else size)
 
 
-def _recorded(run: Mapping[Any, Any], target: str, measure: str) -> float:
+def _recorded_value(run: Mapping[Any, Any], target: str, measure: str) -> float:
     """Return the recorded iterations or seconds to a target; infinite if it is not reached."""
     is_reached = np.isfinite(number_in(run, names.reached(target).column))
     return number_in(run, names.reached(target, measure).column) if is_reached else np.inf
@@ -371,12 +372,12 @@ def _iterations_held(sweep: Sweep, schemes: pd.DataFrame) -> dict[str, dict[floa
     for run_id, rows in table.groupby("run_id"):
         step = steps_by_id[str(run_id)]
         costs = dict(zip(rows["iteration"], rows[names.TRAIN_COST.key]))
-        iterations = first_held(costs, goals[step["parent"]])
+        iterations = first_iteration_below(costs, goals[step["parent"]])
         iterations_by_run[step["parent"]][step_size(step)] = iterations
     return iterations_by_run
 
 
-def first_held(costs: Mapping[int, float], goal: float) -> float:
+def first_iteration_below(costs: Mapping[int, float], goal: float) -> float:
     """Return the iteration from which the costs stay at or below a goal; infinite if they do not.
 
     Args:

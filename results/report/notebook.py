@@ -63,7 +63,9 @@ def _html(table: pd.DataFrame) -> str:
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
     if "excess left" in table:
         shares = table["excess left"]
-        cells["excess left"] = [answer.share(share) if pd.notna(share) else "-" for share in shares]
+        cells["excess left"] = [
+            answer.format_share(share) if pd.notna(share) else "-" for share in shares
+        ]
     attributes = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
 
     def row(tag: str, values: Sequence[str]) -> str:

@@ -213,7 +213,7 @@ def _held_out(splits: pd.DataFrame, folds: pd.DataFrame) -> list[Table]:
     pairs = heldout.paired(splits)
     tables_of_splits = [_table(caption, heldout.summary(splits))]
     if len(pairs) and pairs["splits"].max() > 1:
-        caption = f"{headings.TEST_PAIRS}; {heldout.unit(splits)}"
+        caption = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         caption += f" ({comparisons.assurance(pairs)}); {heldout.CLAIMS}"
         tables_of_splits.append(_table(caption, pairs))
     return tables_of_splits
@@ -226,7 +226,7 @@ def _explanations(schemes: pd.DataFrame) -> list[tuple[str, str, str]]:
         return []
     explained = schemes[schemes[column].notna()]
     return [
-        (row["label"], reasons.in_short(SchemeRecord.from_row(row)), row[column])
+        (row["label"], reasons.explain_briefly(SchemeRecord.from_row(row)), row[column])
         for row in as_rows(explained)
     ]
 

@@ -58,7 +58,7 @@ def present(
     terminal.print()
     budget = problems.budget(sweep.of_role(names.SCHEME))
     if budget:
-        medians_note = answer.medians(merged(sweep).of_role(names.SCHEME))
+        medians_note = answer.medians_note(merged(sweep).of_role(names.SCHEME))
         screen.say(terminal, f"{budget[:1].upper()}{budget[1:]}{medians_note}:")
     screen_table.show(terminal, sweep)
     screen.say(terminal, headings.GLOSSARY_LINE, style="dim")
@@ -180,7 +180,7 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
     if not pairs.empty:
         _print_table(terminal, f"{headings.PAIRS} ({comparisons.assurance(pairs)})", pairs)
     if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:
-        title = f"{headings.TEST_PAIRS}; {heldout.unit(splits)}"
+        title = f"{headings.TEST_PAIRS}; {heldout.difference_caption(splits)}"
         title = f"{title} ({comparisons.assurance(judged)}); {heldout.CLAIMS}"
         _print_table(terminal, title, judged)
 

@@ -279,7 +279,7 @@ def unexplained(table: pd.DataFrame) -> int:
     return int(((table["verdict"] == DIFFERS) & (table["why"] == "")).sum())
 
 
-def narrow(table: pd.DataFrame) -> pd.DataFrame:
+def narrow_table(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table from `checked` for a terminal of about `WIDTH` characters.
 
     The column `why` is dropped. The two columns of text are wrapped: their further lines are rows

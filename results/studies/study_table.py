@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from normbench import names
-from normbench.results.answer.theory_table import bounded
+from normbench.results.answer.theory_table import format_bound
 from normbench.results.store import runs, state
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.rows import as_rows
@@ -19,7 +19,7 @@ from normbench.results.studies import expected
 EXPERIMENT_ARGUMENT = re.compile(r"experiment=([\w/]+)")
 
 
-def last(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep], list[str]]:
+def last_sweeps(store: str, folder: str = "textbook") -> tuple[dict[str, Sweep], list[str]]:
     """Return the last complete sweep of each study in a folder of `conf/experiment`.
 
     Args:
@@ -164,16 +164,18 @@ def _descent(row: dict[Any, Any]) -> list[str]:
         "converges up to": (names.LARGEST_CONVERGENT, names.CENSORED),
     }
     for text, (metric, censored) in limits.items():
-        limit = bounded(_number(row, metric), row.get(censored.column))
+        limit = format_bound(_number(row, metric), row.get(censored.column))
         if limit is not None:
             phrases.append(f"{text} {limit}")
     return [phrases[0], ", ".join(outcome), *phrases[1:]]
 
 
 def _number(row: dict[Any, Any], metric: names.Metric) -> float | None:
+    """Return a recorded metric of a row; None where it is missing."""
     value = row.get(metric.column)
     return None if value is None or pd.isna(value) else float(value)
 
 
 def _text(value: Any) -> str:
+    """Return a recorded value as text; empty where it is missing."""
     return "" if value is None or pd.isna(value) else str(value)

@@ -5,7 +5,7 @@ from math import isclose, isfinite
 from typing import Any, NamedTuple
 
 from normbench import names
-from normbench.results.words.sentences import Sentence, listed, make_sentence, paragraph
+from normbench.results.words.sentences import Sentence, join_phrases, make_sentence, paragraph
 
 EQUAL_TOLERANCE = 1e-6  # relative: two thresholds nearer than that are one
 FLAT_FACTOR = (
@@ -53,30 +53,31 @@ class SchemeRecord(NamedTuple):
         return self.text(names.BASIS).startswith(names.EXACT)
 
 
-def of_scheme(record: SchemeRecord) -> list[Sentence]:
+def explain_scheme(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on one scheme; its step size and verdict are among the tags."""
     return [
         *_threshold(record),
-        *_at_start(record),
+        *_start_curvature(record),
         *_hidden_condition(record),
-        *_cause(record),
+        *_transformation(record),
         *_ridge(record),
-        *_observed(record),
-        *_best(record),
-        *_above(record),
+        *_observed_steps(record),
+        *_best_step(record),
+        *_above_threshold(record),
         *least_cost(record),
     ]
 
 
-def in_short(record: SchemeRecord) -> str:
+def explain_briefly(record: SchemeRecord) -> str:
     """Return three sentences on a scheme: its threshold, its transformation, and its best step."""
-    sentence_groups = (_threshold(record)[:1], _cause(record)[:1], _best(record)[:1])
+    sentence_groups = (_threshold(record)[:1], _transformation(record)[:1], _best_step(record)[:1])
     return paragraph(
         [sentence for sentence_group in sentence_groups for sentence in sentence_group]
     )
 
 
 def _threshold(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentences on 2/L, or on why there is none."""
     threshold, lipschitz = record.number(names.THRESHOLD), record.number(names.LIPSCHITZ)
     if threshold is None:
         return [make_sentence("no_threshold", why=record.text(names.NOTE) or "there is none")]
@@ -89,7 +90,7 @@ def _threshold(record: SchemeRecord) -> list[Sentence]:
     return [make_sentence(template, lipschitz=lipschitz, threshold=threshold)]
 
 
-def _at_start(record: SchemeRecord) -> list[Sentence]:
+def _start_curvature(record: SchemeRecord) -> list[Sentence]:
     """Return the sentence on a curvature at the start that is below the global bound."""
     bound, start = record.number(names.LIPSCHITZ), record.number(names.LIPSCHITZ_START)
     threshold = record.number(names.THRESHOLD_START)
@@ -105,11 +106,12 @@ def _at_start(record: SchemeRecord) -> list[Sentence]:
 
 
 def _hidden_condition(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentence on a condition number that rounding hides, if it does."""
     limit = record.number(names.CONDITION_LIMIT)
     return [] if limit is None else [make_sentence("beyond", limit=limit)]
 
 
-def _cause(record: SchemeRecord) -> list[Sentence]:
+def _transformation(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on the scheme's transformation and its effect on the curvature."""
     if not record.text(names.AFFINE):
         return []
@@ -126,7 +128,7 @@ def _cause(record: SchemeRecord) -> list[Sentence]:
         return [make_sentence("untouched")]
     if not actions[0].endswith("the features"):
         actions[0] = actions[0].replace("them", "the features")
-    return [make_sentence("parts", parts=listed(actions)), *_largest_curvature(record)]
+    return [make_sentence("parts", parts=join_phrases(actions)), *_largest_curvature(record)]
 
 
 def _largest_curvature(record: SchemeRecord) -> list[Sentence]:
@@ -150,6 +152,7 @@ def _largest_curvature(record: SchemeRecord) -> list[Sentence]:
 
 
 def _ridge(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentences on the ridge of a scheme, and on directions that it lost or dropped."""
     ridge, live_directions = record.number(names.RIDGE), record.number(names.LIVE_DIRECTIONS)
     share, touched_directions = record.number(names.RIDGE_SHARE), record.number(names.RIDGE_TOUCHED)
     if ridge is None or not live_directions or share is None:
@@ -181,7 +184,7 @@ def _ridge(record: SchemeRecord) -> list[Sentence]:
     )
 
 
-def _observed(record: SchemeRecord) -> list[Sentence]:
+def _observed_steps(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences on the step sizes of the grid, with 2/L where it holds."""
     sentences = []
     falling = record.number(names.LARGEST_FALLING)
@@ -199,7 +202,8 @@ def _observed(record: SchemeRecord) -> list[Sentence]:
     return sentences
 
 
-def _best(record: SchemeRecord) -> list[Sentence]:
+def _best_step(record: SchemeRecord) -> list[Sentence]:
+    """Return the sentence on the best or the chosen step size and its verdict."""
     step, verdict = record.text(names.STEP_TAG), record.text(names.VERDICT)
     if not step:
         return [make_sentence("none_ranked")]
@@ -208,7 +212,7 @@ def _best(record: SchemeRecord) -> list[Sentence]:
     return [make_sentence(name, step=float(step), verdict=verdict)]
 
 
-def _above(record: SchemeRecord) -> list[Sentence]:
+def _above_threshold(record: SchemeRecord) -> list[Sentence]:
     """Return the sentences that compare a step size above 2/L with the curvature on the way."""
     step, threshold = record.text(names.STEP_TAG), record.number(names.THRESHOLD)
     if not step or not threshold or not record.is_true(names.PLAIN) or float(step) <= threshold:
@@ -251,7 +255,7 @@ def least_cost(record: SchemeRecord) -> list[Sentence]:
     ]
 
 
-def of_comparison(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+def explain_comparison(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
     """Return the sentences that compare schemes.
 
     Args:
@@ -262,7 +266,7 @@ def of_comparison(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]
     """
     return [
         *_thresholds(schemes),
-        *_convergent(schemes),
+        *_largest_convergent(schemes),
         *_shared_least_cost(schemes),
         *_lost_directions(schemes),
     ]
@@ -294,6 +298,7 @@ def extremes(values: Sequence[tuple[float, str]]) -> tuple[tuple[float, str], tu
 
 
 def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+    """Return the sentence that compares 2/L between schemes, where two or more have it."""
     plain_schemes = [
         (label, record) for label, record in schemes if record.text(names.PLAIN) != "false"
     ]
@@ -310,7 +315,8 @@ def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
     ]
 
 
-def _convergent(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+def _largest_convergent(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+    """Return the sentence on the largest step size that converged under any scheme."""
     metric = names.LARGEST_CONVERGENT
     step_sizes = _recorded_values(schemes, metric)
     if not step_sizes:

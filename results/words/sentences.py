@@ -205,7 +205,7 @@ def make_sentence(name: str, /, **values: Any) -> Sentence:
     return Sentence(name, values)
 
 
-def listed(phrases: Sequence[str]) -> str:
+def join_phrases(phrases: Sequence[str]) -> str:
     """Join phrases into a list of a sentence: a, b and c."""
     return " and ".join([", ".join(phrases[:-1]), phrases[-1]] if len(phrases) > 1 else phrases)
 

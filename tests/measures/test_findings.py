@@ -147,7 +147,8 @@ def test_directions_that_a_large_feature_hides_are_lost(data, scale, lost):
     kept = run(job(wide, scheme=PCACorSphere())).findings
     assert kept.metrics[names.LOST_DIRECTIONS.key] == 0
     told = [
-        said.name for said in reasons.of_scheme(reasons.SchemeRecord(found.metrics, found.tags))
+        said.name
+        for said in reasons.explain_scheme(reasons.SchemeRecord(found.metrics, found.tags))
     ]
     assert ("lost" in told) == (lost > 0)
     assert "dropped" not in told

@@ -172,7 +172,7 @@ def _studies(options: argparse.Namespace) -> int:
     from normbench.results.studies import study_table as studies
 
     write = tables.TABLE_FORMATS[options.format]
-    last, notes = studies.last(options.store, options.folder)
+    last, notes = studies.last_sweeps(options.store, options.folder)
     for note in notes:
         print(note, file=sys.stderr)
     checked = studies.checked(last, options.folder)
@@ -180,7 +180,7 @@ def _studies(options: argparse.Namespace) -> int:
         print(write(studies.table(last)))
         return 0
     below = expected.reasons(checked) if options.format == "text" else []
-    print(write(expected.narrow(checked) if options.format == "text" else checked))
+    print(write(expected.narrow_table(checked) if options.format == "text" else checked))
     print("".join(f"\n{line}" for line in below), end="\n" if below else "")
     return 1 if expected.unexplained(checked) else 0
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from normbench import names
 from normbench.results.compare import evidence
-from normbench.results.compare.reached import excess_left, first_held
+from normbench.results.compare.reached import excess_left, first_iteration_below
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.studies.gallery import arrays_of_only_scheme, at_cost
@@ -190,7 +190,9 @@ def large_steps_ridge(sweep: Sweep) -> dict[str, float]:
         l2 = float(job[names.setting("cost.l2")])
         goal = float(job[names.MINIMUM.column]) + l2
         counts = {
-            float(step): max(first_held(dict(enumerate(history[names.TRAIN_COST.key])), goal), 1.0)
+            float(step): max(
+                first_iteration_below(dict(enumerate(history[names.TRAIN_COST.key])), goal), 1.0
+            )
             for step, history in histories.groupby("step_size")
         }
         kappa = float(job[names.LIPSCHITZ.column]) / (2 * l2)
@@ -258,7 +260,7 @@ def rotations(sweep: Sweep) -> dict[str, float]:
     steps = sweep.of_role(names.STEP)
     histories = sweep.histories(steps, [names.TRAIN_COST.key])
     counts = {
-        run_id: first_held(dict(enumerate(history[names.TRAIN_COST.key])), GOAL_COST)
+        run_id: first_iteration_below(dict(enumerate(history[names.TRAIN_COST.key])), GOAL_COST)
         for run_id, history in histories.groupby("run_id")
     }
     best = steps.assign(count=steps["run_id"].map(counts)).groupby(

@@ -284,7 +284,7 @@ def test_a_step_size_has_all_digits_where_its_metric_is_known():
     ],
 )
 def test_a_goal_is_held_from_the_first_cost_at_or_below_it(costs, first):
-    assert reached.first_held(costs, 0.5) == first
+    assert reached.first_iteration_below(costs, 0.5) == first
 
 
 def test_the_excess_that_is_left_is_a_share_of_the_start_s():

@@ -300,7 +300,7 @@ CASES = {
         closing(runs(*BOTH), over_splits(a=[0.1], b=[0.2])),
         closing(runs(*BOTH), over_splits(a=[0.1], b=[0.1])),
     ),
-    "rises": (heldout.rises(rising(0.03)), heldout.rises(rising(0.01))),
+    "rises": (heldout.describe_rises(rising(0.03)), heldout.describe_rises(rising(0.01))),
 }
 
 

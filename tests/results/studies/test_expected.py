@@ -41,15 +41,15 @@ def test_a_table_for_a_terminal_is_narrow_and_loses_no_word():
     table = pd.DataFrame([long, short])[
         ["study", "what", "the source says", "measured", "verdict", "why"]
     ]
-    lines = tables.text(expected.narrow(table)).splitlines()
+    lines = tables.text(expected.narrow_table(table)).splitlines()
     assert max(map(len, lines)) <= 118
-    made = expected.narrow(table)
+    made = expected.narrow_table(table)
     assert "why" not in made
     for name in made:
         rows = made[name][: len(made) - 1]
         assert " ".join(" ".join(rows).split()) == long[name].strip()
     assert made.iloc[-1].tolist() == ["s" * 28, "one", "1", short["measured"], "agrees"]
-    few = expected.narrow(table[1:])
+    few = expected.narrow_table(table[1:])
     assert len(few) == 1
 
 
