@@ -11,13 +11,14 @@ from normbench.theory.budget import allowance
 
 TOGETHER = 3  # consecutive iterations: of a run that jumps to and fro, every second is one side
 STRETCHES = 7  # of so many iterations, at least
+OTHER_RULE = "the sharpness is of plain gradient descent: 1 is no limit of this optimizer's steps"
 
 
 def take(made: Finished) -> Findings:
     """Return the path: at every iteration, or, where that is too much work, at stretches of three.
 
     Below 1 a step lowers the cost. A path that stays near 1 has come to where the curvature just
-    allows its step size.
+    allows its step size. That holds of plain gradient descent: a note says so under other rules.
     """
     here = made.descent
     step_size = here.best_step.step_size
@@ -33,7 +34,8 @@ def take(made: Finished) -> Findings:
     here.again([step_size], here.start[:1], observe)
     if not path:
         return Findings()
-    return Findings(series={names.SHARPNESS.key: (np.array([*path]), np.array([*path.values()]))})
+    series = {names.SHARPNESS.key: (np.array([*path]), np.array([*path.values()]))}
+    return Findings(series=series, notes=() if here.plain else (OTHER_RULE,))
 
 
 def _sampled(here: Descended, points: int) -> NDArray[np.int64]:
