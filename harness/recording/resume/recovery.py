@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,25 @@ from normbench.results.store.job_records import JobRecord
 from normbench.results.store.owner import lives
 
 
-@lru_cache(maxsize=1)
+_last_ledger: dict[Path, tuple[int, dict[str, Any]]] = {}  # with the time at which it was written
+
+
 def read_ledger(file: Path) -> dict[str, Any]:
-    """Return what a sweep's jobs have to know; read once a process, it may be removed."""
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
+    """Return what a sweep's jobs have to know; one that was read may be removed.
+
+    It is read again where another sweep of this process has written it. Raises OSError.
+    """
+    try:
+        written_at = file.stat().st_mtime_ns
+    except OSError:
+        if file not in _last_ledger:
+            raise
+        return _last_ledger[file][1]
+    if file not in _last_ledger or _last_ledger[file][0] != written_at:
+        ledger = json.loads(file.read_text())
+        _last_ledger.clear()
+        _last_ledger[file] = written_at, ledger
+    return _last_ledger[file][1]
 
 
 def write_record(
