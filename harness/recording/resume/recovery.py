@@ -15,7 +15,6 @@ from normbench.recording.store.writer import Writer
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.owner import lives
 
-
 _last_ledger: dict[Path, tuple[int, dict[str, Any]]] = {}  # with the time at which it was written
 
 
