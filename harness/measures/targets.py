@@ -44,7 +44,7 @@ def take(made: Finished) -> Findings:
         counts = _counts(tried, target)
         found = refinement.fewest(counts, windows[target]) if windows.get(target) else None
         if found is None:
-            found = _on_grid(grid, target, counts)
+            found = _on_grid(grid, counts)
             if found or windows.get(target):  # single step sizes reach it, and no neighbours
                 windows.pop(target, None)
         metrics |= _told(here, tried, target, found)
@@ -211,9 +211,7 @@ def _counts(tried: Mapping[float, Step], target: str) -> dict[float, float]:
     return {number: np.inf if np.isnan(count) else count for number, count in counts.items()}
 
 
-def _on_grid(
-    grid: Mapping[float, Step], target: str, counts: Mapping[float, float]
-) -> Fewest | None:
+def _on_grid(grid: Mapping[float, Step], counts: Mapping[float, float]) -> Fewest | None:
     best = _first({number: counts[number] for number in grid})
     if np.isinf(counts[best]):
         return None

@@ -186,6 +186,10 @@ def test_every_finding_of_a_scheme_is_a_declared_name(bed):
     assert all(names.axis_of(key) or "_q" in key for key in entries)
 
 
+def test_the_case_of_the_least_cost_is_a_known_one(bed):
+    assert bed.first.scheme.tags[names.MINIMUM_CASE.key] in names.CASES
+
+
 def test_rules_out_of_their_range_are_a_users_mistake():
     with pytest.raises(ValueError, match=r"rules.tail=2: must be"):
         rejudge.rules_of({"rules.tail": "2"})
