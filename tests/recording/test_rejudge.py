@@ -177,6 +177,7 @@ def test_what_is_lost_matters_where_it_is_asked_for():
     assert not reuse.lacks(tags, {"record": ["points"]})
     assert not reuse.lacks({}, {"record": ["path"]})
     assert reuse.lacks({names.AGAIN.key: "final/critical_step"}, {})
+    assert reuse.lacks({names.AGAIN.key: "folds/cost,folds/cost_of_seed"}, {})
 
 
 def test_every_finding_of_a_scheme_is_a_declared_name(bed):

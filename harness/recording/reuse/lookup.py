@@ -50,4 +50,5 @@ def judged_again(writer: Writer, found: Sequence[Any], place: Place) -> JobRecor
 def lacks(tags: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
     """Return whether a run that was judged again has lost what is asked for by name."""
     lost = set(tags.get(names.AGAIN.key, "").split(","))
-    return bool(lost & {*arrays_asked(wanted), names.CRITICAL.key})
+    searched = (names.CRITICAL, *names.CROSS_VALIDATED)
+    return bool(lost & {*arrays_asked(wanted), *(metric.key for metric in searched)})
