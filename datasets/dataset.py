@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from normbench.datasets.columns import Columns
 
 TEST_FRACTION_SETTING = "dataset.test_fraction"
-DATASET_TASKS = ("binary", "multiclass", "regression", "unlabelled")
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Dataset:
 
     Attributes:
         name: Of the data set.
-        task: One of `DATASET_TASKS`.
+        task: `binary`, `multiclass`, `regression` or `unlabelled`.
         x: Points (P, N), one per row, as an array or as `Points` that are read from disk by blocks.
         y: Class indices 0..C-1 (P,), real targets of a regression (P,), or empty without targets.
         x_test: Test points (Q, N); Q = 0 without a test part.

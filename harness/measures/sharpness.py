@@ -12,13 +12,14 @@ from normbench.theory.budget import allowance
 # Iterations of a stretch: a run that oscillates shows one side in every second iteration.
 STRETCH_LENGTH = 3
 MIN_STRETCHES = 7
+OTHER_RULE = "the sharpness is of plain gradient descent: 1 is no limit of this optimizer's steps"
 
 
 def take(job: FinishedJob) -> Findings:
     """Return the sharpness at every iteration, or at stretches of three where work is limited.
 
     Below 1 a step lowers the cost. A run whose sharpness stays near 1 is where the curvature just
-    allows its step size.
+    allows its step size. That holds of plain gradient descent: a note says so for other rules.
     """
     descent = job.descent
     step_size = descent.best_step.step_size
@@ -34,7 +35,8 @@ def take(job: FinishedJob) -> Findings:
     descent.descend_runs([step_size], descent.start[:1], observe)
     if not path:
         return Findings()
-    return Findings(series={names.SHARPNESS.key: (np.array([*path]), np.array([*path.values()]))})
+    series = {names.SHARPNESS.key: (np.array([*path]), np.array([*path.values()]))}
+    return Findings(series=series, notes=() if descent.plain else (OTHER_RULE,))
 
 
 def _sampled(descent: JudgedDescent, points: int) -> NDArray[np.int64]:

@@ -44,7 +44,7 @@ def take(job: FinishedJob) -> Findings:
         counts = _counts(tried, target)
         fewest = refinement.fewest(counts, windows[target]) if windows.get(target) else None
         if fewest is None:
-            fewest = _on_grid(grid, target, counts)
+            fewest = _on_grid(grid, counts)
             if fewest or windows.get(target):  # isolated step sizes reach it
                 windows.pop(target, None)
         metrics |= _target_metrics(descent, tried, target, fewest)
@@ -221,9 +221,7 @@ def _counts(tried: Mapping[float, Step], target: str) -> dict[float, float]:
     return {number: np.inf if np.isnan(count) else count for number, count in counts.items()}
 
 
-def _on_grid(
-    grid: Mapping[float, Step], target: str, counts: Mapping[float, float]
-) -> Fewest | None:
+def _on_grid(grid: Mapping[float, Step], counts: Mapping[float, float]) -> Fewest | None:
     best = _first({number: counts[number] for number in grid})
     if np.isinf(counts[best]):
         return None

@@ -56,15 +56,6 @@ class Affine:
             return Affine(following.matrix * self.matrix, offset)
         return Affine(following.matrix @ self.matrix, offset)
 
-    def to_inputs(self, weights: Array) -> Array:
-        """Return weights `(.., M + 1)` on mapped points as weights `(.., N + 1)` on the inputs.
-
-        Bias first: `w0 + w (A x + b) = (w0 + w b) + (A' w) x`, the same scores.
-        """
-        bias, slopes = weights[..., :1], weights[..., 1:]
-        input_slopes = slopes * self.matrix if self.matrix.ndim == 1 else slopes @ self.matrix
-        return np.concatenate([bias + (slopes @ self.offset)[..., None], input_slopes], axis=-1)
-
 
 Link = TypeVar("Link", AffineTraits, Affine)
 

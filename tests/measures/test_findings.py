@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from normbench import costs, names, optimizers
+from normbench.choices import preconditioned
 from normbench.datasets import make_dataset
 from normbench.engine.hessian import Effort
 from normbench.job import run
@@ -171,6 +172,14 @@ def test_a_threshold_that_speaks_of_the_optimizer_has_no_note(data):
     for rule, said in ((gradient_descent(), False), (optimizers.momentum(), True)):
         found = run(replace(job(data), optimizer=rule)).findings
         assert (words in found.tags.get("theory_note", "")) == said
+
+
+def test_the_sharpness_of_another_rule_has_a_note(data):
+    for rule, said in ((gradient_descent(), False), (preconditioned("pca_sphere"), True)):
+        found = run(replace(job(data, record=("sharpness",)), optimizer=rule)).findings
+        assert names.SHARPNESS.key in found.series
+        note = found.tags.get(names.NOTE.key, "")
+        assert ("1 is no limit of this optimizer's steps" in note) == said
 
 
 @pytest.mark.parametrize("theory", ["auto", "none"])

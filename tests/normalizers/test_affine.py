@@ -66,20 +66,6 @@ def test_a_map_is_what_the_scheme_does_also_beyond_the_points_that_it_saw(named,
     np.testing.assert_allclose(found(beyond), z, atol=1e-10 * np.abs(z).max())
 
 
-def test_weights_on_mapped_points_have_the_same_scores_on_the_inputs(named, x):
-    scheme = EVERY[named].fit(x)
-    found = find_affine_map(scheme)
-    if found is None:
-        return
-    z = scheme.transform(x)
-    weights = np.random.default_rng(1).standard_normal((2, 3, z.shape[1] + 1))
-    inputs = found.to_inputs(weights)
-    scores = weights[..., 1:] @ z.T + weights[..., :1]
-    np.testing.assert_allclose(
-        inputs[..., 1:] @ x.T + inputs[..., :1], scores, atol=1e-10 * np.abs(scores).max()
-    )
-
-
 def test_parts_are_what_the_map_does(named, x):
     scheme = EVERY[named].fit(x)
     told = find_affine_traits(scheme)

@@ -15,7 +15,7 @@ import pytest
 
 from normbench import names
 from normbench.datasets import UserError
-from normbench.recording.resume import leftovers
+from normbench.recording.resume import leftovers, recovery
 from normbench.recording.store import connection as store
 from normbench.recording.store.connection import Store, StoreLostError
 from normbench.recording.store.places import suggested_path
@@ -150,7 +150,7 @@ def test_a_draft_in_the_way_is_not_followed(writer, tmp_path):
 HELD = """
 import sys
 from pathlib import Path
-from normbench.recording.resume import leftovers
+from normbench.recording.resume import leftovers, recovery
 with leftovers.only_one("cd", Path(sys.argv[1])):  # as a job locks its descent
     print("held", flush=True)
     sys.stdin.read()
@@ -377,3 +377,15 @@ def test_a_job_waits_for_the_disk_once_all_of_it_is_written(writer, monkeypatch)
     monkeypatch.setattr(Store, "settle", settle)
     writer.write(record(writer))
     assert seen == [{"FINISHED"}]
+
+
+def test_a_ledger_is_that_of_the_last_sweep_in_a_folder_though_it_was_removed(tmp_path):
+    ledger = tmp_path / leftovers.LEDGER
+    with pytest.raises(FileNotFoundError):
+        recovery.read_ledger(ledger)
+    for number, sweep in enumerate(("first", "second")):
+        ledger.write_text(f'{{"sweep_id": "{sweep}"}}')
+        os.utime(ledger, ns=(number, number))  # however fast this machine is
+        assert recovery.read_ledger(ledger) == {"sweep_id": sweep}
+    ledger.unlink()
+    assert recovery.read_ledger(ledger) == {"sweep_id": "second"}

@@ -177,6 +177,7 @@ def test_what_is_lost_matters_where_it_is_asked_for():
     assert not reuse.lost_request(tags, {"record": ["points"]})
     assert not reuse.lost_request({}, {"record": ["path"]})
     assert reuse.lost_request({names.AGAIN.key: "final/critical_step"}, {})
+    assert reuse.lost_request({names.AGAIN.key: "folds/cost,folds/cost_of_seed"}, {})
 
 
 def test_every_finding_of_a_scheme_is_a_declared_name(bed):
@@ -184,6 +185,10 @@ def test_every_finding_of_a_scheme_is_a_declared_name(bed):
     entries = [key for key, _, step in bed.first.scheme.metrics if step]
     entries = [key for key in entries if not key.startswith(names.GRID)]  # of its step sizes
     assert all(names.axis_of(key) or "_q" in key for key in entries)
+
+
+def test_the_case_of_the_least_cost_is_a_known_one(bed):
+    assert bed.first.scheme.tags[names.MINIMUM_CASE.key] in names.CASES
 
 
 def test_rules_out_of_their_range_are_a_users_mistake():

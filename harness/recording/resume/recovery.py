@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,25 @@ from normbench.recording.store.writer import Writer
 from normbench.results.store.job_records import JobRecord
 from normbench.results.store.owner import lives
 
+_last_ledger: dict[Path, tuple[int, dict[str, Any]]] = {}  # with the time at which it was written
 
-@lru_cache(maxsize=1)
+
 def read_ledger(file: Path) -> dict[str, Any]:
-    """Return the ledger of a sweep; it is read once a process, because it may be removed."""
-    ledger: dict[str, Any] = json.loads(file.read_text())
-    return ledger
+    """Return the ledger of a sweep; one that was read may be removed.
+
+    It is read again where another sweep of this process has written it. Raises OSError.
+    """
+    try:
+        written_at = file.stat().st_mtime_ns
+    except OSError:
+        if file not in _last_ledger:
+            raise
+        return _last_ledger[file][1]
+    if file not in _last_ledger or _last_ledger[file][0] != written_at:
+        ledger = json.loads(file.read_text())
+        _last_ledger.clear()
+        _last_ledger[file] = written_at, ledger
+    return _last_ledger[file][1]
 
 
 def write_record(
