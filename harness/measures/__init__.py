@@ -93,12 +93,15 @@ def take(
         seconds[measure.on_request] += time.perf_counter() - tick
         findings_by_measure.append((measure, measure_findings))
         if measure_findings.arrays:
-            name = measure.record or names.KEPT
+            name = measure.record or names.DESCENT_ARRAYS
             arrays[name] = {**arrays.get(name, {}), **measure_findings.arrays}
     merged = _merged(findings_by_measure, job, budget, seconds)
-    if names.KEPT in arrays:
-        arrays[names.KEPT] = {**arrays[names.KEPT], FOLLOWS: np.array([*merged.follows.items()])}
-    record_names = (*settings.record, names.KEPT)
+    if names.DESCENT_ARRAYS in arrays:
+        arrays[names.DESCENT_ARRAYS] = {
+            **arrays[names.DESCENT_ARRAYS],
+            FOLLOWS: np.array([*merged.follows.items()]),
+        }
+    record_names = (*settings.record, names.DESCENT_ARRAYS)
     return merged, {name: arrays[name] for name in record_names if name in arrays}
 
 

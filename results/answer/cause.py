@@ -67,7 +67,7 @@ def of_race(sweep: Sweep, experiment: str, race: Race) -> list[Said]:
     if len(every) < 2 or race.counted or race.budget is None:
         return []
     fast = min(every, key=lambda one: (_order(one), one.condition))
-    arrays = sweep.arrays(rows, names.KEPT)
+    arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
     slower = sorted((one for one in every if _order(one) > _order(fast)), key=_order, reverse=True)
     for slow in slower:
         parts = arrays.get(slow.label, {})

@@ -55,7 +55,9 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             "scheme": row["label"],
             "medians of": row.get(REPEATS) or None,
             "verdict": (row["verdict"] or None) if failed or not stays else None,
-            names.RECORDED.key: ", ".join(word for word in words if word and word != names.KEPT)
+            names.RECORDED.key: ", ".join(
+                word for word in words if word and word != names.DESCENT_ARRAYS
+            )
             or None,
             step: None if stays else row.get(names.STEP_TAG.column),
             "converges up to": None if failed else converges_up_to(row),

@@ -135,7 +135,7 @@ def _notes(schemes: pd.DataFrame) -> list[str]:
 
 def _judged_again(schemes: pd.DataFrame) -> list[str]:
     """Return what schemes that were judged by other rules lost with their best step."""
-    again = names.AGAIN.column
+    again = names.DESCEND_AGAIN.column
     said = []
     for words, rows in schemes.groupby(again) if again in schemes else ():
         labels = dict.fromkeys(names.label_of(word) for word in str(words).split(","))

@@ -32,7 +32,7 @@ def varied(rows: pd.DataFrame) -> str:
     found = []
     for column in rows:
         name = column.removeprefix(names.PARAMS)
-        if name == column or has_role(name, Role.REPETITION, Role.PLACE):
+        if name == column or has_role(name, Role.REPETITION, Role.LOCATION):
             continue
         if (rows.groupby(SCHEME)[column].nunique(dropna=False) > 1).any():
             found.append(column)

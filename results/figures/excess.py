@@ -60,7 +60,7 @@ def with_slopes(sweep: Sweep, schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.D
     iteration; else, at the best step size, that of the slowest direction at the last weights. None
     where no weights attain the least cost, and none of several splits or seeds.
     """
-    known = sweep.arrays(schemes, names.KEPT)
+    known = sweep.arrays(schemes, names.DESCENT_ARRAYS)
     about = {row["label"]: row for row in as_rows(schemes)}
     repeated = runs.get(merging.REPEATS, pd.Series("", index=runs.index)).fillna("") != ""
     slopes = [

@@ -76,8 +76,8 @@ def draw(
             even = axis.get_xscale() == "linear"
             axis.set_xlabel(panel[0].axis if even else f"{panel[0].axis}, logarithmic")
             counts = panel[0] == names.TRAIN_MISCLASSIFICATIONS
-            cost = excess.LABEL if scale == EXCESS else DECADES if lost else panel[0].words
-            axis.set_ylabel(RATE if counts and rates else panel[0].words if counts else cost)
+            cost = excess.LABEL if scale == EXCESS else DECADES if lost else panel[0].heading
+            axis.set_ylabel(RATE if counts and rates else panel[0].heading if counts else cost)
         notes = _notes(shown, runs, scale)
         if notes:
             style.note(figure, shape, notes)

@@ -105,7 +105,7 @@ def _axes(axis: Any, scale: str | None) -> None:
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.5},
         zorder=3,  # a curve may hover at 1
     )
-    axis.set(xlabel=names.SHARPNESS.axis, ylabel=names.SHARPNESS.words)
+    axis.set(xlabel=names.SHARPNESS.axis, ylabel=names.SHARPNESS.heading)
     axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 

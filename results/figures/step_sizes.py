@@ -234,5 +234,5 @@ def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
     """
     rows = material.schemes(sweep, experiment)
     over = repeated_over(rows)
-    arrays = {} if over else material.fitting(sweep, rows, names.KEPT, lambda parts: True)
+    arrays = {} if over else material.fitting(sweep, rows, names.DESCENT_ARRAYS, lambda parts: True)
     return material.of_steps(partial(draw, arrays=arrays), _finite)(sweep, experiment, options)

@@ -103,7 +103,7 @@ def grouped(found: Bars) -> Bars:
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no scheme has directions to draw."""
     rows = material.schemes(sweep, experiment)
-    arrays = material.fitting(sweep, rows, names.KEPT, lambda parts: CURVATURE in parts)
+    arrays = material.fitting(sweep, rows, names.DESCENT_ARRAYS, lambda parts: CURVATURE in parts)
     if not arrays:
         return None
     table = material.steps(sweep, experiment)

@@ -55,7 +55,9 @@ def _overview(made: Sweep, experiment: str) -> list[Said]:
 def _windows(made: Sweep, experiment: str) -> list[Said]:
     """Say how many directions each scheme's step size serves, and how much they hold."""
     rows = material.schemes(made, experiment)
-    arrays = material.fitting(made, rows, names.KEPT, lambda parts: directions.CURVATURE in parts)
+    arrays = material.fitting(
+        made, rows, names.DESCENT_ARRAYS, lambda parts: directions.CURVATURE in parts
+    )
     found = []
     for row in as_rows(rows):
         step = pd.to_numeric(row[names.STEP_TAG.column])
@@ -84,7 +86,7 @@ def _windows(made: Sweep, experiment: str) -> list[Said]:
 def _melt(made: Sweep, experiment: str) -> list[Said]:
     """Say how many layers each scheme's step size melts, and how much of the excess is left."""
     rows = material.schemes(made, experiment)
-    arrays = material.fitting(made, rows, names.KEPT, lambda parts: True)
+    arrays = material.fitting(made, rows, names.DESCENT_ARRAYS, lambda parts: True)
     melts = sorted(melt.melts(arrays, rows, material.steps(made, experiment)), key=_left_by)
     if len(melts) > MOST:
         melts = [melts[0], melts[-1]]

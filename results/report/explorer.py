@@ -34,7 +34,7 @@ def data(sweep: Sweep, experiment: str) -> str:
     """
     runs = merged(sweep)
     rows = material.schemes(runs, experiment)
-    kept = material.fitting(runs, rows, names.KEPT, lambda parts: COST in parts)
+    kept = material.fitting(runs, rows, names.DESCENT_ARRAYS, lambda parts: COST in parts)
     if not kept or len(kept) > MOST:
         return ""
     planes = material.fitting(runs, rows, CONTOURS, lambda parts: "paths" in parts)

@@ -136,7 +136,9 @@ class Sweep:
 
     def _descent(self, scheme: str) -> Arrays:
         """Return the arrays of a scheme's descent, which several figures need, read once."""
-        return self.once((names.KEPT, scheme), lambda: self._array(scheme, names.KEPT))
+        return self.once(
+            (names.DESCENT_ARRAYS, scheme), lambda: self._array(scheme, names.DESCENT_ARRAYS)
+        )
 
     def series(self, run_id: str, metric: str) -> dict[int, float]:
         """Return a metric of one run, by its step: empty where the run has none of that name."""
@@ -153,7 +155,7 @@ class Sweep:
             for row in as_rows(runs)
             if name in str(row.get(names.RECORDED.column, "")).split(",")
         }
-        if name == names.KEPT:
+        if name == names.DESCENT_ARRAYS:
             return {label: self._descent(run_id) for label, run_id in holding.items()}
         return {label: self._array(run_id, name) for label, run_id in holding.items()}
 

@@ -55,7 +55,9 @@ HATCH: Any = {"edgecolor": "#b23a2b", "linewidth": 0, "hatch": "////"}
 def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | None:
     """Return the figure of an experiment; None where no scheme has layers."""
     rows = material.schemes(sweep, experiment)
-    arrays = material.fitting(sweep, rows, names.KEPT, lambda parts: of_parts(parts) is not None)
+    arrays = material.fitting(
+        sweep, rows, names.DESCENT_ARRAYS, lambda parts: of_parts(parts) is not None
+    )
     steps = material.steps(sweep, experiment)
     if not melts(arrays, rows, steps):
         return None
