@@ -318,9 +318,14 @@ def _refuse_labels(name: str, targets: NDArray[Any], class_names: Sequence[str])
         )
 
 
-def refuse_points_on_disk(dataset: Dataset, setting: str, value: Any) -> None:
-    """Raise `UserError` where a setting needs points in memory and they are on disk."""
-    if isinstance(dataset.x, Points):
+def refuse_points_on_disk(
+    dataset: Dataset, setting: str, value: Any, with_test: bool = False
+) -> None:
+    """Raise `UserError` where a setting needs points in memory and they are on disk.
+
+    with_test: It needs the test points in memory, too.
+    """
+    if isinstance(dataset.x, Points) or (with_test and isinstance(dataset.x_test, Points)):
         raise UserError(
             f"{spell_setting(setting, value)}: takes points that are held in memory, and those of "
             f"{dataset.name} are read from their file block by block; leave it out"

@@ -8,9 +8,17 @@ from numpy.typing import NDArray
 
 from normbench.datasets.dataset import Dataset, hold_out, refuse_points_on_disk
 from normbench.datasets.on_disk.content import LARGEST_ENTRY, digest
-from normbench.datasets.values import UserError, check_choice, check_number, spell_setting
+from normbench.datasets.values import (
+    FLOAT64_BYTES,
+    UserError,
+    check_choice,
+    check_number,
+    refuse_larger,
+    spell_setting,
+)
 
 OUTLIERS = ("cells", "points")
+ARRAYS = 6  # of the size of the points, that are held at a time
 
 
 def with_outliers(dataset: Dataset, kind: Any, share: Any, size: Any, seed: int) -> Dataset:
@@ -36,20 +44,25 @@ def with_outliers(dataset: Dataset, kind: Any, share: Any, size: Any, seed: int)
         return dataset
     check_choice("dataset.outliers", kind, OUTLIERS)
     refuse_points_on_disk(dataset, "dataset.outliers", kind)
+    refuse_larger(
+        spell_setting("dataset.outliers", kind),
+        ARRAYS * FLOAT64_BYTES * dataset.x.size,
+        "choose fewer points (dataset.points), or leave it out",
+    )
     x = dataset.x.astype(np.float64)
     rng = np.random.default_rng([seed, 3])
     drawn = np.zeros(x.shape, bool)
-    if kind == "cells":
-        drawn.flat[rng.permutation(x.size)[: round(share * x.size)]] = True
-    else:
-        drawn[rng.permutation(len(x))[: round(share * len(x))]] = True
+    rows = drawn.reshape(-1, 1) if kind == "cells" else drawn
+    _refuse_none(dataset, kind, share, len(rows))
+    rows[rng.permutation(len(rows))[: round(share * len(rows))]] = True
     with np.errstate(over="ignore", invalid="ignore"):
         moved = x + size * x.std(axis=0) * rng.standard_normal(x.shape)
         changed = np.where(drawn, moved, x)
-    if not (np.abs(changed) <= LARGEST_ENTRY).all():
+    largest = min(LARGEST_ENTRY, np.float64(np.finfo(dataset.x.dtype).max))
+    if not (np.abs(changed) <= largest).all():
         raise UserError(
             f"{spell_setting('dataset.outlier_size', size)}: makes cells of {dataset.name} larger "
-            f"than {LARGEST_ENTRY:.0e}; choose a smaller size"
+            f"than {largest:.0e}; choose a smaller size"
         )
     changed = changed.astype(dataset.x.dtype)
     fingerprint = digest(changed, dataset.y, dataset.x_test, dataset.y_test)
@@ -59,3 +72,17 @@ def with_outliers(dataset: Dataset, kind: Any, share: Any, size: Any, seed: int)
 
     contaminated = replace(dataset, x=changed, fingerprint=fingerprint)
     return replace(contaminated, columns=None, hold_out_and_copy=hold_out_and_draw)
+
+
+def _refuse_none(dataset: Dataset, kind: str, share: float, count: int) -> None:
+    """Raise `UserError` where a share of so many cells or points, or of a fold's, is none."""
+    where = f"of {dataset.name}"
+    if dataset.folds:
+        held_out = max(int(np.bincount(numbers).max()) for numbers in dataset.folds)
+        count = count // len(dataset.x) * (len(dataset.x) - held_out)
+        where += " outside a fold"
+    if round(share * count) == 0:
+        raise UserError(
+            f"{spell_setting('dataset.outlier_share', share)}: is less than half of one of the "
+            f"{count} {kind} {where}, so there would be no outlier; choose {1 / count:.2g} or more"
+        )

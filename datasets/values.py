@@ -265,6 +265,13 @@ def available_bytes() -> int:
     return free if limit is None else max(0, min(free, limit.size - resident_bytes()))
 
 
+def available_cores() -> int:
+    """Return the cores that this process may use; all of them where the system does not tell."""
+    if hasattr(os, "sched_getaffinity"):  # macOS has none
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def machine_memory() -> int:
     """Return the bytes of the machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

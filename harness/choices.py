@@ -113,15 +113,16 @@ def describe_options(group: str) -> str:
     return "".join(lines)
 
 
-def no_option(group: str, name: str, group_options: Sequence[str]) -> str:
+def no_option(group: str, name: str, group_options: Sequence[str], typed_in: str = "") -> str:
     """Return the message that a group has no such option, with the remedy.
 
     Args:
         group: The group.
         name: The name that was typed.
         group_options: The options of the group.
+        typed_in: The setting that names the option, if it is not the group itself.
     """
-    setting = spell_setting(group, name)
+    setting = spell_setting(typed_in or group, name)
     near_option = remedy(group, name, group_options)
     if near_option:
         return f"{setting}: {near_option}"
@@ -129,12 +130,13 @@ def no_option(group: str, name: str, group_options: Sequence[str]) -> str:
     return f"{setting}: no such option; choose one of {choices}{did_you_mean(name, group_options)}"
 
 
-def options(group: str, name: str) -> dict[str, Any]:
+def options(group: str, name: str, typed_in: str = "") -> dict[str, Any]:
     """Return the entries of `conf/<group>/<name>.yaml`.
 
     Args:
         group: The group.
         name: The name of the option.
+        typed_in: The setting that names the option, if it is not the group itself.
 
     Raises:
         UserError: There is no such option; the message lists the choices.
@@ -142,7 +144,7 @@ def options(group: str, name: str) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     if name not in names(group):
-        raise UserError(no_option(group, name, names(group)))
+        raise UserError(no_option(group, name, names(group), typed_in))
     path = CONF / group / f"{name}.yaml"
     content = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
     assert isinstance(content, dict)
@@ -182,7 +184,7 @@ def allowing(packages: Any) -> Iterator[None]:
         _allowed_packages.reset(token)
 
 
-def locate(group: str, target: Any) -> Any:
+def locate(group: str, target: Any, setting: str = "") -> Any:
     """Return the object of a dotted path such as `normbench.costs.softmax`, without calling it.
 
     A path may name a target of an option of this project, a public transformer of scikit-learn, or
@@ -191,13 +193,16 @@ def locate(group: str, target: Any) -> Any:
     Args:
         group: The group.
         target: The dotted path.
+        setting: The setting that names it, if it is not the `_target_` of the group.
 
     Raises:
         UserError: The path is not allowed, cannot be imported, or breaks the contract of the group.
     """
+    typed = "the name of" if setting else f"{group}= and"
+    setting = setting or f"{group}._target_"
     if not target:
         raise UserError(
-            f"{group}._target_: is missing; the option's file says what it stands for in a line "
+            f"{setting}: is missing; the option's file says what it stands for in a line "
             f"such as _target_: {GROUP_CONTRACTS[group].example}"
         )
     target = str(target)
@@ -206,14 +211,14 @@ def locate(group: str, target: Any) -> Any:
     if package == "normbench":  # the files under `conf` are the declaration
         if target not in _declared(group):
             raise UserError(
-                f"{group}._target_={target}: is named by no option of this project; "
-                f"write {group}= and one of {', '.join(names(group))}"
+                f"{setting}={target}: is named by no option of this project; "
+                f"write {typed} one of {', '.join(names(group))}"
             )
     elif package == "sklearn":
-        _refuse_private(group, target)
+        _refuse_private(group, target, setting)
     elif package not in _allowed_packages.get():
         raise UserError(
-            f"{group}._target_={target}: is of {package}; a _target_ is of this "
+            f"{setting}={target}: is of {package}; a _target_ is of this "
             "project, of scikit-learn or of a package that the setting packages names; where you "
             f"trust that code, add packages=[{package}]"
         )
@@ -222,13 +227,13 @@ def locate(group: str, target: Any) -> Any:
     except (Exception, SystemExit) as error:  # the module of a user may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UserError(
-            f"{group}._target_={target}: cannot be imported ({reason}); "
+            f"{setting}={target}: cannot be imported ({reason}); "
             f"give the dotted path of a function or class, such as {GROUP_CONTRACTS[group].example}"
         ) from error
     if not GROUP_CONTRACTS[group].accepts_target(target_object) or (
         package == "sklearn" and not _is_scheme_class(target_object)
     ):
-        raise UserError(f"{group}._target_={target}: is no {GROUP_CONTRACTS[group].rule}")
+        raise UserError(f"{setting}={target}: is no {GROUP_CONTRACTS[group].rule}")
     return target_object
 
 
@@ -239,19 +244,19 @@ def _declared(group: str) -> frozenset[str]:
     return frozenset(name for text in files for name in TARGET.findall(text))
 
 
-def _refuse_private(group: str, target: str) -> None:
+def _refuse_private(group: str, target: str, setting: str) -> None:
     """Raise `UserError` unless a target is a scheme `sklearn.MODULE.NAME` of a public module."""
     import sklearn
 
     segments = target.split(".")
     if group != "normalizer":
         raise UserError(
-            f"{group}._target_={target}: scikit-learn gives schemes alone; here stands "
+            f"{setting}={target}: scikit-learn gives schemes alone; here stands "
             f"a {GROUP_CONTRACTS[group].rule}"
         )
     if len(segments) != 3 or segments[1] not in sklearn.__all__:
         raise UserError(
-            f"{group}._target_={target}: is in no public module of scikit-learn; "
+            f"{setting}={target}: is in no public module of scikit-learn; "
             "write it as its documentation does, such as sklearn.preprocessing.StandardScaler"
         )
 
@@ -267,24 +272,26 @@ def _is_scheme_class(candidate: Any) -> bool:
     )
 
 
-def build(group: str, choice: Mapping[str, Any]) -> Any:
+def build(group: str, choice: Mapping[str, Any], link: tuple[str, str] | None = None) -> Any:
     """Return the object of a choice: its `_target_` called with its other entries.
 
     Args:
         group: The group.
         choice: The `_target_`, and the arguments of its call.
+        link: The setting that names a scheme beside the group itself, and its name there.
 
     Raises:
         UserError: The function refuses an argument, or returns an object of another kind.
     """
+    setting, within = (link[0], ".".join(link)) if link else ("", group)
     arguments = {key: value for key, value in choice.items() if key != "_target_"}
     if group == "normalizer":
         arguments = {key: _range(value) for key, value in arguments.items()}
     target = choice.get("_target_")
-    factory = locate(group, target)
+    factory = locate(group, target, setting)
     if str(target).startswith("sklearn.") and arguments.get("memory") is not None:
         raise UserError(
-            f"{group}.memory={arguments['memory']}: keeps pickles in a folder and loads them, "
+            f"{within}.memory={arguments['memory']}: keeps pickles in a folder and loads them, "
             "which can run code; leave it out"
         )
     try:
@@ -292,11 +299,11 @@ def build(group: str, choice: Mapping[str, Any]) -> Any:
     except UserError:
         raise
     except (TypeError, ValueError) as error:
-        assignments = ", ".join(f"{group}.{key}={value}" for key, value in arguments.items())
-        raise UserError(f"{assignments or group}: {' '.join(str(error).split())}") from error
+        assignments = ", ".join(f"{within}.{key}={value}" for key, value in arguments.items())
+        raise UserError(f"{assignments or within}: {' '.join(str(error).split())}") from error
     if not GROUP_CONTRACTS[group].accepts_result(built):
         raise UserError(
-            f"{group}._target_={target}: gives {type(built).__name__}; "
+            f"{setting or f'{group}._target_'}={target}: gives {type(built).__name__}; "
             f"it must be a {GROUP_CONTRACTS[group].rule}"
         )
     return built
@@ -344,8 +351,9 @@ def _link(entry: Any, setting: str = "normalizer.schemes") -> Any:
             "settings, such as {pca:{components:2}}"
         )
     ((name, settings),) = settings_by_name.items()
-    option = {"_target_": name} if "." in str(name) else options("normalizer", name)
-    return build("normalizer", option | dict(settings))
+    is_path = "." in str(name)
+    option = {"_target_": name} if is_path else options("normalizer", name, setting)
+    return build("normalizer", option | dict(settings), (setting, str(name)))
 
 
 def _range(value: Any) -> Any:

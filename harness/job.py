@@ -197,7 +197,10 @@ def run(
     train, test = _problems(job, z, z_test)
     start = _starts(job, train, z).astype(z.dtype)
     phase("descends")
-    rounds = _rounds(job, train, test, start, checkpoint)
+    tick = time.perf_counter()
+    optimizer = _with_map(job, train, test)
+    fit_seconds += time.perf_counter() - tick
+    rounds = _rounds(job, train, test, start, optimizer, checkpoint)
     histories = rounds.descend(settings.step_sizes, progress)
     seconds = rounds.seconds  # of the grid alone
     _check_sources(data)
@@ -245,20 +248,26 @@ def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any,
     return normalize(job.normalizer, data.x, data.x_test, precision, fits, fold)
 
 
+def _with_map(job: Job, train: Problem, test: Problem | None) -> Optimizer:
+    """Return the optimizer of a job, with its scheme, if any, fitted on the points of `fit_on`."""
+    return with_map(job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
+
+
 def _rounds(
     job: Job,
     train: Problem,
     test: Problem | None,
     start: Array,
+    optimizer: Optimizer,
     checkpoint: Checkpoint | None = None,
 ) -> Rounds:
     """Return the `Rounds` of a job, on the fastest equivalent of its problem."""
     settings = job.settings
     work = (len(settings.step_sizes) * settings.starts, settings.iterations)
-    optimizer = with_map(job.optimizer, train)
     route = quickest(job.engine, train, test, start, optimizer, work)
     descent_arguments = (*route, optimizer, settings.iterations, settings.shadows, checkpoint)
-    far = np.inf if traits(job.cost).positively_homogeneous else SHADOW_LIMIT * job.rules.diverged
+    # By the default rules: the choice of shadows is part of the descent, which is judged again.
+    far = np.inf if traits(job.cost).positively_homogeneous else SHADOW_LIMIT * Rules().diverged
     return Rounds(*descent_arguments, far=far)
 
 
@@ -270,7 +279,8 @@ def _descend_dataset(job: Job, data: Dataset, step_size: float) -> Histories:
     z, z_test = _normalized(moved_job)
     train, test = _problems(moved_job, z, z_test)
     start = _starts(moved_job, train, z).astype(z.dtype)
-    return _rounds(moved_job, train, test, start).descend([step_size])
+    optimizer = _with_map(moved_job, train, test)
+    return _rounds(moved_job, train, test, start, optimizer).descend([step_size])
 
 
 def _starts(job: Job, train: Problem, z: Rows) -> Array:

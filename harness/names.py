@@ -205,6 +205,7 @@ def start_reached(name: str) -> Metric:
 FOLDS_ERROR = Metric(f"{FOLDS}error", "cross-validated error", "share of the points")
 FOLDS_COST = Metric(f"{FOLDS}cost", "cross-validated cost", "mean over points")
 FOLDS_TRAIN_COST = Metric(f"{FOLDS}train_cost", "training cost of the folds", "mean over points")
+CROSS_VALIDATED = (FOLDS_ERROR, FOLDS_COST, FOLDS_TRAIN_COST)
 
 
 def of_seed(metric: Metric) -> Metric:
@@ -228,6 +229,7 @@ MINIMUM = Metric("theory/minimum", "least cost", "mean over points")
 MINIMUM_GRADIENT = Metric("theory/minimum_gradient_norm", "gradient's norm at the least cost")
 PREDICTION_ERROR = Metric("theory/prediction_error", "error of the predicted costs", "relative")
 SPECTRUM_LARGEST = Metric("theory/spectrum_largest", "largest eigenvalue of the bound's spectrum")
+CURVATURES_BEST = Metric("window_best", "curvatures at the best weights", axis=DIRECTION)
 COST_CURVATURE = Metric("theory/cost_curvature", "bound on the cost's second derivative")
 LARGEST_RAW = Metric("theory/gram_largest_raw", "Gram matrix's largest eigenvalue")
 LARGEST_CENTRED = Metric(
@@ -382,7 +384,11 @@ def typed(value: Any) -> str:
     return {"None": "null", "True": "true", "False": "false"}.get(str(value), str(value))
 
 
-_DECLARED = {metric.key: metric for metric in [*globals().values()] if isinstance(metric, Metric)}
+_DECLARED = {
+    metric.key: metric
+    for metric in (*globals().values(), *map(of_seed, CROSS_VALIDATED))
+    if isinstance(metric, Metric)
+}
 
 
 def label_of(key: str) -> str:

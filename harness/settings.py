@@ -54,7 +54,8 @@ class Setting:
         default: The default.
         help: One line of help.
         check: Returns the value, or raises `UserError`; None where only the data decide.
-        used: Whether the value has an effect, from the parameters of a job (texts or values).
+        used: Whether the value has an effect beyond the content of the data, from the parameters of
+            a job (texts or values).
         folds: Whether it is of a cross-validation, which runs beside the descent.
         same_problem: Whether other values leave the problem as it is, because an experiment has one
             value, or each scheme its own.
@@ -476,7 +477,15 @@ TABLE = (
         None,
         "outliers among the training points: cells, or whole points",
     ),
-    Setting("dataset.outlier_share", PROBLEM, 0.01, "share of the cells, or of the points"),
+    # A fold's outliers do not follow from those of all points, whose number is rounded.
+    Setting(
+        "dataset.outlier_share",
+        PROBLEM,
+        0.01,
+        "share of the cells, or of the points",
+        used=lambda params: _is_folded(params) and str(params.get("dataset.outliers")) != "None",
+        folds=True,
+    ),
     Setting(
         "dataset.outlier_size",
         PROBLEM,

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,6 +84,19 @@ def test_a_request_is_of_what_its_record_follows_from():
         {"dataset": {"_target_": "mine.load"}},
     ):
         assert request.digest(PLAIN | other, CHOICES) is None
+
+
+def test_an_edited_option_of_a_scheme_is_another_request(monkeypatch, tmp_path):
+    """Those that a chain or an optimizer names are in no setting of the job."""
+    assert "conf.normalizer" in request.CODE_ROOMS
+    option = tmp_path / "pca_sphere.yaml"
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(request, "find_spec", lambda name: spec)
+    codes = []
+    for text in ("ridge: 1e-7", "ridge: 1e-6"):
+        option.write_text(text)
+        codes.append(request._code.__wrapped__())
+    assert codes[0] != codes[1]
 
 
 @pytest.mark.parametrize("what", ["code", "version"])

@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -137,8 +137,12 @@ def _merged(
     follows = {
         name: measure.follows
         for measure, finding in findings_by_measure
-        for name in (*finding.metrics, *finding.tags, *finding.series, measure.record)
-        if name
+        for name in (
+            *finding.metrics,
+            *finding.tags,
+            *finding.series,
+            *_dependent_arrays(measure, finding),
+        )
     }
     metrics = {key: value for finding in findings for key, value in finding.metrics.items()}
     tags = {key: value for finding in findings for key, value in finding.tags.items()}
@@ -167,6 +171,16 @@ def _merged(
         seconds=seconds[False],
         search_seconds=seconds[True],
     )
+
+
+def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:
+    """Return the names by which the arrays of a measure may become invalid.
+
+    That is its name in `record`, or else the names of its arrays if they depend on the judging.
+    """
+    if measure.record:
+        return (measure.record,)
+    return findings.arrays if measure.follows else ()
 
 
 def _sample(job: FinishedJob, findings_by_measure: list[tuple[Measure, Findings]]) -> str:

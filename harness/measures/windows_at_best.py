@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from normbench import names
 from normbench.measures.contract import BEST, Findings, FinishedJob, Measure
 from normbench.theory import spectra
 from normbench.theory.budget import Work
@@ -13,7 +14,7 @@ def take(job: FinishedJob) -> Findings:
     descent = job.descent
     matrix = descent.train.hessian(descent.best_weights).matrix()
     values = spectra.live(np.linalg.eigvalsh(matrix).astype(np.float64), len(matrix))
-    return Findings(arrays={"window_best": values})
+    return Findings(arrays={names.CURVATURES_BEST.key: values})
 
 
 def _applies(job: FinishedJob) -> bool:

@@ -158,5 +158,7 @@ def _minmax(scheme: Any) -> Affine:
 def _pca(scheme: Any) -> Affine:
     matrix = scheme.components_
     if scheme.whiten:
-        matrix = matrix / np.sqrt(scheme.explained_variance_)[:, None]
+        deviations = np.sqrt(scheme.explained_variance_)
+        # As its `transform` does: directions without variance are divided by the machine epsilon.
+        matrix = matrix / np.maximum(deviations, np.finfo(deviations.dtype).eps)[:, None]
     return Affine(matrix, -matrix @ scheme.mean_)

@@ -21,7 +21,13 @@ from normbench.results.answer.ranking import (
 )
 from normbench.results.compare import problems
 from normbench.results.compare.merging import REPEATS, merged, whole
-from normbench.results.compare.reached import counts, excess_left, start_excess
+from normbench.results.compare.reached import (
+    counts,
+    excess_left,
+    start_excess,
+    step_size,
+    thresholds_that_hold,
+)
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import PARTS, Said, listed, paragraph, said
@@ -138,6 +144,21 @@ def _nothing(sweep: Sweep, experiment: str | None) -> str:
     return paragraph([why, *_lost(sweep, experiment)])
 
 
+def _all_above(sweep: Sweep, experiment: str | None) -> list[Said]:
+    """Say which step sizes to try where all that were tried are above 2/L, on every split."""
+    jobs = thresholds_that_hold(whole(sweep).of_role(names.SCHEME, experiment))
+    sizes = [step_size(step) for step in as_rows(whole(sweep).of_role(names.STEP, experiment))]
+    if names.THRESHOLD.column not in jobs or not sizes or jobs["experiment"].nunique() > 1:
+        return []
+    limits = jobs.groupby("label", sort=False)[names.THRESHOLD.column].max().astype(float)
+    limits = limits[limits < min(sizes)]
+    if limits.empty:
+        return []
+    powers = np.log10(limits)
+    decades = {"first": int(np.floor(powers.min())) - 2, "last": int(np.ceil(powers.max())) + 1}
+    return [said("grid_above", schemes=listed([str(label) for label in limits.index]), **decades)]
+
+
 def _lost(sweep: Sweep, experiment: str | None) -> list[Said]:
     """Return which schemes no step size of the grid suited, and how many jobs failed."""
     jobs = whole(sweep).of_role(names.SCHEME, experiment)
@@ -148,6 +169,7 @@ def _lost(sweep: Sweep, experiment: str | None) -> list[Said]:
     who = f"{count} of {len(jobs)} jobs" if several or not diverged else listed(diverged)
     failed = int((jobs["verdict"] == names.FAILED).sum())
     found = [said("all_diverged", who=who)] if count else []
+    found += _all_above(sweep, experiment) if count and finite(schemes).empty else []
     found += [said("some_failed", failed=failed, jobs=len(jobs))] if failed else []
     return found + _by_rounding(whole(sweep), experiment)
 

@@ -11,7 +11,7 @@ from normbench.results.answer import closing
 from normbench.results.answer.race import Race, races
 from normbench.results.answer.ranking import MOST, finite, labels_of, ranked
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import excess_left
+from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.store.rows import shared_value
 from normbench.results.store.runs import Sweep
 from normbench.results.words.sentences import PARTS, Said, listed, paragraph, said
@@ -89,7 +89,7 @@ def leaders(known: pd.DataFrame, race: Race) -> list[str]:
 
 
 def _closest(known: pd.DataFrame, race: Race) -> list[Mapping[Any, Any]]:
-    return ranked(known, "count" if race.counted else "excess")[0]
+    return ranked(with_lowest_seen(known), "count" if race.counted else "excess")[0]
 
 
 def _deed(race: Race, schemes: pd.DataFrame) -> Deed:

@@ -226,6 +226,28 @@ def excess_left(run: Mapping[Any, Any], scheme: Mapping[Any, Any]) -> float:
     return _left(run, scheme, scheme.get(names.MINIMUM.column, np.nan), start_excess(scheme))
 
 
+def with_lowest_seen(schemes: pd.DataFrame) -> pd.DataFrame:
+    """Return scheme runs of an experiment with one least cost where none of them solved for it.
+
+    Each job records the lowest cost that it saw itself: over that, the best step size of even the
+    slowest scheme would leave nothing. Here it is the lowest that any scheme of the problem saw.
+    """
+    goal, minimum = names.target("1e-1").column, names.MINIMUM.column
+    guessed = schemes.get(names.MINIMUM_REACHED.column, pd.Series(index=schemes.index)) == "false"
+    if not guessed.any() or problems.own_functions(schemes) or goal not in schemes:
+        return schemes
+    shared = schemes.copy()
+    settings = [str(setting) for setting in problems.problems(schemes)]
+    for _, rows in schemes[guessed & ~counts(schemes)].groupby(
+        pd.Series(settings, schemes.index), sort=False
+    ):
+        lowest = rows[goal].astype(float)
+        if lowest.notna().any():
+            of_lowest = rows.loc[lowest.idxmin(), [minimum, goal]].to_numpy()
+            shared.loc[rows.index, [minimum, goal]] = of_lowest
+    return shared
+
+
 def start_excess(scheme: Mapping[Any, Any]) -> float:
     """Return the start's excess over the least cost; NaN where it is not known."""
     minimum, tenth = (scheme.get(m.column, np.nan) for m in (names.MINIMUM, names.target("1e-1")))

@@ -62,7 +62,8 @@ def _panel(axis: Any, parts: Parts, marked: Sequence[int], shape: Shape) -> None
     axis.set_aspect("equal")  # angles between arrows tell of correlations
     letters = points[list(marked)].reshape(-1, 2)
     _write(axis, arrows[named], parts["names"][named], letters, 0.7 * shape.font, half)
-    words = [f"component {n + 1}, {parts['shares'][n]:.0%} of the variance" for n in (0, 1)]
+    shares = [f"{share:.0%}" if share >= 0.01 else f"{share:.1%}" for share in parts["shares"][:2]]
+    words = [f"component {n + 1}, {share} of the variance" for n, share in enumerate(shares)]
     axis.set(xlabel=words[0], ylabel=words[1])
 
 

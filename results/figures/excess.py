@@ -15,7 +15,7 @@ LABEL = "excess cost: cost minus least cost"
 SLOPE = "slope"  # column of the runs: by what the excess is multiplied at each iteration
 COST = names.TRAIN_COST.key
 ROUNDING = 1e-14  # of the start's cost: an excess below is none
-BEST, START, SHARE = "window_best", "window_curvature", "window_share"
+BEST, START, SHARE = names.CURVATURES_BEST.key, "window_curvature", "window_share"
 
 
 def with_quartiles(metric: names.Metric) -> list[str]:

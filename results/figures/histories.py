@@ -26,6 +26,7 @@ BAD = 8.0  # a curve that ends so many times above the median squashes the other
 Panel = tuple[names.Metric, ...]
 SAME = 1e-8  # relative: full whitenings trace the same costs to rounding
 STEP = names.STEP_SIZE.column
+GRIDLESS = names.GRIDLESS.column
 READ = 1e-5  # relative: a step size that was read off a table has six digits
 MANY = 6  # curves: with more, panels stand below each other
 LONG = 24  # letters of a scheme, with its options, that stand beside two panels
@@ -120,13 +121,13 @@ def _panel(
         if rows is None or rows[panel[0].key].isna().all():
             continue
         _curve(axis, rows, panel, look)
-        gridless = run.get(names.GRIDLESS.column) == "true"
+        gridless = run.get(GRIDLESS) == "true"
         step = "" if gridless else style.step_text(run.get(names.STEP_TAG.column))
         text = f"{run['label']}{step}"
         axis.lines[-1].set_label(text)
         values = rows[panel[0].key].dropna()
         if run["verdict"] == names.DIVERGED:
-            text += _overflow(rows, panel[0], lost and panel[0] == names.TRAIN_COST)
+            text += _overflow(rows, run, panel[0], lost and panel[0] == names.TRAIN_COST)
             _lost(axis, rows, panel[0], look)
         elif panel[0] == names.TRAIN_COST and scale == EXCESS:
             _slope(axis, rows, run, look)
@@ -153,11 +154,13 @@ def _as_decades(histories: pd.DataFrame) -> pd.DataFrame:
     return found.replace(-np.inf, np.nan)
 
 
-def _overflow(rows: pd.DataFrame, metric: names.Metric, lost: bool) -> str:
-    """Return when a run diverged, and, in decades, how far its cost had come."""
+def _overflow(rows: pd.DataFrame, run: Mapping[Any, Any], metric: names.Metric, lost: bool) -> str:
+    """Return when a run overflowed, if it did, and, in decades, how far its cost had come."""
     values = rows[metric.key].dropna()
-    words = f" diverged at {int(rows.loc[values.index[-1], 'iteration']) + 1}"
-    return f"{words}, {values.iloc[-1]:.0f} decades up" if lost else words
+    last = int(rows.loc[values.index[-1], "iteration"])
+    overflowed = "stopped being finite" in str(run.get(names.REASON.column))
+    text = f" diverged at {last + 1}" if overflowed else " diverged"
+    return f"{text}, {values.iloc[-1]:.0f} decades up" if lost else text
 
 
 def _lost(axis: Any, rows: pd.DataFrame, metric: names.Metric, look: Look) -> None:
@@ -350,8 +353,11 @@ def _curves(sweep: Sweep, experiment: str, sizes: tuple[float, ...]) -> pd.DataF
     lost = (best["verdict"] == names.DIVERGED) | best[names.STEP_TAG.column].isna()
     # Where no step size is the best, the smallest shows how.
     instead = [
-        rows.sort_values(STEP).head(1)
-        for rows in (every[every["parent"] == run_id] for run_id in best.loc[lost, "run_id"])
+        rows.sort_values(STEP).head(1).assign(**{GRIDLESS: gridless})
+        for rows, gridless in (
+            (every[every["parent"] == row["run_id"]], row.get(GRIDLESS))
+            for row in as_rows(best[lost])
+        )
         if len(rows)
     ]
     return pd.concat([best[~lost], *instead])

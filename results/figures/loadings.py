@@ -39,8 +39,8 @@ def draw(arrays: Arrays, schemes: pd.DataFrame, title: str, *, shape: Shape = SC
 
 
 def _turns(parts: Parts) -> bool:
-    """Return whether components mix features: those of a sphered scheme are its coordinates."""
-    entries = np.abs(parts["entries"])
+    """Return whether the components shown mix features: a sphered scheme's are its coordinates."""
+    entries = np.abs(parts["entries"][:, :MOST_COMPONENTS])
     return not bool((entries.max(axis=0) > ALONE).all())
 
 

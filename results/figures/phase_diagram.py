@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 
 from normbench import names
 from normbench.results.compare.merging import repeated_over
-from normbench.results.compare.reached import excess_left
+from normbench.results.compare.reached import excess_left, with_lowest_seen
 from normbench.results.figures.base import material, style, ticks
 from normbench.results.figures.base.style import SCREEN, VERDICTS, Shape
 from normbench.results.figures.step_sizes import LARGEST, STEP, THRESHOLD
@@ -62,6 +62,7 @@ def draw(
     steps, schemes: as `step_sizes.draw` takes them; `tags.step_size` of a scheme is its best step
     size, or the one that its study shows.
     """
+    schemes = with_lowest_seen(schemes)
     rows = together(steps, schemes)
     words = [style.equal_names([str(row["label"]) for row in same]) for same in rows]
     lines = max([2, *(name.count("\n") + 1 for name in words)])
@@ -188,7 +189,7 @@ def _cells(
     for place in range(len(rows) - 1):
         axis.axhline(place + 0.5, color="white", lw=3, label="_between")
     for word, cells in marks.items():
-        axis.plot(*zip(*cells), zorder=5, label=f"_{word}", **_mark_of(word, shape))
+        axis.plot(*zip(*cells), zorder=5, clip_on=False, label=f"_{word}", **_mark_of(word, shape))
     return {*marks, *(words[int(code)] for code in codes[~np.isnan(codes)])}
 
 

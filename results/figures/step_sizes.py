@@ -178,7 +178,7 @@ def _panel(
         axis.plot(above, [0.95] * len(above), transform=across, label="_above", **ARROW)
         drawn.add("above")
     if len(kept) == 0 and len(rows):
-        style.say(axis, f"diverged at all {len(rows)} step sizes")
+        style.say(axis, "diverged at every step size tried")
     best = firm[np.isclose(firm[STEP], number_in(scheme, names.STEP_TAG.column), rtol=1e-5)]
     if len(best) and not material.helps(scheme, float(best[COST].iloc[0])):
         style.say_below(axis, NONE_HELPS)

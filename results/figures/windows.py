@@ -28,7 +28,7 @@ from normbench.results.store.runs import Sweep, which_step
 
 Array = NDArray[np.float64]
 STEP, THRESHOLD = names.STEP_SIZE.column, names.THRESHOLD.column
-AT_BEST = "window_best"  # the curvatures at the best weights, of costs whose curvature changes
+AT_BEST = names.CURVATURES_BEST.key  # of costs whose curvature changes
 MOST = 40  # bars that can be told apart
 MOST_LEFT = 30.0  # of the excess, in a panel
 GUESSED = "the least cost is not known; the excess cost is over the lowest cost seen"

@@ -264,7 +264,8 @@ def _convergent(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     metric = names.LARGEST_CONVERGENT
     known = _known(schemes, metric)
     if not known:
-        return [said("none_convergent")]
+        gridless = all(each.says(names.GRIDLESS) for _, each in schemes)
+        return [] if gridless else [said("none_convergent")]
     most = max(known)[0]
     rows = [(label, each) for label, each in schemes if each.number(metric) == most]
     above = any(each.says(names.CENSORED) for _, each in rows)

@@ -82,7 +82,7 @@ def _sizes_of(jury, said):
     """Yield each scheme that is named, its grid, and its step size for 1e-2."""
     for label in re.split(", | and ", said["schemes"]):
         outcome = jury.outcomes[label]
-        step = outcome.findings.metrics["final/step_to_1e-2"]
+        step = outcome.findings.metrics.get("final/step_to_1e-2", np.nan)
         yield label, [step.step_size for step in outcome.steps], step
 
 

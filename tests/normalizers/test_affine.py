@@ -101,6 +101,18 @@ def test_a_dropped_direction_is_0_in_the_map_too(x, scheme):
     np.testing.assert_allclose(found(3 * twice), scheme.transform(3 * twice), atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_whitened_direction_without_variance_is_cut_as_scikit_learn_cuts_it(x, dtype):
+    scheme = PCA(whiten=True).fit(np.column_stack([x, np.ones(60)]).astype(dtype))
+    scheme.explained_variance_[-1] = 0  # or what rounding leaves
+    found = find_affine_map(scheme)
+    assert np.isfinite(found.matrix).all()
+    z = scheme.transform(np.column_stack([x, np.full(60, 2.0)]))
+    mapped = found(np.column_stack([x, np.full(60, 2.0)]))
+    assert np.abs(z[:, -1]).min() > 1e5
+    np.testing.assert_allclose(mapped, z, atol=1e-5 * np.abs(z).max())
+
+
 def test_parts_are_known_before_a_fit():
     assert find_affine_traits(StandardScaler(with_std=False)) == (True, False, False)
     assert find_affine_traits(make_pipeline(StandardScaler(), PCARotation())) == (True, True, True)

@@ -36,7 +36,7 @@ def writer(tmp_path, with_store):
 
 
 def record(writer, number=0, fingerprint="ab", parent="", **more):
-    job = {"job": f"s1/{number}", "sweep_id": "s1", "fingerprint": fingerprint}
+    job = {"job": f"s1/{number}", "sweep_id": "s1", "fingerprint": fingerprint, "descent": "cd"}
     shared = {"sweep_id": "s1", "normalizer": "standard"}
     steps = [
         RunRecord(f"step {n}", shared, [("train/cost", 0.5, k) for k in range(3)]) for n in "ab"
@@ -151,7 +151,7 @@ HELD = """
 import sys
 from pathlib import Path
 from normbench.recording.resume import leftovers
-with leftovers.only_one("ab", Path(sys.argv[1])):
+with leftovers.only_one("cd", Path(sys.argv[1])):  # as a job locks its descent
     print("held", flush=True)
     sys.stdin.read()
 """

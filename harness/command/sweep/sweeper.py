@@ -41,6 +41,7 @@ from normbench.command.sweep.queues import LOST, Queue, describe_lost
 from normbench.command.sweep.specs import Specs
 from normbench.command.sweep.sweep_job import run_spec
 from normbench.datasets import UserError
+from normbench.datasets.values import available_cores
 from normbench.recording.resume import leftovers
 from normbench.recording.store.places import suggested_path
 from normbench.results.safe import clean
@@ -382,7 +383,7 @@ def _share_threads(config: DictConfig) -> None:
     """Divide the cores among jobs that a launcher runs in parallel, for processes to come."""
     side_by_side, threads = (config.hydra.launcher.get(k) for k in ("n_jobs", "cpus_per_task"))
     if side_by_side is not None:
-        cores = len(os.sched_getaffinity(0))
+        cores = available_cores()
         jobs = cores if side_by_side < 0 else max(1, side_by_side)
         threads = max(1, cores // jobs)
     if threads is not None:

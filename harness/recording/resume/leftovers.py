@@ -24,7 +24,7 @@ from normbench.results.store.job_records import JobRecord
 LEDGER = "sweep.json"  # in the folder of a sweep: facts for its jobs, under every launcher
 MAX_LEDGER = 1 << 28  # bytes
 PENDING = "pending"  # the subfolder of records that are not yet in the store
-NO_JOB = "0"  # the fingerprint of a job without one
+NO_JOB = "0"  # the descent of a job without one
 REFUSED = ".refused"  # the suffix of a record that the store refused
 
 
@@ -123,20 +123,20 @@ def owner_tags(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def only_one(fingerprint: str, folders: Path, wait: bool = True) -> Iterator[bool]:
-    """Let one process at a time run a job of a fingerprint, of all processes in a folder.
+def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
+    """Let one process at a time run a job of a descent, of all processes in a folder.
 
-    All jobs lock one file, each job its own byte of it.
+    All jobs lock one file, each descent its own byte of it.
 
     Args:
-        fingerprint: The fingerprint of the job.
+        descent: The digest of the job's descent.
         folders: The folder of the folders of sweeps.
-        wait: Whether to wait for another process that has the job.
+        wait: Whether to wait for another process that has the descent.
 
     Yields:
-        Whether this process has the job; False without wait where another process has it.
+        Whether this process has the descent; False without wait where another process has it.
     """
-    offset = int(fingerprint[:15], 16)
+    offset = int(descent[:15], 16)
     folders.mkdir(parents=True, exist_ok=True)
     lock_file = files.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
     with os.fdopen(lock_file, "r+") as file:
@@ -203,9 +203,8 @@ def _recover(writer: Writer, file: Path, folders: Path) -> bool:
         record = JobRecord.load(file)
         if record.store != writer.store.safe_uri:
             return False
-        with only_one(
-            record.scheme.tags.get(names.FINGERPRINT.key, NO_JOB), folders, wait=False
-        ) as is_owner:
+        descent = record.scheme.tags.get(names.DESCENT.key, NO_JOB)
+        with only_one(descent, folders, wait=False) as is_owner:
             if not is_owner:  # that process writes the job; a later command removes this file
                 return False
             done = _is_written(writer, record)

@@ -28,9 +28,9 @@ from normbench.optimizers import Optimizer
 from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, of_identity
 
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine
-# or in code that a cost, scheme or optimizer calls: recorded jobs are then descended again. A test
-# with recorded numbers fails if it was forgotten.
-NUMBERS = 3
+# or in code that a cost, scheme or optimizer calls, and with any other rule of the verdicts:
+# recorded jobs are then descended again. A test with recorded numbers fails if it was forgotten.
+NUMBERS = 4
 BESIDE_GRID = ("refine", "shadows")  # settings of descents beside the grid
 LIST_MARKS = str.maketrans("", "", "[]()' \"")  # removed from the text of a list
 
@@ -63,7 +63,8 @@ def identity(params: Mapping[str, Any], dataset: Dataset, components: tuple[Any,
     data = [dataset.fingerprint, dataset.task, dataset.classes]
     members = [member for component in components for member in _members(component)]
     code = {name: code_of(name) for name in sorted({_module_of(member) for member in members})}
-    links = [_settings(member) for member in members] if len(members) > len(components) else []
+    is_composed = [*map(id, members)] != [*map(id, components)]
+    links = [_settings(member) for member in members] if is_composed else []
     descent_settings = of_identity(DESCENT_PART, params)
     descent = _digest(json.dumps([descent_settings, data, code, NUMBERS, links]))
     grid_settings = {
@@ -129,7 +130,7 @@ def code_of(module: str) -> str:
     file = getattr(importlib.import_module(module), "__file__", None)
     if not file or not file.endswith(".py"):  # a built-in or compiled module
         return module
-    tree = ast.parse(Path(file).read_text())
+    tree = ast.parse(Path(file).read_bytes())  # in the encoding that the module says
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(tree):
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
@@ -140,13 +141,18 @@ def code_of(module: str) -> str:
 
 
 def _members(component: Any) -> Iterator[Any]:
-    """Yield the schemes of a pipeline, whose settings are no parameters; else the component."""
+    """Yield the schemes of a pipeline, or an optimizer and its scheme; else the component.
+
+    The settings of those schemes are no parameters, or only a part of them is.
+    """
     steps = getattr(component, "steps", None)
     if steps and type(component).__module__.startswith("sklearn."):
         for _, step in steps:
             yield from _members(step)
     else:
         yield component
+        if isinstance(component, Optimizer) and component.scheme is not None:
+            yield from _members(component.scheme)
 
 
 def _settings(component: Any) -> list[str]:

@@ -103,7 +103,8 @@ def _rejudge_histories(
         for record, arrays_of_name in run.arrays.items()
         if record not in invalid
     }
-    arrays[names.DESCENT_ARRAYS] = {**histories, FOLLOWS: np.array([*valid.items()])}
+    valid_histories = {name: array for name, array in histories.items() if name not in invalid}
+    arrays[names.DESCENT_ARRAYS] = {**valid_histories, FOLLOWS: np.array([*valid.items()])}
     outcome = Outcome(
         steps=steps,
         best=best,

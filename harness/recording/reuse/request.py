@@ -18,7 +18,8 @@ from typing import Any
 DATASETS_PREFIX = "normbench.datasets."
 SELF_CONTAINED = ("bundled", "gaussian", "broken", "shapes")  # modules whose data depend on no file
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "autograd")
-CODE_ROOMS = ("", "costs", "datasets", "optimizers")
+# The options of schemes, too: chains and preconditioned optimizers name them.
+CODE_ROOMS = ("", "costs", "datasets", "optimizers", "conf.normalizer")
 UNRELATED_SETTINGS = ("tracking", "reuse", "checkpoint", "packages", "study", "figures")
 
 
@@ -47,6 +48,7 @@ def _code() -> list[str]:
     for name in CODE_ROOMS:
         spec = find_spec(f"normbench.{name}" if name else "normbench")  # without importing it
         folder = Path(spec.origin).parent if spec and spec.origin else Path()
-        for file in sorted(folder.rglob("*.py")):
+        files = (file for file in folder.rglob("*") if file.suffix in (".py", ".yaml"))
+        for file in sorted(files):
             code_hash.update(f"{name}/{file.relative_to(folder)}\n".encode() + file.read_bytes())
     return [code_hash.hexdigest(), sys.version, *(version(name) for name in LIBRARIES)]

@@ -39,6 +39,12 @@ class Melt(NamedTuple):
         assert run is not None
         return self.layers.excess[run]
 
+    @property
+    def firm_profile(self) -> NDArray[np.float64]:
+        """What step sizes leave of the start's excess, without those that rounding decides."""
+        profile: NDArray[np.float64] = self.layers.profile
+        return profile if self.layers.exact else profile[~self.decided]
+
 
 def melts(arrays: Arrays, schemes: pd.DataFrame, steps: pd.DataFrame) -> list[Melt]:
     """Return the schemes that can be drawn, in the order of their rows."""
@@ -94,20 +100,27 @@ def merged(every: Sequence[Melt]) -> list[Melt]:
 
 
 def _same(one: Melt, other: Melt) -> bool:
-    """Return whether two schemes have one picture."""
+    """Return whether two schemes have one picture, where rounding does not decide it."""
     near: Any = {"rtol": 0, "atol": TIED, "equal_nan": True}
-    pairs = ((one.edge, other.edge), (one.layers.profile, other.layers.profile))
-    return one.step == other.step and all(
-        a.shape == b.shape and np.allclose(a, b, **near) for a, b in pairs
+    pairs = ((one.edge, other.edge), (one.firm_profile, other.firm_profile))
+    return (
+        one.step == other.step
+        and np.array_equal(one.decided, other.decided)
+        and all(a.shape == b.shape and np.allclose(a, b, **near) for a, b in pairs)
     )
 
 
 def chosen(every: Sequence[Melt], most: int = MOST) -> tuple[list[Melt], list[Melt]]:
-    """Return so many schemes, evenly from the least to the most excess left, and the rest."""
+    """Return so many schemes, and the rest.
+
+    The first, which the others are compared with, and others evenly from the least to the most
+    excess left.
+    """
     if len(every) <= most:
         return list(every), []
-    ranked = sorted(range(len(every)), key=lambda n: (every[n].edge[-1], n))
-    wanted = {ranked[place] for place in np.linspace(0, len(ranked) - 1, most).round().astype(int)}
+    ranked = sorted(range(1, len(every)), key=lambda n: (every[n].edge[-1], n))
+    evenly = np.linspace(0, len(ranked) - 1, most - 1).round().astype(int)
+    wanted = {0, *(ranked[place] for place in evenly)}
     return (
         [melt for n, melt in enumerate(every) if n in wanted],
         [melt for n, melt in enumerate(every) if n not in wanted],
@@ -178,6 +191,9 @@ def notes(rows: Sequence[Melt], rest: Sequence[Melt], lacking: Mapping[str, str]
     if any(len(melt.layers.drawn) < len(melt.layers.distinct) for melt in rows):
         caption += f" Neighbours of under {THIN:.1%} each are merged.".replace("%", " %")
     notes = [caption]
+    starts = {str(melt.row.get(names.setting("start"))) for melt in rows}
+    if starts - {"zeros", "None"}:
+        notes.append("The excess cost is that of each scheme's own start.")
     guessed = [m.label for m in rows if m.row.get(names.MINIMUM_REACHED.column) == "false"]
     if guessed:
         notes.append(f"{', '.join(guessed)}: {GUESSED}.")

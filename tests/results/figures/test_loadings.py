@@ -44,6 +44,14 @@ def test_the_table_has_a_cell_for_each_entry_and_the_shares(found):
     assert [label.get_text() for label in axis.get_yticklabels()] == ["x0", "x1", "x2", "x3"]
 
 
+def test_the_table_of_a_sphered_scheme_is_left_out_whatever_its_dead_directions_are():
+    rng = np.random.default_rng(0)
+    entries = np.eye(12)
+    entries[8:, 8:] = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    assert not loadings._turns({"entries": entries})
+    assert loadings._turns({"entries": entries[:, ::-1]})
+
+
 def test_many_features_are_cut():
     rng = np.random.default_rng(0)
     parts = {"loadings": rng.standard_normal((60, 2)), "entries": np.eye(60)}

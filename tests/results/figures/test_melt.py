@@ -144,6 +144,32 @@ def test_at_most_six_schemes_are_drawn_equal_ones_once_and_the_rest_named():
     assert not {"s0", "s7"} & set(rest.split())  # the most and the least
 
 
+def test_the_first_scheme_is_drawn_wherever_it_ends():
+    rows, steps = table([f"s{n}" for n in range(8)])
+    arrays = {f"s{n}": parts([5.0, n / 10], [1.0, 1.0]) for n in (4, 0, 1, 2, 3, 5, 6, 7)}
+    rows = rows.set_index("label", drop=False).loc[list(arrays)]
+    shown, rest = schemes.chosen(schemes.melts(arrays, rows, steps))
+    assert shown[0].label == "s4"
+    assert (len(shown), len(rest)) == (6, 2)
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_schemes_are_one_where_rounding_alone_tells_them_apart(decided):
+    arrays = {name: parts([5.0, 0.1], [1.0, 1.0], measured=True) for name in "ab"}
+    arrays["b"][names.TRAIN_COST.key][0, ..., -1] *= 1.5
+    rows, steps = table("ab")
+    if decided:
+        steps.loc[steps[names.STEP_SIZE.column] == 0.01, "verdict"] = names.BY_ROUNDING
+    melts = schemes.merged(schemes.melts(arrays, rows, steps))
+    assert [melt.label for melt in melts] == (["a = b"] if decided else ["a", "b"])
+
+
+@pytest.mark.parametrize(("start", "own"), [("normal", True), ("zeros", False)])
+def test_shares_of_another_start_are_called_so(start, own):
+    figure = drawn({"a": parts([5.0], [1.0])}, **{names.setting("start"): start})
+    assert ("each scheme's own start" in words(figure)) == own
+
+
 def test_why_a_scheme_has_no_picture():
     rows, _ = table(["a"])
     note = "step-size windows, melt skipped: more work than the descent; theory=full asks for it"

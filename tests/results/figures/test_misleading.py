@@ -11,6 +11,7 @@ from normbench.job import Job, run
 from normbench.measures.components import _are_pixels
 from normbench.optimizers import gradient_descent
 from normbench.optimizers.lbfgs import lbfgs
+from normbench.results.compare.reached import with_lowest_seen
 from normbench.results.figures import drawing, exemplars, histories, phase_diagram, step_sizes
 from normbench.results.figures.base import material
 from normbench.results.report import inline
@@ -63,6 +64,47 @@ def test_where_no_step_size_helps_none_has_a_star(costs_of, helps):
     counted = schemes.assign(**{names.COMPARED.column: names.MISCLASSIFICATIONS})
     chart = phase_diagram.draw(steps, counted, "t").axes[0]  # costs say nothing of counts
     assert any(line.get_label() == "_best" for line in chart.lines)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_without_step_sizes_a_scheme_without_a_best_one_has_no_step_in_its_label(three, lost):
+    sweep = without_steps(three, 3)
+    if lost:
+        sweep.runs.loc[sweep.runs["role"] == names.SCHEME, names.STEP_TAG.column] = None
+    labels = histories.make(sweep, three.name, material.Options()).axes[0].texts
+    assert not any("step" in text.get_text() for text in labels)
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("the cost or its gradient stopped being finite at step 2", "a diverged at 2"),
+        ("the cost ends at over 10 times the start's excess", "a diverged"),
+    ],
+)
+def test_a_run_that_stays_finite_diverges_at_no_iteration(reason, text):
+    costs_of = pd.DataFrame({"run_id": "r", "iteration": [0, 1], names.TRAIN_COST.key: [1.0, 90.0]})
+    run = {"run_id": "r", "label": "a", "normalizer": "a", "verdict": "diverged"}
+    runs = pd.DataFrame([{**run, names.REASON.column: reason, names.STEP_TAG.column: None}])
+    axis = histories.draw(costs_of, runs, "t", scale="linear").axes[0]
+    assert any(label.get_text().startswith(text + ",") for label in axis.texts)
+
+
+def test_of_schemes_that_did_not_solve_for_the_least_cost_one_lowest_is_the_measure_of_all():
+    known = {"experiment": "x", names.MINIMUM_REACHED.column: "false"}
+    rows = [{"label": "slow", "normalizer": "a", names.MINIMUM.column: 0.5}]
+    rows += [{"label": "fast", "normalizer": "b", names.MINIMUM.column: 0.1}]
+    schemes = pd.DataFrame([{**row, **known} for row in rows])
+    schemes[names.target("1e-1").column] = 0.1 + 0.9 * schemes[names.MINIMUM.column]
+    shared = with_lowest_seen(schemes)
+    assert shared[names.MINIMUM.column].tolist() == [0.1, 0.1]
+    step = {"verdict": "not converged", COST: 0.5}
+    slow = shared.to_dict("records")[0]
+    assert phase_diagram.band(step, slow) == "10 to 50 % left"  # of its own lowest, none
+    solved = schemes.assign(**{names.MINIMUM_REACHED.column: "true"})
+    assert with_lowest_seen(solved) is solved
+    penalized = schemes.assign(**{names.setting("cost.l2"): "0.1"})
+    assert with_lowest_seen(penalized) is penalized
 
 
 @pytest.mark.parametrize("verdict", ["converged", "not converged"])

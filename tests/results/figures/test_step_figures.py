@@ -199,7 +199,7 @@ def test_a_scheme_that_diverged_has_no_cost_and_the_others_no_curve_of_it():
     rows = pd.DataFrame([scheme("a", best=None), scheme("b", best="0.1")])
     figure = step_sizes.draw(steps, rows, "")
     lost, other = figure.axes
-    assert texts(lost) == ["diverged at all 4 step sizes"]
+    assert texts(lost) == ["diverged at every step size tried"]
     assert not marked(lost, "best")
     assert [list(line.get_xdata()) for line in marked(other, "above")] == [[1.0]]
     assert [list(line.get_xdata()) for line in marked(other, "best")] == [[0.1]]

@@ -406,3 +406,16 @@ def test_no_template_holds_two_sentences():
 def test_seeds_are_named_once():
     jobs = [("x", "a", FAST, {"seed": seed}) for seed in "12"]
     assert len(problems.idle_seeds([runs(*jobs)])) == 1
+
+
+@pytest.mark.parametrize(("limit", "named"), [(0.004, True), (4.0, False)])
+def test_where_all_diverged_above_their_limits_smaller_step_sizes_are_named(limit, named):
+    sweep = with_tags(runs(DIVERGED), THRESHOLD=limit)
+    sweep.runs.loc[sweep.runs["role"] == "scheme", "verdict"] = "diverged"
+    assert ("step_sizes='${decades:-5,-1}' begins below" in ending(sweep)) == named
+
+
+@pytest.mark.parametrize("gridless", ["true", "false"])
+def test_nothing_is_said_of_step_sizes_that_the_optimizer_finds_itself(gridless):
+    sweep = with_tags(runs(("x", "a", NEVER), ("x", "b", NEVER)), GRIDLESS=gridless)
+    assert ("none_convergent" in told(explained(sweep))) == (gridless == "false")
