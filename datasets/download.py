@@ -154,7 +154,7 @@ class _Bar:
             TransferSpeedColumn,
         )
 
-        screen = Console(file=getattr(sys.stderr, "behind", sys.stderr), stderr=True)
+        screen = Console(file=getattr(sys.stderr, "wrapped", sys.stderr), stderr=True)
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
         self._progress = Progress(
             *columns, TransferSpeedColumn(), console=screen, disable=not sys.stderr.isatty()

@@ -178,7 +178,7 @@ def draw(command: str, folder: Path) -> None:
         if report.command == command:
             comparison.report(folder / BESIDE / f"{name}.html")
     names = [name for name, picture in PICTURES.items() if picture.command == command]
-    drawing.write(comparison.sweep, folder / DRAWN, names, kinds=["png"])
+    drawing.write(comparison.sweep, folder / DRAWN, names, file_formats=["png"])
 
 
 def draw_studies(folder: Path) -> None:
@@ -195,7 +195,7 @@ def draw_studies(folder: Path) -> None:
             words = [word for word in shlex.split(sweep.command)[1:] if "data_dir=" not in word]
             figure = re.search(rf"^\| `{name}` \|[^|]*\| `(\w+)`", guide, re.MULTILINE)
             if figure and words == [f"experiment={group}/{name}"]:
-                drawing.write(sweep, folder / name, [figure[1]], kinds=["png"])
+                drawing.write(sweep, folder / name, [figure[1]], file_formats=["png"])
 
 
 def write(folder: Path) -> None:

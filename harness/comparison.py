@@ -26,10 +26,10 @@ from normbench.results.store.job_records import JobRecord
 from normbench.synonyms import setting_of
 from normbench.verdicts.convergence import Rules
 
-PLAIN = (bool, int, float, str, type(None))
+PLAIN_TYPES = (bool, int, float, str, type(None))
 ARGUMENTS = dict(settings.arguments())  # by the names of arguments
 ARGUMENT_NAMES = {"normalizer": "normalizers", "dataset": "x"}  # that differ from their setting
-COST, OPTIMIZER, STEP_SIZES, ITERATIONS = map(
+DEFAULT_COST, DEFAULT_OPTIMIZER, DEFAULT_STEP_SIZES, DEFAULT_ITERATIONS = map(
     settings.default, ("cost", "optimizer", "step_sizes", "iterations")
 )
 
@@ -37,12 +37,12 @@ COST, OPTIMIZER, STEP_SIZES, ITERATIONS = map(
 def compare(  # noqa: D417 (settings are added to `Args` below)
     x: Any,
     y: Any,
-    cost: Any = COST,
+    cost: Any = DEFAULT_COST,
     normalizers: Any = ("identity", "standard", "pca_sphere"),
-    step_sizes: float | Sequence[float] = STEP_SIZES,
-    iterations: int = ITERATIONS,
+    step_sizes: float | Sequence[float] = DEFAULT_STEP_SIZES,
+    iterations: int = DEFAULT_ITERATIONS,
     *,
-    optimizer: str = OPTIMIZER,
+    optimizer: str = DEFAULT_OPTIMIZER,
     rules: Rules | Mapping[str, Any] | None = None,
     drop: Sequence[str | int] = (),
     encode: Sequence[str | int] = (),
@@ -245,7 +245,7 @@ def _header(
         **{
             f"normalizer.{key}": value
             for key, value in scheme_params.items()
-            if isinstance(value, PLAIN)
+            if isinstance(value, PLAIN_TYPES)
         },
         **{row.name: values[key] for key, row in ARGUMENTS.items() if row.recorded},
         "start": job.settings.start,

@@ -301,9 +301,9 @@ OF_OPTIONS = ...  # the default of a row of options: the file of each option has
 CACHE = "${oc.env:NORMBENCH_DATA,${oc.env:XDG_CACHE_HOME,${oc.env:HOME,.}/.cache}/normbench}"
 POSITIVE, SHARE = partial(check_number, above=0), partial(check_number, above=0, below=1)
 NATURAL, COUNT = partial(check_integer, at_least=0), partial(check_integer, at_least=1)
-COMMAND: Any = {"recorded": False, "python": False}  # of the command alone
-FOLDS: Any = {"used": _is_folded, "folds": True}
-THEORY, L2_IN = ("auto", "full", "none"), ("transformed", "features")
+COMMAND_ONLY: Any = {"recorded": False, "python": False}  # of the command alone
+FOLDS_ONLY: Any = {"used": _is_folded, "folds": True}
+THEORY_CHOICES, L2_IN = ("auto", "full", "none"), ("transformed", "features")
 PRECISIONS = ("float64", "float32")
 
 TABLE = (
@@ -313,7 +313,7 @@ TABLE = (
     ),
     Setting("normalizer", SCHEME, "standard", "the schemes that are compared", python=False),
     Setting("optimizer", DESCENT, "gradient_descent", "how the weights are updated", python=False),
-    Setting("tracking", LOCATION, "local", "where runs are recorded", **COMMAND),
+    Setting("tracking", LOCATION, "local", "where runs are recorded", **COMMAND_ONLY),
     Setting(
         "step_sizes",
         DESCENT,
@@ -370,7 +370,7 @@ TABLE = (
         True,
         "take equal, finished jobs from what is recorded",
         check_switch,
-        **COMMAND,
+        **COMMAND_ONLY,
     ),
     Setting(
         "checkpoint",
@@ -378,9 +378,9 @@ TABLE = (
         180,
         "seconds between two checkpoints, from which the same command resumes; null: none",
         _checkpoint,
-        **COMMAND,
+        **COMMAND_ONLY,
     ),
-    Setting("packages", LOCATION, [], "packages whose code a _target_ may name", **COMMAND),
+    Setting("packages", LOCATION, [], "packages whose code a _target_ may name", **COMMAND_ONLY),
     Setting(
         "record",
         DRAWING,
@@ -391,7 +391,11 @@ TABLE = (
         _record,
     ),
     Setting(
-        "figures", DRAWING, None, "the figures that are drawn; null: all but windows", **COMMAND
+        "figures",
+        DRAWING,
+        None,
+        "the figures that are drawn; null: all but windows",
+        **COMMAND_ONLY,
     ),
     Setting(
         "shown_point", DRAWING, 0, "the training point that record=[components] builds up", NATURAL
@@ -399,9 +403,9 @@ TABLE = (
     Setting(
         "theory",
         DRAWING,
-        THEORY[0],
+        THEORY_CHOICES[0],
         "auto: what costs no more than the descent; full: whatever it costs; none: no theory",
-        partial(check_choice, choices=THEORY),
+        partial(check_choice, choices=THEORY_CHOICES),
     ),
     Setting(
         "memory",
@@ -441,7 +445,7 @@ TABLE = (
         PROBLEM,
         None,
         "cross-validation: how many parts, each held out once",
-        **FOLDS,
+        **FOLDS_ONLY,
     ),
     Setting(
         "dataset.repeats",
@@ -449,7 +453,7 @@ TABLE = (
         1,
         "how often cross-validation is repeated, each time with another seed",
         COUNT,
-        **FOLDS,
+        **FOLDS_ONLY,
     ),
     Setting(
         "dataset.split_seed",
@@ -457,7 +461,7 @@ TABLE = (
         0,
         "the seed by which points are held out",
         NATURAL,
-        **FOLDS,
+        **FOLDS_ONLY,
     ),
     Setting("dataset.seed", REPETITION, OF_OPTIONS, "the seed of random data"),
     Setting("seed", REPETITION, 0, "the seed of random starts", NATURAL, _is_drawn),
@@ -517,7 +521,7 @@ TABLE = (
     ),
     Setting("normalizer.*", SCHEME, OF_OPTIONS, "options of a scheme"),
     Setting("optimizer.*", DESCENT, OF_OPTIONS, "options of an optimizer"),
-    Setting("tracking.*", LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND),
+    Setting("tracking.*", LOCATION, OF_OPTIONS, "where runs are recorded", **COMMAND_ONLY),
     Setting(
         "rules.tail", JUDGING, 0.1, "the share of the iterations that is called the tail", SHARE
     ),
@@ -562,7 +566,7 @@ TABLE = (
         lambda params: str(params.get("search.critical")) == "True",
     ),
     Setting("study.*", LOCATION, OF_OPTIONS, "what a study says of its source"),
-    Setting("study.expected", LOCATION, OF_OPTIONS, "the numbers of that source", **COMMAND),
+    Setting("study.expected", LOCATION, OF_OPTIONS, "the numbers of that source", **COMMAND_ONLY),
 )
 ROWS = {row.name: row for row in TABLE}
 SECTIONS = tuple(dict.fromkeys(row.group for row in TABLE if row.group))

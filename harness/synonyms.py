@@ -92,7 +92,7 @@ NOTES = {
 }
 # The dataset option that reads a file, by its ending, and the setting of its targets.
 FILES = {"csv": "csv", "tsv": "csv", "txt": "csv", "parquet": "parquet", "npz": "npz", "npy": "npy"}
-TARGETS = {
+TARGET_SETTINGS = {
     "csv": " dataset.target=COLUMN",
     "parquet": " dataset.target=COLUMN",
     "npy": " dataset.targets=FILE",
@@ -130,7 +130,7 @@ def _user_code_remedy(group: str, name: str) -> str:
     ending = name.rpartition(".")[2].lower()
     if group == "dataset" and "." in name and ending in FILES:
         option = FILES[ending]
-        return f"is a file; type dataset={option} dataset.path={name}{TARGETS[option]}"
+        return f"is a file; type dataset={option} dataset.path={name}{TARGET_SETTINGS[option]}"
     dotted = re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name)
     if group != "normalizer" or not dotted:
         return ""

@@ -15,7 +15,7 @@ from normbench.optimizers import gradient_descent
 from normbench.recording.resume import leftovers
 from normbench.recording.store import records
 from normbench.recording.store.writer import Writer
-from normbench.results.pages.drawn import Known
+from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.store.runs import load
 from tests import stores
 
@@ -136,7 +136,9 @@ def two(tmp_path, with_store):
         (folder / "sweep.json").write_text(f'{{"sweep_id": "{sweep}"}}')
         (folder / "histories.png").write_bytes(b"png")
         parent = writer.start_sweep(TWO, sweep, {"command": "-", **leftovers.owner_tags(folder)})
-        Known(writer, folder, {TWO: parent}, []).remember({TWO: [folder / "histories.png"]})
+        RecordedFigures(writer, folder, {TWO: parent}, []).remember(
+            {TWO: [folder / "histories.png"]}
+        )
         for number, scheme in enumerate(schemes):
             settings = Settings((0.1, 1.0), iterations=2, theory="none")
             made = run(Job(data, softmax, scheme, gradient_descent(), settings))

@@ -124,7 +124,9 @@ def shown(two):
     folder = two.folder / "outputs" / "a"
     writer, sweep = two.writer, load(two.uri, "a")
     (parent,) = writer.sweep_runs("a").values()
-    known = drawn.Known(writer, folder, {"two-softmax": parent}, [], tuple(drawn.BY_DEFAULT))
+    known = drawn.RecordedFigures(
+        writer, folder, {"two-softmax": parent}, [], tuple(drawn.BY_DEFAULT)
+    )
     known.remember({"two-softmax": [folder / "histories.png"]}, sweep)
     return two, folder
 
@@ -132,14 +134,16 @@ def shown(two):
 def test_figures_that_still_hold_are_not_drawn_again(shown, tmp_path):
     two, folder = shown
     files = {"two-softmax": [folder / "histories.png"]}
-    assert drawn.still(load(two.uri, "a"), folder) == files
+    assert drawn.current_figures(load(two.uri, "a"), folder) == files
     copy = folder.with_name("copy")
-    assert drawn.still(load(two.uri, "a"), copy) == {"two-softmax": [copy / "histories.png"]}
+    assert drawn.current_figures(load(two.uri, "a"), copy) == {
+        "two-softmax": [copy / "histories.png"]
+    }
     assert (copy / "histories.png").read_bytes() == b"png"
     two.writer.adopt(two.runs["a", "MinMaxScaler"], "c/0")  # another sweep takes a job in
-    assert drawn.still(load(two.uri, "a"), folder) == files
-    assert drawn.still(load(two.uri, "b"), folder) is None  # which has no figures
-    assert drawn.still(load(two.uri, "a"), tmp_path / "elsewhere" / "a") is None
+    assert drawn.current_figures(load(two.uri, "a"), folder) == files
+    assert drawn.current_figures(load(two.uri, "b"), folder) is None  # which has no figures
+    assert drawn.current_figures(load(two.uri, "a"), tmp_path / "elsewhere" / "a") is None
 
 
 @pytest.mark.parametrize("change", ["file", "tag", "metric", "run", "code"])
@@ -155,8 +159,8 @@ def test_figures_that_hold_no_more_are_drawn(shown, change, monkeypatch):
     elif change == "run":
         two.writer.client.delete_run(run)
     else:
-        monkeypatch.setattr(drawn, "_code", list)
-    assert drawn.still(load(two.uri, "a"), folder) is None
+        monkeypatch.setattr(drawn, "_code_digests", list)
+    assert drawn.current_figures(load(two.uri, "a"), folder) is None
 
 
 @pytest.mark.sqlite("the names of its tables")

@@ -207,5 +207,5 @@ def explained(
     if best is not None:
         step = steps[best]
         step_tags = {names.STEP_TAG.key: f"{step.step_size:g}", names.VERDICT.key: step.verdict}
-    logged_findings = reasons.Found(metrics, {**tags, **step_tags})
+    logged_findings = reasons.SchemeRecord(metrics, {**tags, **step_tags})
     return sentences.paragraph(reasons.of_scheme(logged_findings))

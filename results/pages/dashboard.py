@@ -14,12 +14,13 @@ from threading import Thread
 from normbench import names
 from normbench.results.pages import view
 from normbench.results.safe import secrets
-from normbench.results.store import mlflows_own, state, uris
+from normbench.results.store import saved_views, state, uris
 from normbench.results.store.errors import ResultsError
 from normbench.results.store.runs import Sweep
 
 HOST, PORT = "127.0.0.1", 5000
-LOOK, ANSWER = 0.2, 2.0  # seconds: between two looks whether the server answers, and for an answer
+POLL_INTERVAL = 0.2  # seconds between two attempts to reach the starting server
+ANSWER_TIMEOUT = 2.0  # seconds that one attempt waits for an answer
 
 
 def link(sweep: Sweep, experiment: str, port: int = PORT, host: str = HOST) -> str:
@@ -36,11 +37,11 @@ def path(sweep: Sweep, experiment: str, role: str = names.SCHEME) -> str:
     """
     rows = sweep.of_role(names.SWEEP, experiment)
     experiment_id = rows["experiment_id"].iloc[0]
-    key = view.key(sweep.sweep_id, role)
-    if sweep.has_tag(experiment, mlflows_own.VIEW + key):
-        return mlflows_own.page(experiment_id, view=key)
-    search = view.where(sweep.sweep_id, role)
-    return mlflows_own.page(experiment_id, search=search, order=view.order(sweep.sweep_id))
+    key = view.view_id(sweep.sweep_id, role)
+    if sweep.has_tag(experiment, saved_views.VIEW + key):
+        return saved_views.page(experiment_id, view=key)
+    search = view.search_filter(sweep.sweep_id, role)
+    return saved_views.page(experiment_id, search=search, order=view.sort_key(sweep.sweep_id))
 
 
 def serve(store: str, host: str = HOST, port: int = PORT) -> int:
@@ -95,12 +96,12 @@ def _announce(server: "subprocess.Popen[str]", host: str, port: int, links: list
     """Print the links once the server answers."""
     while server.poll() is None:
         with suppress(OSError, HTTPException):
-            asked = HTTPConnection(host, port, timeout=ANSWER)
-            asked.request("GET", "/health")
-            if asked.getresponse().status == HTTPStatus.OK:
+            connection = HTTPConnection(host, port, timeout=ANSWER_TIMEOUT)
+            connection.request("GET", "/health")
+            if connection.getresponse().status == HTTPStatus.OK:
                 print(*links, sep="\n", flush=True)
                 return
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL)
 
 
 def _leave(number: int, _: object) -> None:

@@ -12,7 +12,7 @@ from normbench.results.safe import clean
 from normbench.results.store.runs import Sweep
 
 SIGNED = "Written by normbench"  # a description without it is somebody's own, and stays
-LONGEST = 4900  # MLflow keeps 5,000 characters of an experiment's description
+MAX_LENGTH = 4900  # MLflow keeps 5,000 characters of an experiment's description
 
 
 def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
@@ -20,15 +20,22 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
 
     picture: the name of a file of the sweep run, which shows the answer.
     """
-    part = sweep.only(experiment)
-    sentences = (headline.headline(part, experiment), cause.cause(part, experiment))
+    experiment_sweep = sweep.only(experiment)
+    sentences = (
+        headline.headline(experiment_sweep, experiment),
+        cause.cause(experiment_sweep, experiment),
+    )
     head = [
         f"Comparison {clean.markdown(sweep.sweep_id)}: "
         f"**{clean.markdown(answer.question(sweep, experiment))}**",
-        *(clean.markdown(words) for words in sentences if words),
-        *([f"![What each step size leaves]({_file_path(part, picture)})"] if picture else []),
+        *(clean.markdown(sentence) for sentence in sentences if sentence),
+        *(
+            [f"![What each step size leaves]({_file_path(experiment_sweep, picture)})"]
+            if picture
+            else []
+        ),
     ]
-    table = tables.markdown(tables.summary(part))
+    table = tables.markdown(tables.summary(experiment_sweep))
     foot = [
         f"Again: {clean.code(sweep.command)}",
         f"[Charts of the schemes]({dashboard.path(sweep, experiment)}), "
@@ -36,24 +43,24 @@ def write(sweep: Sweep, experiment: str, picture: str = "") -> str:
         f"[the report]({report_path(sweep, experiment)}).",
         f"*{SIGNED}.*",
     ]
-    whole = "\n\n".join([*head, table, *foot])
-    return whole if len(whole) <= LONGEST else "\n\n".join([*head, *foot])[:LONGEST]
+    text = "\n\n".join([*head, table, *foot])
+    return text if len(text) <= MAX_LENGTH else "\n\n".join([*head, *foot])[:MAX_LENGTH]
 
 
 def of_scheme(row: Mapping[Any, Any]) -> str:
     """Return the description of a scheme's run, a row of a sweep's runs."""
-    step, told = row.get(names.STEP_TAG.column), row.get(names.EXPLANATION.column)
+    step, explanation = row.get(names.STEP_TAG.column), row.get(names.EXPLANATION.column)
     at = f" at step size {step}" if isinstance(step, str) else ""
-    words = [f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "]
-    came_to = row["verdict"] or "no descent"
-    words[0] += clean.markdown(f"{came_to}{at}, in comparison {row[names.SWEEP_ID.column]}.")
-    words += [clean.markdown(told)] if isinstance(told, str) else []
-    return "\n\n".join([*words, f"*{SIGNED}.*"])[:LONGEST]
+    paragraphs = [f"**{clean.markdown(row['label'])}** on {clean.markdown(row['experiment'])}: "]
+    verdict = row["verdict"] or "no descent"
+    paragraphs[0] += clean.markdown(f"{verdict}{at}, in comparison {row[names.SWEEP_ID.column]}.")
+    paragraphs += [clean.markdown(explanation)] if isinstance(explanation, str) else []
+    return "\n\n".join([*paragraphs, f"*{SIGNED}.*"])[:MAX_LENGTH]
 
 
-def _file_path(part: Sweep, name: str) -> str:
+def _file_path(experiment_sweep: Sweep, name: str) -> str:
     """Return where MLflow's server has a file of a sweep run, from its page."""
-    run_id = part.of_role(names.SWEEP).iloc[0]["run_id"]
+    run_id = experiment_sweep.of_role(names.SWEEP).iloc[0]["run_id"]
     return f"get-artifact?path={quote(name)}&run_uuid={run_id}"
 
 

@@ -42,16 +42,16 @@ def attach(
     for experiment, files in written.items():
         for file in files:
             writer.log_file(parents[experiment], file)
-        drawn = [file.name for file in files if _is_melt(file)]
-        if drawn:
-            text = description.write(sweep, experiment, drawn[0])
+        melt_files = [file.name for file in files if _is_melt(file)]
+        if melt_files:
+            text = description.write(sweep, experiment, melt_files[0])
             _note(writer, experiment, parents[experiment], text)
         if crowded(sweep, experiment):
             continue  # some 30 ms a run
         schemes = sweep.of_role(names.SCHEME, experiment)
-        own = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
-        own = own[own[names.VERDICT.key] != names.FAILED]
-        for row in as_rows(own):
+        descended = schemes[schemes[names.SWEEP_ID.column] == sweep.sweep_id]
+        descended = descended[descended[names.VERDICT.key] != names.FAILED]
+        for row in as_rows(descended):
             writer.tag(row["run_id"], {names.DESCRIPTION.key: description.of_scheme(row)})
             for file in files:
                 if _is_melt(file):
@@ -63,9 +63,9 @@ def _color(writer: Writer, sweep: "Sweep", experiment: str) -> None:
     from normbench.results.pages import view
 
     rows = sweep.only(experiment).runs.set_index("run_id")
-    known = rows.get(names.COLOR.column, rows[names.ROLE.column])
+    recorded_colors = rows.get(names.COLOR.column, rows[names.ROLE.column])
     for run_id, color in view.colors(sweep, experiment).items():
-        if known[run_id] != color:
+        if recorded_colors[run_id] != color:
             writer.tag(run_id, {names.COLOR.key: color})
 
 

@@ -3,10 +3,10 @@
 import re
 
 # Parts of which one alone in a group needs none.
-PART = r"<use[^>]*/>|<path[^>]*/>|<text[^>]*>[^<]*</text>"
+SHAPE = r"<use[^>]*/>|<path[^>]*/>|<text[^>]*>[^<]*</text>"
 # CSS for the dark: lightness is inverted, hues stay, and the white ground becomes the page's.
 INVERTED = "filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen;"
-DEEP = 3  # groups within groups: of an axis, of a tick, of its mark
+MAX_GROUP_DEPTH = 3  # groups within groups: of an axis, of a tick, of its mark
 
 
 def element(svg: str, prefix: str) -> str:
@@ -37,8 +37,8 @@ def _small(svg: str) -> str:
     svg = re.sub(r"font-family: [^;\"]*", "font-family: 'DejaVu Sans', sans-serif", svg)
     svg = re.sub(r' style="[^"]*"', lambda m: m[0].replace(": ", ":").replace("; ", ";"), svg)
     svg = svg.replace("xlink:href=", "href=").replace(":#000000", ":#000")
-    for _ in range(DEEP):
-        svg = re.sub(rf"<g>((?:{PART})+)</g>", r"\1", svg)
+    for _ in range(MAX_GROUP_DEPTH):
+        svg = re.sub(rf"<g>((?:{SHAPE})+)</g>", r"\1", svg)
     return svg
 
 

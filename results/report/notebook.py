@@ -59,15 +59,15 @@ STYLE = f"""
 def _html(table: pd.DataFrame) -> str:
     """Return a table as HTML, numbers of four digits at most and to the right."""
     cells = tables.cells(table)
-    for name in (name for name in tables.COSTS if name in table):
+    for name in (name for name in tables.COST_COLUMNS if name in table):
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
     if "excess left" in table:
         shares = table["excess left"]
-        cells["excess left"] = [answer.share(one) if pd.notna(one) else "-" for one in shares]
-    looks = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
+        cells["excess left"] = [answer.share(share) if pd.notna(share) else "-" for share in shares]
+    attributes = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
 
     def row(tag: str, values: Sequence[str]) -> str:
-        pairs = zip(values, looks)
+        pairs = zip(values, attributes)
         inside = "".join(f"<{tag}{look}>{escape(value)}</{tag}>" for value, look in pairs)
         return f"<tr>{inside}</tr>"
 
@@ -100,12 +100,16 @@ class Comparison:
         finite iteration.
         """
         steps = self.sweep.of_role(names.STEP)
-        found = self.sweep.histories(steps)
+        histories = self.sweep.histories(steps)
         sizes = steps.set_index("run_id")[names.STEP_SIZE.column].astype(float)
-        found = found.assign(step_size=found["run_id"].map(sizes), normalizer=found["label"])
-        found = found.rename(columns={**TRAIN, **TEST})
-        kept = ["normalizer", "step_size", "iteration", *TRAIN.values(), "verdict"]
-        return found.reindex(columns=[*kept, *(name for name in TEST.values() if name in found)])
+        histories = histories.assign(
+            step_size=histories["run_id"].map(sizes), normalizer=histories["label"]
+        )
+        histories = histories.rename(columns={**TRAIN, **TEST})
+        columns = ["normalizer", "step_size", "iteration", *TRAIN.values(), "verdict"]
+        return histories.reindex(
+            columns=[*columns, *(name for name in TEST.values() if name in histories)]
+        )
 
     @cached_property
     def histories(self) -> pd.DataFrame:
@@ -126,8 +130,8 @@ class Comparison:
     def sentence(self) -> str:
         """Which scheme is fastest, why, and how all of them end."""
         causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
-        words = [headline.headline(self.sweep), *causes * (len(self.sweep.experiments) == 1)]
-        return " ".join([*filter(None, words), answer.overall(self.sweep)])
+        sentences = [headline.headline(self.sweep), *causes * (len(self.sweep.experiments) == 1)]
+        return " ".join([*filter(None, sentences), answer.overall(self.sweep)])
 
     def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
         """Draw a figure.
@@ -146,12 +150,12 @@ class Comparison:
             raise ResultsError(f"figure {name}: there is none; there are {', '.join(NAMES)}")
         experiment = experiment or self.sweep.experiments[0]
         if experiment not in self.sweep.experiments:
-            there = ", ".join(self.sweep.experiments)
-            raise ResultsError(f"experiment {experiment}: is not here; there are {there}")
-        drawn = drawing.figure(self.sweep, experiment, name)
-        if drawn is None:
+            experiments = ", ".join(self.sweep.experiments)
+            raise ResultsError(f"experiment {experiment}: is not here; there are {experiments}")
+        figure = drawing.figure(self.sweep, experiment, name)
+        if figure is None:
             raise ResultsError(f"figure {name}: nothing was recorded for it; it is {NAMES[name]}")
-        return drawn
+        return figure
 
     def report(self, file: str | Path) -> Path:
         """Write the report, one page that opens without a network.
@@ -165,12 +169,12 @@ class Comparison:
         Raises:
             ResultsError: It cannot be written there.
         """
-        place = Path(file)
+        path = Path(file)
         try:
-            place.write_text(report.render(self.sweep), encoding="utf-8")
+            path.write_text(report.render(self.sweep), encoding="utf-8")
         except OSError as error:
             raise ResultsError(f"report {file}: cannot be written ({error.strerror})") from error
-        return place
+        return path
 
     def __repr__(self) -> str:
         return "\n\n".join([*self.notes, self.sentence, tables.text(self.table)])
@@ -178,18 +182,20 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the data, the answer, its cause in words and drawn."""
         several = len(self.sweep.experiments) > 1
-        told = [*self.notes, headline.headline(self.sweep)]
-        told += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
+        lines = [*self.notes, headline.headline(self.sweep)]
+        lines += [] if several else [cause.cause(self.sweep, self.sweep.experiments[0])]
         title = ", ".join(self.sweep.experiments)
-        words = "".join(f"<p>{escape(clean.shown(line))}</p>" for line in told if line)
-        why, histories = self._pictures("melt"), self._pictures("histories")
-        head = f"<style>{STYLE}</style><h4>{escape(clean.shown(title))}</h4>"
-        return f'<div class="normbench">{head}{words}{why}{_html(self.table)}{histories}</div>'
+        paragraphs = "".join(f"<p>{escape(clean.sanitize(line))}</p>" for line in lines if line)
+        melt, histories = self._pictures("melt"), self._pictures("histories")
+        head = f"<style>{STYLE}</style><h4>{escape(clean.sanitize(title))}</h4>"
+        return (
+            f'<div class="normbench">{head}{paragraphs}{melt}{_html(self.table)}{histories}</div>'
+        )
 
     def _pictures(self, name: str) -> str:
         """Return a figure of every experiment that has it, as SVG elements."""
         with TemporaryDirectory() as folder:
-            drawn = drawing.write(self.sweep, Path(folder), [name], kinds=["svg"])
+            drawn = drawing.write(self.sweep, Path(folder), [name], file_formats=["svg"])
             files = list(chain.from_iterable(drawn.values()))
             texts = [(file.stem, file.read_text(encoding="utf-8")) for file in files]
         return "".join(inline.element(text, f"{clean.name(stem)}-") for stem, text in texts)

@@ -27,7 +27,7 @@ def console(stream: TextIO | None = None) -> Console:
     tty = stream.isatty() and os.environ.get("TERM") not in SIMPLE
     colours = tty and not (os.environ.get("NO_COLOR") or os.environ.get("CI"))
     return Console(
-        file=getattr(stream, "behind", stream) if tty else stream,
+        file=getattr(stream, "wrapped", stream) if tty else stream,
         force_terminal=tty,
         color_system="auto" if colours else None,
         width=max(NARROWEST, columns),
@@ -46,7 +46,7 @@ def say(screen: Console, *lines: str, style: str = "") -> None:
     """Print lines, broken between words; on a terminal, longer words are broken, too."""
     for line in lines:
         broken = textwrap.fill(
-            clean.shown(line),
+            clean.sanitize(line),
             screen.width,
             break_long_words=screen.is_terminal,
             break_on_hyphens=False,

@@ -22,7 +22,7 @@ from normbench.results.store.looks import looks
 from normbench.results.store.rows import as_rows
 from normbench.results.store.runs import Sweep
 
-SCHEME, LEFT, SECONDS, STEPS = "scheme", tables.EXCESS_LEFT, "seconds", "steps"
+SCHEME, EXCESS_LEFT, SECONDS, STEPS = "scheme", tables.EXCESS_LEFT, "seconds", "steps"
 BAR, HISTORY = "left, drawn", "history"
 # Columns that give way first on a narrow terminal; what is not among them stays.
 GIVE_WAY = (
@@ -30,11 +30,11 @@ GIVE_WAY = (
     *("converges up to", "test cost", names.RECORDED.key, HISTORY, BAR, "misclassified"),
     *("test misclassified", "verdict"),
 )
-LONG = 10.0  # seconds: what takes less is of no interest
-GAP, PICTURE = 2, 8  # columns between two columns, and of a bar or a history
+MIN_SECONDS = 10.0  # seconds: what takes less is of no interest
+GAP, PICTURE_WIDTH = 2, 8  # columns between two columns, and of a bar or a history
 BLOCKS = "▁▂▃▄▅▆▇█"
-FOOT = (1e-6, 1e-1)  # of the start's excess: the lowest and the highest foot of the histories
-DARKEST = 0.25  # a darker colour would not be read on a dark terminal: the terminal's own is
+FOOT_RANGE = (1e-6, 1e-1)  # of the start's excess: the lowest and the highest foot of the histories
+MIN_LUMINANCE = 0.25  # a darker colour would not be read on a dark terminal: the terminal's own is
 
 
 def show(terminal: Console, sweep: Sweep) -> None:
@@ -47,7 +47,7 @@ def show(terminal: Console, sweep: Sweep) -> None:
     rows = as_rows(merged(sweep).of_role(names.SCHEME))
     colors = [_readable(look.color) for look in looks([row["normalizer"] for row in rows])]
     cells[SCHEME] = [Text(str(cell), style=color) for cell, color in zip(cells[SCHEME], colors)]
-    if screen.shows_bars(terminal) and LEFT in cells:
+    if screen.shows_bars(terminal) and EXCESS_LEFT in cells:
         cells = _with_pictures(cells, summary, sweep, rows, colors)
     for name in GIVE_WAY:
         if _needed(cells) <= terminal.width:
@@ -61,23 +61,23 @@ def plain(terminal: Console, table: pd.DataFrame) -> None:
     if not terminal.is_terminal:
         print(tables.text(table), file=terminal.file)
         return
-    cells, words = _texts(table), _are_words(table)
-    first = list(takewhile(words.get, cells))
-    block = dict.fromkeys(first)
-    for name in [name for name in cells if name not in first]:
-        if len(block) > len(first) and _needed({key: cells[key] for key in (*block, name)}) > (
-            terminal.width
-        ):
-            _print(terminal, {key: cells[key] for key in block}, words)
-            block = dict.fromkeys(first)
+    cells, holds_text = _texts(table), _are_words(table)
+    row_headings = list(takewhile(holds_text.get, cells))
+    block = dict.fromkeys(row_headings)
+    for name in [name for name in cells if name not in row_headings]:
+        if len(block) > len(row_headings) and _needed(
+            {key: cells[key] for key in (*block, name)}
+        ) > (terminal.width):
+            _print(terminal, {key: cells[key] for key in block}, holds_text)
+            block = dict.fromkeys(row_headings)
         block[name] = None
-    _print(terminal, {key: cells[key] for key in block}, words)
+    _print(terminal, {key: cells[key] for key in block}, holds_text)
 
 
 def _readable(color: str) -> str:
     """Return a colour that is read on a dark terminal, too: itself, or the terminal's own."""
-    red, green, blue = (int(color[place : place + 2], 16) / 255 for place in (1, 3, 5))
-    return color if 0.30 * red + 0.59 * green + 0.11 * blue >= DARKEST else "default"
+    red, green, blue = (int(color[offset : offset + 2], 16) / 255 for offset in (1, 3, 5))
+    return color if 0.30 * red + 0.59 * green + 0.11 * blue >= MIN_LUMINANCE else "default"
 
 
 def _texts(table: pd.DataFrame) -> dict[str, list[RenderableType]]:
@@ -90,14 +90,14 @@ def _are_words(table: pd.DataFrame) -> dict[str, bool]:
 
 def without_dull(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table without columns that tell nothing: equal counts, and seconds of quick jobs."""
-    dull = []
+    uninformative = []
     if STEPS in table and table[STEPS].nunique() < 2:
-        dull.append(STEPS)
+        uninformative.append(STEPS)
     if names.DIVERGED in table and not (table[names.DIVERGED].fillna(0) > 0).any():
-        dull.append(names.DIVERGED)
-    if SECONDS in table and not (table[SECONDS] > LONG).any():
-        dull.append(SECONDS)
-    return table.drop(columns=dull)
+        uninformative.append(names.DIVERGED)
+    if SECONDS in table and not (table[SECONDS] > MIN_SECONDS).any():
+        uninformative.append(SECONDS)
+    return table.drop(columns=uninformative)
 
 
 def _with_pictures(
@@ -109,18 +109,18 @@ def _with_pictures(
 ) -> dict[str, list[RenderableType]]:
     """Return columns with a bar of the excess left and a history, beside the number."""
     bars: list[RenderableType] = [
-        Bar(1.0, 0.0, min(float(left), 1.0), width=PICTURE, color=color)
-        if pd.notna(left)
+        Bar(1.0, 0.0, min(float(remaining), 1.0), width=PICTURE_WIDTH, color=color)
+        if pd.notna(remaining)
         else Text("")
-        for left, color in zip(summary[LEFT], colors)
+        for remaining, color in zip(summary[EXCESS_LEFT], colors)
     ]
-    lines: list[RenderableType] = [
+    history_lines: list[RenderableType] = [
         Text(line, style=color) for line, color in zip(_histories(sweep, rows), colors)
     ]
-    pictures = {BAR: bars, HISTORY: lines} if any(map(str, lines)) else {BAR: bars}
+    pictures = {BAR: bars, HISTORY: history_lines} if any(map(str, history_lines)) else {BAR: bars}
     pairs: list[tuple[str, list[RenderableType]]] = []
     for name, column in cells.items():
-        pairs += [(name, column), *(pictures.items() if name == LEFT else ())]
+        pairs += [(name, column), *(pictures.items() if name == EXCESS_LEFT else ())]
     return dict(pairs)
 
 
@@ -130,12 +130,16 @@ def _histories(sweep: Sweep, rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     histories = []
     for row in rows:
         metric = compared(row)
-        own = table[table["run_id"] == row["run_id"]]
-        least = 0.0 if metric is not names.TRAIN_COST else row.get(names.MINIMUM.column, np.nan)
-        shares = (own[metric.key] - least) / start_excess(row) if metric.key in own else own[:0]
+        history = table[table["run_id"] == row["run_id"]]
+        minimum = 0.0 if metric is not names.TRAIN_COST else row.get(names.MINIMUM.column, np.nan)
+        shares = (
+            (history[metric.key] - minimum) / start_excess(row)
+            if metric.key in history
+            else history[:0]
+        )
         histories.append(shares.to_numpy(dtype=float))
-    known = [shares for shares in histories if np.isfinite(shares).all() and len(shares) > 1]
-    foot = float(np.clip(min((shares.min() for shares in known), default=1.0), *FOOT))
+    complete = [shares for shares in histories if np.isfinite(shares).all() and len(shares) > 1]
+    foot = float(np.clip(min((shares.min() for shares in complete), default=1.0), *FOOT_RANGE))
     return [sparkline(shares, foot) for shares in histories]
 
 
@@ -143,25 +147,25 @@ def sparkline(shares: Any, foot: float) -> str:
     """Return shares of the start's excess as blocks, on a logarithmic scale down to a foot."""
     if len(shares) < 2 or not np.isfinite(shares).all():
         return ""
-    places = np.linspace(0, len(shares) - 1, PICTURE).round().astype(int)
-    heights = 1 - np.log10(np.clip(shares[places], foot, 1.0)) / math.log10(foot)
+    sampled = np.linspace(0, len(shares) - 1, PICTURE_WIDTH).round().astype(int)
+    heights = 1 - np.log10(np.clip(shares[sampled], foot, 1.0)) / math.log10(foot)
     return "".join(BLOCKS[round(height * (len(BLOCKS) - 1))] for height in heights)
 
 
 def _print(
-    terminal: Console, cells: Mapping[str, list[RenderableType]], words: Mapping[str, bool]
+    terminal: Console, cells: Mapping[str, list[RenderableType]], holds_text: Mapping[str, bool]
 ) -> None:
     """Print columns side by side; words stand to the left, numbers to the right."""
     grid = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for place, (name, column) in enumerate(cells.items()):
-        left = words.get(name, True)
+    for column_index, (name, column) in enumerate(cells.items()):
+        is_text = holds_text.get(name, True)
         grid.add_column(
             _head(name),
-            justify="left" if left else "right",
+            justify="left" if is_text else "right",
             overflow="fold",
-            no_wrap=not left,
+            no_wrap=not is_text,
             # The first column names the row: an id that is broken cannot be copied.
-            min_width=None if place else min(_width(name, column), terminal.width // 2),
+            min_width=None if column_index else min(_width(name, column), terminal.width // 2),
         )
     for row in zip(*cells.values()):
         grid.add_row(*row)
@@ -176,13 +180,13 @@ def _needed(cells: Mapping[str, list[RenderableType]]) -> int:
 def _head(name: str) -> str:
     """Return a column's heading, in two lines where it has several words."""
     head = "" if name == BAR else name
-    blanks = [place for place, mark in enumerate(head) if mark == " "]
+    blanks = [position for position, character in enumerate(head) if character == " "]
     if not blanks:
         return head
-    middle = min(blanks, key=lambda place: abs(place - len(head) / 2))
+    middle = min(blanks, key=lambda position: abs(position - len(head) / 2))
     return f"{head[:middle]}\n{head[middle + 1 :]}"
 
 
 def _width(name: str, column: Sequence[RenderableType]) -> int:
-    cells = [PICTURE if isinstance(cell, Bar) else cell_len(str(cell)) for cell in column]
+    cells = [PICTURE_WIDTH if isinstance(cell, Bar) else cell_len(str(cell)) for cell in column]
     return max([*map(cell_len, _head(name).split("\n")), *cells])

@@ -13,7 +13,7 @@ from normbench.results.answer import cause, fastest, headline
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
 from normbench.results.compare import comparisons, heldout, problems
-from normbench.results.compare.merging import MOST, crowded, merged
+from normbench.results.compare.merging import MAX_DRAWN_SCHEMES, crowded, merged
 from normbench.results.compare.reached import tuned_once
 from normbench.results.figures import BY_DEFAULT
 from normbench.results.pages import dashboard
@@ -46,10 +46,10 @@ def present(
     terminal.print()
     _say_answers(terminal, sweep)
     terminal.print()
-    within = problems.budget(sweep.of_role(names.SCHEME))
-    if within:
-        of = answer.medians(merged(sweep).of_role(names.SCHEME))
-        screen.say(terminal, f"{within[:1].upper()}{within[1:]}{of}:")
+    budget = problems.budget(sweep.of_role(names.SCHEME))
+    if budget:
+        medians_note = answer.medians(merged(sweep).of_role(names.SCHEME))
+        screen.say(terminal, f"{budget[:1].upper()}{budget[1:]}{medians_note}:")
     screen_table.show(terminal, sweep)
     screen.say(terminal, headings.GLOSSARY_LINE, style="dim")
     terminal.print()
@@ -68,18 +68,22 @@ def present(
 def _say_answers(terminal: Console, sweep: Sweep) -> None:
     """Print which scheme is best, why, and what has to be known beside."""
     splits = heldout.by_split(sweep)
-    several = len(sweep.experiments) > 1
-    whole = headline.headline(sweep)
-    screen.say(terminal, whole, style="bold")
+    has_several = len(sweep.experiments) > 1
+    overall_headline = headline.headline(sweep)
+    screen.say(terminal, overall_headline, style="bold")
     for name in sweep.experiments:
-        first = headline.headline(sweep, name)
-        if several:
-            screen.say(terminal, f"{name}: {first}")
+        experiment_headline = headline.headline(sweep, name)
+        if has_several:
+            screen.say(terminal, f"{name}: {experiment_headline}")
         why = cause.cause(sweep, name)
         lines = [why, *theory.notes(sweep, name)] if why else [theory.explanation(sweep, name)]
-        lines += [line for line in fastest.answers(sweep, name, splits) if line != first]
-        said = f"{whole} {first}"  # a ranking says which runs diverged, too
-        lines += [line for line in answer.remarks(sweep, name) if line not in said]
+        lines += [
+            line for line in fastest.answers(sweep, name, splits) if line != experiment_headline
+        ]
+        headlines = (
+            f"{overall_headline} {experiment_headline}"  # a ranking says which runs diverged, too
+        )
+        lines += [line for line in answer.remarks(sweep, name) if line not in headlines]
         screen.say(terminal, *lines)
     screen.say(terminal, *profile.notes([sweep]))
 
@@ -101,33 +105,37 @@ def _say_places(terminal: Console, sweep: Sweep, drawn: Files) -> None:
         if crowded(sweep, name):
             screen.say(
                 terminal,
-                f"figures    none of {name}: more than {MOST} schemes; "
+                f"figures    none of {name}: more than {MAX_DRAWN_SCHEMES} schemes; "
                 "normbench results figure NAME --where FILTER draws one of some",
             )
-    screen.say(terminal, f"more       {headings.MORE}")
-    every = list(dict.fromkeys(file for files in drawn.values() for file in files))
-    for folder in dict.fromkeys(file.parent for file in every):
-        own = [file for file in every if file.parent == folder]
-        screen.say(terminal, f"files      {_short(folder)}: {_contents(own)}")
+    screen.say(terminal, f"more       {headings.MORE_TABLES}")
+    all_files = list(dict.fromkeys(file for files in drawn.values() for file in files))
+    for folder in dict.fromkeys(file.parent for file in all_files):
+        folder_files = [file for file in all_files if file.parent == folder]
+        screen.say(terminal, f"files      {_short(folder)}: {_contents(folder_files)}")
     if uris.is_server(sweep.store) and not sweep.is_query:
         for name in sweep.experiments:
             screen.say(terminal, f"dashboard  {dashboard.link(sweep, name)}")
-    shows = "" if uris.is_server(sweep.store) else "  (normbench dashboard shows it)"
-    screen.say(terminal, f"recorded   {clean.line(sweep.store)}{shows}")
+    dashboard_hint = "" if uris.is_server(sweep.store) else "  (normbench dashboard shows it)"
+    screen.say(terminal, f"recorded   {clean.line(sweep.store)}{dashboard_hint}")
 
 
 def _short(folder: Path) -> str:
     """Return a folder as seen from the working folder, where it lies within."""
-    here = Path(os.getcwd())
-    return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
+    working_folder = Path(os.getcwd())
+    return (
+        str(folder.relative_to(working_folder))
+        if folder.is_relative_to(working_folder)
+        else str(folder)
+    )
 
 
 def _contents(files: Sequence[Path]) -> str:
     """Return the pages among files by name, and how many figures the others are."""
     pages = list(dict.fromkeys(file.name for file in files if file.suffix == ".html"))
     figures = dict.fromkeys(file.stem for file in files if file.suffix != ".html")
-    kinds = dict.fromkeys(file.suffix.lstrip(".") for file in files if file.suffix != ".html")
-    count = f"{len(figures)} figure{'s' * (len(figures) > 1)} ({', '.join(kinds)})"
+    formats = dict.fromkeys(file.suffix.lstrip(".") for file in files if file.suffix != ".html")
+    count = f"{len(figures)} figure{'s' * (len(figures) > 1)} ({', '.join(formats)})"
     return " and ".join([*pages, *([count] if figures else [])])
 
 
@@ -155,10 +163,10 @@ def _print_held_out(terminal: Console, sweep: Sweep) -> None:
         _print_table(terminal, headings.TEST_POINTS, heldout.summary(splits))
     folds = heldout.cross_validated(sweep)
     if not folds.empty:
-        _print_table(terminal, headings.FOLDS, folds)
-    once = tuned_once(sweep)
-    if not once.empty:
-        _print_table(terminal, headings.TUNED_ONCE, comparisons.with_settings(once))
+        _print_table(terminal, headings.CROSS_VALIDATION, folds)
+    tuned = tuned_once(sweep)
+    if not tuned.empty:
+        _print_table(terminal, headings.TUNED_ONCE, comparisons.with_settings(tuned))
     if not pairs.empty:
         _print_table(terminal, f"{headings.PAIRS} ({comparisons.assurance(pairs)})", pairs)
     if len(judged := heldout.paired(splits)) and judged["splits"].max() > 1:

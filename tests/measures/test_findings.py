@@ -146,7 +146,9 @@ def test_directions_that_a_large_feature_hides_are_lost(data, scale, lost):
     assert found.metrics[names.DEAD_DIRECTIONS.key] == lost
     kept = run(job(wide, scheme=PCACorSphere())).findings
     assert kept.metrics[names.LOST_DIRECTIONS.key] == 0
-    told = [said.name for said in reasons.of_scheme(reasons.Found(found.metrics, found.tags))]
+    told = [
+        said.name for said in reasons.of_scheme(reasons.SchemeRecord(found.metrics, found.tags))
+    ]
     assert ("lost" in told) == (lost > 0)
     assert "dropped" not in told
 

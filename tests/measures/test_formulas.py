@@ -98,9 +98,9 @@ def test_the_iterations_are_those_of_a_descent_step_by_step():
 
 
 def test_the_figure_says_what_the_measure_counts():
-    assert figure.NEVER == formulas.MOST_ITERATIONS
-    assert f"until {100 * formulas.NEAR:g} percent of the excess cost is left" in figure.BELOW
-    assert f"{formulas.MOST_ITERATIONS}" in figure.BELOW
+    assert figure.ITERATION_LIMIT == formulas.MOST_ITERATIONS
+    assert f"until {100 * formulas.NEAR:g} percent of the excess cost is left" in figure.CAPTION
+    assert f"{formulas.MOST_ITERATIONS}" in figure.CAPTION
 
 
 def test_as_many_features_as_are_allowed_are_judged():

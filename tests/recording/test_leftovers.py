@@ -21,7 +21,7 @@ from normbench.recording.store.connection import Store, StoreLostError
 from normbench.recording.store.places import suggested_path
 from normbench.recording.store.writer import Writer
 from normbench.results.pages import drawn
-from normbench.results.pages.drawn import Known
+from normbench.results.pages.drawn import RecordedFigures
 from normbench.results.safe import files
 from normbench.results.store import owner
 from normbench.results.store.job_records import JobRecord, RunRecord
@@ -282,15 +282,15 @@ def test_a_suggested_place_is_the_users_own(monkeypatch, tmp_path):
 
 def test_only_regular_files_of_a_size_are_read(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
-    assert files.content(tmp_path / "file", 5) == b"12345"
+    assert files.read_bounded(tmp_path / "file", 5) == b"12345"
     with pytest.raises(OSError, match="is larger than 4 bytes"):
-        files.content(tmp_path / "file", 4)
+        files.read_bounded(tmp_path / "file", 4)
     for kind in ("a pipe", "a link", "a folder"):
         IN_THE_WAY[kind](tmp_path / kind)
         with pytest.raises(OSError, match="is no regular file"):
-            files.content(tmp_path / kind, 5)
+            files.read_bounded(tmp_path / kind, 5)
     with pytest.raises(OSError, match="is no regular file"):
-        files.content(Path("/dev/zero"), 5)
+        files.read_bounded(Path("/dev/zero"), 5)
 
 
 class Tags:
@@ -318,7 +318,7 @@ def test_what_draws_changes_what_figures_are_known_by(tmp_path, monkeypatch, nam
     monkeypatch.setattr(drawn, "CODE", tmp_path)
 
     def digest():
-        return Known(None, tmp_path, {}, []).digest
+        return RecordedFigures(None, tmp_path, {}, []).digest
 
     before = digest()
     (tmp_path / "figures/base/style.pyc").write_text("b")
@@ -341,7 +341,7 @@ def test_figures_are_copied_from_a_neighbour_and_nothing_else_is(tmp_path):
     told = hashlib.sha256(b"drawn").hexdigest()[:16]
 
     def copied(folder, name, copy=True):
-        known = Known(Tags(folder, json.dumps({name: told})), mine, {NAME: "1"}, [])
+        known = RecordedFigures(Tags(folder, json.dumps({name: told})), mine, {NAME: "1"}, [])
         return known.files(copy)
 
     neighbour = tmp_path / "outputs" / "other"

@@ -42,7 +42,7 @@ def run(store: str, old: Sweep, rules: Mapping[str, Any], folder: Path | None) -
     folder: where figures and report go. Raises ResultsError where the sweep is still running,
     `StoreLostError`.
     """
-    if (store_state := state.of(old)).phase is state.Phase.RUNNING:
+    if (store_state := state.state_of(old)).phase is state.Phase.RUNNING:
         raise ResultsError(
             f"comparison {clean.line(old.sweep_id)}: {store_state.predicate}; wait for it"
         )

@@ -278,7 +278,7 @@ class Sweep(Sweeper):
 
     def _conclude(self, outcomes: list[dict[str, Any]]) -> int:
         """Draw and print the comparison, end the sweep's runs; return the exit code."""
-        from normbench.results.pages.drawn import Known
+        from normbench.results.pages.drawn import RecordedFigures
         from normbench.results.pages.publishing import attach, publish
         from normbench.results.report.terminal import present
         from normbench.results.store.runs import load
@@ -297,7 +297,9 @@ class Sweep(Sweeper):
                 if outcome["experiment"] == experiment
             ]
             self.writer.log_json(parent, jobs, "jobs.json")
-        figure_cache = Known(self.writer, self.folder, self.parents, outcomes, self.figures)
+        figure_cache = RecordedFigures(
+            self.writer, self.folder, self.parents, outcomes, self.figures
+        )
         # A folder that the user names gets its files, whoever drew them first.
         has_own_folder = any(argument.startswith("hydra.sweep.dir=") for argument in self.arguments)
         files = figure_cache.files(copy=has_own_folder)

@@ -63,7 +63,9 @@ class DescentFile:
         header["seconds"] = np.array(self.spent + tick - self._began)
         size = sum(array.nbytes for array in arrays.values())
         # Arrays that need pickle cannot be read again, nor can files that are too large.
-        if size < files.LARGEST and not any(array.dtype.hasobject for array in arrays.values()):
+        if size < files.MAX_ARRAY_BYTES and not any(
+            array.dtype.hasobject for array in arrays.values()
+        ):
             try:
                 content = {**header, **arrays}
                 _write(self.file, {**content, DIGEST: np.array(_digest(content))})
@@ -78,7 +80,10 @@ class DescentFile:
         """Return the state that `restore` builds from the arrays; None without a valid file."""
         self._begin()
         try:
-            with files.stored(self.file) as stream, np.load(stream, allow_pickle=False) as packed:
+            with (
+                files.open_stored_arrays(self.file) as stream,
+                np.load(stream, allow_pickle=False) as packed,
+            ):
                 arrays = {name: packed[name] for name in packed.files}
             if str(arrays.pop(DIGEST)) != _digest(arrays):
                 raise ValueError("it is damaged")

@@ -64,7 +64,7 @@ def lock(folder: Path, create: bool = False) -> IO[str]:
         OSError: The lock file cannot be opened.
     """
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
-    file = os.fdopen(files.opened(folder / owner.LOCK, flags), "r+")
+    file = os.fdopen(files.open_descriptor(folder / owner.LOCK, flags), "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -96,7 +96,7 @@ def remove_ledger(folder: Path, sweep_id: str, lock: IO[str] | None) -> None:
         lock: The lock file of the folder, which is removed with the ledger.
     """
     with suppress(OSError, ValueError, KeyError, TypeError):
-        if json.loads(files.content(folder / LEDGER, MAX_LEDGER))["sweep_id"] == sweep_id:
+        if json.loads(files.read_bounded(folder / LEDGER, MAX_LEDGER))["sweep_id"] == sweep_id:
             (folder / LEDGER).unlink()
             if lock:
                 (folder / owner.LOCK).unlink()
@@ -138,7 +138,9 @@ def only_one(descent: str, folders: Path, wait: bool = True) -> Iterator[bool]:
     """
     offset = int(descent[:15], 16)
     folders.mkdir(parents=True, exist_ok=True)
-    lock_file = files.opened(folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600)
+    lock_file = files.open_descriptor(
+        folders / f".jobs.{os.getuid()}", os.O_RDWR | os.O_CREAT, mode=0o600
+    )
     with os.fdopen(lock_file, "r+") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, offset)

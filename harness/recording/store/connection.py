@@ -40,7 +40,7 @@ PASSING = re.compile(
 RACES = re.compile(f"{PASSING.pattern}|already exists|duplicate key|unique constraint")
 LASTING = re.compile(
     "readonly|read-only|malformed|not a database|no such (table|column)|permission denied"
-    f"|password authentication|{stores.UNKNOWN}"
+    f"|password authentication|{stores.UNAUTHORIZED}"
 )
 
 

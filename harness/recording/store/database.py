@@ -109,7 +109,7 @@ class WritableDatabase(database.Database):
             experiment = self.get_experiment(experiment_id)
             if experiment.lifecycle_stage != "active":
                 raise RefusedError(f"The experiment {experiment_id} must be in the 'active' state")
-            artifacts = mlflows_own.below(experiment.artifact_location, run_id, "artifacts")
+            artifacts = mlflows_own.append_to_uri(experiment.artifact_location, run_id, "artifacts")
             user, started = tags.get(names.USER.key, "unknown"), start_time or _milliseconds()
             row = (
                 run_id,

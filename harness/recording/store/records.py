@@ -124,7 +124,7 @@ def of_failure(header: RecordHeader, error: BaseException) -> JobRecord:
         header.parent,
         _texts(header.params),
         RunRecord(header.tags[names.NORMALIZER.key], {**header.tags, **failure_tags}),
-        failure=clean.shown("".join(traceback.format_exception(error))),
+        failure=clean.sanitize("".join(traceback.format_exception(error))),
     )
 
 
@@ -152,7 +152,7 @@ def _texts(params: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     """Return a value as MLflow stores it: sanitized and truncated."""
-    return clean.shown(str(value))[:MAX_TEXT]
+    return clean.sanitize(str(value))[:MAX_TEXT]
 
 
 def _step(name: str, tags: Mapping[str, str], step: Step, best: bool) -> RunRecord:
@@ -189,15 +189,15 @@ def _dataset(dataset: Dataset) -> dict[str, str]:
         "classes": list(dataset.class_names),
     }
     columns = [
-        {"type": "double", "name": clean.shown(name), "required": True}
+        {"type": "double", "name": clean.sanitize(name), "required": True}
         for name in dataset.feature_names
     ]
     schema = json.dumps({"mlflow_colspec": columns})
     return {
-        "name": clean.shown(dataset.name),
+        "name": clean.sanitize(dataset.name),
         "digest": dataset.fingerprint[:36],
         "source_type": "normbench",
-        "source": json.dumps({"source": clean.shown(dataset.source)}),
+        "source": json.dumps({"source": clean.sanitize(dataset.source)}),
         "profile": json.dumps(profile),
         **({"schema": schema} if len(schema) <= MAX_SCHEMA else {}),
     }

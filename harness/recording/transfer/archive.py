@@ -85,7 +85,7 @@ def packed(file: Path, overwrite: bool, header_fields: Mapping[str, Any]) -> Ite
     draft = file.with_name(f".{file.name}.draft")
     try:
         _refuse_existing(file, overwrite)
-        number = files.opened(draft, os.O_RDWR | os.O_CREAT)
+        number = files.open_descriptor(draft, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _unwritable(file, error) from error
     with os.fdopen(number, "r+b") as stream:
@@ -163,7 +163,7 @@ def unpacked(file: Path) -> Iterator[Unpacked]:
         UserError: The file is no export, is damaged, or is of a newer format.
     """
     try:
-        stream = os.fdopen(files.opened(file), "rb")
+        stream = os.fdopen(files.open_descriptor(file), "rb")
     except OSError as error:
         raise UserError(
             f"{file}: cannot be read ({error.strerror or error}); name a file that normbench "

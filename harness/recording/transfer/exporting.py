@@ -15,9 +15,9 @@ from normbench.recording.transfer.copies import STORE_TAGS, JobCopy, RunCopy, Va
 from normbench.results.pages import view
 from normbench.results.pages.description import SIGNED
 from normbench.results.safe import clean
-from normbench.results.store import dataset_inputs, mlflows_own, stores
+from normbench.results.store import dataset_inputs, mlflows_own, saved_views, stores
 from normbench.results.store.errors import ResultsError
-from normbench.results.store.run_checks import whole
+from normbench.results.store.run_checks import without_interrupted
 from normbench.results.store.runs import of_sweep, sweeps
 
 EXPERIMENTS = "experiments.json"
@@ -61,7 +61,7 @@ class Export:
             runs |= {run.info.run_id: run for run in of_sweep(self.client, store, sweep)}
         self.sweep_runs = [run for run in runs.values() if _role(run) == names.SWEEP]
         leftovers.refuse_at_work(self.sweep_runs)
-        complete_runs = whole(list(runs.values()))
+        complete_runs = without_interrupted(list(runs.values()))
         self.jobs = [run for run in complete_runs if _role(run) == names.SCHEME]
         self.steps: dict[str, list[Any]] = {run.info.run_id: [] for run in self.jobs}
         for run in complete_runs:
@@ -143,9 +143,9 @@ class Export:
         """The tags of the views of all sweeps of the store."""
         roles = (names.SCHEME, names.STEP)
         view_keys = {
-            view.key(sweep, role) for sweep in sweeps(self.store)["sweep"] for role in roles
+            view.view_id(sweep, role) for sweep in sweeps(self.store)["sweep"] for role in roles
         }
-        return {f"{mlflows_own.VIEW}{key}" for key in view_keys}
+        return {f"{saved_views.VIEW}{key}" for key in view_keys}
 
 
 def count(counts: dict[str, int], runs: Sequence[RunCopy]) -> None:

@@ -47,7 +47,7 @@ def test_a_faster_scheme_that_predicts_worse_is_told():
     assert heldout.worse_though_faster(table, ["slow", "fast"]) == ""  # equally fast
     one = heldout.worse_though_faster(splits(fast=[0.04], slow=[0.02]), ["fast"])
     assert "though 1 split is too few to be sure" in one
-    assert heldout.told(splits(a=[0.01, 0.05, 0.3]), ["a"]).startswith("5.0%")
+    assert heldout.predictions_text(splits(a=[0.01, 0.05, 0.3]), ["a"]).startswith("5.0%")
     sure = splits(fast=[0.04] * 6, slow=[0.02] * 6)
     assert "predicts worse, on 6 splits: 4.0%" in heldout.worse_though_faster(sure, ["fast"])
     # A third scheme: the verdicts of three pairs hold together from seven splits on.
@@ -72,7 +72,7 @@ def test_equal_predictions_are_named_together():
 def test_real_targets_are_compared_by_their_cost():
     table = splits(a=[np.nan], b=[np.nan]).assign(cost=[3.0, 2.0])
     assert heldout.predicts_best(table) == ["b"]
-    assert heldout.told(table, ["b"]) == "test cost 2"
+    assert heldout.predictions_text(table, ["b"]) == "test cost 2"
     (row,) = heldout.paired(table).to_dict("records")
     assert row["difference"] == -1
     assert heldout.unit(table).startswith("difference: test cost, of")
@@ -172,16 +172,16 @@ def test_a_run_ends_at_its_last_test_cost_and_its_best_is_its_lowest():
     table = {names.TEST_COST: [3.0, 1.0, 2.0, 4.0], names.TEST_MISCLASSIFICATIONS: [5, 2, 4, 3]}
     table |= {names.TRAIN_MISCLASSIFICATIONS: [9.0, 8.0, 7.0, 6.0]}
     history = pd.DataFrame({metric.key: values for metric, values in table.items()})
-    ends = heldout._ends(history, {"test_points": 10, "train_points": 20})
+    ends = heldout._costs_and_rates(history, {"test_points": 10, "train_points": 20})
     wanted = {"cost": 4, "best cost": 1, "start": 3, "at": 1, "rate": 0.3, "best rate": 0.2}
     assert ends == pytest.approx({**wanted, "train rate": 0.3, "ratio": 0.5})
     copied = {names.setting("dataset.augment"): "round"}
     copied |= {names.setting("dataset.augment_copies"): "3"}
     points = {"test_points": 10, "train_points": 80, **copied}
-    assert heldout._ends(history, points)["ratio"] == 0.5  # copies are no new points
+    assert heldout._costs_and_rates(history, points)["ratio"] == 0.5  # copies are no new points
     none = {**points, names.setting("dataset.augment"): "None"}
-    assert heldout._ends(history, none)["ratio"] == 0.125
-    real = heldout._ends(history[[names.TEST_COST.key]], {})
+    assert heldout._costs_and_rates(history, none)["ratio"] == 0.125
+    real = heldout._costs_and_rates(history[[names.TEST_COST.key]], {})
     assert (real["cost"], np.isnan(real["rate"]), np.isnan(real["best rate"])) == (4, True, True)
 
 

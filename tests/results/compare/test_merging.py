@@ -117,7 +117,7 @@ def test_test_points_have_a_row_a_split_and_rates(splits):
 
 def test_a_sweep_without_repeats_is_itself(three):
     assert merging.merged(three.sweep) is three.sweep
-    assert merging.whole(three.sweep) is three.sweep
+    assert merging.unmerged(three.sweep) is three.sweep
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from normbench.datasets.bundled import iris
 from normbench.measures import biplot, inputs
 from normbench.measures.contract import FinishedJob
 from normbench.results.figures import biplot as drawn
-from normbench.results.figures.base import followed
+from normbench.results.figures.base import landmarks
 from normbench.results.figures.base.labels import spread_beside
 from normbench.results.store.errors import ResultsError
 from normbench.theory.shared import PointsCache
@@ -112,7 +112,7 @@ def test_the_outermost_points_are_in_sight_unless_arrows_would_be_lost():
         rows = pd.DataFrame({"label": ["a"], "normalizer": ["a"]})
         (axis,) = drawn.draw({"a": parts | {"class_names": np.array([])}}, rows, "").axes
         assert (axis.get_ylim()[1] > far) == seen
-        assert axis.get_ylim()[1] <= drawn.FARTHEST
+        assert axis.get_ylim()[1] <= drawn.MAX_REACH
 
 
 def test_no_name_of_a_feature_lies_on_a_letter():
@@ -132,7 +132,7 @@ def test_no_name_of_a_feature_lies_on_a_letter():
     for axis in figure.axes[:2]:
         # An annotation's own extent takes its line in; the line may pass below a letter.
         shown = [(text.get_text(), Text.get_window_extent(text)) for text in axis.texts]
-        letters = [box for words, box in shown if words and words in followed.LETTERS]
+        letters = [box for words, box in shown if words and words in landmarks.LANDMARK_LETTERS]
         assert len(letters) == 4
         covered = [
             words

@@ -236,8 +236,8 @@ STATES = {
     "another folder": (another_folder, Phase.STOPPED, 1, f"was stopped (1 of 3 jobs done){REST}"),
 }
 WORDS = [
-    *(["table", "--format", name] for name in tables.FORMATS),
-    *(["table", "--histories", "--format", name] for name in tables.FORMATS),
+    *(["table", "--format", name] for name in tables.TABLE_FORMATS),
+    *(["table", "--histories", "--format", name] for name in tables.TABLE_FORMATS),
     ["table", "--all-steps"],
     ["figure", "overview"],
     ["figure", "histories"],
@@ -272,7 +272,7 @@ def said(capsys, *words):
 def test_the_state_of_a_comparison_is_known(store, name):
     make, phase, done, words = STATES[name]
     make(store)
-    found = state.of(runs.load(store.uri, "new"))
+    found = state.state_of(runs.load(store.uri, "new"))
     assert (found.phase, found.done) == (phase, done)
     assert words in found.sentence
     assert bool(found.sentence) == bool(words)
@@ -402,7 +402,7 @@ def test_a_comparison_in_a_notebook_tells_its_state(store, name):
 
 def test_a_comparison_that_concludes_itself_says_nothing(store):
     store.sweep("new", 2, lock=True, tags=leftovers.owner_tags(store.folder / "outputs" / "new"))
-    assert state.of(runs.load(store.uri, "new")).phase is Phase.ENDED
+    assert state.state_of(runs.load(store.uri, "new")).phase is Phase.ENDED
 
 
 def test_of_several_comparisons_the_one_that_runs_is_named(store, capsys):

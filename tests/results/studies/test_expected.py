@@ -165,10 +165,10 @@ def test_more_words_than_a_store_keeps_are_refused():
 
 
 def test_the_source_in_words():
-    said = [entry.words for entry in expected.parse([ONE, ONE | {"within": "1%"}])]
+    said = [entry.source_text for entry in expected.parse([ONE, ONE | {"within": "1%"}])]
     assert said == ["177", "177 +- 1%"]
-    pair, words = expected.parse([ONE | {"value": [1, 2.5]}, ONE | {"says": "about 177"}])
-    assert (pair.words, words.words) == ("1 to 2.5", "about 177")
+    pair, quoted = expected.parse([ONE | {"value": [1, 2.5]}, ONE | {"says": "about 177"}])
+    assert (pair.source_text, quoted.source_text) == ("1 to 2.5", "about 177")
 
 
 MISTAKES = {

@@ -7,7 +7,7 @@ import pytest
 
 from normbench import names
 from normbench.results.words import sentences
-from normbench.results.words.reasons import Found, of_comparison, of_scheme
+from normbench.results.words.reasons import SchemeRecord, of_comparison, of_scheme
 from normbench.results.words.sentences import TEMPLATES
 from tests.results.report.test_closing import CASES
 
@@ -43,7 +43,9 @@ def found(*parts, **tags):
     """What is recorded: dictionaries of numbers and of words, and words by their names."""
     metrics = {key: value for part in parts for key, value in part.items() if type(value) is float}
     words = {key: value for part in parts for key, value in part.items() if type(value) is str}
-    return Found(metrics, words | {getattr(names, name).key: word for name, word in tags.items()})
+    return SchemeRecord(
+        metrics, words | {getattr(names, name).key: word for name, word in tags.items()}
+    )
 
 
 FAR = {names.STEP_TAG.key: "8", names.VERDICT.key: "converged"}
