@@ -249,7 +249,7 @@ def _normalized(job: Job, points_cache: PointsCache | None = None) -> tuple[Any,
 
 
 def _with_map(job: Job, train: Problem, test: Problem | None) -> Optimizer:
-    """Return a job's optimizer, whose scheme, if any, is fitted on what `fit_on` says."""
+    """Return the optimizer of a job, with its scheme, if any, fitted on the points of `fit_on`."""
     return with_map(job.optimizer, train, *([test] if test and job.dataset.fit_on == "all" else []))
 
 
@@ -266,7 +266,7 @@ def _rounds(
     work = (len(settings.step_sizes) * settings.starts, settings.iterations)
     route = quickest(job.engine, train, test, start, optimizer, work)
     descent_arguments = (*route, optimizer, settings.iterations, settings.shadows, checkpoint)
-    # Not of the job's own rules: which runs have shadows is of the descent, and is judged again.
+    # By the default rules: the choice of shadows is part of the descent, which is judged again.
     far = np.inf if traits(job.cost).positively_homogeneous else SHADOW_LIMIT * Rules().diverged
     return Rounds(*descent_arguments, far=far)
 

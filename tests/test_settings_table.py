@@ -24,7 +24,7 @@ FOLLOWS = {
     Role.REPETITION: ("descent", True),
     Role.JUDGING: ("judged", False),
     Role.DRAWING: ("asked", False),
-    Role.PLACE: ("", False),
+    Role.LOCATION: ("", False),
 }
 
 
@@ -57,7 +57,7 @@ def test_what_follows_from_the_role_of_a_new_setting(role, monkeypatch):
         }
     )
     assert problems.problems(schemes) == [{"batch": n} if apart else {} for n in "1212"]
-    assert ("batch=1" in labels(schemes)[0]) == (role is not Role.PLACE)
+    assert ("batch=1" in labels(schemes)[0]) == (role is not Role.LOCATION)
 
 
 def test_a_setting_that_is_in_no_row_cannot_be_set(monkeypatch):

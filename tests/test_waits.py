@@ -88,7 +88,7 @@ def test_a_request_is_of_what_its_record_follows_from():
 
 def test_an_edited_option_of_a_scheme_is_another_request(monkeypatch, tmp_path):
     """Those that a chain or an optimizer names are in no setting of the job."""
-    assert "conf.normalizer" in request.CODE
+    assert "conf.normalizer" in request.CODE_ROOMS
     option = tmp_path / "pca_sphere.yaml"
     spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
     monkeypatch.setattr(request, "find_spec", lambda name: spec)

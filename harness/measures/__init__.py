@@ -93,12 +93,15 @@ def take(
         seconds[measure.on_request] += time.perf_counter() - tick
         findings_by_measure.append((measure, measure_findings))
         if measure_findings.arrays:
-            name = measure.record or names.KEPT
+            name = measure.record or names.DESCENT_ARRAYS
             arrays[name] = {**arrays.get(name, {}), **measure_findings.arrays}
     merged = _merged(findings_by_measure, job, budget, seconds)
-    if names.KEPT in arrays:
-        arrays[names.KEPT] = {**arrays[names.KEPT], FOLLOWS: np.array([*merged.follows.items()])}
-    record_names = (*settings.record, names.KEPT)
+    if names.DESCENT_ARRAYS in arrays:
+        arrays[names.DESCENT_ARRAYS] = {
+            **arrays[names.DESCENT_ARRAYS],
+            FOLLOWS: np.array([*merged.follows.items()]),
+        }
+    record_names = (*settings.record, names.DESCENT_ARRAYS)
     return merged, {name: arrays[name] for name in record_names if name in arrays}
 
 
@@ -138,7 +141,7 @@ def _merged(
             *finding.metrics,
             *finding.tags,
             *finding.series,
-            *_arrays_followed(measure, finding),
+            *_dependent_arrays(measure, finding),
         )
     }
     metrics = {key: value for finding in findings for key, value in finding.metrics.items()}
@@ -170,10 +173,10 @@ def _merged(
     )
 
 
-def _arrays_followed(measure: Measure, findings: Findings) -> Iterable[str]:
-    """Return what a measure's arrays are lost by: its word, or their names where it has none.
+def _dependent_arrays(measure: Measure, findings: Findings) -> Iterable[str]:
+    """Return the names by which the arrays of a measure may become invalid.
 
-    Arrays without a word that follow nothing are never lost.
+    That is its name in `record`, or else the names of its arrays if they depend on the judging.
     """
     if measure.record:
         return (measure.record,)

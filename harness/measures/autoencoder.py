@@ -6,7 +6,7 @@ from normbench.measures.contract import Array, Findings, FinishedJob, Measure
 from normbench.measures.inputs import principal
 
 COMPONENTS = 1
-STARTS, START_SCALE = 100, 0.1
+START_COUNT, START_SCALE = 100, 0.1
 RELATIVE_STEP = 0.1  # over the largest eigenvalue of the points' second moments
 ITERATIONS = 500
 NEAR = 0.01  # of the start's excess: there it counts as converged
@@ -29,10 +29,10 @@ def take(job: FinishedJob) -> Findings:
     values = np.linalg.eigvalsh(moments)
     axis = _first_axis(job)
     rng = np.random.default_rng(0)
-    weights = START_SCALE * rng.standard_normal((STARTS, z.shape[1], COMPONENTS))
+    weights = START_SCALE * rng.standard_normal((START_COUNT, z.shape[1], COMPONENTS))
     least, step = float(values[:-COMPONENTS].sum()), RELATIVE_STEP / (values[-1] or 1.0)
     first = _cost(moments, weights)
-    reached = np.full(STARTS, ITERATIONS)
+    reached = np.full(START_COUNT, ITERATIONS)
     for k in range(ITERATIONS):
         near = _cost(moments, weights) - least <= NEAR * (first - least)
         reached[near] = np.minimum(reached[near], k)

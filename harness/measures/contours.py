@@ -13,8 +13,8 @@ from normbench.theory import spectra
 from normbench.theory.analysis import curvature_work
 from normbench.theory.budget import Work
 
-GRID = (21, 61)  # cells along one side, by what they cost
-GRID_PRODUCTS = 1e11  # multiplications that a grid may take
+SIDE_BOUNDS = (21, 61)  # cells along one side, by what they cost
+PRODUCT_BUDGET = 1e11  # multiplications that a grid may take
 MODELS_PER_CHUNK = 64  # evaluated together
 MAX_DENSE_SIZE = 2000  # weights: the eigenvectors of a matrix of that size take seconds
 MAX_DIRECTIONS, HALVINGS = 24, 20  # whose excess is measured, and of the step along each
@@ -72,7 +72,9 @@ def take(job: FinishedJob) -> Findings:
     plane_hessian = _plane_hessian(descent, plane, at)
     values = spectra.live(np.linalg.eigvalsh(plane_hessian), 2)
     side = int(
-        np.clip(np.sqrt(GRID_PRODUCTS / (len(job.points_cache.x) * weights.shape[1])), *GRID)
+        np.clip(
+            np.sqrt(PRODUCT_BUDGET / (len(job.points_cache.x) * weights.shape[1])), *SIDE_BOUNDS
+        )
     )
     a, b = _window(np.vstack([along, least.reshape(-1, 2)]), plane_hessian, side)
     point_arrays = points.take(job).arrays if job.z.shape[1] == 2 else {}

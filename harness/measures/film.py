@@ -21,12 +21,12 @@ from normbench.theory.analysis import Theory, theorize
 from normbench.theory.budget import Budget, Work
 from normbench.theory.spectra import gram
 
-GRID = (31, 121)  # cells along one side, by their work
-ITERATIONS = (100, 1000)  # bounds of a descent, by their work
-MAX_SCORES = 2e8  # of the grid, and of the descents: a second or two each
+SIDE_BOUNDS = (31, 121)  # cells along one side, by their work
+ITERATION_BOUNDS = (100, 1000)  # bounds of a descent, by their work
+SCORE_BUDGET = 2e8  # of the grid, and of the descents: a second or two each
 PATH_ITERATIONS = 100
 PATH_LENGTH = 24  # of these iterations, close together at first
-TARGET = 0.01  # of the excess of the start
+TARGET_EXCESS = 0.01  # of the excess of the start
 MARGINS = (1.6, 2.4, 3.6, 5.4)  # of the grid around the paths: the first that holds BORDER
 BORDER = 2.0  # times the excess of the start: the highest contour
 UNIT_CIRCLE = np.exp(1j * np.linspace(0, 2 * np.pi, 32, endpoint=False))[:, None].view(float)
@@ -92,7 +92,7 @@ def take(job: FinishedJob) -> Findings:
     descent, film = job.judged_descent, scene.film
     assert descent is not None
     began = float(scene.costs(scene.start[None])[0])
-    target = descent.bench.minimum + TARGET * (began - descent.bench.minimum)
+    target = descent.bench.minimum + TARGET_EXCESS * (began - descent.bench.minimum)
     lipschitz = np.array([2 / (theory.threshold or np.nan) for theory in scene.theories])
     iteration, path, cost, reached = _descend_frames(scene, 1 / lipschitz, target)
     minimizer = least_weights(descent)
@@ -211,7 +211,9 @@ def _condition(theory: Theory) -> float:
 
 def _max_iterations(scene: Scene) -> int:
     """Return the largest number of iterations that a descent of every frame may take."""
-    return int(np.clip(MAX_SCORES / (len(scene.problem.points) * len(scene.maps)), *ITERATIONS))
+    return int(
+        np.clip(SCORE_BUDGET / (len(scene.problem.points) * len(scene.maps)), *ITERATION_BOUNDS)
+    )
 
 
 def _descend_frames(scene: Scene, steps: Array, target: float) -> tuple[Array, Array, Array, Array]:
@@ -267,7 +269,7 @@ def _plane(scene: Scene, paths: Array, origin: Array) -> tuple[Array, Array, Arr
             level - lowest
         ):
             break
-    side = int(np.clip(np.sqrt(MAX_SCORES / len(scene.problem.points)), *GRID))
+    side = int(np.clip(np.sqrt(SCORE_BUDGET / len(scene.problem.points)), *SIDE_BOUNDS))
     ticks = np.linspace(-1, 1, side)
     along = half * ticks * np.abs(ticks)  # closer together in the middle
     grid = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)

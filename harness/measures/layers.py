@@ -20,7 +20,7 @@ MAX_SCORES = 10_000_000  # in memory at the same time
 NO_CURVATURE = "the cost has no curvature at the start"
 NOT_CONVEX = "the cost curves down along some direction of the start"
 NO_ITERATIONS = "no step was made"
-GRIDLESS = "the optimizer finds its own step sizes"
+NO_STEP_SIZES = "the optimizer finds its own step sizes"
 TOO_MANY_WEIGHTS = (
     f"more than {MAX_DENSE_WEIGHTS} weights, and their Hessian is no multiple of the points' Gram "
     "matrix"
@@ -62,7 +62,7 @@ def take(job: FinishedJob) -> Findings:
 def reason_against(descent: JudgedDescent) -> str:
     """Return the reason why a descent has no layers; empty where it has."""
     if descent.optimizer.gridless:
-        return GRIDLESS
+        return NO_STEP_SIZES
     if not descent.settings.iterations:
         return NO_ITERATIONS
     if descent.theory.threshold is None:

@@ -69,7 +69,7 @@ def explain_race(sweep: Sweep, experiment: str, race: Race) -> list[Sentence]:
     if len(raced_schemes) < 2 or race.by_count or race.budget is None:
         return []
     fastest = min(raced_schemes, key=lambda scheme: (_finish_key(scheme), scheme.condition))
-    arrays = sweep.arrays(rows, names.KEPT)
+    arrays = sweep.arrays(rows, names.DESCENT_ARRAYS)
     slower_schemes = sorted(
         (scheme for scheme in raced_schemes if _finish_key(scheme) > _finish_key(fastest)),
         key=_finish_key,

@@ -60,7 +60,9 @@ def summary(sweep: Sweep) -> pd.DataFrame:
             "medians of": row.get(REPEATS) or None,
             "verdict": (row["verdict"] or None) if failed or not no_descent else None,
             names.RECORDED.key: ", ".join(
-                array_name for array_name in array_names if array_name and array_name != names.KEPT
+                array_name
+                for array_name in array_names
+                if array_name and array_name != names.DESCENT_ARRAYS
             )
             or None,
             step: None if no_descent else row.get(names.STEP_TAG.column),

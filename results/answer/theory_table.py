@@ -153,7 +153,7 @@ def _notes(schemes: pd.DataFrame) -> list[str]:
 
 def _judged_again(schemes: pd.DataFrame) -> list[str]:
     """Return notes on the records that schemes lost when they were judged by other rules."""
-    again_column = names.AGAIN.column
+    again_column = names.DESCEND_AGAIN.column
     notices = []
     for keys, rows in schemes.groupby(again_column) if again_column in schemes else ():
         labels = dict.fromkeys(names.label_of(key) for key in str(keys).split(","))

@@ -39,7 +39,7 @@ def find_varied_setting(rows: pd.DataFrame) -> str:
     varied_columns = []
     for column in rows:
         name = column.removeprefix(names.PARAMS)
-        if name == column or has_role(name, Role.REPETITION, Role.PLACE):
+        if name == column or has_role(name, Role.REPETITION, Role.LOCATION):
             continue
         if (rows.groupby(SCHEME)[column].nunique(dropna=False) > 1).any():
             varied_columns.append(column)

@@ -75,7 +75,7 @@ def with_slopes(sweep: Sweep, schemes: pd.DataFrame, runs: pd.DataFrame) -> pd.D
     that of the slowest direction at the last weights. Theory predicts no slope if no weights attain
     the least cost, and none over several splits or seeds.
     """
-    arrays = sweep.arrays(schemes, names.KEPT)
+    arrays = sweep.arrays(schemes, names.DESCENT_ARRAYS)
     rows_by_label = {row["label"]: row for row in as_rows(schemes)}
     repeat_flags = runs.get(merging.REPEATS, pd.Series("", index=runs.index)).fillna("") != ""
     slopes = [

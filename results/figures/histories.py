@@ -97,10 +97,10 @@ def _vertical_label(
 ) -> str:
     """Return the label of the vertical axis of a panel."""
     if metric == names.TRAIN_MISCLASSIFICATIONS:
-        return RATE_LABEL if in_percent else metric.words
+        return RATE_LABEL if in_percent else metric.heading
     if scale == EXCESS_SCALE:
         return excess.EXCESS_LABEL
-    return DECADES_LABEL if all_diverged else metric.words
+    return DECADES_LABEL if all_diverged else metric.heading
 
 
 def _draw_panel(

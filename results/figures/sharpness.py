@@ -116,7 +116,7 @@ def _set_axes(axis: Any, scale: str | None) -> None:
         bbox={"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 0.5},
         zorder=3,  # above curves that stay close to 1
     )
-    axis.set(xlabel=names.SHARPNESS.axis, ylabel=names.SHARPNESS.words)
+    axis.set(xlabel=names.SHARPNESS.axis, ylabel=names.SHARPNESS.heading)
     axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
 
 

@@ -323,7 +323,9 @@ def make(sweep: Sweep, experiment: str, options: Options) -> Figure | None:
     rows = material.schemes(sweep, experiment)
     repeats = repeated_over(rows)
     arrays = (
-        {} if repeats else material.fitting(sweep, rows, names.KEPT, lambda scheme_arrays: True)
+        {}
+        if repeats
+        else material.fitting(sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True)
     )
     return material.maker_from_steps(partial(draw, arrays=arrays), _has_finite_costs)(
         sweep, experiment, options

@@ -127,7 +127,7 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     """Return the figure of an experiment; None where no scheme has directions to draw."""
     rows = material.schemes(sweep, experiment)
     arrays = material.fitting(
-        sweep, rows, names.KEPT, lambda scheme_arrays: WINDOW_CURVATURE in scheme_arrays
+        sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: WINDOW_CURVATURE in scheme_arrays
     )
     if not arrays:
         return None

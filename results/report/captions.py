@@ -71,7 +71,7 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     arrays = material.fitting(
         merged_sweep,
         rows,
-        names.KEPT,
+        names.DESCENT_ARRAYS,
         lambda scheme_arrays: directions.WINDOW_CURVATURE in scheme_arrays,
     )
     sentences = []
@@ -112,7 +112,7 @@ def _windows(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
 def _melt(merged_sweep: Sweep, experiment: str) -> list[Sentence]:
     """Say how many layers each scheme's step size melts, and how much of the excess is left."""
     rows = material.schemes(merged_sweep, experiment)
-    arrays = material.fitting(merged_sweep, rows, names.KEPT, lambda scheme_arrays: True)
+    arrays = material.fitting(merged_sweep, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: True)
     melts = sorted(
         melt.melts(arrays, rows, material.steps(merged_sweep, experiment)), key=_by_remaining_excess
     )

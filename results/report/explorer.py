@@ -40,7 +40,9 @@ def data(sweep: Sweep, experiment: str) -> str:
     """
     runs = merged(sweep)
     rows = material.schemes(runs, experiment)
-    arrays = material.fitting(runs, rows, names.KEPT, lambda scheme_arrays: COST in scheme_arrays)
+    arrays = material.fitting(
+        runs, rows, names.DESCENT_ARRAYS, lambda scheme_arrays: COST in scheme_arrays
+    )
     if not arrays or len(arrays) > MAX_SCHEMES:
         return ""
     planes = material.fitting(runs, rows, CONTOURS, lambda scheme_arrays: "paths" in scheme_arrays)

@@ -26,7 +26,7 @@ def labels(table: pd.DataFrame) -> "pd.Series[str]":
         name
         for name in table.columns
         if name.startswith(names.PARAMS)
-        and not has_role(name.removeprefix(names.PARAMS), Role.PLACE)
+        and not has_role(name.removeprefix(names.PARAMS), Role.LOCATION)
         and name != names.FIT_ON
         and schemes[name].nunique() > 1  # this check within each group would take seconds
     ]

@@ -157,7 +157,9 @@ class Sweep:
 
     def _descent(self, scheme: str) -> Arrays:
         """Return the cached arrays of a scheme's descent."""
-        return self.get_or_compute((names.KEPT, scheme), lambda: self._array(scheme, names.KEPT))
+        return self.get_or_compute(
+            (names.DESCENT_ARRAYS, scheme), lambda: self._array(scheme, names.DESCENT_ARRAYS)
+        )
 
     def series(self, run_id: str, metric: str) -> dict[int, float]:
         """Return a metric's values by step; empty where the run has no metric of that name."""
@@ -182,7 +184,7 @@ class Sweep:
             for row in as_rows(runs)
             if name in str(row.get(names.RECORDED.column, "")).split(",")
         }
-        if name == names.KEPT:
+        if name == names.DESCENT_ARRAYS:
             return {label: self._descent(run_id) for label, run_id in holding.items()}
         return {label: self._array(run_id, name) for label, run_id in holding.items()}
 

@@ -25,7 +25,7 @@ def job(data, cost, scheme="standard", optimizer="gradient_descent", **settings)
 
 
 def kept(made):
-    return run(made).arrays[names.KEPT]
+    return run(made).arrays[names.DESCENT_ARRAYS]
 
 
 @pytest.mark.parametrize("scheme", ["standard", "pca_sphere", "identity"])
@@ -104,14 +104,14 @@ def bent(scores, targets):
 @pytest.mark.parametrize(
     ("cost", "settings", "reason"),
     [
-        (costs.softmax, {"optimizer": "lbfgs"}, layers.GRIDLESS),
+        (costs.softmax, {"optimizer": "lbfgs"}, layers.NO_STEP_SIZES),
         (costs.perceptron, {"start": "normal"}, layers.NO_CURVATURE),
         (bent, {"start": "normal"}, layers.NOT_CONVEX),
     ],
 )
 def test_where_there_are_none_a_tag_says_why(cost, settings, reason):
     made = run(job(breast_cancer(), cost, **{"iterations": 3, **settings}))
-    assert "layer_share" not in made.arrays[names.KEPT]
+    assert "layer_share" not in made.arrays[names.DESCENT_ARRAYS]
     assert made.findings.tags[names.NO_LAYERS.key] == reason
 
 
@@ -123,9 +123,9 @@ def test_negative_curvature_is_a_reason():
 
 def test_beyond_the_budget_there_are_none_and_it_is_said():
     made = run(job(iris(), costs.multiclass_softmax, theory="none", iterations=3))
-    assert "layer_share" not in made.arrays[names.KEPT]
+    assert "layer_share" not in made.arrays[names.DESCENT_ARRAYS]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("normbench.measures.judged.allowance", lambda *_: Work(3.0, 1e9))
         made = run(job(iris(), costs.multiclass_softmax, theory="auto", iterations=3))
-    assert "layer_share" not in made.arrays[names.KEPT]
+    assert "layer_share" not in made.arrays[names.DESCENT_ARRAYS]
     assert "melt" in made.findings.tags[names.NOTE.key]

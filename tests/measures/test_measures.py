@@ -338,7 +338,7 @@ def test_predictions_and_ties_are_of_plain_descent_below_the_threshold(data, rul
     made = run(replace(job(data, costs.least_squares, PCASphere(0), **settings), optimizer=rule))
     predicted = [step.predicted is not None for step in made.steps]
     tie = made.steps[2].reason.startswith("tie: at exactly 2/L")
-    again = rejudge_histories(made.arrays[names.KEPT], Rules())
+    again = rejudge_histories(made.arrays[names.DESCENT_ARRAYS], Rules())
     assert [step.reason for step in again] == [step.reason for step in made.steps]
     # Momentum 0 makes the same steps, but it does not say that it is plain.
     assert predicted == [rule.plain, rule.plain, False, False]

@@ -159,7 +159,7 @@ def test_other_rules_give_what_a_fresh_run_gives(bed, other):
         assert again.scheme.tags["explanation"] == fresh.scheme.tags["explanation"]
     assert not any(key in lost for key, _, _ in again.scheme.metrics)
     assert not lost & again.arrays.keys()
-    assert not lost & again.arrays[names.KEPT].keys()
+    assert not lost & again.arrays[names.DESCENT_ARRAYS].keys()
 
 
 @pytest.mark.parametrize("other", OTHERS, ids=["other rules", "another step"])
@@ -172,12 +172,12 @@ def test_there_and_back_is_where_it_began_but_for_what_was_lost(bed, other):
 
 
 def test_what_is_lost_matters_where_it_is_asked_for():
-    tags = {names.AGAIN.key: "path,theory/lipschitz_best"}
+    tags = {names.DESCEND_AGAIN.key: "path,theory/lipschitz_best"}
     assert reuse.lost_request(tags, {"record": "['points', 'path']"})
     assert not reuse.lost_request(tags, {"record": ["points"]})
     assert not reuse.lost_request({}, {"record": ["path"]})
-    assert reuse.lost_request({names.AGAIN.key: "final/critical_step"}, {})
-    assert reuse.lost_request({names.AGAIN.key: "folds/cost,folds/cost_of_seed"}, {})
+    assert reuse.lost_request({names.DESCEND_AGAIN.key: "final/critical_step"}, {})
+    assert reuse.lost_request({names.DESCEND_AGAIN.key: "folds/cost,folds/cost_of_seed"}, {})
 
 
 def test_every_finding_of_a_scheme_is_a_declared_name(bed):

@@ -39,7 +39,7 @@ def test_what_is_read_is_the_whole_history(long):
     """Every point of every step, from the arrays; the store's client has fewer."""
     frame, sweep = long.frame, long.sweep
     assert len(frame) == 3 * 2501
-    (parts,) = sweep.arrays(sweep.of_role(names.SCHEME), names.KEPT).values()
+    (parts,) = sweep.arrays(sweep.of_role(names.SCHEME), names.DESCENT_ARRAYS).values()
     for number, (_, rows) in enumerate(frame.groupby("step_size")):
         assert rows.iteration.tolist() == list(range(2501))
         np.testing.assert_array_equal(rows.cost, parts["train/cost"][number, 0])

@@ -100,8 +100,8 @@ def test_other_rules_give_the_same_runs_shadows():
         run(job(breast_cancer(), step_sizes=sizes, theory="none", rules=Rules(diverged=most)))
         for most in (1, 10, 1e4)
     ]
-    shadows = [outcome.arrays[names.KEPT]["shadows"] for outcome in every]
-    costs = every[0].arrays[names.KEPT][names.TRAIN_COST.key][:, 0]
+    shadows = [outcome.arrays[names.DESCENT_ARRAYS]["shadows"] for outcome in every]
+    costs = every[0].arrays[names.DESCENT_ARRAYS][names.TRAIN_COST.key][:, 0]
     lowest = costs[:, 50:].min(axis=1) / costs[:, 0]
     assert ((lowest > 10) & (lowest < 100)).any()  # by which rule these have diverged, differs
     np.testing.assert_array_equal(shadows[0], shadows[1])

@@ -8,7 +8,7 @@ from functools import cache
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from normbench.choices import PLACES, entries, names, no_option
+from normbench.choices import GROUP_CONTRACTS, entries, names, no_option
 from normbench.datasets.values import UserError, did_you_mean
 from normbench.settings import CHOICES, OF_OPTIONS, TABLE
 
@@ -56,7 +56,9 @@ def _explain_unread(override: str, reason: str) -> str:
         return "begins or ends with a comma; write no space beside a comma, as in NAME=A,B"
     if "=" not in override:
         name, _, option = override.rpartition(":")
-        groups = [group for group in PLACES if option in names(group) and name in ("", group)]
+        groups = [
+            group for group in GROUP_CONTRACTS if option in names(group) and name in ("", group)
+        ]
         if groups:
             return f"is no setting; write {groups[0]}={option}"
         suggestion = did_you_mean(override, ("results", "dashboard", *setting_names()))

@@ -24,7 +24,7 @@ from normbench.results.store.job_records import JobRecord
 LEDGER = "sweep.json"  # in the folder of a sweep: facts for its jobs, under every launcher
 MAX_LEDGER = 1 << 28  # bytes
 PENDING = "pending"  # the subfolder of records that are not yet in the store
-NO_JOB = "0"  # stands for the descent of a job that has none
+NO_JOB = "0"  # the descent of a job without one
 REFUSED = ".refused"  # the suffix of a record that the store refused
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from normbench.datasets import Dataset
 from normbench.optimizers import Optimizer
-from normbench.settings import ASKED_PART, DESCENT_PART, JUDGED_PART, of_identity
+from normbench.settings import DESCENT_PART, JUDGING_PART, REQUEST_PART, of_identity
 
 # Raise it with any change that moves the numbers of a descent by more than rounding, in the engine
 # or in code that a cost, scheme or optimizer calls, and with any other rule of the verdicts:
@@ -104,7 +104,7 @@ def judging_settings(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings by which the histories of a job are judged; none without a descent."""
     if requested_arrays(params) and str(params.get("iterations")) == "0":
         return {}
-    return of_identity(JUDGED_PART, params)
+    return of_identity(JUDGING_PART, params)
 
 
 def requested_arrays(params: Mapping[str, Any]) -> frozenset[str]:
@@ -115,7 +115,7 @@ def requested_arrays(params: Mapping[str, Any]) -> frozenset[str]:
 
 def _requested_settings(params: Mapping[str, Any]) -> dict[str, str]:
     """Return the requested settings beside arrays."""
-    settings = of_identity(ASKED_PART, params)
+    settings = of_identity(REQUEST_PART, params)
     return {key: value for key, value in settings.items() if key != "record"}
 
 
@@ -141,9 +141,9 @@ def code_of(module: str) -> str:
 
 
 def _members(component: Any) -> Iterator[Any]:
-    """Yield the schemes of a pipeline, or an optimizer and its scheme; any other as it is.
+    """Yield the schemes of a pipeline, or an optimizer and its scheme; else the component.
 
-    The settings of those schemes are in no parameter, or only in part.
+    The settings of those schemes are no parameters, or only a part of them is.
     """
     steps = getattr(component, "steps", None)
     if steps and type(component).__module__.startswith("sklearn."):

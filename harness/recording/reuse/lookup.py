@@ -73,6 +73,6 @@ def rejudge_recorded(
 
 def lost_request(tags: Mapping[str, str], wanted: Mapping[str, Any]) -> bool:
     """Return whether a run that was judged again has lost arrays or numbers that are requested."""
-    lost_names = set(tags.get(names.AGAIN.key, "").split(","))
+    lost_names = set(tags.get(names.DESCEND_AGAIN.key, "").split(","))
     searched = (names.CRITICAL, *names.CROSS_VALIDATED)
     return bool(lost_names & {*requested_arrays(wanted), *(metric.key for metric in searched)})

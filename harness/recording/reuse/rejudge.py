@@ -47,7 +47,7 @@ def rejudge_run(
         UserError: The rules are invalid.
         ResultsError: The arrays cannot be those of a descent.
     """
-    histories = run.arrays.get(names.KEPT)
+    histories = run.arrays.get(names.DESCENT_ARRAYS)
     if histories is None:
         return None
     rules = rules_of(header.params)
@@ -95,14 +95,16 @@ def _rejudge_histories(
     findings = _findings(run, valid, steps, best, chosen)
     invalid = sorted(follows.keys() - valid.keys())
     if invalid:
-        findings = replace(findings, tags={**findings.tags, names.AGAIN.key: ",".join(invalid)})
+        findings = replace(
+            findings, tags={**findings.tags, names.DESCEND_AGAIN.key: ",".join(invalid)}
+        )
     arrays = {
         record: arrays_of_name
         for record, arrays_of_name in run.arrays.items()
         if record not in invalid
     }
-    still_true = {name: array for name, array in histories.items() if name not in invalid}
-    arrays[names.KEPT] = {**still_true, FOLLOWS: np.array([*valid.items()])}
+    valid_histories = {name: array for name, array in histories.items() if name not in invalid}
+    arrays[names.DESCENT_ARRAYS] = {**valid_histories, FOLLOWS: np.array([*valid.items()])}
     outcome = Outcome(
         steps=steps,
         best=best,

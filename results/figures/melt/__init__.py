@@ -71,7 +71,10 @@ def make(sweep: Sweep, experiment: str, options: material.Options) -> Figure | N
     """
     rows = material.schemes(sweep, experiment)
     arrays = material.fitting(
-        sweep, rows, names.KEPT, lambda scheme_arrays: layers_from_arrays(scheme_arrays) is not None
+        sweep,
+        rows,
+        names.DESCENT_ARRAYS,
+        lambda scheme_arrays: layers_from_arrays(scheme_arrays) is not None,
     )
     steps = material.steps(sweep, experiment)
     if not melts(arrays, rows, steps):

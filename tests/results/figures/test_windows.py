@@ -163,7 +163,7 @@ def test_a_scheme_without_directions_has_no_panel(three):
 
 
 def test_it_is_drawn_from_what_a_job_keeps(three):
-    known = three.sweep.arrays(material.schemes(three.sweep, three.name), names.KEPT)
+    known = three.sweep.arrays(material.schemes(three.sweep, three.name), names.DESCENT_ARRAYS)
     figure = drawing.figure(three.sweep, three.name, "windows")
     drawn = [label for label, kept in known.items() if windows.WINDOW_CURVATURE in kept]
     assert (figure is None) == (not drawn)

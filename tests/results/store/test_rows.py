@@ -68,7 +68,7 @@ def test_descents_and_histories_are_read_once_for_all_figures_and_the_report(
     histories = [call for call in asked if call[0] == "get_metric_history"]
     assert histories
     assert len(histories) == len(set(histories))
-    kept = [run for _, run, path in asked if path == f"arrays/{names.KEPT}.npz"]
+    kept = [run for _, run, path in asked if path == f"arrays/{names.DESCENT_ARRAYS}.npz"]
     assert sorted(kept) == sorted(sweep.of_role(names.SCHEME)["run_id"])
 
 
