@@ -68,7 +68,7 @@ def _merged(sweep: Sweep) -> Sweep:
         return sweep
     jobs = problems.placed([sweep])
     if not jobs.duplicated(problems.SCHEME).any():
-        return sweep
+        return _without_reruns(sweep, jobs)
     jobs = _different(jobs, problems.results([sweep], jobs))
     jobs = jobs[(jobs["verdict"] != names.FAILED) | ~_has_run(jobs)]
     jobs["group"] = jobs.groupby(problems.SCHEME, sort=False).ngroup()
@@ -87,6 +87,16 @@ def _merged(sweep: Sweep) -> Sweep:
     runs = runs.drop(columns=["members", "group"]).copy()  # its columns side by side again
     place = (sweep.store, sweep.sweep_id, runs, sweep.client)
     return Merged(*place, source=sweep, members=members)
+
+
+def _without_reruns(sweep: Sweep, jobs: pd.DataFrame) -> Sweep:
+    """Return a sweep with the placed jobs alone; itself where no job was run twice."""
+    schemes = sweep.of_role(names.SCHEME)["run_id"]
+    earlier = set(schemes) - set(jobs["run_id"])
+    if not earlier:
+        return sweep
+    ids = sweep.runs[["run_id", "parent"]]
+    return replace(sweep, runs=sweep.runs[~ids.isin(earlier).any(axis=1)])
 
 
 def whole(sweep: Sweep) -> Sweep:
