@@ -20,7 +20,7 @@ from normbench.results.answer.ranking import (
     ranked,
 )
 from normbench.results.compare import problems
-from normbench.results.compare.merging import REPEATS, merged, whole
+from normbench.results.compare.merging import REPEATS, every_job, merged, whole
 from normbench.results.compare.reached import (
     counts,
     excess_left,
@@ -146,7 +146,7 @@ def _nothing(sweep: Sweep, experiment: str | None) -> str:
 
 def _all_above(sweep: Sweep, experiment: str | None) -> list[Said]:
     """Say which step sizes to try where all that were tried are above 2/L, on every split."""
-    jobs = thresholds_that_hold(whole(sweep).of_role(names.SCHEME, experiment))
+    jobs = thresholds_that_hold(every_job(sweep, experiment))
     sizes = [step_size(step) for step in as_rows(whole(sweep).of_role(names.STEP, experiment))]
     if names.THRESHOLD.column not in jobs or not sizes or jobs["experiment"].nunique() > 1:
         return []
@@ -160,13 +160,16 @@ def _all_above(sweep: Sweep, experiment: str | None) -> list[Said]:
 
 
 def _lost(sweep: Sweep, experiment: str | None) -> list[Said]:
-    """Return which schemes no step size of the grid suited, and how many jobs failed."""
-    jobs = whole(sweep).of_role(names.SCHEME, experiment)
+    """Return which schemes diverged at all step sizes on all splits, and how many jobs failed."""
+    jobs = every_job(sweep, experiment)
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
-    diverged = list(dict.fromkeys(schemes.loc[schemes["verdict"] == names.DIVERGED, "label"]))
-    several = schemes["experiment"].nunique() > 1 or len(diverged) > MOST
-    count = int((jobs["verdict"] == names.DIVERGED).sum())
-    who = f"{count} of {len(jobs)} jobs" if several or not diverged else listed(diverged)
+    diverged = jobs["verdict"] == names.DIVERGED
+    count = int(diverged.sum())
+    on_all_splits = diverged.groupby(jobs["label"], sort=False).transform("all")
+    labels = list(dict.fromkeys(jobs.loc[on_all_splits, "label"]))
+    several = jobs["experiment"].nunique() > 1 or len(labels) > MOST
+    named = not several and (diverged == on_all_splits).all()
+    who = listed(labels) if named else f"{count} of {len(jobs)} jobs"
     failed = int((jobs["verdict"] == names.FAILED).sum())
     found = [said("all_diverged", who=who)] if count else []
     found += _all_above(sweep, experiment) if count and finite(schemes).empty else []

@@ -71,7 +71,9 @@ def _edges(part: Sweep) -> list[str]:
     ]
     edges = []
     for name, end, (first, last) in found:
-        who = [*dict.fromkeys(table.loc[table["end"] == end, "scheme"])]
+        there = (table["end"] == end).groupby(table["scheme"], sort=False)
+        on_splits = there.all() if end == ABOVE else there.any()
+        who = [*on_splits.index[on_splits]]
         edges += [said(name, schemes=listed(who), first=first, last=last).text] if who else []
     inside = table["step"].between(low, high) | table["step"].isna() | (table["end"] != "")
     beyond = [*dict.fromkeys(table.loc[~inside, "scheme"])]

@@ -7,7 +7,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import problems
-from normbench.results.compare.merging import merged
+from normbench.results.compare.merging import every_job, merged
 from normbench.results.compare.reached import excess_left, step_size
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
@@ -115,7 +115,10 @@ def explanation(sweep: Sweep, experiment: str) -> str:
     if problems.without_descent(schemes).all():
         return sentences.said("no_step").text
     known = [(row["label"], reasons.Found.of_row(row)) for row in as_rows(schemes)]
-    return " ".join([sentences.paragraph(reasons.of_comparison(known)), *notes(sweep, experiment)])
+    jobs = every_job(sweep, experiment)
+    on_some_split = LARGEST in jobs and bool(jobs[LARGEST].notna().any())
+    said = reasons.of_comparison(known, on_some_split)
+    return " ".join([sentences.paragraph(said), *notes(sweep, experiment)])
 
 
 def notes(sweep: Sweep, experiment: str) -> list[str]:

@@ -104,6 +104,16 @@ def whole(sweep: Sweep) -> Sweep:
     return sweep.source if isinstance(sweep, Merged) else sweep
 
 
+def every_job(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame:
+    """Return the scheme runs of all splits and seeds, each under the label of its merged row."""
+    runs = merged(sweep)
+    if not isinstance(runs, Merged):
+        return runs.of_role(names.SCHEME, experiment)
+    jobs = problems.placed([runs.source])
+    jobs = jobs.assign(label=_labels(jobs))
+    return jobs if experiment is None else jobs[jobs["experiment"] == experiment]
+
+
 def members_of(sweep: Sweep, run_id: str) -> list[str]:
     """Return the ids of the runs that a run stands for: of a sweep that is not merged, its own."""
     return list(sweep.members.get(run_id, [run_id])) if isinstance(sweep, Merged) else [run_id]
@@ -130,10 +140,14 @@ def _has_run(jobs: pd.DataFrame) -> "pd.Series[bool]":
 def _schemes(jobs: pd.DataFrame) -> pd.DataFrame:
     """Return a row a group of jobs: a scheme on a problem."""
     found = _together(jobs, "group")
-    labels = found[["scheme", "setting"]].apply(lambda row: ", ".join(filter(None, row)), axis=1)
     return found.assign(
-        label=labels, **{REPEATS: [repeats(same) for _, same in jobs.groupby("group")]}
+        label=_labels(found), **{REPEATS: [repeats(same) for _, same in jobs.groupby("group")]}
     )
+
+
+def _labels(rows: pd.DataFrame) -> "pd.Series[str]":
+    """Return the labels of schemes on their problems."""
+    return rows[["scheme", "setting"]].apply(lambda row: ", ".join(filter(None, row)), axis=1)
 
 
 def repeats(jobs: pd.DataFrame) -> str:

@@ -223,11 +223,14 @@ def least_cost(found: Found) -> list[Said]:
     return [said(name, minimum=value) if reached else said(f"{name}_unknown", source=source)]
 
 
-def of_comparison(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
-    """Return what is said of schemes together, `(label, found)` each."""
+def of_comparison(schemes: Sequence[tuple[str, Found]], on_some_split: bool = False) -> list[Said]:
+    """Return what is said of schemes together, `(label, found)` each.
+
+    on_some_split: whether a step size converged for one of the jobs that they are medians of.
+    """
     return [
         *_thresholds(schemes),
-        *_convergent(schemes),
+        *_convergent(schemes, on_some_split),
         *_least_of_all(schemes),
         *_lost(schemes),
     ]
@@ -260,10 +263,12 @@ def _thresholds(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
     return [said("thresholds", high=high, most=most, ratio=most / least, low=low, least=least)]
 
 
-def _convergent(schemes: Sequence[tuple[str, Found]]) -> list[Said]:
+def _convergent(schemes: Sequence[tuple[str, Found]], on_some_split: bool) -> list[Said]:
     metric = names.LARGEST_CONVERGENT
     known = _known(schemes, metric)
     if not known:
+        if on_some_split:
+            return [said("none_on_every_split")]
         gridless = all(each.says(names.GRIDLESS) for _, each in schemes)
         return [] if gridless else [said("none_convergent")]
     most = max(known)[0]
