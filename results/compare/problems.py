@@ -4,6 +4,7 @@ A problem is one data set, cost and setting. A split of it is one training part:
 from one data set shares its data, whatever the start. Equal results are one result.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from math import isclose
@@ -19,6 +20,9 @@ from normbench.results.words.sentences import said
 from normbench.settings import SEEDS, makes_problem
 
 OWN = "each scheme's own"
+HYDRA_RANGE = re.compile(
+    r"range\((?:start=)?(-?\d+)(?:,(?:stop=)?(-?\d+))?(?:,(?:step=)?(-?[1-9]\d*))?\)"
+)
 EQUAL = 1e-9  # relative: the results of equal jobs differ by rounding
 # What tells two results apart: of a scheme, and at each step size, whose costs may all be 0.
 MARKS = (names.LIPSCHITZ, names.LIPSCHITZ_START, names.MINIMUM)
@@ -249,12 +253,18 @@ def _asked_in_vain(sweeps: Sequence[Sweep]) -> dict[str, int]:
     for sweep in sweeps:
         runs = sweep.of_role(names.SCHEME)
         for word in shlex.split(sweep.command) if len(sweep.experiments) else ():
-            name, _, values = word.lstrip("+").partition("=")
+            name, _, values = word.lstrip("+").rstrip(";").partition("=")
             column = names.setting(name)
-            several = len(values.split(","))
-            if name in SEEDS and several > 1 and column in runs and runs[column].nunique() == 1:
+            several = _values_asked(values) if name in SEEDS else 1
+            if several > 1 and column in runs and runs[column].nunique() == 1:
                 found[name] = several
     return found
+
+
+def _values_asked(text: str) -> int:
+    """Return how many values a word of Hydra's gives a seed: `0,1,2` or `range(0,3)`."""
+    bounds = HYDRA_RANGE.fullmatch(text.replace(" ", ""))
+    return len(range(*map(int, filter(None, bounds.groups())))) if bounds else text.count(",") + 1
 
 
 def budget(schemes: pd.DataFrame) -> str:
