@@ -61,9 +61,11 @@ def _html(table: pd.DataFrame) -> str:
     cells = tables.cells(table)
     for name in (name for name in tables.COSTS if name in table):
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
-    if "excess left" in table:
-        shares = table["excess left"]
-        cells["excess left"] = [answer.share(one) if pd.notna(one) else "-" for one in shares]
+    if tables.EXCESS_LEFT in table:
+        pairs_of_cells = zip(table[tables.EXCESS_LEFT], cells[tables.EXCESS_LEFT])
+        cells[tables.EXCESS_LEFT] = [
+            answer.share(left) if left < tables.LARGE else cell for left, cell in pairs_of_cells
+        ]
     looks = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
 
     def row(tag: str, values: Sequence[str]) -> str:
@@ -125,9 +127,12 @@ class Comparison:
     @cached_property
     def sentence(self) -> str:
         """Which scheme is fastest, why, and how all of them end."""
+        first, overall = headline.headline(self.sweep), answer.overall(self.sweep)
+        if overall.startswith(first):  # without a race
+            return overall
         causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
-        words = [headline.headline(self.sweep), *causes * (len(self.sweep.experiments) == 1)]
-        return " ".join([*filter(None, words), answer.overall(self.sweep)])
+        lines = [first, *causes * (len(self.sweep.experiments) == 1), overall]
+        return " ".join(filter(None, lines))
 
     def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
         """Draw a figure.
