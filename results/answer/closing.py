@@ -20,7 +20,7 @@ from normbench.results.answer.ranking import (
     with_final_cost,
 )
 from normbench.results.compare import problems
-from normbench.results.compare.merging import REPEATS, merged, unmerged
+from normbench.results.compare.merging import REPEATS, every_job, merged, unmerged
 from normbench.results.compare.reached import (
     counts,
     excess_left,
@@ -174,7 +174,7 @@ def _no_answer(sweep: Sweep, experiment: str | None) -> str:
 
 def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
     """Return a sentence on smaller step sizes where all that were tried are above every 2/L."""
-    jobs = thresholds_that_hold(unmerged(sweep).of_role(names.SCHEME, experiment))
+    jobs = thresholds_that_hold(every_job(sweep, experiment))
     sizes = [step_size(step) for step in as_rows(unmerged(sweep).of_role(names.STEP, experiment))]
     if names.THRESHOLD.column not in jobs or not sizes or jobs["experiment"].nunique() > 1:
         return []
@@ -188,13 +188,16 @@ def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
 
 
 def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
-    """Return sentences on schemes that diverged at every step size, and on failed jobs."""
-    jobs = unmerged(sweep).of_role(names.SCHEME, experiment)
+    """Return sentences on schemes that diverged at all step sizes of all splits, and failed jobs."""
+    jobs = every_job(sweep, experiment)
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
-    diverged = list(dict.fromkeys(schemes.loc[schemes["verdict"] == names.DIVERGED, "label"]))
-    too_many = schemes["experiment"].nunique() > 1 or len(diverged) > MAX_LISTED_SCHEMES
-    count = int((jobs["verdict"] == names.DIVERGED).sum())
-    subject = f"{count} of {len(jobs)} jobs" if too_many or not diverged else join_phrases(diverged)
+    has_diverged = jobs["verdict"] == names.DIVERGED
+    count = int(has_diverged.sum())
+    on_all_splits = has_diverged.groupby(jobs["label"], sort=False).transform("all")
+    labels = list(dict.fromkeys(jobs.loc[on_all_splits, "label"]))
+    too_many = jobs["experiment"].nunique() > 1 or len(labels) > MAX_LISTED_SCHEMES
+    is_named = not too_many and (has_diverged == on_all_splits).all()
+    subject = join_phrases(labels) if is_named else f"{count} of {len(jobs)} jobs"
     failed = int((jobs["verdict"] == names.FAILED).sum())
     sentences = [make_sentence("all_diverged", who=subject)] if count else []
     sentences += _all_above(sweep, experiment) if count and with_final_cost(schemes).empty else []

@@ -91,7 +91,9 @@ def _grid_edge_sentences(experiment_sweep: Sweep) -> list[str]:
     ]
     edges = []
     for name, end, (first, last) in grid_cases:
-        schemes = [*dict.fromkeys(table.loc[table["end"] == end, "scheme"])]
+        is_at_end = (table["end"] == end).groupby(table["scheme"], sort=False)
+        on_splits = is_at_end.all() if end == ABOVE else is_at_end.any()
+        schemes = [*on_splits.index[on_splits]]
         edges += (
             [make_sentence(name, schemes=join_phrases(schemes), first=first, last=last).text]
             if schemes

@@ -7,7 +7,7 @@ import pandas as pd
 
 from normbench import names
 from normbench.results.compare import problems
-from normbench.results.compare.merging import merged
+from normbench.results.compare.merging import every_job, merged
 from normbench.results.compare.reached import excess_left, step_size
 from normbench.results.store.rows import as_rows, number_in
 from normbench.results.store.runs import Sweep
@@ -129,9 +129,10 @@ def explanation(sweep: Sweep, experiment: str) -> str:
     if problems.without_descent(schemes).all():
         return sentences.make_sentence("no_step").text
     records = [(row["label"], reasons.SchemeRecord.from_row(row)) for row in as_rows(schemes)]
-    return " ".join(
-        [sentences.paragraph(reasons.explain_comparison(records)), *notes(sweep, experiment)]
-    )
+    jobs, largest = every_job(sweep, experiment), names.LARGEST_CONVERGENT.column
+    on_some_split = largest in jobs and bool(jobs[largest].notna().any())
+    explanations = reasons.explain_comparison(records, on_some_split)
+    return " ".join([sentences.paragraph(explanations), *notes(sweep, experiment)])
 
 
 def notes(sweep: Sweep, experiment: str) -> list[str]:

@@ -79,7 +79,7 @@ def _merged(sweep: Sweep) -> Sweep:
         return sweep
     jobs = problems.placed([sweep])
     if not jobs.duplicated(problems.SCHEME_COLUMNS).any():
-        return sweep
+        return _without_reruns(sweep, jobs)
     jobs = _without_copies(jobs, problems.job_results([sweep], jobs))
     jobs = jobs[(jobs["verdict"] != names.FAILED) | ~_scheme_has_run(jobs)]
     jobs["group"] = jobs.groupby(problems.SCHEME_COLUMNS, sort=False).ngroup()
@@ -100,9 +100,29 @@ def _merged(sweep: Sweep) -> Sweep:
     return Merged(*sweep_fields, source=sweep, members=members)
 
 
+def _without_reruns(sweep: Sweep, jobs: pd.DataFrame) -> Sweep:
+    """Return a sweep with the placed jobs alone; itself where no job was run twice."""
+    schemes = sweep.of_role(names.SCHEME)["run_id"]
+    earlier = set(schemes) - set(jobs["run_id"])
+    if not earlier:
+        return sweep
+    ids = sweep.runs[["run_id", "parent"]]
+    return replace(sweep, runs=sweep.runs[~ids.isin(earlier).any(axis=1)])
+
+
 def unmerged(sweep: Sweep) -> Sweep:
     """Return the sweep with the runs of every split and seed, the inverse of `merged`."""
     return sweep.source if isinstance(sweep, Merged) else sweep
+
+
+def every_job(sweep: Sweep, experiment: str | None = None) -> pd.DataFrame:
+    """Return the scheme runs of all splits and seeds, each under the label of its merged row."""
+    runs = merged(sweep)
+    if not isinstance(runs, Merged):
+        return runs.of_role(names.SCHEME, experiment)
+    jobs = problems.placed([runs.source])
+    jobs = jobs.assign(label=_labels(jobs))
+    return jobs if experiment is None else jobs[jobs["experiment"] == experiment]
 
 
 def members_of(sweep: Sweep, run_id: str) -> list[str]:
@@ -136,11 +156,15 @@ def _scheme_has_run(jobs: pd.DataFrame) -> "pd.Series[bool]":
 def _merge_schemes(jobs: pd.DataFrame) -> pd.DataFrame:
     """Return one merged row for each group of jobs, a scheme on a problem."""
     schemes = _merge_rows(jobs, "group")
-    labels = schemes[["scheme", "setting"]].apply(lambda row: ", ".join(filter(None, row)), axis=1)
     return schemes.assign(
-        label=labels,
+        label=_labels(schemes),
         **{REPEATS: [repeats(scheme_jobs) for _, scheme_jobs in jobs.groupby("group")]},
     )
+
+
+def _labels(rows: pd.DataFrame) -> "pd.Series[str]":
+    """Return the labels of schemes on their problems."""
+    return rows[["scheme", "setting"]].apply(lambda row: ", ".join(filter(None, row)), axis=1)
 
 
 def repeats(jobs: pd.DataFrame) -> str:

@@ -4,6 +4,7 @@ A problem is one data set, cost and setting. A split of a problem is one trainin
 split share its data, whatever their start. Runs with equal results count as one run.
 """
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from math import isclose
@@ -19,6 +20,9 @@ from normbench.results.words.sentences import make_sentence
 from normbench.settings import SEEDS, makes_problem
 
 VALUE_PER_SCHEME = "each scheme's own"
+HYDRA_RANGE = re.compile(
+    r"range\((?:start=)?(-?\d+)(?:,(?:stop=)?(-?\d+))?(?:,(?:step=)?(-?[1-9]\d*))?\)"
+)
 RESULT_TOLERANCE = 1e-9  # relative: the results of equal jobs differ by rounding
 # Metrics that distinguish the results of two jobs: of the scheme, and at each step size.
 SCHEME_RESULTS = (names.LIPSCHITZ, names.LIPSCHITZ_START, names.MINIMUM)
@@ -322,12 +326,18 @@ def _idle_seed_counts(sweeps: Sequence[Sweep]) -> dict[str, int]:
     for sweep in sweeps:
         runs = sweep.of_role(names.SCHEME)
         for argument in shlex.split(sweep.command) if len(sweep.experiments) else ():
-            name, _, values = argument.lstrip("+").partition("=")
+            name, _, values = argument.lstrip("+").rstrip(";").partition("=")
             column = names.setting(name)
-            value_count = len(values.split(","))
-            if name in SEEDS and value_count > 1 and column in runs and runs[column].nunique() == 1:
+            value_count = _value_count(values) if name in SEEDS else 1
+            if value_count > 1 and column in runs and runs[column].nunique() == 1:
                 idle_counts[name] = value_count
     return idle_counts
+
+
+def _value_count(text: str) -> int:
+    """Return how many values a word of Hydra's gives a seed: `0,1,2` or `range(0,3)`."""
+    bounds = HYDRA_RANGE.fullmatch(text.replace(" ", ""))
+    return len(range(*map(int, filter(None, bounds.groups())))) if bounds else text.count(",") + 1
 
 
 def budget(schemes: pd.DataFrame) -> str:

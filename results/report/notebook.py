@@ -61,10 +61,11 @@ def _html(table: pd.DataFrame) -> str:
     cells = tables.cells(table)
     for name in (name for name in tables.COST_COLUMNS if name in table):
         cells[name] = [f"{value:.4g}" if pd.notna(value) else "-" for value in table[name]]
-    if "excess left" in table:
-        shares = table["excess left"]
-        cells["excess left"] = [
-            answer.format_share(share) if pd.notna(share) else "-" for share in shares
+    if tables.EXCESS_LEFT in table:
+        excess_cells = zip(table[tables.EXCESS_LEFT], cells[tables.EXCESS_LEFT])
+        cells[tables.EXCESS_LEFT] = [
+            answer.format_share(share) if share < tables.LARGE_COST else cell
+            for share, cell in excess_cells
         ]
     attributes = ["" if tables.is_words(name, table) else ' class="number"' for name in cells]
 
@@ -130,9 +131,12 @@ class Comparison:
     @cached_property
     def sentence(self) -> str:
         """Which scheme is fastest, why, and how all of them end."""
+        first, overall = headline.headline(self.sweep), answer.overall(self.sweep)
+        if overall.startswith(first):  # without a race
+            return overall
         causes = [cause.cause(self.sweep, name) for name in self.sweep.experiments[:1]]
-        sentences = [headline.headline(self.sweep), *causes * (len(self.sweep.experiments) == 1)]
-        return " ".join([*filter(None, sentences), answer.overall(self.sweep)])
+        sentences = [first, *causes * (len(self.sweep.experiments) == 1), overall]
+        return " ".join(filter(None, sentences))
 
     def figure(self, name: str = "histories", experiment: str | None = None) -> Figure:
         """Draw a figure.

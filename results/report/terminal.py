@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from normbench.results.figures.base.material import Options
 
 Files = Mapping[str, Sequence[Path]]
+NO_THEORY = "No theory was recorded; theory=full records it, whatever it costs."
 
 
 def present(
@@ -149,6 +150,13 @@ def _contents(files: Sequence[Path]) -> str:
     return " and ".join([*pages, *([count] if figures else [])])
 
 
+def _without_theory(sweep: Sweep) -> bool:
+    """Return whether a job that ran was asked for no theory."""
+    jobs = sweep.of_role(names.SCHEME)
+    asked = jobs.get(names.setting("theory"), pd.Series(dtype=str))
+    return bool((asked[jobs["verdict"] != names.FAILED] == "none").any())
+
+
 def print_theory(sweep: Sweep) -> None:
     """Print the tables behind the answer: predictions of theory, test points, pairs of schemes."""
     terminal = screen.console()
@@ -159,7 +167,9 @@ def print_theory(sweep: Sweep) -> None:
         title = headings.PREDICTIONS + (headings.RATIO if "seen / promised" in predicted else "")
         _print_table(terminal, title, predicted)
     else:
-        screen.say(terminal, "No theory was recorded; theory=full records it, whatever it costs.")
+        screen.say(
+            terminal, NO_THEORY if _without_theory(sweep) else "Theory promises no step size here."
+        )
         terminal.print()
     _print_held_out(terminal, sweep)
     for name in sweep.experiments:

@@ -255,18 +255,21 @@ def least_cost(record: SchemeRecord) -> list[Sentence]:
     ]
 
 
-def explain_comparison(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+def explain_comparison(
+    schemes: Sequence[tuple[str, SchemeRecord]], on_some_split: bool = False
+) -> list[Sentence]:
     """Return the sentences that compare schemes.
 
     Args:
         schemes: The label and the record of each scheme.
+        on_some_split: Whether a step size converged for one of the jobs that the records merge.
 
     Returns:
         The sentences.
     """
     return [
         *_thresholds(schemes),
-        *_largest_convergent(schemes),
+        *_largest_convergent(schemes, on_some_split),
         *_shared_least_cost(schemes),
         *_lost_directions(schemes),
     ]
@@ -315,11 +318,15 @@ def _thresholds(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
     ]
 
 
-def _largest_convergent(schemes: Sequence[tuple[str, SchemeRecord]]) -> list[Sentence]:
+def _largest_convergent(
+    schemes: Sequence[tuple[str, SchemeRecord]], on_some_split: bool
+) -> list[Sentence]:
     """Return the sentence on the largest step size that converged under any scheme."""
     metric = names.LARGEST_CONVERGENT
     step_sizes = _recorded_values(schemes, metric)
     if not step_sizes:
+        if on_some_split:
+            return [make_sentence("none_on_every_split")]
         gridless = all(record.is_true(names.GRIDLESS) for _, record in schemes)
         return [] if gridless else [make_sentence("none_convergent")]
     largest = max(step_sizes)[0]

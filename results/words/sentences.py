@@ -74,6 +74,7 @@ TEMPLATES = {
     "thresholds": "Theory promises larger step sizes under {high} (below 2/L = {most:.4g}), "
     "{ratio:.3g} times those of {low} (below 2/L = {least:.4g}).",
     "none_convergent": "No step size that was tried converged under any scheme.",
+    "none_on_every_split": "No step size that was tried converged on every split under any scheme.",
     "largest_convergent": "Of all schemes, the largest step size that converged is {step:g} "
     "({labels}){end}.",
     "lost_by": "Rounding hid up to {lost:.0f} directions from {labels}, because the scales of the "

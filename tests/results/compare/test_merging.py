@@ -222,6 +222,33 @@ def test_the_largest_step_of_splits_is_the_smallest_of_theirs_and_knows_its_boun
     assert (np.isnan(none), bound) == (True, "false")  # of one split no step size converges
 
 
+def test_of_a_job_that_was_run_twice_the_last_is_shown():
+    """As `normbench results show t1 t2` has it, of one command under two ids."""
+    sweep = runs(*(("x", scheme, {1.0: (2.0, cost)}) for cost in (0.1, 0.2) for scheme in "ab"))
+    shown = merging.merged(sweep)
+    assert shown.of_role("scheme")["run_id"].tolist() == ["x2", "x3"]
+    assert shown.of_role("step")["parent"].tolist() == ["x2", "x3"]
+    assert merging.merged(shown) is shown
+    assert tables.summary(sweep)["cost"].tolist() == [0.2, 0.2]
+
+
+def test_test_points_of_a_job_that_was_run_twice_are_those_of_the_last(splits):
+    one = splits.runs
+    ids = one.loc[one[names.setting("dataset.split_seed")] == "0", "run_id"]
+    rows = one[one["run_id"].isin(ids) | one["parent"].isin(ids) | (one["role"] == "sweep")]
+    again = rows[rows["role"] != "sweep"].copy()
+    again[["run_id", "parent"]] += "again"
+    first = splits.histories(rows)
+    tables_of_both = pd.concat([first, first.assign(run_id=first["run_id"] + "again")])
+
+    class Twice(Sweep):
+        def histories(self, runs, metrics=()):
+            return tables_of_both[tables_of_both["run_id"].isin(runs["run_id"])]
+
+    table = heldout.by_split(Twice("-", "s", pd.concat([rows, again], ignore_index=True)))
+    assert [scheme.split(",")[0] for scheme in table["scheme"]] == ["standard", "pca_sphere"]
+
+
 def test_copies_do_not_count(tmp_path):
     jobs = [("x", s, {1.0: (2.0, 0.1)}, {"seed": str(n)}) for s in "ab" for n in range(3)]
     table = tables.summary(runs(*jobs))

@@ -226,14 +226,18 @@ def test_starts_that_are_not_told_are_one(told, starts):
     assert problems.starts_of({}) == 1
 
 
-def test_a_seed_whose_values_share_one_run_is_named():
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [("0,1,2", 3), ("range(0,7)", 7), ("range(7)", 7), ("range(start=1,stop=8,step=2)", 4)],
+)
+def test_a_seed_whose_values_share_one_run_is_named(values, count):
     """A job that draws nothing by its seed is not run again: the command alone tells of it."""
     sweep = runs(*(("x", scheme, GRID, {"seed": "0"}) for scheme in "ab"))
     told = sweep.runs["role"] == "sweep"
-    command = "normbench -m seed=0,1,2 dataset.test_fraction=0.25 'step_sizes=[0.1,1]'"
+    command = f"normbench -m 'seed={values}' dataset.test_fraction=0.25 'step_sizes=[0.1,1]'"
     sweep.runs.loc[told, names.COMMAND.column] = command
     (said,) = problems.idle_seeds([sweep])
-    assert said.startswith("seed has no effect here: its 3 values give equal results")
+    assert said.startswith(f"seed has no effect here: its {count} values give equal results")
 
 
 def test_a_seed_that_changes_something_is_not_named():

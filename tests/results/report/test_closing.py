@@ -117,6 +117,22 @@ def decided_by_rounding(count):
     return sweep
 
 
+def over_two_splits(**columns):
+    """Return the one scheme of two splits, whose columns have a value each."""
+    sweep = runs(
+        *(
+            ("x", "b", {1.0: (5, cost)}, {"dataset.split_seed": str(cost), "data": str(cost)})
+            for cost in (0.002, 0.003)
+        )
+    )
+    for name, values in columns.items():
+        column = "verdict" if name == "verdict" else getattr(names, name).column
+        sweep.runs.loc[sweep.runs["role"] == "scheme", column] = values
+        if name == "verdict":
+            sweep.runs.loc[sweep.runs["role"] == "step", column] = values
+    return sweep
+
+
 @dataclass(frozen=True)
 class Kept(Sweep):
     """A sweep whose schemes keep the directions of their cost."""
@@ -240,6 +256,10 @@ CASES = {
         explained(runs(("x", "a", FAST), iterations="0")),
         explained(runs(("x", "a", FAST))),
     ),
+    "none_on_every_split": (
+        explained(over_two_splits(LARGEST_CONVERGENT=[1.0, np.nan])),
+        explained(over_two_splits(LARGEST_CONVERGENT=[np.nan, np.nan])),
+    ),
     "note": (explained(with_tags(runs(*BOTH), NOTE="it rains")), explained(runs(*BOTH))),
     "judged_again": (explained(with_tags(runs(*BOTH), AGAIN="path")), explained(runs(*BOTH))),
     "counts": (" ".join(profile.notes([counted(1, 2)])), notes(*BOTH)),
@@ -309,6 +329,32 @@ def test_a_closing_sentence_is_said_only_where_it_is_true(name):
     true, false = (told(text) for text in CASES[name])
     assert name in true
     assert name not in false
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "who"),
+    [(["diverged"] * 2, "b"), (["not converged", "diverged"], "1 of 2 jobs")],
+)
+def test_a_scheme_is_named_where_it_diverged_on_every_split(verdicts, who):
+    sweep = over_two_splits(verdict=verdicts, THRESHOLD=[0.02, 0.04])
+    (first, *others) = answer.remarks(sweep, "x")
+    assert first == f"{who} diverged at every step size."
+    above = "Every step size tried is above 2/L of b, so"  # of the scheme, and not of its splits
+    assert [line[: len(above)] for line in others] == [above]
+
+
+@pytest.mark.parametrize(("limits", "named"), [([0.02, 0.04], True), ([0.02, 2.0], False)])
+def test_a_grid_is_above_a_scheme_where_it_is_on_every_split(limits, named):
+    jobs = [
+        ("x", name, dict.fromkeys((1.0, 10.0, 100.0), (5, cost)), {"data": str(cost)})
+        for name in "ab"
+        for cost in (0.002, 0.003)
+    ]
+    sweep = with_tags(
+        runs(*((*job[:3], {**job[3], "dataset.split_seed": job[3]["data"]}) for job in jobs)),
+        THRESHOLD=[*limits, 2.0, 2.0],
+    )
+    assert ("is above 2/L of a, so" in closing(sweep)) == named
 
 
 def test_cross_validation_says_how_schemes_predict():

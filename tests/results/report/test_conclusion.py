@@ -67,13 +67,25 @@ def test_theory_is_printed_alone(capsys, monkeypatch, more):
     table = pd.DataFrame([["a", 0.5, "1 to 2"][: 1 + len(more)]], columns=["scheme", *more])
     monkeypatch.setattr(conclusion.theory, "predictions", lambda sweep: table)
     monkeypatch.setattr(conclusion.profile, "notes", lambda sweeps: ["a long note " * 12])
-    conclusion.print_theory(runs(*TWO))
+    conclusion.print_theory(runs(*TWO, theory="none"))
     text = capsys.readouterr().out
     assert (headings.PREDICTIONS in text) == bool(more)
     assert ("No theory was recorded; theory=full" in text) == (not more)
     assert ("seen / promised: the largest" in text) == (len(more) == 2)
     assert "\nx: " in text
     assert max(map(len, text.splitlines())) in range(80, 101)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "theory"),
+    [(TWO, "full"), (TWO, "auto"), ([("x", "a", None)], "none"), ([("x", "a", None)], "full")],
+)
+def test_no_setting_is_named_that_would_not_help(capsys, jobs, theory):
+    """A cost without curvature, and jobs that failed: neither has a 2/L, whatever is asked for."""
+    conclusion.print_theory(runs(*jobs, theory=theory))
+    text = capsys.readouterr().out
+    assert "theory=full" not in text
+    assert "Theory promises no step size here.\n" in text
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

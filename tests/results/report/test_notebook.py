@@ -12,7 +12,9 @@ from nbclient import NotebookClient
 
 import normbench
 from normbench.datasets.bundled import breast_cancer, diabetes
+from normbench.results.answer.tables import EXCESS_LEFT
 from normbench.results.figures import NAMES
+from normbench.results.report import notebook
 from normbench.results.store.errors import ResultsError
 from tests import forks
 from tests.conftest import ROOT
@@ -81,6 +83,20 @@ def test_it_shows_itself_and_writes_its_report(compared, tmp_path):
     assert compared.sentence.split(": ")[0] in report.replace("&#39;", "'")
     with pytest.raises(ResultsError, match="cannot be written"):
         compared.report(tmp_path / "no" / "report.html")
+
+
+def test_where_no_scheme_ends_the_sentence_is_said_once():
+    x = np.arange(20.0).reshape(10, 2) % 7
+    lost = normbench.compare(x, [0, 1] * 5, "least_squares", step_sizes=[1e9], iterations=40)
+    assert lost.sentence.count("No scheme has a cost to compare.") == 1
+    still = normbench.compare(x, [0, 1] * 5, iterations=0)
+    assert still.sentence.count("At the end: ") == 1
+
+
+def test_what_is_left_of_the_excess_is_written_as_in_the_sentences():
+    table = pd.DataFrame({"scheme": list("abcd"), EXCESS_LEFT: [0.0, 5e-5, np.nan, 2e30]})
+    cells = re.findall(r'<td class="number">([^<]*)</td>', notebook._html(table))
+    assert cells == ["under 0.0001%", "0.005%", "-", "2e+32%"]
 
 
 def test_a_hostile_name_is_inert():
