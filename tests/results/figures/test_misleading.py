@@ -100,7 +100,7 @@ def test_of_schemes_that_did_not_solve_for_the_least_cost_one_lowest_is_the_meas
     assert shared[names.MINIMUM.column].tolist() == [0.1, 0.1]
     step = {"verdict": "not converged", COST: 0.5}
     slow = shared.to_dict("records")[0]
-    assert phase_diagram.band(step, slow) == "10 to 50 % left"  # of its own lowest, none
+    assert phase_diagram.band_label(step, slow) == "10 to 50 % left"  # of its own lowest, none
     solved = schemes.assign(**{names.MINIMUM_REACHED.column: "true"})
     assert with_lowest_seen(solved) is solved
     penalized = schemes.assign(**{names.setting("cost.l2"): "0.1"})
