@@ -188,7 +188,7 @@ def _all_above(sweep: Sweep, experiment: str | None) -> list[Sentence]:
 
 
 def _exclusions(sweep: Sweep, experiment: str | None) -> list[Sentence]:
-    """Return sentences on schemes that diverged at all step sizes of all splits, and failed jobs."""
+    """Return sentences on schemes that diverged at all steps of all splits, and on failed jobs."""
     jobs = every_job(sweep, experiment)
     schemes = merged(sweep).of_role(names.SCHEME, experiment)
     has_diverged = jobs["verdict"] == names.DIVERGED
