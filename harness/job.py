@@ -265,11 +265,11 @@ def _problems(job: Job, z: Rows, z_test: Rows) -> tuple[Problem, Problem | None]
     scores = scores_of(traits(job.cost), data.classes)
     l2 = penalty_of(job.l2, job.l2_in, job.normalizer, z.dtype)
 
-    def made(points: Rows, y: Array) -> Problem:
-        targets = encoded(y, scores, data.classes, z.dtype)
-        return objective(job.engine, job.cost, points, targets, data.classes > 0, l2, scores)
+    def made(points: Rows, y: Array, held_out: bool) -> Problem:
+        parts = job.cost, points, encoded(y, scores, data.classes, z.dtype), data.classes > 0
+        return objective(job.engine, *parts, l2, scores, held_out)
 
-    return made(z, data.y), made(z_test, data.y_test) if len(z_test) else None
+    return made(z, data.y, False), made(z_test, data.y_test, True) if len(z_test) else None
 
 
 def _with(step: Step, found: Findings, number: int) -> Step:

@@ -75,7 +75,7 @@ def _quick(problem: Linear, work: tuple[int, int], trains: bool, drops: bool) ->
     """Return the quickest Problem of these parts; drops: the last class need not be multiplied."""
     whole = on_points(
         *(problem.cost, problem.points, problem.targets),
-        *(problem.classify, problem.l2, problem.shape[0]),
+        *(problem.classify, problem.l2, problem.shape[0], not trains),
     )
     if triangle.pays_off(whole, *work):
         return triangle.make_triangle(whole)
