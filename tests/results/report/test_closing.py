@@ -261,7 +261,10 @@ CASES = {
         explained(over_two_splits(LARGEST_CONVERGENT=[np.nan, np.nan])),
     ),
     "note": (explained(with_tags(runs(*BOTH), NOTE="it rains")), explained(runs(*BOTH))),
-    "judged_again": (explained(with_tags(runs(*BOTH), AGAIN="path")), explained(runs(*BOTH))),
+    "judged_again": (
+        explained(with_tags(runs(*BOTH), DESCEND_AGAIN="path")),
+        explained(runs(*BOTH)),
+    ),
     "counts": (" ".join(profile.notes([counted(1, 2)])), notes(*BOTH)),
     "other_functions": (
         notes(*starting(a="normal", b="normal")),
