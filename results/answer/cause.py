@@ -64,7 +64,7 @@ def of_race(sweep: Sweep, experiment: str, race: Race) -> list[Said]:
     """Return the cause, and that it is not the whole one where a rounder cost is slower."""
     rows = sweep.of_role(names.SCHEME, experiment)
     every = _curved(race, as_rows(rows))
-    if len(every) < 2 or race.counted or race.budget is None:
+    if len(every) < 2 or race.counted or race.budget is None or race.least == 0:
         return []
     fast = min(every, key=lambda one: (_order(one), one.condition))
     arrays = sweep.arrays(rows, names.KEPT)

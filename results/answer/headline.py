@@ -81,10 +81,11 @@ def _open(race: Race, fast: str) -> Said:
 def leaders(known: pd.DataFrame, race: Race) -> list[str]:
     """Return the fastest schemes; where none meets the target, those that come closest.
 
-    known: the schemes that have a final cost. Empty where one meets it at the start already.
+    known: the schemes that have a final cost. Empty where one meets it at the start already, and
+    where the splits do not show which is fastest.
     """
     if race.fastest:
-        return race.fastest if race.least > 0 else []
+        return race.fastest if race.least > 0 and not race.open else []
     return [] if known.empty else labels_of(_closest(known, race))
 
 

@@ -243,7 +243,7 @@ def _together(rows: pd.DataFrame, by: str) -> pd.DataFrame:
         joined = groups[name].agg(lambda part: ", ".join(dict.fromkeys(part.dropna())))
         of_all = joined if name.startswith(names.PARAMS) else None
         new[name] = found[name].astype(object).where(~varied[name], of_all)
-    for name in OF_THE_GRID.keys() & set(rows.columns):
+    for name in (name for name in OF_THE_GRID if name in rows):
         middles, bounds = zip(*(_on_the_grid(same, name) for _, same in groups))
         new |= {
             name: pd.Series(middles, found.index),
@@ -287,7 +287,8 @@ def _standing(
     """Return the step size that stands for a scheme on all its splits: the shown or the best."""
     first = jobs.iloc[0]
     if first.get(names.STEP_CHOSEN.column) == "true":
-        return float(first[names.STEP_TAG.column])
+        shown = step_size(first)  # perhaps of six digits
+        return float(min(sizes[steps.index], key=lambda size: abs(size - shown)))
     held = pd.to_numeric(steps.get(names.TO_LOWEST.column, pd.Series(np.nan, index=steps.index)))
     by = sizes[steps.index]
     each = held.fillna(np.inf).groupby(by)
