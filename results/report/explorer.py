@@ -46,14 +46,15 @@ def data(sweep: Sweep, experiment: str) -> str:
         own = steps[steps["label"] == label]
         verdicts = dict(zip(own[names.STEP_TAG.column].astype(float), own["verdict"]))
         scheme: dict[str, Any] = {"label": label, "color": _ink(look.color)}
-        scheme |= _steps(parts, verdicts) | _theory(row)
+        scheme |= _steps(parts, verdicts) | _best(row)
         if label in layered:
             scheme |= _layers(layered[label].layers)
         if levels and label in planes:
             scheme["plane"] = _plane(planes[label], levels)
         schemes.append(scheme)
     iterations = max(parts[COST].shape[-1] for parts in kept.values()) - 1
-    return output.script_data({"iterations": iterations, "schemes": schemes})
+    about = {"iterations": iterations, "which_step": runs.which_step(experiment)}
+    return output.script_data({**about, "schemes": schemes})
 
 
 def _ink(color: str) -> str:
@@ -88,13 +89,10 @@ def _steps(parts: Mapping[str, Any], verdicts: Mapping[float, str]) -> dict[str,
     }
 
 
-def _theory(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return 2/L and the best step, as far as they are known."""
-    numbers = {
-        "threshold": number_in(row, names.THRESHOLD.column),
-        "best": number_in(row, names.STEP_TAG.column),
-    }
-    return {name: value for name, value in numbers.items() if np.isfinite(value)}
+def _best(row: Mapping[Any, Any]) -> dict[str, float]:
+    """Return the step that stands for a scheme, where there is one."""
+    best = number_in(row, names.STEP_TAG.column)
+    return {"best": best} if np.isfinite(best) else {}
 
 
 def _layers(layers: melt.Layers) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from normbench import names
 from normbench.results.answer import cause, fastest, headline, tables
 from normbench.results.answer import closing as answer
 from normbench.results.answer import theory_table as theory
+from normbench.results.answer.ranking import by_problem
 from normbench.results.compare import comparisons, heldout, problems
 from normbench.results.compare.merging import merged
-from normbench.results.compare.reached import excess_shown
+from normbench.results.compare.reached import counts, excess_shown
 from normbench.results.figures import NAMES, WHOLE, drawing
 from normbench.results.figures.base import output
 from normbench.results.report import captions, explorer, inline, profile
@@ -99,10 +100,20 @@ def _told(value: Any) -> Any:
 
 
 def _title(sweep: Sweep) -> str:
-    labels = set(sweep.of_role(names.SCHEME)["normalizer"])
+    """Return what a sweep of several experiments asks, with the problems that the answer counts."""
+    schemes = merged(sweep)
+    problems_of_all = [
+        rows
+        for name in sweep.experiments
+        for rows in by_problem(schemes.of_role(names.SCHEME, name))
+    ]
+    every = pd.concat(problems_of_all)
+    by_count = counts(every)
+    verbs = [] if by_count.all() else ["lowers the cost furthest"]
+    verbs += ["leaves the fewest points misclassified"] if by_count.any() else []
     return (
-        f"Which of {len(labels)} normalization schemes lowers the cost furthest, "
-        f"over {len(sweep.experiments)} problems?"
+        f"Which of {every['label'].nunique()} normalization schemes {' or '.join(verbs)}, "
+        f"over {len(problems_of_all)} problems?"
     )
 
 
@@ -143,6 +154,7 @@ def _section(name: str, sweep: Sweep, experiment: str, files: Sequence[Path]) ->
         "pictures": _pictures(
             name, part, experiment, files, [n for n in NAMES if n not in (*WHOLE, *FIRST)]
         ),
+        "which_step": part.which_step(),
         "explored": explorer.data(part, experiment),
         "theory": theory.explanation(part, experiment),
         "explanations": _explanations(schemes),
@@ -215,7 +227,7 @@ def _settings(schemes: pd.DataFrame) -> tuple[list[tuple[str, str]], Table | Non
 
 
 def _lost(part: Sweep) -> Table | None:
-    """Return every failed, diverged or unfinished run with its reason."""
+    """Return every failed, diverged or unfinished run, or one of rounding, with its reason."""
     rows = []
     for row in as_rows(part.of_role(names.SCHEME)):
         if row["verdict"] == names.FAILED or (not row["verdict"] and row["status"] != "FINISHED"):
@@ -228,7 +240,7 @@ def _lost(part: Sweep) -> Table | None:
     if not rows:
         return None
     frame = pd.DataFrame(rows, columns=["scheme", "step size", "verdict", "reason"])
-    return _table("Failed and diverged runs", frame)
+    return _table("Failed and diverged runs, and those that rounding decides", frame)
 
 
 def _steps(part: Sweep) -> Table | None:
