@@ -107,13 +107,6 @@ def histories(sweep: Sweep, role: str = names.SCHEME) -> pd.DataFrame:
     return table
 
 
-def settings(sweep: Sweep) -> pd.DataFrame:
-    """Return one row a run with everything that is known of it: parameters, tags, last metrics."""
-    return sweep.runs.drop(
-        columns=[name for name in sweep.runs if name.startswith(f"{names.TAGS}mlflow.")]
-    )
-
-
 def text(table: pd.DataFrame) -> str:
     """Return a table as aligned lines for a terminal, numbers to the right, `-` for nothing."""
     columns = []

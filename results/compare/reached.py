@@ -14,7 +14,7 @@ from normbench.results.store.runs import Sweep
 from normbench.verdicts.refinement import FINE_RADIUS, SIZES_PER_DECADE, step_size_of
 
 COLUMNS = [*problems.SCHEME, "split", "step", "value", "excess", "least", "finer", "end"]
-FEW = 3  # step sizes: of fewer, each is an end
+FEW = 3  # step sizes: of fewer each is an end, so that nothing is said of ends
 # Where a scheme's best step size lies in what was tried, and all of it above 2/L.
 LOW, HIGH, ABOVE = "low", "high", "above"
 

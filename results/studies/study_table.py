@@ -99,13 +99,13 @@ def table(sweeps: Mapping[str, Sweep]) -> pd.DataFrame:
                     "study": name,
                     "scheme": row["label"],
                     "the source says": _text(row.get(names.setting("study.says"))),
-                    "measured": measured(sweep, row),
+                    "measured": measured(row),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def measured(sweep: Sweep, row: dict[Any, Any]) -> str:
+def measured(row: dict[Any, Any]) -> str:
     """Return what one scheme of a study came to, in words: a row of the scheme runs."""
     if row["verdict"] == names.FAILED:
         return f"failed: {row['reason']}"
